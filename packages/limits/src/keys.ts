@@ -1,0 +1,22 @@
+/** What Redis must know to find a grant: everything lies in one partition, so Redis Cluster works. */
+export type GrantRef = {
+  readonly id: string;
+  readonly partition: number;
+  readonly credentialId: string;
+  /** The pots it draws on: its own or its bundle's, then its virtual key's budget if there is one. */
+  readonly potIds: readonly string[];
+};
+
+const inPartition = (partition: number, rest: string) =>
+  `presign:{p${String(partition).padStart(2, '0')}}:${rest}`;
+
+/** Redis keys. The hash tag puts all keys of a partition into one slot (Redis Cluster specification). */
+export const keys = {
+  partition: (partition: number) => inPartition(partition, 'partition'),
+  grant: (partition: number, id: string) => inPartition(partition, `grant:${id}`),
+  credential: (partition: number, id: string) => inPartition(partition, `credential:${id}`),
+  pot: (partition: number, id: string) => inPartition(partition, `pot:${id}`),
+  hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
+  leases: (partition: number) => inPartition(partition, 'leases'),
+  usage: (partition: number) => inPartition(partition, 'usage'),
+};

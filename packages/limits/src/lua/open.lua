@@ -1,0 +1,61 @@
+-- open: put a grant, its credential and its pots into Redis from what Postgres says; changes nothing
+-- that is there already. A pot starts at what the ledger knows plus the entries it has not reached.
+-- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5… pots
+-- ARGV  1 epoch, 2 last stream id in the ledger, 3 grant document, 4 end of the grant's keys (Unix ms),
+--       5 credential version, 6 sealed credential, then for each pot: id, max uses or -1, used,
+--       cost limit or -1, settled, 1 when it ends with the grant
+-- Returns {'ok'} {'revoked'} {'stale'}: read Postgres again {'closed'}
+local function split(id)
+  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+local function before(a, b)
+  local ams, aseq = split(a)
+  local bms, bseq = split(b)
+  return ams < bms or (ams == bms and aseq < bseq)
+end
+
+local partition = redis.call('HMGET', KEYS[1], 'epoch', 'state', 'drained')
+local epoch = ARGV[1]
+if not partition[1] or partition[2] ~= 'open' then return {'closed'} end
+-- The ledger went on since Postgres was read: entries may be gone from the stream.
+if partition[1] ~= epoch or before(ARGV[2], partition[3]) then return {'stale'} end
+if redis.call('HEXISTS', KEYS[2], 'revoked') == 1 then return {'revoked'} end
+
+local fresh = {}
+for i = 5, #KEYS do
+  local at = 7 + (i - 5) * 6
+  if redis.call('HGET', KEYS[i], 'epoch') ~= epoch then
+    fresh[ARGV[at]] = {key = KEYS[i], at = at, used = tonumber(ARGV[at + 2]), settled = tonumber(ARGV[at + 4])}
+  end
+end
+if next(fresh) then
+  for _, entry in ipairs(redis.call('XRANGE', KEYS[4], '(' .. ARGV[2], '+')) do
+    local field = {}
+    for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
+    for id in string.gmatch(field.pots, '[^,]+') do
+      local pot = fresh[id]
+      if pot then
+        pot.used = pot.used + tonumber(field.uses)
+        pot.settled = pot.settled + (tonumber(field.cost) or 0)
+      end
+    end
+  end
+end
+for _, pot in pairs(fresh) do
+  redis.call('DEL', pot.key)
+  redis.call('HSET', pot.key, 'epoch', epoch, 'max_uses', ARGV[pot.at + 1], 'used', string.format('%.0f', pot.used),
+    'cost_limit', ARGV[pot.at + 3], 'settled', string.format('%.0f', pot.settled), 'held', '0')
+  if ARGV[pot.at + 5] == '1' then redis.call('PEXPIREAT', pot.key, ARGV[4]) end
+end
+
+local known = redis.call('HMGET', KEYS[3], 'epoch', 'version')
+if known[1] ~= epoch or tonumber(known[2]) < tonumber(ARGV[5]) then
+  redis.call('HSET', KEYS[3], 'epoch', epoch, 'version', ARGV[5], 'sealed', ARGV[6])
+end
+local ends = redis.call('PEXPIRETIME', KEYS[3])
+if ends ~= -1 and ends < tonumber(ARGV[4]) or not known[1] then redis.call('PEXPIREAT', KEYS[3], ARGV[4]) end
+
+redis.call('HSET', KEYS[2], 'epoch', epoch, 'doc', ARGV[3])
+redis.call('PEXPIREAT', KEYS[2], ARGV[4])
+return {'ok'}

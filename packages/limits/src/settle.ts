@@ -1,0 +1,48 @@
+import { type GrantRef, keys } from './keys.ts';
+import { type RedisClient, script } from './script.ts';
+
+const run = script('settle');
+
+/** What a call came to. */
+export type Outcome = {
+  readonly holdId: string;
+  /** Epoch of its admission. */
+  readonly epoch: string;
+  /** Uses to keep: those admitted, or 0 to give them back. */
+  readonly uses: number;
+  /** Undefined: not known. */
+  readonly costMicrousd: number | undefined;
+  /** For the ledger: JSON. */
+  readonly record: string;
+};
+
+/**
+ * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
+ * @returns false when the hold was settled before (by an earlier try, or in full when its lease ran out).
+ */
+export async function settle(redis: RedisClient, grant: GrantRef, outcome: Outcome): Promise<boolean> {
+  const { holdId, uses, costMicrousd, epoch, record } = outcome;
+  const cost = costMicrousd ?? '';
+  const args = [holdId, 'settle', uses, cost, epoch, grant.id, grant.potIds.join(','), record];
+  const [is] = (await run(redis, settleKeys(grant.partition, holdId, grant.potIds), args)) as [string];
+  return is === 'settled';
+}
+
+/**
+ * Settles a hold in full if its lease has run out by Redis' own clock.
+ * @returns whether it did.
+ */
+export async function expire(redis: RedisClient, partition: number, holdId: string): Promise<boolean> {
+  const pots = await redis.hget(keys.hold(partition, holdId), 'pots');
+  const names = settleKeys(partition, holdId, pots?.split(',') ?? []);
+  const [is] = (await run(redis, names, [holdId, 'expire', '', '', '', '', '', ''])) as [string];
+  return is === 'settled';
+}
+
+const settleKeys = (partition: number, holdId: string, potIds: readonly string[]) => [
+  keys.partition(partition),
+  keys.hold(partition, holdId),
+  keys.leases(partition),
+  keys.usage(partition),
+  ...potIds.map((id) => keys.pot(partition, id)),
+];

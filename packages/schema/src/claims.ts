@@ -1,0 +1,40 @@
+import { z } from 'zod';
+
+/** Redis is laid out in this many partitions, for good: a grant's partition is part of its token. */
+export const PARTITIONS = 64;
+
+const time = z.iso.datetime();
+
+const registered = {
+  /** Grant id. */
+  jti: z.guid(),
+  /** Session id. */
+  sub: z.guid(),
+  iat: time,
+  exp: time,
+  /** The issuer's address. */
+  iss: z.string(),
+  /** The gateway's address. */
+  aud: z.string(),
+  /** Redis partition of the grant. */
+  prt: z
+    .int()
+    .min(0)
+    .max(PARTITIONS - 1),
+};
+
+/**
+ * What an LLM token says: enough to refuse a wrong call before any store is asked, nothing secret.
+ * Registered claims as in the PASETO specification (times are ISO 8601 strings).
+ */
+export const llmClaims = z.strictObject({
+  ...registered,
+  knd: z.literal('llm'),
+  prv: z.string(),
+  mth: z.string(),
+  pth: z.array(z.string()).min(1),
+});
+export type LlmClaims = z.infer<typeof llmClaims>;
+
+/** `exp` of a token is at most this far from its `iat`, and `iat` at most this far in the future. */
+export const IAT_LEEWAY_SECONDS = 60;

@@ -1,0 +1,78 @@
+/** What goes wrong, in one table for both services: code → HTTP status, error type, message. */
+export const ERRORS = {
+  invalid_request: [400, 'invalid_request_error', 'The request is not valid.'],
+  invalid_json: [400, 'invalid_request_error', 'The body is not valid JSON.'],
+  unknown_provider: [400, 'invalid_request_error', 'This provider is not known here.'],
+  unauthenticated: [401, 'authentication_error', 'Send a valid API key as "Authorization: Bearer <API_KEY>".'],
+  token_invalid: [401, 'authentication_error', 'This URL is not valid.'],
+  token_expired: [401, 'authentication_error', 'This URL has expired.'],
+  cost_limit_reached: [402, 'insufficient_quota', 'The spend limit of this URL is reached.'],
+  cost_limit_too_low: [402, 'insufficient_quota', 'What is left of the spend limit does not cover this call.'],
+  forbidden: [403, 'permission_error', 'This API key may not do that.'],
+  grant_revoked: [403, 'permission_error', 'This URL has been revoked.'],
+  uses_exhausted: [403, 'permission_error', 'All uses of this URL are spent.'],
+  path_not_allowed: [403, 'permission_error', 'This URL does not allow that path.'],
+  method_not_allowed: [403, 'permission_error', 'This URL does not allow that method.'],
+  not_found: [404, 'not_found_error', 'There is nothing here.'],
+  session_conflict: [409, 'conflict_error', 'This session cannot be joined.'],
+  idempotency_conflict: [409, 'conflict_error', 'This Idempotency-Key was used for another request.'],
+  body_too_large: [413, 'invalid_request_error', 'The body is too large.'],
+  unsupported_media_type: [415, 'invalid_request_error', 'The body must be a JSON object.'],
+  price_unknown: [422, 'invalid_request_error', 'The price of this model is not known, so no spend limit can hold.'],
+  cost_unbounded: [422, 'invalid_request_error', 'The cost of this call has no known bound, so no spend limit can hold.'],
+  rate_limited: [429, 'rate_limit_error', 'Too many requests.'],
+  cost_held: [429, 'rate_limit_error', 'What is left of the spend limit is held by calls under way.'],
+  internal_error: [500, 'api_error', 'Something failed on our side.'],
+  upstream_unreachable: [502, 'api_error', 'The provider could not be reached.'],
+  limits_unavailable: [503, 'api_error', 'Limits cannot be checked now, so no call is let through.'],
+  database_unavailable: [503, 'api_error', 'The database does not answer.'],
+  upstream_timeout: [504, 'api_error', 'The provider did not answer in time.'],
+} as const satisfies Record<string, readonly [number, string, string]>;
+
+/** A stable, documented name of what went wrong. */
+export type ErrorCode = keyof typeof ERRORS;
+
+/** Why a request is not served: a value that steps return and one place turns into an answer. */
+export type Refusal = {
+  readonly code: ErrorCode;
+  /** What exactly is wrong, without any secret; the table's message when left out. */
+  readonly message?: string;
+  /** The field at fault, as the caller wrote it (`servers[0].auth_config.token`). */
+  readonly param?: string;
+  /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
+  readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
+  readonly retryAfterSeconds?: number;
+};
+
+/** The one body of every error of both services; the OpenAI and Anthropic SDKs can read it. */
+export type ErrorBody = {
+  error: { code: ErrorCode; message: string; type: string; param: string | null; request_id: string };
+};
+
+/** HTTP status of a refusal. */
+export const errorStatus = (refusal: Refusal): number => ERRORS[refusal.code][0];
+
+/** Builds the envelope that both services answer errors with. */
+export function errorBody(refusal: Refusal, requestId: string): ErrorBody {
+  const [, type, message] = ERRORS[refusal.code];
+  return {
+    error: {
+      code: refusal.code,
+      message: refusal.message ?? message,
+      type,
+      param: refusal.param ?? null,
+      request_id: requestId,
+      ...refusal.details,
+    },
+  };
+}
+
+/** A refusal thrown through layers that return something else; `onError` turns it into its answer. */
+export class RefusedError extends Error {
+  readonly refusal: Refusal;
+  constructor(refusal: Refusal) {
+    super(refusal.message ?? ERRORS[refusal.code][2]);
+    this.name = 'RefusedError';
+    this.refusal = refusal;
+  }
+}

@@ -1,0 +1,26 @@
+import type { z } from 'zod';
+import type { Refusal } from './errors.ts';
+
+/** Turns what Zod found into one refusal that names the first wrong field as the caller wrote it. */
+export function invalidRequest(error: z.ZodError): Refusal {
+  const issue = error.issues[0];
+  if (issue === undefined) return { code: 'invalid_request' };
+  if (issue.code === 'unrecognized_keys') {
+    const param = fieldName([...issue.path, issue.keys[0] ?? '']);
+    return { code: 'invalid_request', param, message: `${param}: this field is not known.` };
+  }
+  const param = fieldName(issue.path);
+  const missing = issue.code === 'invalid_type' && issue.input === undefined && issue.message.includes('undefined');
+  const message = missing ? 'this field is required.' : `${issue.message}.`;
+  return param === ''
+    ? { code: 'invalid_request', message: `The body: ${message}` }
+    : { code: 'invalid_request', param, message: `${param}: ${message}` };
+}
+
+/** `['servers', 0, 'auth_config']` → `servers[0].auth_config`. */
+function fieldName(path: readonly PropertyKey[]): string {
+  return path.reduce<string>(
+    (name, step) => (typeof step === 'number' ? `${name}[${step}]` : name === '' ? String(step) : `${name}.${String(step)}`),
+    '',
+  );
+}

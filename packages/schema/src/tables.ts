@@ -1,0 +1,196 @@
+import { sql } from 'drizzle-orm';
+import {
+  bigint,
+  customType,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  timestamp,
+  uuid,
+} from 'drizzle-orm/pg-core';
+
+/** Microdollars and counts: whole numbers up to 2^53 − 1. */
+const whole = () => bigint({ mode: 'number' });
+const time = () => timestamp({ withTimezone: true, mode: 'date' });
+
+/** JSON kept as text: Postgres' own JSON types refuse or rewrite what callers may store (NUL, number forms). */
+const jsonText = <T>() =>
+  customType<{ data: T; driverData: string }>({
+    dataType: () => 'text',
+    toDriver: (value) => JSON.stringify(value),
+    fromDriver: (value) => JSON.parse(value) as T,
+  })();
+
+/** Who owns keys, sessions and usage. */
+export const accounts = pgTable('accounts', {
+  id: uuid().primaryKey(),
+  name: text().notNull(),
+  createdAt: time().notNull().defaultNow(),
+});
+
+/** API keys of backends: only a hash is kept. */
+export const apiKeys = pgTable('api_keys', {
+  id: uuid().primaryKey(),
+  accountId: uuid()
+    .notNull()
+    .references(() => accounts.id),
+  name: text().notNull(),
+  /** SHA-256 of the whole key, hex. */
+  hash: text().notNull().unique(),
+  /** Prefix and last characters, to tell keys apart. */
+  hint: text().notNull(),
+  scopes: text().array().notNull(),
+  createdAt: time().notNull().defaultNow(),
+  expiresAt: time(),
+  revokedAt: time(),
+  lastUsedAt: time(),
+});
+
+/** A provider key or MCP authentication, sealed; grants and virtual keys name it. */
+export const credentials = pgTable('credentials', {
+  id: uuid().primaryKey(),
+  accountId: uuid()
+    .notNull()
+    .references(() => accounts.id),
+  /** AEAD output; associated data are this row's account and id. */
+  sealed: text().notNull(),
+  /** Counts rotations; a cached copy of another version is not used. */
+  version: integer().notNull().default(1),
+  revokedAt: time(),
+  createdAt: time().notNull().defaultNow(),
+});
+
+/** One set of limits with what the ledger knows was used of it: a grant's own, a bundle's, a virtual key's budget. */
+export const pots = pgTable('pots', {
+  id: uuid().primaryKey(),
+  /** Redis partition, chosen at issue and kept for good. */
+  partition: smallint().notNull(),
+  /** Null: unlimited. */
+  maxUses: whole(),
+  /** Microdollars; null: no limit, 0: nothing may be spent. */
+  costLimitMicrousd: whole(),
+  /** Sum over the ledger, kept by the transaction that writes the ledger. */
+  used: whole().notNull().default(0),
+  settledMicrousd: whole().notNull().default(0),
+});
+
+/** A provider key kept by the operator's backend under a name, used in place of `client_api_key`. */
+export const virtualKeys = pgTable(
+  'virtual_keys',
+  {
+    id: text().primaryKey(),
+    accountId: uuid()
+      .notNull()
+      .references(() => accounts.id),
+    name: text().notNull(),
+    provider: text().notNull(),
+    credentialId: uuid()
+      .notNull()
+      .references(() => credentials.id),
+    config: jsonText<Record<string, unknown>>(),
+    /** Its own budget over all its grants, if it has one. */
+    potId: uuid().references(() => pots.id),
+    createdAt: time().notNull().defaultNow(),
+    revokedAt: time(),
+  },
+  (t) => [index().on(t.accountId)],
+);
+
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: uuid().primaryKey(),
+    accountId: uuid()
+      .notNull()
+      .references(() => accounts.id),
+    createdAt: time().notNull().defaultNow(),
+    revokedAt: time(),
+  },
+  (t) => [index().on(t.accountId, t.createdAt)],
+);
+
+/** One issued URL's permission; what a token names. */
+export const grants = pgTable(
+  'grants',
+  {
+    id: uuid().primaryKey(),
+    accountId: uuid().notNull(),
+    sessionId: uuid()
+      .notNull()
+      .references(() => sessions.id),
+    potId: uuid()
+      .notNull()
+      .references(() => pots.id),
+    credentialId: uuid().references(() => credentials.id),
+    virtualKeyId: text().references(() => virtualKeys.id),
+    kind: text({ enum: ['llm'] }).notNull(),
+    provider: text().notNull(),
+    method: text().notNull(),
+    paths: jsonText<readonly string[]>().notNull(),
+    config: jsonText<Record<string, unknown>>(),
+    externalSession: text(),
+    externalUser: text(),
+    metadata: jsonText<Record<string, unknown>>(),
+    issuedAt: time().notNull(),
+    expiresAt: time().notNull(),
+    revokedAt: time(),
+  },
+  (t) => [
+    index().on(t.sessionId),
+    index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
+    index().on(t.accountId, t.externalSession).where(sql`${t.externalSession} is not null`),
+  ],
+);
+
+/** Answers that a repeated `Idempotency-Key` finds again; nothing secret is kept. */
+export const idempotencyKeys = pgTable(
+  'idempotency_keys',
+  {
+    accountId: uuid().notNull(),
+    route: text().notNull(),
+    key: text().notNull(),
+    /** HMAC of the request body. */
+    bodyMac: text().notNull(),
+    grantId: uuid().notNull(),
+    createdAt: time().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.accountId, t.route, t.key] }), index().on(t.createdAt)],
+);
+
+/** How far each Redis partition's usage stream has reached the ledger. */
+export const partitions = pgTable('partitions', {
+  id: smallint().primaryKey(),
+  /** Raised whenever Redis is found to have lost data; older Redis state is then no longer believed. */
+  epoch: integer().notNull(),
+  /** Id of the last stream entry in the ledger. */
+  lastId: text().notNull(),
+});
+
+/** Every settled call, exactly once. */
+export const ledger = pgTable(
+  'ledger',
+  {
+    /** The hold's id, 128 random bits: what makes draining idempotent. */
+    holdId: uuid().primaryKey(),
+    accountId: uuid().notNull(),
+    sessionId: uuid().notNull(),
+    grantId: uuid().notNull(),
+    provider: text().notNull(),
+    model: text(),
+    externalUser: text(),
+    /** 0 when the use was given back. */
+    uses: integer().notNull(),
+    /** Null: the cost is not known. */
+    costMicrousd: whole(),
+    /** The provider's status; null when no answer came. */
+    status: integer(),
+    /** How the call ended: `settled`, or `expired` when its gateway died and the lease ran out. */
+    outcome: text({ enum: ['settled', 'expired'] }).notNull(),
+    startedAt: time().notNull(),
+    settledAt: time().notNull(),
+  },
+  (t) => [index().on(t.accountId, t.settledAt), index().on(t.grantId), index().on(t.sessionId)],
+);

@@ -1,0 +1,107 @@
+import { z } from 'zod';
+
+const port = z.coerce.number().int().min(0).max(65_535);
+const httpUrl = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => !/[?#]/.test(text) && !text.includes('@'), 'no query, fragment or user')
+  .transform((text) => text.replace(/\/+$/, ''));
+const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+const seconds = z.coerce.number().int().min(1).max(86_400);
+
+type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
+const variable = <S extends z.ZodType>(schema: S, meaning: string, example: string): Variable<S> => ({
+  schema,
+  meaning,
+  example,
+});
+
+/** Every environment variable of both services: how it is read, what it means, an example. */
+export const VARIABLES = {
+  ISSUER_PORT: variable(port, 'port the issuer listens on', '8787'),
+  GATEWAY_PORT: variable(port, 'port the gateway listens on', '8788'),
+  HOST: variable(z.string().min(1), 'address both listen on', '127.0.0.1'),
+  ISSUER_URL: variable(httpUrl, "the issuer's public address", 'https://presign.example.com'),
+  GATEWAY_URL: variable(
+    httpUrl,
+    "the gateway's public address: where issued URLs point, and the tokens' audience",
+    'https://gateway.example.com',
+  ),
+  DATABASE_URL: variable(
+    z.string().regex(/^postgres(ql)?:\/\//),
+    'Postgres',
+    'postgres://presign:secret@postgres:5432/presign',
+  ),
+  REDIS_URL: variable(
+    z.string().regex(/^(rediss?|rediss?\+cluster|rediss?\+sentinel):\/\//),
+    'Redis: one server, a Cluster (redis+cluster://a:6379,b:6379) or Sentinel (redis+sentinel://a:26379,b:26379/mymaster)',
+    'redis://redis:6379',
+  ),
+  PRESIGN_DATA_DIR: variable(z.string().min(1), 'folder of embedded data and generated keys', '.presign'),
+  BOOTSTRAP_API_KEY: variable(
+    z.string().regex(/^[\x21-\x7e]{16,255}$/),
+    'the first admin API key, at least 16 visible ASCII characters',
+    'presign_sk_…',
+  ),
+  TOKEN_SIGNING_KEY: variable(
+    z.string().regex(/^k4\.secret\./),
+    'PASERK secret key that signs tokens (issuer only)',
+    'k4.secret.…',
+  ),
+  TOKEN_PUBLIC_KEYS: variable(
+    z.string().regex(/^k4\.public\./),
+    'PASERK public keys that verify tokens, separated by commas',
+    'k4.public.…',
+  ),
+  ENCRYPTION_KEYS: variable(
+    z.string().regex(/^[\w-]+:/),
+    'keys that seal credentials, id:base64 of 32 bytes, separated by commas; the first seals, all open',
+    'k1:3q2+7w…',
+  ),
+  PROVIDERS_FILE: variable(z.string().min(1), 'JSON file of further or changed providers', '/etc/presign/providers.json'),
+  ALLOW_PRIVATE_UPSTREAMS: variable(flag, 'whether private and loopback addresses may be called', 'false'),
+  SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
+  HOLD_LEASE_SECONDS: variable(
+    seconds,
+    'how long a call outlives its gateway before it is settled in full',
+    '60',
+  ),
+  UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in all', '3600'),
+  LOG_LEVEL: variable(
+    z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
+    'least level that is logged',
+    'info',
+  ),
+} as const;
+
+type Variables = typeof VARIABLES;
+export type VariableName = keyof Variables;
+/** What a variable reads as. */
+export type VariableValue<N extends VariableName> = z.output<Variables[N]['schema']>;
+
+/** A missing or malformed variable: one line that names it and shows an example, never its value. */
+export class VariableError extends Error {
+  constructor(name: VariableName, problem: string) {
+    const { meaning, example } = VARIABLES[name];
+    super(`${name} ${problem}: ${meaning}, for example ${name}=${example}`);
+    this.name = 'VariableError';
+  }
+}
+
+/**
+ * Reads one variable from an environment.
+ * @throws VariableError when it is malformed, or missing (or empty) and no default is given.
+ */
+export function readVariable<N extends VariableName, D extends VariableValue<N> | undefined>(
+  environment: Readonly<Record<string, string | undefined>>,
+  name: N,
+  ...fallback: [D?]
+): VariableValue<N> | D {
+  const text = environment[name];
+  if (text === undefined || text === '') {
+    if (fallback.length > 0) return fallback[0] as D;
+    throw new VariableError(name, 'is missing');
+  }
+  const read = VARIABLES[name].schema.safeParse(text);
+  if (!read.success) throw new VariableError(name, 'is malformed');
+  return read.data as VariableValue<N>;
+}
