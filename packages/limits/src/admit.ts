@@ -28,7 +28,8 @@ export type Admission =
       readonly usesLeft: number | undefined;
       readonly microusdLeft: number | undefined;
     }
-  | { readonly is: 'closed' | 'backlog' | 'unknown' | 'revoked' | 'credential_revoked' }
+  | { readonly is: 'unknown' }
+  | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
   | { readonly is: 'uses_exhausted'; readonly limit: number; readonly used: number }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
@@ -62,10 +63,10 @@ export async function admit(redis: RedisClient, grant: GrantRef, ask: Ask): Prom
     grant.potIds.join(','),
     ask.record,
   ];
-  return readAdmission((await run(redis, names, args)) as [string, ...(string | number)[]]);
+  return readAdmission((await run(redis, names, args)) as [string, ...string[]]);
 }
 
-function readAdmission([is, a, b, c, d]: [string, ...(string | number)[]]): Admission {
+function readAdmission([is, a, b, c, d]: [string, ...string[]]): Admission {
   switch (is) {
     case 'ok':
       return {
@@ -92,4 +93,4 @@ function readAdmission([is, a, b, c, d]: [string, ...(string | number)[]]): Admi
   }
 }
 
-const limited = (left: string | number | undefined) => (Number(left) < 0 ? undefined : Number(left));
+const limited = (left: string | undefined) => (Number(left) < 0 ? undefined : Number(left));

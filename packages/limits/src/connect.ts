@@ -2,8 +2,9 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { RedisClient } from './script.ts';
 
 /**
- * Commands are never queued while there is no connection nor sent twice: a call that cannot be counted now
- * is refused now, and a count is never made double.
+ * Commands are never queued while there is no connection: a call that cannot be counted now is refused now.
+ * One server's client sends nothing twice. A Cluster's does when a node goes away (ioredis, README, "Cluster",
+ * `retryDelayOnFailover`), so every script bears being run again.
  */
 const OPTIONS = {
   enableOfflineQueue: false,
@@ -49,7 +50,8 @@ function create(url: string): RedisClient {
     ...(password ? { password } : {}),
     ...(scheme === 'rediss' ? { tls: {} } : {}),
   };
-  if (kind === 'sentinel') return new Redis({ ...OPTIONS, ...auth, sentinels: nodes, name: path || 'mymaster' });
+  if (kind === 'sentinel')
+    return new Redis({ ...OPTIONS, ...auth, sentinels: nodes, name: path || 'mymaster' });
   return new Cluster(nodes, {
     enableOfflineQueue: false,
     redisOptions: { ...OPTIONS, ...auth },

@@ -4,6 +4,9 @@ import { type RedisClient, script } from './script.ts';
 const runDrain = script('drain');
 const runTrim = script('trim');
 const runReopen = script('reopen');
+const runCarry = script('carry');
+/** Holds named in one script call. */
+const CARRY_MOST = 1_000;
 
 /** One settled call as the usage stream has it. */
 export type UsageEntry = {
@@ -24,29 +27,56 @@ export type Cursor = { readonly partition: number; readonly epoch: number; reado
 
 export type Drained =
   | { readonly is: 'ok'; readonly entries: readonly UsageEntry[] }
-  /** Redis is empty or behind the ledger: it lost data. */
+  /** Redis is empty, behind the ledger or another process than when the epoch began: it may lack data. */
   | { readonly is: 'lost' }
-  /** Redis has another epoch than Postgres. */
+  /** Redis has another epoch than Postgres: a lower one wants `reopen`, a higher one Postgres to go above it. */
   | { readonly is: 'epoch'; readonly epoch: number };
 
-/** Reads the next entries after the cursor; opens a closed partition that has none left. */
+/**
+ * Reads the next entries after the cursor; opens a closed partition that has none left. The cursor must be
+ * the one committed last: read it under the lock of its row, and keep that until the entries are committed.
+ */
 export async function drain(redis: RedisClient, cursor: Cursor, most: number): Promise<Drained> {
-  const names = [keys.partition(cursor.partition), keys.usage(cursor.partition)];
-  const [is, value] = (await runDrain(redis, names, [cursor.epoch, cursor.lastId, most])) as [string, unknown];
+  const at = cursor.partition;
+  const names = [keys.partition(at), keys.usage(at), keys.leases(at), keys.survivors(at)];
+  const [is, value] = (await runDrain(redis, names, [cursor.epoch, cursor.lastId, most])) as [
+    string,
+    unknown,
+  ];
   if (is === 'lost') return { is };
   if (is === 'epoch') return { is, epoch: value as number };
-  return { is: 'ok', entries: (value as [string, string[]][]).map(readEntry) };
+  if (is === 'ok') return { is, entries: (value as [string, string[]][]).map(readEntry) };
+  await carry(redis, cursor, value as string[]);
+  return drain(redis, cursor, most);
 }
 
-/** Drops the entries up to the cursor, which the ledger has committed. */
-export async function trim(redis: RedisClient, cursor: Cursor): Promise<void> {
-  const names = [keys.partition(cursor.partition), keys.usage(cursor.partition)];
-  await runTrim(redis, names, [cursor.epoch, ...cursor.lastId.split('-')]);
+/**
+ * Drops the entries up to the cursor, which the ledger has committed.
+ * @param repeated those of them that the ledger had before, under the same hold id
+ */
+export async function trim(
+  redis: RedisClient,
+  cursor: Cursor,
+  repeated: readonly UsageEntry[] = [],
+): Promise<void> {
+  const at = cursor.partition;
+  const pots = repeated.flatMap((entry) => entry.potIds.map((id) => ({ id, entry })));
+  const names = [keys.partition(at), keys.usage(at), ...pots.map(({ id }) => keys.pot(at, id))];
+  const amounts = pots.flatMap(({ entry }) => [...entry.id.split('-'), entry.uses, entry.costMicrousd ?? 0]);
+  await runTrim(redis, names, [cursor.epoch, ...cursor.lastId.split('-'), ...amounts]);
 }
 
 /** Begins a new epoch, closed until the stream is drained. Postgres must have recorded it first. */
 export async function reopen(redis: RedisClient, partition: number, epoch: number): Promise<void> {
-  await runReopen(redis, [keys.partition(partition)], [epoch]);
+  await runReopen(redis, [keys.partition(partition), keys.survivors(partition)], [epoch]);
+}
+
+async function carry(redis: RedisClient, { partition, epoch }: Cursor, holdIds: readonly string[]) {
+  for (let i = 0; i < holdIds.length; i += CARRY_MOST) {
+    const ids = holdIds.slice(i, i + CARRY_MOST);
+    const names = [keys.partition(partition), keys.leases(partition), keys.survivors(partition)];
+    await runCarry(redis, [...names, ...ids.map((id) => keys.hold(partition, id))], [epoch, ...ids]);
+  }
 }
 
 function readEntry([id, flat]: [string, string[]]): UsageEntry {

@@ -5,5 +5,5 @@ export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';
 export * from './revoke.ts';
-export { type RedisClient } from './script.ts';
+export type { RedisClient } from './script.ts';
 export * from './settle.ts';

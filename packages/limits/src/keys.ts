@@ -19,4 +19,5 @@ export const keys = {
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
+  survivors: (partition: number) => inPartition(partition, 'survivors'),
 };

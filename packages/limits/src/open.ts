@@ -44,6 +44,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
     keys.grant(ref.partition, ref.id),
     keys.credential(ref.partition, ref.credentialId),
     keys.usage(ref.partition),
+    keys.survivors(ref.partition),
     ...state.pots.map((pot) => keys.pot(ref.partition, pot.id)),
   ];
   const args = [

@@ -44,5 +44,6 @@ const settleKeys = (partition: number, holdId: string, potIds: readonly string[]
   keys.hold(partition, holdId),
   keys.leases(partition),
   keys.usage(partition),
+  keys.survivors(partition),
   ...potIds.map((id) => keys.pot(partition, id)),
 ];

@@ -33,8 +33,10 @@ export const llmClaims = z.strictObject({
   prv: z.string(),
   mth: z.string(),
   pth: z.array(z.string()).min(1),
+  /** The model that is written into the path before it is matched, for providers that have it there. */
+  mdl: z.string().optional(),
 });
 export type LlmClaims = z.infer<typeof llmClaims>;
 
-/** `exp` of a token is at most this far from its `iat`, and `iat` at most this far in the future. */
+/** How far in the future `iat` may lie: clocks differ. `exp` has no leeway. */
 export const IAT_LEEWAY_SECONDS = 60;

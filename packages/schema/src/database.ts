@@ -42,3 +42,23 @@ export async function addPartitions(db: Database): Promise<void> {
 
 /** Any fixed number that nothing else on the server locks. */
 const MIGRATION_LOCK = 7_743_446;
+
+/** What `db.transaction` hands to its function. */
+export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
+
+/** The SQLSTATE (or the driver's own code) of what a query threw, through Drizzle's wrapping. */
+export function sqlState(error: unknown): string | undefined {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if ('code' in each && typeof each.code === 'string') return each.code;
+  }
+  return undefined;
+}
+
+/**
+ * Whether Postgres could not be asked, as against having refused what was asked: connection errors of the
+ * system and the driver, and the SQLSTATE classes 08, 53, 57 and 58 (PostgreSQL manual, appendix A).
+ */
+export function isDatabaseOutage(error: unknown): boolean {
+  const code = sqlState(error);
+  return code !== undefined && /^(08|53|57|58)...$|^E[A-Z_]+$|^CONNECT/.test(code);
+}

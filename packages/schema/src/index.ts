@@ -1,4 +1,5 @@
 export * from './claims.ts';
+export * from './credential.ts';
 export * from './errors.ts';
 export * from './json.ts';
 export * from './money.ts';

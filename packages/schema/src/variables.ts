@@ -91,17 +91,21 @@ export class VariableError extends Error {
  * Reads one variable from an environment.
  * @throws VariableError when it is malformed, or missing (or empty) and no default is given.
  */
+export function readVariable<N extends VariableName>(environment: Environment, name: N): VariableValue<N>;
 export function readVariable<N extends VariableName, D extends VariableValue<N> | undefined>(
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   name: N,
-  ...fallback: [D?]
-): VariableValue<N> | D {
+  fallback: D,
+): VariableValue<N> | D;
+export function readVariable(environment: Environment, name: VariableName, ...fallback: unknown[]): unknown {
   const text = environment[name];
   if (text === undefined || text === '') {
-    if (fallback.length > 0) return fallback[0] as D;
+    if (fallback.length > 0) return fallback[0];
     throw new VariableError(name, 'is missing');
   }
   const read = VARIABLES[name].schema.safeParse(text);
   if (!read.success) throw new VariableError(name, 'is malformed');
-  return read.data as VariableValue<N>;
+  return read.data;
 }
+
+type Environment = Readonly<Record<string, string | undefined>>;

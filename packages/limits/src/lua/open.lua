@@ -1,6 +1,7 @@
 -- open: put a grant, its credential and its pots into Redis from what Postgres says; changes nothing
--- that is there already. A pot starts at what the ledger knows plus the entries it has not reached.
--- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5… pots
+-- that is there already. A pot starts at what the ledger knows, plus the entries it has not reached, plus the
+-- holds that outlived a loss of data.
+-- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5 survivors, 6… pots
 -- ARGV  1 epoch, 2 last stream id in the ledger, 3 grant document, 4 end of the grant's keys (Unix ms),
 --       5 credential version, 6 sealed credential, then for each pot: id, max uses or -1, used,
 --       cost limit or -1, settled, 1 when it ends with the grant
@@ -23,10 +24,11 @@ if partition[1] ~= epoch or before(ARGV[2], partition[3]) then return {'stale'} 
 if redis.call('HEXISTS', KEYS[2], 'revoked') == 1 then return {'revoked'} end
 
 local fresh = {}
-for i = 5, #KEYS do
-  local at = 7 + (i - 5) * 6
+for i = 6, #KEYS do
+  local at = 7 + (i - 6) * 6
   if redis.call('HGET', KEYS[i], 'epoch') ~= epoch then
-    fresh[ARGV[at]] = {key = KEYS[i], at = at, used = tonumber(ARGV[at + 2]), settled = tonumber(ARGV[at + 4])}
+    fresh[ARGV[at]] =
+      {key = KEYS[i], at = at, used = tonumber(ARGV[at + 2]), settled = tonumber(ARGV[at + 4]), held = 0}
   end
 end
 if next(fresh) then
@@ -41,11 +43,22 @@ if next(fresh) then
       end
     end
   end
+  for _, survivor in ipairs(redis.call('HVALS', KEYS[5])) do
+    local uses, amount, pots = string.match(survivor, '^(%d+) (%d+) (.*)$')
+    for id in string.gmatch(pots, '[^,]+') do
+      local pot = fresh[id]
+      if pot then
+        pot.used = pot.used + tonumber(uses)
+        pot.held = pot.held + tonumber(amount)
+      end
+    end
+  end
 end
 for _, pot in pairs(fresh) do
   redis.call('DEL', pot.key)
-  redis.call('HSET', pot.key, 'epoch', epoch, 'max_uses', ARGV[pot.at + 1], 'used', string.format('%.0f', pot.used),
-    'cost_limit', ARGV[pot.at + 3], 'settled', string.format('%.0f', pot.settled), 'held', '0')
+  redis.call('HSET', pot.key, 'epoch', epoch, 'from', ARGV[2], 'max_uses', ARGV[pot.at + 1], 'used', string.format('%.0f', pot.used),
+    'cost_limit', ARGV[pot.at + 3], 'settled', string.format('%.0f', pot.settled),
+    'held', string.format('%.0f', pot.held))
   if ARGV[pot.at + 5] == '1' then redis.call('PEXPIREAT', pot.key, ARGV[4]) end
 end
 

@@ -1,6 +1,6 @@
 -- settle: end a hold: replace what was held by what it came to, and append the call to the usage stream.
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
--- KEYS  1 partition, 2 hold, 3 leases, 4 usage stream, 5… pots
+-- KEYS  1 partition, 2 hold, 3 leases, 4 usage stream, 5 survivors, 6… pots
 -- ARGV  1 hold id, 2 'settle' or 'expire', 3 uses, 4 cost in microdollars ('' when not known),
 --       5 epoch of the admission, 6 grant id, 7 pot ids (comma), 8 call record
 --       ('expire' takes 3 to 8 from the hold itself)
@@ -11,35 +11,31 @@ local epoch = redis.call('HGET', KEYS[1], 'epoch')
 if hold[7] then return {'gone'} end
 
 local uses, cost, grant, pots, record = ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8]
-local admitted = hold[1]
 if mode == 'expire' then
   local ends = redis.call('ZSCORE', KEYS[3], id)
-  if not ends or not admitted then
+  if not ends or not hold[1] then
     redis.call('ZREM', KEYS[3], id)
     return {'gone'}
   end
   local time = redis.call('TIME')
   if tonumber(ends) > time[1] * 1000 + math.floor(time[2] / 1000) then return {'not_due'} end
   uses, cost, grant, pots, record = hold[2], hold[3], hold[4], hold[5], hold[6]
-elseif not admitted then
+elseif not hold[1] then
   -- Settled already, unless the partition has lost data since this call was admitted.
   if ARGV[5] == epoch then return {'gone'} end
-  admitted = ARGV[5]
   redis.call('HSET', KEYS[2], 'done', '1')
   redis.call('EXPIRE', KEYS[2], 86400)
 end
 
-for i = 5, #KEYS do
+-- A pot of this epoch counts every hold there is: those admitted since, and the survivors, by `open`.
+local heldUses, heldAmount = tonumber(hold[2]) or 0, tonumber(hold[3]) or 0
+for i = 6, #KEYS do
   local potEpoch = redis.call('HGET', KEYS[i], 'epoch')
   -- A pot of another epoch is not counted in: it will be opened from the ledger and the stream.
   if potEpoch and potEpoch == epoch then
-    if admitted == epoch then
-      local change = tonumber(uses) - tonumber(hold[2])
-      if change ~= 0 then redis.call('HINCRBY', KEYS[i], 'used', change) end
-      if (tonumber(hold[3]) or 0) > 0 then redis.call('HINCRBY', KEYS[i], 'held', '-' .. hold[3]) end
-    else
-      redis.call('HINCRBY', KEYS[i], 'used', uses)
-    end
+    local change = tonumber(uses) - heldUses
+    if change ~= 0 then redis.call('HINCRBY', KEYS[i], 'used', string.format('%.0f', change)) end
+    if heldAmount > 0 then redis.call('HINCRBY', KEYS[i], 'held', '-' .. hold[3]) end
     if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', KEYS[i], 'settled', cost) end
   end
 end
@@ -47,5 +43,6 @@ end
 redis.call('XADD', KEYS[4], '*', 'hold', id, 'grant', grant, 'pots', pots, 'uses', uses, 'cost', cost,
   'outcome', mode == 'expire' and 'expired' or 'settled', 'record', record)
 if hold[1] then redis.call('DEL', KEYS[2]) end
+if hold[1] and hold[1] ~= epoch then redis.call('HDEL', KEYS[5], id) end
 redis.call('ZREM', KEYS[3], id)
 return {'settled'}

@@ -1,0 +1,98 @@
+import { admit, type Admission, type Ask } from '@presign/limits';
+import { RefusedError, type Refusal } from '@presign/schema';
+import type { GatewayDeps } from './app.ts';
+import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
+import type { VerifiedGrant } from './verify.ts';
+
+type Deps = Pick<GatewayDeps, 'db' | 'redis' | 'log'> & { readonly memory: GrantMemory };
+export type Admitted = Extract<Admission, { is: 'admitted' }>;
+
+/** A grant may have to be opened anew when Redis changes under us, but not for ever. */
+const OPENINGS = 4;
+
+/** The grant's terms, opening it in Redis when this is its first call anywhere. */
+export async function getTerms(deps: Deps, grant: VerifiedGrant): Promise<{ terms: Terms } | { refusal: Refusal }> {
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const terms = await findTerms(deps, grant);
+      if (terms) return { terms };
+      const refusal = await openGrantOnce(deps, grant);
+      if (refusal) return { refusal };
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outage(deps, error) };
+  }
+}
+
+/**
+ * Counts the call and holds its cost in one Redis round trip, or says why it may not pass. Whatever goes
+ * wrong on the way is a refusal: nothing passes uncounted.
+ */
+export async function admitCall(
+  deps: Deps,
+  grant: VerifiedGrant,
+  terms: Terms,
+  ask: Ask,
+): Promise<{ admitted: Admitted } | { refusal: Refusal }> {
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const admission = await admit(deps.redis, terms.ref, ask);
+      if (admission.is === 'admitted') return { admitted: admission };
+      if (admission.is !== 'unknown') return { refusal: refusalOf(admission) };
+      const refusal = await openGrantOnce(deps, grant);
+      if (refusal) return { refusal };
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outage(deps, error) };
+  }
+}
+
+const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeconds: 1 };
+
+/** Undefined: opened, or to be tried again. */
+async function openGrantOnce(deps: Deps, grant: VerifiedGrant): Promise<Refusal | undefined> {
+  const opened = await openFromPostgres(deps, grant);
+  switch (opened) {
+    case 'ok':
+    case 'stale':
+      return undefined;
+    case 'closed':
+      return UNAVAILABLE;
+    case 'revoked':
+      return { code: 'grant_revoked' };
+    case 'absent':
+      return { code: 'token_invalid' };
+  }
+}
+
+function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>): Refusal {
+  switch (admission.is) {
+    case 'closed':
+    case 'backlog':
+      return UNAVAILABLE;
+    case 'revoked':
+    case 'credential_revoked':
+      return { code: 'grant_revoked' };
+    case 'uses_exhausted':
+      return { code: 'uses_exhausted', details: { limit: admission.limit, used: admission.used } };
+    case 'cost_held':
+      return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
+    case 'cost_limit_reached':
+    case 'cost_limit_too_low':
+      return { code: admission.is, details: costDetails(admission) };
+  }
+}
+
+const costDetails = (at: { limitMicrousd: number; settledMicrousd: number }) => ({
+  limit: at.limitMicrousd,
+  remaining: Math.max(0, at.limitMicrousd - at.settledMicrousd),
+});
+
+/** A store failed: said so, never mistaken for a limit. */
+function outage(deps: Deps, error: unknown): Refusal {
+  const refusal = error instanceof RefusedError ? error.refusal : UNAVAILABLE;
+  deps.log.error({ error: error instanceof Error ? error.name : 'unknown' }, refusal.code);
+  return refusal;
+}

@@ -1,0 +1,63 @@
+import { randomUUID } from 'node:crypto';
+import type { HttpBindings } from '@hono/node-server';
+import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
+import type { RedisClient } from '@presign/limits';
+import type { Provider } from '@presign/providers';
+import type { Database } from '@presign/schema/database';
+import { Hono } from 'hono';
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
+import { answerRefusal } from './answer-refusal.ts';
+import { preflight } from './cors.ts';
+import { grantMemory } from './grant.ts';
+import { health } from './health.ts';
+import type { Leases } from './leases.ts';
+import { llmCall } from './llm/call.ts';
+import type { Settling } from './settling.ts';
+import { createVerifier } from './verify.ts';
+
+/** What the gateway is made of; created once in `main.ts`. */
+export type GatewayDeps = {
+  /** Asked only when a grant is not in Redis. */
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly publicKeys: PublicKeys;
+  readonly encryptionKeys: EncryptionKeys;
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** Public address: the audience of its tokens. */
+  readonly gatewayUrl: string;
+  /** Sends to upstreams; guards the addresses it connects to. */
+  readonly dispatcher: Dispatcher;
+  readonly leases: Leases;
+  readonly settling: Settling;
+  readonly leaseMs: number;
+  readonly upstreamTimeoutMs: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+/** What a request carries from middleware to route. */
+export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };
+
+/** Builds the gateway: is this call allowed, what did it cost. */
+export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
+  const app = new Hono<GatewayEnv>();
+  app.use(async (c, next) => {
+    c.set('requestId', randomUUID());
+    await next();
+  });
+  app.onError((error, c) => {
+    // Only where it happened: a message may quote what must stay secret.
+    const frames = error.stack?.split('\n').filter((line) => line.startsWith('    at '));
+    deps.log.error({ request_id: c.get('requestId'), error: error.name, stack: frames }, 'internal_error');
+    return answerRefusal(c, { code: 'internal_error' });
+  });
+  app.notFound((c) => answerRefusal(c, { code: 'not_found' }));
+  app.options('*', preflight);
+  health(app, deps);
+  const verify = createVerifier(deps);
+  app.all('/llm/t/*', llmCall({ ...deps, verify, memory: grantMemory() }));
+  return app;
+}
+

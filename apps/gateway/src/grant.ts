@@ -1,0 +1,139 @@
+import { findCredential, findGrant, type GrantRef, type Opened, openGrant } from '@presign/limits';
+import { isJsonObject, type JsonObject, RefusedError } from '@presign/schema';
+import { isDatabaseOutage } from '@presign/schema/database';
+import { credentials, grants, partitions, pots, sessions, virtualKeys } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { LRUCache } from 'lru-cache';
+import type { GatewayDeps } from './app.ts';
+import type { VerifiedGrant } from './verify.ts';
+
+/** What the issuer laid down for a grant beyond its token. Never changes while the grant lives. */
+export type Terms = {
+  readonly ref: GrantRef;
+  readonly accountId: string;
+  readonly externalUser: string | undefined;
+  readonly config: JsonObject | undefined;
+  /** Whether any of its pots limits spending. */
+  readonly costLimited: boolean;
+};
+
+/** A credential as stored: sealed, of one version. */
+export type SealedCredential = { readonly version: number; readonly sealed: string };
+
+/** What a gateway remembers of grants: nothing that counts, nothing in clear. */
+export type GrantMemory = {
+  readonly terms: LRUCache<string, Terms>;
+  readonly credentials: LRUCache<string, SealedCredential>;
+};
+
+export const grantMemory = (): GrantMemory => ({
+  terms: new LRUCache({ max: 10_000 }),
+  credentials: new LRUCache({ max: 10_000 }),
+});
+
+type Deps = Pick<GatewayDeps, 'db' | 'redis'> & { readonly memory: GrantMemory };
+
+/** A grant's terms from memory, then Redis; undefined when only Postgres can know. */
+export async function findTerms({ redis, memory }: Deps, grant: VerifiedGrant): Promise<Terms | undefined> {
+  const remembered = memory.terms.get(grant.id);
+  if (remembered) return remembered;
+  const found = await findGrant(redis, grant.partition, grant.id);
+  if (!found) return undefined;
+  const terms = readDoc(grant, found.doc);
+  memory.terms.set(grant.id, terms);
+  return terms;
+}
+
+/** Reads a grant and its limits from Postgres in one statement, and opens it in Redis. */
+export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promise<Opened | 'absent'> {
+  const row = await readGrant(deps, grant.id);
+  if (!row) return 'absent';
+  if (row.grants.revokedAt || row.sessions.revokedAt || row.credentials.revokedAt || row.virtual_keys?.revokedAt) {
+    return 'revoked';
+  }
+  const own = { ...row.pots, endsWithGrant: true };
+  const budget = row.budgets ? [{ ...row.budgets, endsWithGrant: false }] : [];
+  const state = [own, ...budget];
+  const terms: Terms = {
+    ref: {
+      id: grant.id,
+      partition: row.pots.partition,
+      credentialId: row.credentials.id,
+      potIds: state.map((pot) => pot.id),
+    },
+    accountId: row.grants.accountId,
+    externalUser: row.grants.externalUser ?? undefined,
+    config: row.grants.config ?? undefined,
+    costLimited: state.some((pot) => pot.costLimitMicrousd !== null),
+  };
+  const opened = await openGrant(deps.redis, {
+    ref: terms.ref,
+    epoch: row.partitions.epoch,
+    lastId: row.partitions.lastId,
+    expiresAtMs: row.grants.expiresAt.getTime(),
+    credential: row.credentials,
+    pots: state,
+    doc: writeDoc(terms),
+  });
+  if (opened === 'ok') deps.memory.terms.set(grant.id, terms);
+  return opened;
+}
+
+/** A credential of the version that admission named: from memory, then Redis. */
+export async function findSealed(
+  { redis, memory }: Deps,
+  ref: GrantRef,
+  version: number,
+): Promise<SealedCredential | undefined> {
+  const remembered = memory.credentials.get(ref.credentialId);
+  if (remembered?.version === version) return remembered;
+  const found = await findCredential(redis, ref.partition, ref.credentialId);
+  if (found) memory.credentials.set(ref.credentialId, found);
+  return found;
+}
+
+/** One statement, one snapshot: the pots' figures and the cursor they are true for belong together. */
+async function readGrant({ db }: Deps, id: string) {
+  const budgets = alias(pots, 'budgets');
+  const [row] = await db
+    .select()
+    .from(grants)
+    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
+    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(credentials, eq(credentials.id, grants.credentialId))
+    .innerJoin(partitions, eq(partitions.id, pots.partition))
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.potId))
+    .where(eq(grants.id, id))
+    .catch((error: unknown) => {
+      throw isDatabaseOutage(error) ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }) : error;
+    });
+  return row;
+}
+
+/** What Redis keeps of the terms, in short names. */
+type Doc = { acc: string; crd: string; pot: string[]; usr?: string; cfg?: JsonObject; lim?: true };
+
+function writeDoc({ ref, accountId, externalUser, config, costLimited }: Terms): string {
+  const doc: Doc = {
+    acc: accountId,
+    crd: ref.credentialId,
+    pot: [...ref.potIds],
+    ...(externalUser === undefined ? {} : { usr: externalUser }),
+    ...(config === undefined ? {} : { cfg: config }),
+    ...(costLimited ? { lim: true as const } : {}),
+  };
+  return JSON.stringify(doc);
+}
+
+function readDoc(grant: VerifiedGrant, text: string): Terms {
+  const doc = JSON.parse(text) as Doc;
+  return {
+    ref: { id: grant.id, partition: grant.partition, credentialId: doc.crd, potIds: doc.pot },
+    accountId: doc.acc,
+    externalUser: doc.usr,
+    config: isJsonObject(doc.cfg) ? doc.cfg : undefined,
+    costLimited: doc.lim === true,
+  };
+}

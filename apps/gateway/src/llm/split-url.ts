@@ -1,0 +1,11 @@
+const PREFIX = '/llm/t/';
+
+/** Takes `/llm/t/<token><path>?<query>` apart, byte for byte; the parts of any other target are empty. */
+export function splitUrl(url: string): { token: string; path: string; query: string } {
+  if (!url.startsWith(PREFIX)) return { token: '', path: '', query: '' };
+  const mark = url.indexOf('?');
+  const end = mark < 0 ? url.length : mark;
+  const slash = url.indexOf('/', PREFIX.length);
+  const tokenEnd = slash < 0 || slash > end ? end : slash;
+  return { token: url.slice(PREFIX.length, tokenEnd), path: url.slice(tokenEnd, end), query: url.slice(end + 1) };
+}

@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type GrantRef, type Outcome, settle } from '@presign/limits';
+import type { GatewayDeps } from './app.ts';
+
+const FIRST_WAIT_MS = 50;
+const LONGEST_WAIT_MS = 5_000;
+
+/**
+ * Settles a call, and goes on trying while Redis does not answer, for as long as its lease could still be
+ * kept alive; after that the sweep settles it in full, so a call is never lost.
+ */
+export async function settleCall(
+  { redis, leases, leaseMs, log }: Pick<GatewayDeps, 'redis' | 'leases' | 'leaseMs' | 'log'>,
+  ref: GrantRef,
+  outcome: Outcome,
+): Promise<void> {
+  const giveUpAt = Date.now() + leaseMs;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    try {
+      await settle(redis, ref, outcome);
+      break;
+    } catch {
+      if (Date.now() + wait > giveUpAt) {
+        log.error({ grant: ref.id, hold: outcome.holdId }, 'not settled: the lease will run out');
+        break;
+      }
+      await sleep(wait);
+    }
+  }
+  leases.remove(ref.partition, outcome.holdId);
+}

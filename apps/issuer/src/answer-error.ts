@@ -1,0 +1,30 @@
+import { ERRORS, errorBody, RefusedError, type Refusal } from '@presign/schema';
+import { isDatabaseOutage } from '@presign/schema/database';
+import type { Context } from 'hono';
+import type { ContentfulStatusCode } from 'hono/utils/http-status';
+import type { Logger } from 'pino';
+import type { IssuerEnv } from './app.ts';
+
+/** The one place where errors become answers. What we did not foresee is logged and told as `internal_error`. */
+export const answerError =
+  (log: Logger) =>
+  (error: Error, c: Context<IssuerEnv>): Response => {
+    const refusal = refusalOf(error);
+    const requestId = c.get('requestId');
+    if (ERRORS[refusal.code][0] >= 500) {
+      // The driver's error may quote parameters; its name and code do not.
+      const cause = error.cause instanceof Error ? error.cause : error;
+      const code = 'code' in cause ? cause.code : undefined;
+      log.error({ request_id: requestId, error: cause.name, code, stack: framesOf(cause) }, refusal.code);
+    }
+    if (refusal.retryAfterSeconds !== undefined) c.header('retry-after', String(refusal.retryAfterSeconds));
+    return c.json(errorBody(refusal, requestId), ERRORS[refusal.code][0] as ContentfulStatusCode);
+  };
+
+function refusalOf(error: Error): Refusal {
+  if (error instanceof RefusedError) return error.refusal;
+  return { code: isDatabaseOutage(error) ? 'database_unavailable' : 'internal_error' };
+}
+
+/** Where it happened, without the message. */
+const framesOf = (error: Error) => error.stack?.split('\n').filter((line) => line.startsWith('    at '));

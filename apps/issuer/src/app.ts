@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import type { EncryptionKeys, SigningKey } from '@presign/crypto';
+import type { RedisClient } from '@presign/limits';
+import type { Provider } from '@presign/providers';
+import { RefusedError } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
+import { Hono } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
+import type { Logger } from 'pino';
+import { answerError } from './answer-error.ts';
+import { type ApiKey, authenticate } from './authenticate.ts';
+import { health } from './health.ts';
+import { presign } from './presign.ts';
+import { publicKeys } from './public-keys.ts';
+
+/** What the issuer is made of; created once in `main.ts`. */
+export type IssuerDeps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly signingKey: SigningKey;
+  /** PASERK `k4.public` of keys whose tokens are still valid, beside the signing key's own. */
+  readonly olderPublicKeys: readonly string[];
+  readonly encryptionKeys: EncryptionKeys;
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** Public addresses, without a slash at the end. */
+  readonly issuerUrl: string;
+  readonly gatewayUrl: string;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+/** What a request carries from middleware to route. */
+export type IssuerEnv = { Variables: { requestId: string; apiKey: ApiKey } };
+
+/** Room for 64 KB of metadata in JSON's longest escapes. */
+const BODY_MAX_BYTES = 1_048_576;
+
+/** Builds the issuer: who may call what, until when, for how much. */
+export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
+  const app = new Hono<IssuerEnv>();
+  app.use(async (c, next) => {
+    const started = deps.now();
+    c.set('requestId', randomUUID());
+    await next();
+    c.header('x-request-id', c.get('requestId'));
+    c.header('cache-control', 'no-store');
+    c.header('referrer-policy', 'no-referrer');
+    c.header('x-content-type-options', 'nosniff');
+    const { method, path } = c.req;
+    const line = { request_id: c.get('requestId'), method, path, status: c.res.status, ms: deps.now() - started };
+    deps.log.info(line, 'request');
+  });
+  app.onError(answerError(deps.log));
+  app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found' }), c));
+
+  health(app, deps);
+  app.get('/v1/keys', publicKeys(deps));
+  app.use('/v1/*', authenticate(deps));
+  app.use(
+    bodyLimit({
+      maxSize: BODY_MAX_BYTES,
+      onError: () => {
+        throw new RefusedError({
+          code: 'body_too_large',
+          message: `The body may have at most ${BODY_MAX_BYTES} bytes.`,
+        });
+      },
+    }),
+  );
+  app.post('/v1/presign', presign(deps));
+  return app;
+}
+

@@ -1,0 +1,49 @@
+import { hashApiKey, sameSecret } from '@presign/crypto';
+import { RefusedError } from '@presign/schema';
+import { apiKeys } from '@presign/schema/tables';
+import { eq, sql } from 'drizzle-orm';
+import type { MiddlewareHandler } from 'hono';
+import type { IssuerDeps, IssuerEnv } from './app.ts';
+
+/** Who is asking: an API key of an account, with what it may do. */
+export type ApiKey = { readonly id: string; readonly accountId: string; readonly scopes: readonly string[] };
+
+/** `last_used_at` is kept to the minute, so that a busy key does not cost a write a request. */
+const LAST_USED_STEP_MS = 60_000;
+
+/** Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1), or refuses with 401. */
+export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
+  const find = deps.db
+    .select()
+    .from(apiKeys)
+    .where(eq(apiKeys.hash, sql.placeholder('hash')))
+    .prepare('find_api_key');
+  return async (c, next) => {
+    const [, key] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? [];
+    if (key === undefined) throw new RefusedError({ code: 'unauthenticated' });
+    const hash = hashApiKey(key);
+    const [row] = await find.execute({ hash });
+    const now = deps.now();
+    if (!row || !sameSecret(row.hash, hash) || row.revokedAt || (row.expiresAt && row.expiresAt.getTime() <= now)) {
+      throw new RefusedError({ code: 'unauthenticated' });
+    }
+    c.set('apiKey', { id: row.id, accountId: row.accountId, scopes: row.scopes });
+    if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) noteUse(deps, row.id, now);
+    await next();
+  };
+}
+
+/** Refuses a key without the scope; `admin` may do everything. */
+export function requireScope(apiKey: ApiKey, scope: 'presign' | 'read' | 'admin'): void {
+  if (apiKey.scopes.includes(scope) || apiKey.scopes.includes('admin')) return;
+  throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
+}
+
+/** Not waited for: a request does not fail because this note does. */
+function noteUse(deps: IssuerDeps, id: string, now: number): void {
+  deps.db
+    .update(apiKeys)
+    .set({ lastUsedAt: new Date(now) })
+    .where(eq(apiKeys.id, id))
+    .then(undefined, () => deps.log.warn({ api_key: id }, 'last use of an API key not noted'));
+}

@@ -1,0 +1,66 @@
+import { checkMac } from '@presign/crypto';
+import { RefusedError } from '@presign/schema';
+import { sqlState, type Transaction } from '@presign/schema/database';
+import { grants, idempotencyKeys, pots } from '@presign/schema/tables';
+import { and, eq, lt, sql } from 'drizzle-orm';
+import type { IssuerDeps } from './app.ts';
+import type { IssuedGrant } from './sign-grant.ts';
+
+/** How long a key is remembered. */
+const REMEMBER_MS = 24 * 3_600_000;
+
+type Claim = {
+  readonly accountId: string;
+  readonly route: string;
+  readonly key: string;
+  readonly bodyMac: string;
+  readonly grantId: string;
+};
+
+/**
+ * Claims an `Idempotency-Key` for this transaction's grant, or finds the grant that claimed it earlier.
+ * A request that meets one still under way waits for it, at most five seconds.
+ * @returns the earlier grant, or undefined when the key is this request's own
+ * @throws RefusedError `idempotency_conflict` when the key was used with another body
+ */
+export async function claimIdempotencyKey(
+  tx: Transaction,
+  deps: IssuerDeps,
+  claim: Claim,
+  body: Uint8Array,
+): Promise<IssuedGrant | undefined> {
+  const { accountId, route, key, bodyMac, grantId } = claim;
+  const createdAt = new Date(deps.now());
+  await tx.execute(sql`set local lock_timeout = '5s'`);
+  const claimed = await tx
+    .insert(idempotencyKeys)
+    .values({ ...claim, createdAt })
+    .onConflictDoUpdate({
+      target: [idempotencyKeys.accountId, idempotencyKeys.route, idempotencyKeys.key],
+      set: { bodyMac, grantId, createdAt },
+      setWhere: lt(idempotencyKeys.createdAt, new Date(deps.now() - REMEMBER_MS)),
+    })
+    .returning({ grantId: idempotencyKeys.grantId })
+    .catch(refuseWaiting);
+  if (claimed.length > 0) return undefined;
+
+  const [earlier] = await tx
+    .select()
+    .from(idempotencyKeys)
+    .innerJoin(grants, eq(grants.id, idempotencyKeys.grantId))
+    .innerJoin(pots, eq(pots.id, grants.potId))
+    .where(
+      and(eq(idempotencyKeys.accountId, accountId), eq(idempotencyKeys.route, route), eq(idempotencyKeys.key, key)),
+    );
+  const same =
+    earlier && checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
+  if (!same) throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key' });
+  return { ...earlier.grants, partition: earlier.pots.partition };
+}
+
+/** SQLSTATE 55P03, lock_not_available: the first request of this key did not end in time. */
+function refuseWaiting(error: unknown): never {
+  if (sqlState(error) !== '55P03') throw error;
+  const message = 'The first request with this Idempotency-Key is still under way.';
+  throw new RefusedError({ code: 'idempotency_conflict', message, retryAfterSeconds: 1 });
+}

@@ -1,0 +1,3 @@
+export { createIssuer, type IssuerDeps, type IssuerEnv } from './app.ts';
+export { bootstrap } from './bootstrap.ts';
+export { type RunningIssuer, startIssuer } from './start.ts';

@@ -1,0 +1,30 @@
+import { connectRedis, redisReady } from '@presign/limits';
+import { connectDatabase } from '@presign/schema/database';
+import { pino } from 'pino';
+import { bootstrap } from './bootstrap.ts';
+import { readIssuerEnv } from './env.ts';
+import { startIssuer } from './start.ts';
+
+/** env → dependencies → listen → drain and close. */
+async function main(): Promise<void> {
+  const env = readIssuerEnv();
+  const log = pino({ name: 'issuer', level: env.logLevel });
+  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
+  const redis = connectRedis(env.redisUrl, (error) => log.warn({ error: error.message }, 'Redis'));
+  await redisReady(redis);
+  if (env.bootstrapApiKey !== undefined) await bootstrap(db, env.bootstrapApiKey);
+  const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
+  log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
+
+  const stop = async () => {
+    await issuer.close();
+    redis.disconnect();
+    await closeDatabase();
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`presign issuer: ${error instanceof Error ? error.message : 'failed to start'}\n`);
+  process.exit(1);
+});

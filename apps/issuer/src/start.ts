@@ -1,0 +1,32 @@
+import { serve } from '@hono/node-server';
+import { createIssuer, type IssuerDeps } from './app.ts';
+import { type Ledger, startLedger } from './ledger.ts';
+
+/** A listening issuer. */
+export type RunningIssuer = {
+  readonly port: number;
+  readonly ledger: Ledger;
+  /** Stops accepting, answers what is under way, drains the ledger. Stores stay open. */
+  readonly close: () => Promise<void>;
+};
+
+/** Listens and drains the ledger. Port 0 takes a free one. */
+export async function startIssuer(
+  deps: IssuerDeps,
+  listen: { readonly host: string; readonly port: number },
+): Promise<RunningIssuer> {
+  const app = createIssuer(deps);
+  const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>((resolve, reject) => {
+    const server = serve({ fetch: app.fetch, hostname: listen.host, port: listen.port }, (info) => {
+      server.off('error', reject);
+      resolve({ server, port: info.port });
+    });
+    server.once('error', reject);
+  });
+  const ledger = startLedger(deps);
+  const close = async () => {
+    await new Promise((resolve) => server.close(resolve));
+    await ledger.close();
+  };
+  return { port, ledger, close };
+}

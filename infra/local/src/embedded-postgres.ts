@@ -1,0 +1,17 @@
+import { mkdirSync } from 'node:fs';
+import { PGlite } from '@electric-sql/pglite';
+import { DRIZZLE } from '@presign/schema/database';
+import { drizzle } from 'drizzle-orm/pglite';
+
+/**
+ * Opens a Postgres in this process on the folder `dir` (made if missing), or in memory without one.
+ *
+ * A committed transaction survives the process being killed. One process may have the folder open at a time:
+ * the engine does not check, so hold the folder's lock. The first start of a folder takes seconds.
+ */
+export async function openEmbeddedPostgres(dir: string | undefined) {
+  if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const pglite = await PGlite.create(dir === undefined ? {} : { dataDir: dir });
+  const db = drizzle({ client: pglite, ...DRIZZLE, logger: false });
+  return { db, pglite, close: () => pglite.close() };
+}

@@ -1,0 +1,37 @@
+import { readFileSync } from 'node:fs';
+import { loadProviders } from '@presign/providers';
+import { readVariable } from '@presign/schema';
+
+/**
+ * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.
+ * @throws VariableError when a variable is malformed
+ */
+export function readLocalEnv(env: Readonly<Record<string, string | undefined>> = process.env) {
+  const host = readVariable(env, 'HOST', '127.0.0.1');
+  const issuerPort = readVariable(env, 'ISSUER_PORT', 8787);
+  const gatewayPort = readVariable(env, 'GATEWAY_PORT', 8788);
+  const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  const providersFile = readVariable(env, 'PROVIDERS_FILE', undefined);
+  return {
+    host,
+    issuerPort,
+    gatewayPort,
+    issuerUrl: readVariable(env, 'ISSUER_URL', `http://${reachable}:${issuerPort}`),
+    gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://${reachable}:${gatewayPort}`),
+    dataDir: readVariable(env, 'PRESIGN_DATA_DIR', '.presign'),
+    databaseUrl: readVariable(env, 'DATABASE_URL', undefined),
+    redisUrl: readVariable(env, 'REDIS_URL', undefined),
+    signingKey: readVariable(env, 'TOKEN_SIGNING_KEY', undefined),
+    publicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined),
+    encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
+    bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
+    providers: loadProviders(providersFile === undefined ? undefined : readFileSync(providersFile, 'utf8')),
+    allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
+    sandbox: readVariable(env, 'SANDBOX', true),
+    leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
+    upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
+    logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
+  };
+}
+
+export type LocalEnv = ReturnType<typeof readLocalEnv>;

@@ -1,0 +1,63 @@
+import { pino } from 'pino';
+import { type LocalEnv, readLocalEnv } from './env.ts';
+import { type RunningLocal, runLocal } from './run.ts';
+
+/** `pnpm start`: both services in one process, and a first call to paste. */
+async function main(): Promise<void> {
+  const env = readLocalEnv();
+  const local = await runLocal(env, pino({ level: env.logLevel }));
+  process.stdout.write(readyMessage(env, local));
+
+  const stop = () => {
+    process.stdout.write('\nDraining and closing…\n');
+    local.close().then(
+      () => process.exit(0),
+      (error: unknown) => fail(error),
+    );
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
+}
+
+function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): string {
+  const apiKey = keys.apiKeyFile === undefined ? 'BOOTSTRAP_API_KEY' : keys.apiKeyFile;
+  const lines = [
+    'Presign is ready.',
+    '',
+    `  issuer         ${env.issuerUrl}`,
+    `  gateway        ${env.gatewayUrl}`,
+    `  admin API key  in ${apiKey}`,
+  ];
+  if (sandboxMcpUrl !== undefined) {
+    lines.push(`  sandbox        provider "sandbox" (offline), MCP server ${sandboxMcpUrl}`);
+    lines.push(
+      '',
+      'Issue a URL that may be called three times, and call it:',
+      '',
+      firstCall(env, keys.apiKeyFile),
+    );
+  }
+  return `\n${lines.join('\n')}\n\n`;
+}
+
+/** One line to paste: the inner curl asks the issuer for a URL, the outer one calls it. */
+function firstCall(env: LocalEnv, apiKeyFile: string | undefined): string {
+  const key = apiKeyFile === undefined ? '$BOOTSTRAP_API_KEY' : `$(cat '${apiKeyFile}')`;
+  const ask =
+    '{"provider":"sandbox","path":"/v1/chat/completions","client_api_key":"sk-sandbox","max_uses":3}';
+  const issue = `curl -s ${env.issuerUrl}/v1/presign -H "Authorization: Bearer ${key}" -H 'Content-Type: application/json' -d '${ask}'`;
+  const body = '{"model":"sandbox-1","messages":[{"role":"user","content":"Hello"}]}';
+  return `curl -s "$(${issue} | sed 's/.*"url":"\\([^"]*\\)".*/\\1/')" -H 'Content-Type: application/json' -d '${body}'`;
+}
+
+function fail(error: unknown): never {
+  process.stderr.write(`presign: ${explain(error)}\n`);
+  process.exit(1);
+}
+
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return 'failed to start';
+  if (!('code' in error && error.code === 'EADDRINUSE' && 'port' in error)) return error.message;
+  return `port ${error.port} is taken: stop what listens there, or set ISSUER_PORT and GATEWAY_PORT`;
+}
+
+main().catch(fail);

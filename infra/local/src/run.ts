@@ -1,0 +1,126 @@
+import { join } from 'node:path';
+import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
+import { startGateway } from '@presign/gateway';
+import { bootstrap, startIssuer } from '@presign/issuer';
+import { connectRedis, redisReady } from '@presign/limits';
+import { loadProviders, type Provider } from '@presign/providers';
+import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
+import type { Logger } from 'pino';
+import { openEmbeddedPostgres } from './embedded-postgres.ts';
+import { startEmbeddedRedis } from './embedded-redis.ts';
+import type { LocalEnv } from './env.ts';
+import { type Keys, keepKeys } from './keep-keys.ts';
+import { lockFolder } from './lock-folder.ts';
+import { migrateEmbedded } from './migrate-embedded.ts';
+import { startSandboxLlm } from './sandbox-llm.ts';
+import { startSandboxMcp } from './sandbox-mcp.ts';
+
+/** Issuer and gateway in one process. */
+export type RunningLocal = {
+  readonly keys: Keys;
+  readonly sandboxMcpUrl: string | undefined;
+  /** Drains both services and closes what was opened. */
+  readonly close: () => Promise<void>;
+};
+
+type Closer = () => Promise<unknown>;
+
+/**
+ * Starts both services on the embedded engines, or on those that `DATABASE_URL` and `REDIS_URL` name.
+ * @throws Error with one clear line: the folder is in use, a port is taken, a store does not answer
+ */
+export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal> {
+  const closers: Closer[] = [];
+  const close = async () => {
+    for (const closer of closers.splice(0).reverse()) await closer();
+  };
+  try {
+    const lock = await lockFolder(env.dataDir);
+    closers.push(() => lock.release());
+    const keys = keepKeys(env);
+    const db = await openDatabase(env, closers);
+    const redis = await openRedis(env, log, closers);
+    const sandbox = env.sandbox ? await openSandbox(closers) : undefined;
+    await bootstrap(db, keys.apiKey);
+    const signingKey = readSigningKey(keys.signingKey);
+    const olderPublicKeys = env.publicKeys?.split(/[\s,]+/).filter(Boolean) ?? [];
+    const shared = {
+      ...env,
+      db,
+      redis,
+      encryptionKeys: readEncryptionKeys(keys.encryptionKeys),
+      providers: new Map([...env.providers, ...(sandbox?.providers ?? [])]),
+      now: Date.now,
+      log,
+    };
+    const { host } = env;
+    const issuer = await startIssuer(
+      { ...shared, signingKey, olderPublicKeys },
+      { host, port: env.issuerPort },
+    );
+    closers.push(() => issuer.close());
+    const publicKeys = readPublicKeys([signingKey.publicKey, ...olderPublicKeys].join(','));
+    const allowPrivateUpstreams = env.allowPrivateUpstreams || (sandbox?.addresses ?? false);
+    const gateway = await startGateway(
+      { ...shared, publicKeys, allowPrivateUpstreams },
+      { host, port: env.gatewayPort },
+    );
+    closers.push(() => gateway.close());
+    await issuer.ledger.drainAll();
+    return { keys, sandboxMcpUrl: sandbox?.mcpUrl, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
+  if (env.databaseUrl !== undefined) {
+    await migrateDatabase(env.databaseUrl);
+    const { db, close } = connectDatabase(env.databaseUrl);
+    closers.push(close);
+    return db;
+  }
+  const { db, close } = await openEmbeddedPostgres(join(env.dataDir, 'postgres'));
+  closers.push(close);
+  await migrateEmbedded(db);
+  return db;
+}
+
+async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
+  let url = env.redisUrl;
+  if (url === undefined) {
+    const engine = await startEmbeddedRedis({ dir: join(env.dataDir, 'redis') });
+    closers.push(() => engine.close());
+    url = engine.url;
+  }
+  const redis = connectRedis(url, (error) => log.warn({ error: error.message }, 'Redis'));
+  closers.push(async () => redis.disconnect());
+  await redisReady(redis);
+  return redis;
+}
+
+/** The offline provider `sandbox`, which speaks as OpenAI and as Anthropic, and the sandbox MCP server. */
+async function openSandbox(closers: Closer[]) {
+  const llm = await startSandboxLlm();
+  closers.push(() => llm.close());
+  const mcp = await startSandboxMcp();
+  closers.push(() => mcp.close());
+  return {
+    providers: sandboxProvider(llm.url),
+    mcpUrl: mcp.url,
+    addresses: new Set([new URL(llm.url).host, new URL(mcp.url).host]),
+  };
+}
+
+/** Routes of OpenAI and Anthropic under one roof; the sandbox takes its key in either's header. */
+function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {
+  const builtIn = loadProviders(undefined);
+  const routes = [...(builtIn.get('openai')?.routes ?? []), ...(builtIn.get('anthropic')?.routes ?? [])];
+  return new Map([
+    [
+      'sandbox',
+      { id: 'sandbox', baseUrl, credential: { header: 'authorization', scheme: 'Bearer' }, routes },
+    ],
+  ]);
+}

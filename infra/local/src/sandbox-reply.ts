@@ -1,0 +1,56 @@
+import { z } from 'zod';
+
+/** What the sandbox answers, and what it says that cost. */
+export type SandboxReply = {
+  text: string;
+  /** The text in the pieces in which a stream delivers it. */
+  pieces: string[];
+  inputTokens: number;
+  outputTokens: number;
+  /** Whether the caller's maximum cut the text short. */
+  isCut: boolean;
+};
+
+/** The models that exist; any other is refused, as by a provider. */
+export const SANDBOX_MODELS = ['sandbox-1', 'sandbox-mini'] as const;
+
+/** A message's content in every dialect: text, or parts of which some have text. */
+export const Content = z
+  .union([z.string(), z.array(z.looseObject({ text: z.string().nullish() }))])
+  .nullish();
+
+/**
+ * Repeats the last of `texts`: the same question always gets the same answer at the same cost. A token is
+ * 4 bytes of UTF-8, the last one perhaps fewer.
+ */
+export function composeReply(texts: string[], maxTokens: number | null | undefined): SandboxReply {
+  const whole = `This is the sandbox, no model was asked. You said: ${(texts.at(-1) ?? '').slice(0, 500)}`;
+  const text = maxTokens == null ? whole : firstBytes(whole, maxTokens * BYTES_A_TOKEN);
+  return {
+    text,
+    pieces: text.match(/\S+\s*|\s+/g) ?? [],
+    inputTokens: countTokens(texts),
+    outputTokens: countTokens([text]),
+    isCut: text.length < whole.length,
+  };
+}
+
+export function countTokens(texts: string[]): number {
+  return texts.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / BYTES_A_TOKEN), 0);
+}
+
+/** One string a message, its text parts joined. */
+export function textOf(content: z.infer<typeof Content>): string {
+  if (content == null) return '';
+  return typeof content === 'string' ? content : content.map((part) => part.text ?? '').join('');
+}
+
+const BYTES_A_TOKEN = 4;
+
+/** Cut between characters: a byte that continues one (10xxxxxx) never comes first. */
+function firstBytes(text: string, count: number): string {
+  const bytes = Buffer.from(text);
+  let end = Math.min(count, bytes.length);
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return bytes.toString('utf8', 0, end);
+}

@@ -1,0 +1,240 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type EmbeddedRedis, type EmbeddedRedisOptions, startEmbeddedRedis } from '../src/embedded-redis.ts';
+import { kill, runProgram } from './programs/run-program.ts';
+
+let dir: string;
+let cleanUps: (() => unknown)[];
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'embedded-redis-'));
+  cleanUps = [() => rmSync(dir, { recursive: true })];
+});
+afterEach(async () => {
+  for (const cleanUp of cleanUps.reverse()) await cleanUp();
+});
+
+async function start(
+  options: EmbeddedRedisOptions = { dir },
+): Promise<{ engine: EmbeddedRedis; client: Redis }> {
+  const engine = await startEmbeddedRedis(options);
+  const client = connectTo(engine.url);
+  cleanUps.push(() => engine.close());
+  return { engine, client };
+}
+
+function connectTo(url: string): Redis {
+  const client = new Redis(url, { retryStrategy: () => null });
+  client.on('error', () => {});
+  cleanUps.push(() => client.disconnect());
+  return client;
+}
+
+/** Everything a client can see of the data. */
+async function dump(client: Redis): Promise<Record<string, unknown>> {
+  const keys = (await client.keys('*')).sort();
+  const seen = await Promise.all(
+    keys.map(async (key) => [key, await client.pexpiretime(key), await read(client, key)]),
+  );
+  return Object.fromEntries(seen.map(([key, ...rest]) => [key, rest]));
+}
+
+async function read(client: Redis, key: string): Promise<unknown> {
+  const type = await client.type(key);
+  if (type === 'hash') return client.hgetall(key);
+  if (type === 'zset') return client.zrange(key, '0', '-1', 'WITHSCORES');
+  if (type === 'stream') return [await client.xrange(key, '-', '+'), await client.xinfo('STREAM', key)];
+  if (type === 'list') return client.lrange(key, 0, -1);
+  if (type === 'set') return (await client.smembers(key)).sort();
+  return client.getBuffer(key);
+}
+
+test('keys of every type, their expiry and their bytes are the same after a restart', async () => {
+  const { engine, client } = await start();
+  const bytes = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
+  await client.set('{p}bytes', bytes, 'PX', 60_000);
+  await client.hset('{p}hash', 'n', '9007199254740991', 'ü', 'ß');
+  await client.hset('{p}hash', Buffer.from([0, 255]), bytes);
+  await client.pexpireat('{p}hash', Date.now() + 90_000);
+  await client.zadd('{p}zset', 1731000000000, 'a', '-inf', 'b', 0.1, 'c');
+  await client.xadd('{p}stream', '*', 'f', 'v');
+  await client.rpush('{p}list', 'x', 'y');
+  await client.sadd('{p}set', 'x', 'y');
+  await client.set('{p}gone', '1');
+  await client.del('{p}gone');
+  await client.set('{p}kept', '1', 'PX', 60_000);
+  await client.persist('{p}kept');
+  const before = await dump(client);
+  await engine.close();
+  expect(await dump((await start()).client)).toEqual(before);
+  expect(Object.keys(before)).toHaveLength(7);
+});
+
+test('any run of changes is restored exactly, whether or not the log was rewritten meanwhile', async () => {
+  for (const seed of [1, 2, 3]) {
+    const folder = join(dir, String(seed));
+    const { engine, client } = await start({ dir: folder, compactAboveBytes: seed * 10_000 });
+    const random = randomFrom(seed);
+    let refused = 0;
+    for (let i = 0; i < 600; i += 1) await changeSomething(client, random).catch(() => (refused += 1));
+    expect(refused).toBeLessThan(300);
+    const before = await dump(client);
+    await engine.close();
+    const again = await start({ dir: folder });
+    expect(await dump(again.client)).toEqual(before);
+    await again.engine.close();
+  }
+});
+
+/** Few names, so that commands meet each other's keys, also of another type. */
+function changeSomething(client: Redis, random: (below: number) => number): Promise<unknown> {
+  const key = `{p}${random(6)}`;
+  const item = `item${random(5)}`;
+  const later = Date.now() + 100_000 + random(1_000);
+  const changes = [
+    () => client.hset(key, item, random(3)),
+    () => client.hdel(key, item),
+    () => client.hincrby(key, item, random(100)),
+    () => client.zadd(key, 'GT', random(50), item),
+    () => client.zrem(key, item),
+    () => client.xadd(key, '*', 'f', item),
+    () => client.xtrim(key, 'MAXLEN', random(4)),
+    () => client.xadd(key, 'MAXLEN', 3, '*', 'f', item),
+    async () => client.xdel(key, ...(await client.xrange(key, '-', '+')).map(([id]) => id).slice(1, 2)),
+    () => client.pexpireat(key, later),
+    () => client.persist(key),
+    () => client.rename(key, `{p}${random(6)}`),
+    () => client.set(key, item, 'PXAT', later),
+    () => client.set(key, item),
+    () => client.rpush(key, item),
+    () => client.multi().del(key).sadd(key, item).exec(),
+    () => (random(8) === 0 ? client.flushall() : client.del(key)),
+    () =>
+      client.eval("redis.call('DEL', KEYS[1]); redis.call('HSET', KEYS[1], 'a', 1); error('stop')", 1, key),
+  ];
+  const change = changes[random(changes.length)];
+  return change ? change() : Promise.resolve();
+}
+
+function randomFrom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+test('stream ids go on rising after a restart, also when the stream was trimmed to nothing', async () => {
+  const { engine, client } = await start();
+  const future = `${Date.now() + 3_600_000}-5`;
+  await client.xadd('{p}s', future, 'f', 'v');
+  await client.xtrim('{p}s', 'MINID', `${Date.now() + 7_200_000}`);
+  await engine.close();
+  const { client: again } = await start();
+  expect(await again.xlen('{p}s')).toBe(0);
+  expect(await again.xadd('{p}s', '*', 'f', 'v')).toBe(future.replace('-5', '-6'));
+});
+
+test('a key that expired while the engine was off is gone', async () => {
+  const { engine, client } = await start();
+  await client.set('{p}brief', '1', 'PX', 30);
+  await client.set('{p}long', '1', 'PX', 60_000);
+  await engine.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await (await start()).client.keys('*')).toEqual(['{p}long']);
+});
+
+/** Three keys in one script; whoever sees them differ sees half a script. */
+const SCRIPT = `
+local n = redis.call('HINCRBY', KEYS[1], 'n', 1)
+redis.call('ZADD', KEYS[2], n, 'n')
+redis.call('XADD', KEYS[3], '*', 'n', n)
+return n`;
+
+test('after kill -9 every answered script is there in full, and none in part', async () => {
+  for (const killAfter of [1, 60, 140]) {
+    const { child, said: url } = await runProgram('hold-redis.ts', dir);
+    const client = connectTo(url);
+    let answered = Number(await client.hget('{p}h', 'n'));
+    const enough = answered + killAfter;
+    let killed: Promise<void> | undefined;
+    const caller = async () => {
+      for (;;) {
+        const n = await client.eval(SCRIPT, 3, '{p}h', '{p}z', '{p}s');
+        answered = Math.max(answered, Number(n));
+        if (answered >= enough) killed ??= kill(child);
+      }
+    };
+    await Promise.allSettled(Array.from({ length: 8 }, caller));
+    await killed;
+    const { engine, client: again } = await start();
+    const found = Number(await again.hget('{p}h', 'n'));
+    expect(found).toBeGreaterThanOrEqual(answered);
+    expect(Number(await again.zscore('{p}z', 'n'))).toBe(found);
+    expect(await again.xlen('{p}s')).toBe(found);
+    await engine.close();
+  }
+});
+
+test('a damaged log stops the start with an error that names it', async () => {
+  const { engine, client } = await start();
+  await client.set('{p}a', '1');
+  await engine.close();
+  writeFileSync(join(dir, 'redis.log'), 'not a log\n');
+  await expect(startEmbeddedRedis({ dir })).rejects.toThrow(`${join(dir, 'redis.log')} is damaged at line 1`);
+});
+
+test('when the log cannot be written, the change is not answered as made and nothing more is taken', async () => {
+  const { client } = await start({ dir, compactAboveBytes: 1_000 });
+  await client.set('{p}a', '1');
+  rmSync(dir, { recursive: true });
+  cleanUps.shift();
+  await expect(client.set('{p}b', 'x'.repeat(2_000))).rejects.toThrow(/MISCONF|cannot be written/);
+  await expect(client.get('{p}a')).rejects.toThrow(/cannot be written/);
+});
+
+test('the log stays small when one key is changed again and again', async () => {
+  const { client } = await start({ dir, compactAboveBytes: 10_000 });
+  for (let i = 0; i < 500; i += 1)
+    await client.eval(SCRIPT.replace("'*'", "'MAXLEN', 2, '*'"), 3, '{p}h', '{p}z', '{p}s');
+  expect(statSync(join(dir, 'redis.log')).size).toBeLessThanOrEqual(10_000);
+});
+
+test('it is reached on 127.0.0.1 alone, and only with its password', async () => {
+  const { engine } = await start({});
+  const others = Object.values(networkInterfaces()).flatMap((addresses = []) =>
+    addresses.map(({ address }) => address),
+  );
+  for (const host of others.filter((address) => address !== '127.0.0.1')) {
+    await expect(connecting(engine.port, host), host).rejects.toThrow();
+  }
+  await connecting(engine.port, '127.0.0.1');
+  const stranger = connectTo(`redis://127.0.0.1:${engine.port}`);
+  await expect(stranger.set('{p}a', '1')).rejects.toThrow('NOAUTH');
+});
+
+function connecting(port: number, host: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host, timeout: 500 });
+    socket.once('connect', resolve).once('error', reject);
+    socket.once('timeout', () => reject(new Error('no answer')));
+    cleanUps.push(() => socket.destroy());
+  });
+}
+
+test('a port that is taken fails the start', async () => {
+  const { engine } = await start({});
+  await expect(startEmbeddedRedis({ port: engine.port })).rejects.toThrow('EADDRINUSE');
+});
+
+test('close ends connected clients and frees the port', async () => {
+  const { engine, client } = await start({});
+  await client.ping();
+  await engine.close();
+  const { engine: next } = await start({ port: engine.port });
+  expect(next.port).toBe(engine.port);
+});

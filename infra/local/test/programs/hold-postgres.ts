@@ -1,0 +1,7 @@
+import { openEmbeddedPostgres } from '../../src/embedded-postgres.ts';
+
+const { pglite } = await openEmbeddedPostgres(process.argv[2]);
+await pglite.exec('create table calls (id int); insert into calls values (1), (2)');
+await pglite.exec('begin; insert into calls values (3)');
+process.stdout.write('committed two, began a third\n');
+setInterval(() => {}, 60_000);

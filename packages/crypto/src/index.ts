@@ -1,0 +1,10 @@
+export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } from './api-key.ts';
+export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
+export { KeyError } from './key-error.ts';
+export { checkMac, mac } from './mac.ts';
+export { signMessage, type VerifiedMessage, verifyMessage } from './message.ts';
+export { paserkId } from './paserk.ts';
+export { type PublicKeys, readPublicKeys } from './public-keys.ts';
+export { open, reseal, SealError, type SealErrorCode, seal, sealedWith } from './seal.ts';
+export { generateSigningKey, readSigningKey, SigningKey } from './signing-key.ts';
+export { MAX_TOKEN_CHARS, signToken, type TokenRefusal, type VerifiedToken, verifyToken } from './token.ts';

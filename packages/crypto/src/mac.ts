@@ -1,0 +1,43 @@
+import { createHmac, hkdfSync, type KeyObject } from 'node:crypto';
+import { sameSecret } from './api-key.ts';
+import { type EncryptionKeys, isKeyId } from './encryption-keys.ts';
+
+/**
+ * A keyed fingerprint of data that itself is not kept: `<key id>.<base64url HMAC-SHA256>`. Unlike a plain
+ * hash it tells nothing about guessable data to someone who has the database alone.
+ *
+ * @param purpose keeps uses apart: fingerprints made for different purposes are unrelated
+ */
+export function mac(keys: EncryptionKeys, purpose: string, data: string | Uint8Array): string {
+  const { id, key } = keys.sealing;
+  return macWith(id, key, purpose, data);
+}
+
+/**
+ * Compares data with a fingerprint, in constant time, under the key that made it.
+ *
+ * @returns `unknown_key` when that key is no longer in the list, so that nothing can be said;
+ *   `different` also for a fingerprint that is malformed
+ */
+export function checkMac(
+  keys: EncryptionKeys,
+  purpose: string,
+  data: string | Uint8Array,
+  expected: string,
+): 'same' | 'different' | 'unknown_key' {
+  const dot = expected.indexOf('.');
+  const id = expected.slice(0, Math.max(dot, 0));
+  if (!isKeyId(id)) return 'different';
+  const key = keys.get(id);
+  if (key === undefined) return 'unknown_key';
+  return sameSecret(macWith(id, key, purpose, data), expected) ? 'same' : 'different';
+}
+
+function macWith(id: string, key: KeyObject, purpose: string, data: string | Uint8Array): string {
+  return `${id}.${createHmac('sha256', macKey(key, purpose)).update(data).digest('base64url')}`;
+}
+
+/** RFC 5869 §3.2: one secret, a key for each purpose named in `info`; no salt, the secret being random. */
+function macKey(key: KeyObject, purpose: string): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
+}

@@ -1,0 +1,96 @@
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { decodeBase64url, encodeBase64url } from './base64url.ts';
+import { type EncryptionKeys, isKeyId } from './encryption-keys.ts';
+
+/** NIST SP 800-38D §8.2.2 and §8.3: random nonces of 96 bits are good for 2^32 seals under one key. */
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/**
+ * Encrypts a text for storage with AES-256-GCM under the first key: `<key id>.<base64url nonce|ciphertext|tag>`.
+ * A lone surrogate, which is no text, becomes U+FFFD as in every UTF-8 encoder.
+ *
+ * @param associatedData what the record belongs to (its id and account, say); `open` wants the same, so
+ *   a record moved to another place does not open there
+ */
+export function seal(keys: EncryptionKeys, plaintext: string, associatedData: string): string {
+  const { id, key } = keys.sealing;
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  cipher.setAAD(authenticated(id, associatedData));
+  const ciphertext = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);
+  return `${id}.${encodeBase64url(Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]))}`;
+}
+
+/**
+ * Decrypts what `seal` made, with whichever of the keys sealed it.
+ *
+ * @throws {SealError} `malformed`: not of the form `seal` writes; `unknown_key`: sealed with a key that is not
+ *   in the list; `not_authentic`: changed since, sealed for other associated data, or with another key
+ */
+export function open(keys: EncryptionKeys, sealed: string, associatedData: string): string {
+  const { id, body } = parse(sealed);
+  const key = keys.get(id);
+  if (key === undefined) throw new SealError('unknown_key');
+  return decrypt(key, body, authenticated(id, associatedData));
+}
+
+/**
+ * Opens a record and seals it again under the first key: the second half of a rotation.
+ *
+ * @throws {SealError} as `open`
+ */
+export function reseal(keys: EncryptionKeys, sealed: string, associatedData: string): string {
+  return seal(keys, open(keys, sealed, associatedData), associatedData);
+}
+
+/**
+ * Id of the key a record was sealed with: which records a rotation still has to reseal.
+ *
+ * @throws {SealError} `malformed`
+ */
+export function sealedWith(sealed: string): string {
+  return parse(sealed).id;
+}
+
+export type SealErrorCode = 'malformed' | 'unknown_key' | 'not_authentic';
+
+/** A sealed record cannot be opened. Says why and quotes nothing of it. */
+export class SealError extends Error {
+  override readonly name = 'SealError';
+  readonly code: SealErrorCode;
+
+  constructor(code: SealErrorCode) {
+    super(`sealed record is refused: ${code}`);
+    this.code = code;
+  }
+}
+
+function parse(sealed: string): { id: string; body: Buffer } {
+  const dot = sealed.indexOf('.');
+  const id = sealed.slice(0, Math.max(dot, 0));
+  const body = decodeBase64url(sealed.slice(dot + 1));
+  if (!isKeyId(id) || body === undefined || body.length < NONCE_BYTES + TAG_BYTES) {
+    throw new SealError('malformed');
+  }
+  return { id, body };
+}
+
+/** The key id is authenticated too, so that it cannot be rewritten; it holds no dot, so the two stay apart. */
+function authenticated(id: string, associatedData: string): Buffer {
+  return Buffer.from(`${id}.${associatedData}`);
+}
+
+function decrypt(key: KeyObject, body: Buffer, associatedData: Buffer): string {
+  const nonce = body.subarray(0, NONCE_BYTES);
+  // Without authTagLength Node would also take tags cut to 4 bytes.
+  const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+  decipher.setAAD(associatedData);
+  decipher.setAuthTag(body.subarray(-TAG_BYTES));
+  const plaintext = decipher.update(body.subarray(NONCE_BYTES, -TAG_BYTES));
+  try {
+    return Buffer.concat([plaintext, decipher.final()]).toString('utf8');
+  } catch {
+    throw new SealError('not_authentic');
+  }
+}

@@ -1,0 +1,136 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  generateEncryptionKey,
+  open,
+  readEncryptionKeys,
+  reseal,
+  SealError,
+  type SealErrorCode,
+  seal,
+  sealedWith,
+} from '../src/index.ts';
+
+const oldKey = generateEncryptionKey('k1');
+const newKey = generateEncryptionKey('k2');
+const keys = readEncryptionKeys(oldKey);
+const place = 'credential:1:account:1';
+const sealed = seal(keys, 'sk-provider-key', place);
+
+describe('a sealed record', () => {
+  test('opens to any text that was sealed, for the place it was sealed for', () => {
+    const anyText = fc.string({ unit: 'binary', maxLength: 300 });
+    fc.assert(
+      fc.property(anyText, anyText, (text, associated) => {
+        expect(open(keys, seal(keys, text, associated), associated)).toBe(text);
+      }),
+    );
+  });
+
+  test('has the key id in front and shows nothing of the text', () => {
+    expect(sealed).toMatch(/^k1\.[\w-]+$/);
+    expect(Buffer.from(sealed.slice(3), 'base64url').toString('latin1')).not.toContain('provider');
+    expect(sealedWith(sealed)).toBe('k1');
+  });
+
+  test('is another each time, no nonce being used twice', () => {
+    const nonces = Array.from({ length: 1000 }, () => seal(keys, 'same', place).slice(3, 19));
+    expect(new Set(nonces).size).toBe(1000);
+  });
+
+  test('does not open at another place', () => {
+    expect(codeOf(sealed, 'credential:2:account:1')).toBe('not_authentic');
+    expect(codeOf(sealed, '')).toBe('not_authentic');
+  });
+
+  test('does not open at the place of a record it was swapped with', () => {
+    const other = seal(keys, 'another secret', 'credential:2:account:1');
+    expect(codeOf(other, place)).toBe('not_authentic');
+    expect(codeOf(sealed, 'credential:2:account:1')).toBe('not_authentic');
+  });
+
+  test('does not open with any single bit changed', () => {
+    const bytes = Buffer.from(sealed.slice(3), 'base64url');
+    for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+      const forged = Buffer.from(bytes);
+      forged.writeUInt8(forged.readUInt8(bit >> 3) ^ (1 << (bit & 7)), bit >> 3);
+      expect(codeOf(`k1.${forged.toString('base64url')}`)).toBe('not_authentic');
+    }
+  });
+
+  test('does not open with any single bit of its text changed', () => {
+    for (let at = 0; at < sealed.length; at += 1) {
+      for (let bit = 0; bit < 16; bit += 1) {
+        const changed = String.fromCharCode(sealed.charCodeAt(at) ^ (1 << bit));
+        expect(codeOf(sealed.slice(0, at) + changed + sealed.slice(at + 1))).not.toBe('opened');
+      }
+    }
+  });
+
+  test('does not open at any length it may be cut to, nor with a byte more', () => {
+    for (let length = 0; length < sealed.length; length += 1) {
+      expect(codeOf(sealed.slice(0, length))).not.toBe('opened');
+    }
+    expect(codeOf(`${sealed}AAAA`)).toBe('not_authentic');
+  });
+
+  test('does not open under another id, even if the two ids have the same key', () => {
+    const twins = readEncryptionKeys(`${oldKey},${oldKey.replace('k1:', 'k9:')}`);
+    expect(codeOf(sealed.replace('k1.', 'k9.'), place, twins)).toBe('not_authentic');
+  });
+
+  test('does not open with another key of the same id', () => {
+    expect(codeOf(sealed, place, readEncryptionKeys(generateEncryptionKey('k1')))).toBe('not_authentic');
+  });
+
+  test.each([
+    ['nothing', ''],
+    ['no id', '.AAAA'],
+    ['no dot', 'k1'],
+    ['an id of forbidden characters', `k 1.${sealed.slice(3)}`],
+    ['too few bytes for nonce and tag', `k1.${Buffer.alloc(27).toString('base64url')}`],
+    ['padding', `${sealed}=`],
+    ['a second dot', `${sealed}.`],
+    ['plain text', 'sk-provider-key'],
+  ])('that is %s is malformed', (_name, text) => {
+    expect(codeOf(text)).toBe('malformed');
+    expect(() => sealedWith(text)).toThrow(SealError);
+  });
+
+  test('is refused with an error that quotes nothing', () => {
+    const text = 'sk-never-in-a-log';
+    expect(() => open(keys, text, place)).not.toThrow(text);
+    expect(() => open(keys, text, place)).toThrow('malformed');
+  });
+});
+
+describe('rotation', () => {
+  const rotated = readEncryptionKeys(`${newKey},${oldKey}`);
+
+  test('the new key seals and the old one still opens', () => {
+    expect(sealedWith(seal(rotated, 'x', place))).toBe('k2');
+    expect(open(rotated, sealed, place)).toBe('sk-provider-key');
+  });
+
+  test('a resealed record opens once the old key is gone; one that was not is of an unknown key', () => {
+    const resealed = reseal(rotated, sealed, place);
+    const after = readEncryptionKeys(newKey);
+    expect(sealedWith(resealed)).toBe('k2');
+    expect(open(after, resealed, place)).toBe('sk-provider-key');
+    expect(codeOf(sealed, place, after)).toBe('unknown_key');
+  });
+
+  test('what does not open is not resealed', () => {
+    expect(() => reseal(rotated, sealed, 'elsewhere')).toThrow(SealError);
+  });
+});
+
+function codeOf(text: string, associated = place, with_ = keys): SealErrorCode | 'opened' {
+  try {
+    open(with_, text, associated);
+    return 'opened';
+  } catch (error) {
+    if (error instanceof SealError) return error.code;
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import {
+  type Admission,
+  type Ask,
+  admit,
+  type GrantState,
+  keys,
+  type Outcome,
+  openGrant,
+  type PotState,
+  type RedisClient,
+} from '../src/index.ts';
+
+/** A pot nothing was drawn from yet; unlimited unless said. */
+export function newPot(limits: Partial<PotState> = {}): PotState {
+  return {
+    id: randomUUID(),
+    maxUses: null,
+    used: 0,
+    costLimitMicrousd: null,
+    settledMicrousd: 0,
+    endsWithGrant: true,
+    ...limits,
+  };
+}
+
+/** A grant as Postgres has it when its partition is in its first epoch and nothing was drained. */
+export function newGrant(partition: number, ...pots: PotState[]): GrantState {
+  const credentialId = randomUUID();
+  return {
+    ref: { id: randomUUID(), partition, credentialId, potIds: pots.map((pot) => pot.id) },
+    epoch: 1,
+    lastId: '0-0',
+    expiresAtMs: Date.now() + 3_600_000,
+    credential: { version: 1, sealed: 'k1.sealed' },
+    pots,
+    doc: '{"provider":"sandbox"}',
+  };
+}
+
+/** A grant with one pot, known to Redis. */
+export async function openedGrant(
+  redis: RedisClient,
+  partition: number,
+  limits: Partial<PotState> = {},
+): Promise<GrantState> {
+  const grant = newGrant(partition, newPot(limits));
+  await openGrant(redis, grant);
+  return grant;
+}
+
+export const newHoldId = () => randomBytes(16).toString('hex');
+
+/** A call of one use and no cost that may take a minute, unless said. */
+export function newAsk(ask: Partial<Ask> = {}): Ask {
+  return {
+    holdId: newHoldId(),
+    uses: 1,
+    holdMicrousd: 0,
+    leaseMs: 60_000,
+    record: '{"prv":"sandbox"}',
+    ...ask,
+  };
+}
+
+/** Admits a call that must pass; returns the hold's id. */
+export async function admitted(
+  redis: RedisClient,
+  grant: GrantState,
+  ask: Partial<Ask> = {},
+): Promise<string> {
+  const asked = newAsk(ask);
+  const admission = await admit(redis, grant.ref, asked);
+  if (admission.is !== 'admitted') throw new Error(`not admitted: ${admission.is}`);
+  return asked.holdId;
+}
+
+/** A call that came to one use and cost nothing, unless said. */
+export function newOutcome(holdId: string, outcome: Partial<Outcome> = {}): Outcome {
+  return { holdId, epoch: '1', uses: 1, costMicrousd: 0, record: '{"prv":"sandbox","sta":200}', ...outcome };
+}
+
+/** A pot's figures as Redis has them, as text; undefined when it has none. */
+export async function figures(
+  redis: RedisClient,
+  partition: number,
+  potId: string | undefined,
+): Promise<{ used: string; settled: string; held: string } | undefined> {
+  const [used, settled, held] = await redis.hmget(
+    keys.pot(partition, potId ?? ''),
+    'used',
+    'settled',
+    'held',
+  );
+  return used && settled && held ? { used, settled, held } : undefined;
+}
+
+/** How many of these admissions were answered how. */
+export function tally(admissions: readonly Admission[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { is } of admissions) counts[is] = (counts[is] ?? 0) + 1;
+  return counts;
+}

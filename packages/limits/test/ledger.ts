@@ -1,0 +1,77 @@
+import {
+  type Cursor,
+  type Drained,
+  drain,
+  type GrantState,
+  type RedisClient,
+  reopen,
+  trim,
+  type UsageEntry,
+} from '../src/index.ts';
+
+/** What Postgres holds of one partition, as the issuer keeps it: the ledger, its sums, the cursor. */
+export type Ledger = {
+  cursor: Cursor;
+  readonly rows: Map<string, UsageEntry>;
+  readonly pots: Map<string, { used: number; settled: number }>;
+};
+
+export function newLedger(partition: number): Ledger {
+  return { cursor: { partition, epoch: 1, lastId: '0-0' }, rows: new Map(), pots: new Map() };
+}
+
+/** A grant read from Postgres now: the pots' sums and the cursor in one consistent read. */
+export function readGrant(ledger: Ledger, grant: GrantState): GrantState {
+  const { epoch, lastId } = ledger.cursor;
+  const pots = grant.pots.map((pot) => {
+    const sums = ledger.pots.get(pot.id);
+    return { ...pot, used: sums?.used ?? 0, settledMicrousd: sums?.settled ?? 0 };
+  });
+  return { ...grant, epoch, lastId, pots };
+}
+
+/** One transaction: rows not there yet, their pots' sums, the cursor. Returns the entries that were there. */
+export function commit(ledger: Ledger, entries: readonly UsageEntry[]): UsageEntry[] {
+  const repeated = entries.filter((entry) => !insert(ledger, entry));
+  const last = entries.at(-1);
+  if (last) ledger.cursor = { ...ledger.cursor, lastId: last.id };
+  return repeated;
+}
+
+/** One round of the issuer: drain, commit, trim; begins a new epoch when Redis lost data. */
+export async function drainRound(redis: RedisClient, ledger: Ledger, most = 100): Promise<Drained> {
+  const drained = await drain(redis, ledger.cursor, most);
+  if (drained.is === 'ok') {
+    const repeated = commit(ledger, drained.entries);
+    if (drained.entries.length > 0) await trim(redis, ledger.cursor, repeated);
+    return drained;
+  }
+  const { partition, epoch } = ledger.cursor;
+  const raised = drained.is === 'lost' || drained.epoch > epoch;
+  const next = raised ? Math.max(epoch, drained.is === 'epoch' ? drained.epoch : 0) + 1 : epoch;
+  if (raised) ledger.cursor = { partition, epoch: next, lastId: '0-0' };
+  await reopen(redis, partition, next);
+  return drained;
+}
+
+/** Rounds until nothing is left; returns what each answered. */
+export async function drainAll(redis: RedisClient, ledger: Ledger): Promise<string[]> {
+  const answers: string[] = [];
+  for (;;) {
+    const drained = await drainRound(redis, ledger);
+    answers.push(drained.is);
+    if (drained.is === 'ok' && drained.entries.length === 0) return answers;
+    if (answers.length > 1_000) throw new Error('the drain does not end');
+  }
+}
+
+function insert(ledger: Ledger, entry: UsageEntry): boolean {
+  if (ledger.rows.has(entry.holdId)) return false;
+  ledger.rows.set(entry.holdId, entry);
+  for (const id of entry.potIds) {
+    const sums = ledger.pots.get(id) ?? { used: 0, settled: 0 };
+    const settled = sums.settled + (entry.costMicrousd ?? 0);
+    ledger.pots.set(id, { used: sums.used + entry.uses, settled });
+  }
+  return true;
+}

@@ -1,0 +1,77 @@
+import { randomInt } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { Cluster } from 'ioredis';
+import { createRedisCommandExecutor, RedisServerState, Resp2Server } from 'js-redis-server/core';
+import { connectRedis, drain, type RedisClient, redisReady, reopen } from '../src/index.ts';
+
+/** A Redis to test on; every client it gave is closed with it. */
+export type Engine = { readonly connect: () => Promise<RedisClient>; readonly close: () => Promise<void> };
+
+/** The engines at hand, by name: the embedded one, and real ones that the environment names. */
+export const engines: readonly (readonly [name: string, start: () => Promise<Engine>])[] = [
+  ['embedded Redis', startEmbedded],
+  ...named('one Redis server', process.env.TEST_REDIS_URL),
+  ...named('Redis Cluster', process.env.TEST_REDIS_CLUSTER),
+];
+
+/** A partition no other test uses, in its first epoch and open. */
+export async function openPartition(redis: RedisClient): Promise<number> {
+  const partition = newPartition();
+  await reopen(redis, partition, 1);
+  await drain(redis, { partition, epoch: 1, lastId: '0-0' }, 1);
+  return partition;
+}
+
+/** A partition no other test uses, of which Redis knows nothing. */
+export const newPartition = () => randomInt(1_000, 2 ** 47);
+
+/** All keys of a partition, on whichever node they are. */
+export async function keysOf(redis: RedisClient, partition: number): Promise<string[]> {
+  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const found = await Promise.all(nodes.map((node) => node.keys(`presign:{p${partition}}:*`)));
+  return found.flat();
+}
+
+/** What a FLUSHALL does to one partition. */
+export async function loseAll(redis: RedisClient, partition: number): Promise<void> {
+  for (const key of await keysOf(redis, partition)) await redis.del(key);
+}
+
+/** The embedded engine as `start` runs it, on loopback. */
+export async function serveEmbedded(): Promise<{ port: number; close: () => Promise<void> }> {
+  const state = new RedisServerState();
+  const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
+  await new Promise<void>((resolve) => {
+    server.listen({ port: 0, host: '127.0.0.1' }, resolve);
+  });
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      state.close();
+    });
+  return { port: (server.address() as AddressInfo).port, close };
+}
+
+async function startEmbedded(): Promise<Engine> {
+  const { port, close } = await serveEmbedded();
+  const engine = engineAt(`redis://127.0.0.1:${port}`);
+  return { connect: engine.connect, close: () => engine.close().then(close) };
+}
+
+function named(name: string, url: string | undefined) {
+  return url === undefined ? [] : [[name, async () => engineAt(url)] as const];
+}
+
+function engineAt(url: string): Engine {
+  const clients: RedisClient[] = [];
+  const connect = async () => {
+    const client = connectRedis(url, () => undefined);
+    clients.push(client);
+    await redisReady(client);
+    return client;
+  };
+  const close = async () => {
+    for (const client of clients) client.disconnect();
+  };
+  return { connect, close };
+}

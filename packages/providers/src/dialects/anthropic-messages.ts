@@ -1,0 +1,18 @@
+import type { Dialect } from '../dialect.ts';
+import { MODEL, NAMES, NO_OUTPUT } from './settings.ts';
+
+/** Messages (`@anthropic-ai/sdk`, resources/messages): unknown fields are refused by the provider. */
+export const anthropicMessages: Dialect = {
+  id: 'anthropic-messages',
+  settings: [
+    MODEL,
+    { at: ['max_tokens'], names: NAMES.outputBound },
+    { at: ['stop_sequences'], names: NAMES.stop, list: true },
+  ],
+};
+
+/** Token counting takes a message's input without what shapes its output. */
+export const anthropicCountTokens: Dialect = {
+  id: 'anthropic-count-tokens',
+  settings: [MODEL, ...NO_OUTPUT],
+};

@@ -1,0 +1,22 @@
+export { applyConfig, namesRead } from './apply-config.ts';
+export { configMatchesPaths } from './config-matches-paths.ts';
+export type { Dialect, JsonObject } from './dialect.ts';
+export { credentialOf, dialectOf } from './dialect-of.ts';
+export { loadProviders, ProvidersFileError } from './load-providers.ts';
+export {
+  checkCallPath,
+  checkPathPattern,
+  compilePaths,
+  doubledVersionPrefix,
+  matchPath,
+  type PathMatcher,
+} from './path.ts';
+export {
+  CREDENTIAL_QUERY_KEYS,
+  type Credential,
+  HOLDER_CREDENTIAL_HEADERS,
+  type ModelPrice,
+  type Provider,
+  type Route,
+} from './provider.ts';
+export { BUILT_IN_PROVIDERS } from './providers/index.ts';

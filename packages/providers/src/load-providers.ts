@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { isJsonObject } from './dialect.ts';
+import { checkCallPath } from './path.ts';
+import type { ModelPrice, Provider } from './provider.ts';
+import { BUILT_IN_PROVIDERS } from './providers/index.ts';
+
+/** What is wrong with PROVIDERS_FILE: one line that names the entry and field and shows an example. */
+export class ProvidersFileError extends Error {
+  constructor(problem: string) {
+    super(`PROVIDERS_FILE: ${problem.replace(LINE_BREAKING, ' ')}; for example ${EXAMPLE}`);
+    this.name = 'ProvidersFileError';
+  }
+}
+
+/**
+ * The providers a service knows, by id: the built-in ones, changed and added to by an operator's file.
+ * @param fileText contents of PROVIDERS_FILE; undefined if there is none.
+ * @throws ProvidersFileError at the first entry that cannot be used.
+ */
+export function loadProviders(fileText: string | undefined): ReadonlyMap<string, Provider> {
+  const providers = new Map(BUILT_IN_PROVIDERS);
+  if (fileText === undefined) return providers;
+  for (const [id, entry] of Object.entries(parseFile(fileText))) {
+    if (!PROVIDER_ID.test(id)) {
+      throw new ProvidersFileError(
+        `${JSON.stringify(id)} is no name: expected a-z, 0-9 and -, at most 64 characters`,
+      );
+    }
+    providers.set(id, providerOf(id, parseEntry(id, entry)));
+  }
+  return providers;
+}
+
+const EXAMPLE =
+  '{"acme": {"extends": "openai", "base_url": "https://api.acme.example", "pricing": {"model-x": {"input": 150000, "output": 600000}}}}';
+const PROVIDER_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+const LINE_BREAKING = /[\p{Cc}\u2028\u2029]+/gu;
+
+function parseFile(text: string): { [id: string]: unknown } {
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the file, which may hold what logs must not.
+    throw new ProvidersFileError('is not valid JSON');
+  }
+  if (!isJsonObject(parsed)) throw new ProvidersFileError('expected an object of providers by name');
+  return parsed;
+}
+
+const baseUrl = z.string().transform((text, context) => {
+  const url = /[\s\\?#]/.test(text) ? null : parsedUrl(text);
+  const usable =
+    url !== null &&
+    /^https?:$/.test(url.protocol) &&
+    /^https?:\/\/[^/]/i.test(text) &&
+    url.username + url.password === '' &&
+    (url.pathname === '/' || checkCallPath(url.pathname) === undefined);
+  if (!usable) {
+    context.addIssue('expected an http or https address without user, query or fragment');
+    return z.NEVER;
+  }
+  return url.origin + url.pathname.replace(/\/$/, '');
+});
+
+/** `URL.parse` without needing Node 22. */
+const parsedUrl = (text: string): URL | null => (URL.canParse(text) ? new URL(text) : null);
+
+const rate = z
+  .int('expected a whole number of microdollars per million tokens')
+  .min(0, 'expected at least 0');
+
+const modelPrice = z
+  .strictObject({ input: rate, output: rate, cache_read: rate.optional(), cache_write: rate.optional() })
+  .transform(
+    (price): ModelPrice => ({
+      inputMicrousdPerMtok: price.input,
+      outputMicrousdPerMtok: price.output,
+      ...(price.cache_read !== undefined && { cacheReadMicrousdPerMtok: price.cache_read }),
+      ...(price.cache_write !== undefined && { cacheWriteMicrousdPerMtok: price.cache_write }),
+    }),
+  );
+
+const entrySchema = z.strictObject({
+  extends: z.string().optional(),
+  base_url: baseUrl.optional(),
+  pricing: z
+    .record(z.string().min(1), modelPrice)
+    .transform((prices) => new Map(Object.entries(prices)))
+    .optional(),
+});
+
+function parseEntry(id: string, entry: unknown): z.infer<typeof entrySchema> {
+  const read = entrySchema.safeParse(entry);
+  if (read.success) return read.data;
+  const issue = read.error.issues[0];
+  const field = [id, ...(issue?.path ?? [])].map(String).join('.');
+  if (issue?.code === 'unrecognized_keys') {
+    throw new ProvidersFileError(`${field}.${issue.keys[0]} is not known`);
+  }
+  throw new ProvidersFileError(`${field}: ${issue?.message ?? 'is malformed'}`);
+}
+
+function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
+  const builtIn = BUILT_IN_PROVIDERS.get(id);
+  if (builtIn !== undefined && entry.extends !== undefined) {
+    throw new ProvidersFileError(`${id}.extends: ${id} is built in and extends nothing`);
+  }
+  const base = builtIn ?? extended(id, entry.extends);
+  if (builtIn === undefined && entry.base_url === undefined) {
+    throw new ProvidersFileError(`${id}.base_url is missing: a new provider needs its own`);
+  }
+  return {
+    ...base,
+    id,
+    baseUrl: entry.base_url ?? base.baseUrl,
+    ...(entry.pricing && { pricing: entry.pricing }),
+  };
+}
+
+function extended(id: string, name: string | undefined): Provider {
+  const known = [...BUILT_IN_PROVIDERS.keys()].join(', ');
+  if (name === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
+  const base = BUILT_IN_PROVIDERS.get(name);
+  if (base === undefined) throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
+  return base;
+}

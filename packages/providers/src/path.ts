@@ -1,0 +1,117 @@
+/** Whether a path is one of a grant's. */
+export type PathMatcher = (path: string) => boolean;
+
+/**
+ * Compiles a grant's path patterns once. `*` stands for one or more characters but `/`; all else
+ * is compared byte for byte. Runs without backtracking: each piece between stars is looked for once,
+ * from left to right, so no pattern makes a match take more than pattern length × path length.
+ */
+export function compilePaths(patterns: readonly string[]): PathMatcher {
+  const compiled = patterns.map((pattern) => pattern.split('/').map((segment) => segment.split('*')));
+  return (path) => {
+    const segments = path.split('/');
+    return compiled.some(
+      (pattern) =>
+        pattern.length === segments.length &&
+        pattern.every((pieces, i) => matchSegment(pieces, segments[i] ?? '')),
+    );
+  };
+}
+
+/** As `compilePaths`, for a single use. */
+export const matchPath = (patterns: readonly string[], path: string): boolean => compilePaths(patterns)(path);
+
+function matchSegment(pieces: readonly string[], segment: string): boolean {
+  const first = pieces[0] ?? '';
+  const last = pieces.at(-1) ?? '';
+  if (pieces.length === 1) return segment === first;
+  if (!segment.startsWith(first)) return false;
+  let end = first.length;
+  for (const piece of pieces.slice(1, -1)) {
+    const start = segment.indexOf(piece, end + 1);
+    if (start <= end) return false;
+    end = start + piece.length;
+  }
+  return segment.endsWith(last) && segment.length - last.length > end;
+}
+
+/**
+ * Why a path may not be in a grant, as the end of a sentence that begins with the path; undefined if it may.
+ * Judges a pattern as it judges a call: `*` is an ordinary character of paths (RFC 3986 §3.3).
+ */
+export const checkPathPattern = (path: string): string | undefined => checkCallPath(path);
+
+/**
+ * Why a call's raw path, as received and without its query, is refused; undefined if it passes.
+ * What passes reads the same to every server on its way, decoded or not, and is sent on byte for byte:
+ * only RFC 3986 pchar and `/`, no empty or dot segments, and nothing encoded that a server might decode
+ * into a separator, a dot, a control character or another spelling of the same path.
+ */
+export function checkCallPath(path: string): string | undefined {
+  if (!path.startsWith('/')) return 'must start with /';
+  if (path.includes('//')) return 'must not contain //';
+  const stray = /[^A-Za-z0-9._~!$&'()*+,;=:@%/-]/u.exec(path)?.[0];
+  if (stray !== undefined) return `must not contain ${nameOf(stray)}`;
+  if (/%(?![0-9A-Fa-f]{2})/.test(path)) return 'contains % without two hexadecimal digits';
+  if (path.split('/').some((segment) => segment === '.' || segment === '..'))
+    return 'must not contain . or .. segments';
+  if (path.includes('..')) return 'must not contain ..';
+  return checkEscapes(path);
+}
+
+function checkEscapes(path: string): string | undefined {
+  const single = path.match(/%[0-7][0-9A-Fa-f]/g)?.find(isRefusedEscape);
+  if (single !== undefined) return `must not contain the encoded form ${single}`;
+  const text = decoded(path);
+  if (text === undefined) return 'contains percent-encoded bytes that are not UTF-8';
+  // C1 control characters, which UTF-8 writes in two bytes.
+  if (/[\u0080-\u009f]/.test(text)) return 'must not contain encoded control characters';
+  return undefined;
+}
+
+/**
+ * Encoded forms that must not pass: controls and space, `/ \ ? # %`, and RFC 3986 §2.3's unreserved
+ * characters, which §6.2.2.2 lets any server decode (so `%2e%2e` is `..` and `ch%61t` is `chat`).
+ */
+function isRefusedEscape(escaped: string): boolean {
+  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+  return character <= ' ' || character === '\x7f' || /[\w.~/\\?#%-]/.test(character);
+}
+
+function nameOf(character: string): string {
+  if (character === ' ') return 'spaces';
+  if (character < ' ' || character === '\x7f') return 'control characters';
+  return character > '\x7f' ? 'characters outside ASCII' : character;
+}
+
+/** The path with its percent-encoded characters decoded; undefined where they are not UTF-8. */
+export function decoded(path: string): string | undefined {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a refused path would pass with a doubled part taken out, as in `/v1/v1/chat/completions`. */
+export function doubledVersionPrefix(path: string, patterns: readonly string[]): boolean {
+  const matches = compilePaths(patterns);
+  const segments = path.split('/').slice(1);
+  const longest = Math.min(MAX_PREFIX_SEGMENTS, Math.floor(segments.length / 2));
+  for (let length = 1; length <= longest; length++) {
+    for (
+      let start = 0;
+      start + 2 * length <= 2 * MAX_PREFIX_SEGMENTS && start + 2 * length < segments.length;
+      start++
+    ) {
+      const once = segments.slice(start, start + length);
+      const again = segments.slice(start + length, start + 2 * length);
+      if (once.join('/') !== again.join('/')) continue;
+      if (matches(`/${segments.toSpliced(start, length).join('/')}`)) return true;
+    }
+  }
+  return false;
+}
+
+/** The longest prefix of a known base URL has three segments (`/openai/deployments/NAME`). */
+const MAX_PREFIX_SEGMENTS = 3;

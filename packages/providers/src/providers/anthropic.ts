@@ -1,0 +1,13 @@
+import { anthropicCountTokens, anthropicMessages } from '../dialects/anthropic-messages.ts';
+import type { Provider } from '../provider.ts';
+
+/** https://platform.claude.com/docs/en/api; the `@anthropic-ai/sdk` SDK's client.ts and resources/messages. */
+export const anthropic: Provider = {
+  id: 'anthropic',
+  baseUrl: 'https://api.anthropic.com',
+  credential: { header: 'x-api-key' },
+  routes: [
+    { path: '/v1/messages', dialect: anthropicMessages },
+    { path: '/v1/messages/count_tokens', dialect: anthropicCountTokens },
+  ],
+};

@@ -1,0 +1,24 @@
+import { cohereChat, cohereEmbed, cohereRerank } from '../dialects/cohere.ts';
+import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
+import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
+import { BEARER, type Provider } from '../provider.ts';
+
+/**
+ * https://docs.cohere.com/reference; the `cohere-ai` SDK's environments.ts and Client.ts.
+ * What follows OpenAI: https://docs.cohere.com/docs/compatibility-api
+ */
+export const cohere: Provider = {
+  id: 'cohere',
+  baseUrl: 'https://api.cohere.com',
+  credential: BEARER,
+  routes: [
+    { path: '/v2/chat', dialect: cohereChat },
+    { path: '/v1/chat', dialect: cohereChat },
+    { path: '/v2/embed', dialect: cohereEmbed },
+    { path: '/v1/embed', dialect: cohereEmbed },
+    { path: '/v2/rerank', dialect: cohereRerank },
+    { path: '/v1/rerank', dialect: cohereRerank },
+    { path: '/compatibility/v1/chat/completions', dialect: openaiChatMaxTokens },
+    { path: '/compatibility/v1/embeddings', dialect: openaiEmbeddings },
+  ],
+};

@@ -1,0 +1,21 @@
+import { anthropicMessages } from '../dialects/anthropic-messages.ts';
+import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
+import { openaiCompletions } from '../dialects/openai-completions.ts';
+import { BEARER, type Provider } from '../provider.ts';
+
+/**
+ * https://api-docs.deepseek.com: paths begin without a version; `/v1` is accepted as an alias, `/beta` holds
+ * prefix and fill-in-the-middle completion, `/anthropic` follows Anthropic's API.
+ */
+export const deepseek: Provider = {
+  id: 'deepseek',
+  baseUrl: 'https://api.deepseek.com',
+  credential: BEARER,
+  routes: [
+    { path: '/chat/completions', dialect: openaiChatMaxTokens },
+    { path: '/v1/chat/completions', dialect: openaiChatMaxTokens },
+    { path: '/beta/chat/completions', dialect: openaiChatMaxTokens },
+    { path: '/beta/completions', dialect: openaiCompletions },
+    { path: '/anthropic/v1/messages', dialect: anthropicMessages },
+  ],
+};

@@ -1,0 +1,18 @@
+import { openaiChat } from '../dialects/openai-chat.ts';
+import { openaiCompletions } from '../dialects/openai-completions.ts';
+import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
+import { openaiResponses } from '../dialects/openai-responses.ts';
+import { BEARER, type Provider } from '../provider.ts';
+
+/** https://platform.openai.com/docs/api-reference; the `openai` SDK's client.ts and resources/. */
+export const openai: Provider = {
+  id: 'openai',
+  baseUrl: 'https://api.openai.com',
+  credential: BEARER,
+  routes: [
+    { path: '/v1/chat/completions', dialect: openaiChat },
+    { path: '/v1/responses', dialect: openaiResponses },
+    { path: '/v1/completions', dialect: openaiCompletions },
+    { path: '/v1/embeddings', dialect: openaiEmbeddings },
+  ],
+};

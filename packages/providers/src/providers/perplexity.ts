@@ -1,0 +1,21 @@
+import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
+import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
+import { openaiResponses } from '../dialects/openai-responses.ts';
+import { BEARER, type Provider } from '../provider.ts';
+
+/**
+ * https://docs.perplexity.ai/docs/sonar/openai-compatibility: `/v1/sonar` and `/v1/agent` are the canonical
+ * names of `/chat/completions` and `/v1/responses`; the `@perplexity-ai/perplexity_ai` SDK's generated/api.ts.
+ */
+export const perplexity: Provider = {
+  id: 'perplexity',
+  baseUrl: 'https://api.perplexity.ai',
+  credential: BEARER,
+  routes: [
+    { path: '/chat/completions', dialect: openaiChatMaxTokens },
+    { path: '/v1/sonar', dialect: openaiChatMaxTokens },
+    { path: '/v1/responses', dialect: openaiResponses },
+    { path: '/v1/agent', dialect: openaiResponses },
+    { path: '/v1/embeddings', dialect: openaiEmbeddings },
+  ],
+};

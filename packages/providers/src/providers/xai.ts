@@ -1,0 +1,17 @@
+import { openaiChat } from '../dialects/openai-chat.ts';
+import { openaiResponses } from '../dialects/openai-responses.ts';
+import { BEARER, type Provider } from '../provider.ts';
+
+/**
+ * https://docs.x.ai/developers/model-capabilities/text/comparison (paths);
+ * `@ai-sdk/xai` sends `max_completion_tokens` to chat completions.
+ */
+export const xai: Provider = {
+  id: 'xai',
+  baseUrl: 'https://api.x.ai',
+  credential: BEARER,
+  routes: [
+    { path: '/v1/chat/completions', dialect: openaiChat },
+    { path: '/v1/responses', dialect: openaiResponses },
+  ],
+};

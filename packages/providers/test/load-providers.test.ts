@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { BUILT_IN_PROVIDERS, loadProviders, ProvidersFileError } from '../src/index.ts';
+
+const load = (file: unknown) => loadProviders(JSON.stringify(file));
+
+describe('a providers file', () => {
+  it('may be absent', () => {
+    expect([...loadProviders(undefined)]).toEqual([...BUILT_IN_PROVIDERS]);
+  });
+
+  it('adds a provider that speaks as another at an address of its own', () => {
+    const pricing = {
+      'model-x': { input: 150000, output: 600000, cache_read: 0 },
+      y: { input: 1, output: 2, cache_write: 3 },
+    };
+    const providers = load({
+      acme: { extends: 'anthropic', base_url: 'https://api.acme.example/llm/', pricing },
+    });
+    expect(providers.get('acme')).toEqual({
+      ...BUILT_IN_PROVIDERS.get('anthropic'),
+      id: 'acme',
+      baseUrl: 'https://api.acme.example/llm',
+      pricing: new Map([
+        [
+          'model-x',
+          { inputMicrousdPerMtok: 150000, outputMicrousdPerMtok: 600000, cacheReadMicrousdPerMtok: 0 },
+        ],
+        ['y', { inputMicrousdPerMtok: 1, outputMicrousdPerMtok: 2, cacheWriteMicrousdPerMtok: 3 }],
+      ]),
+    });
+    expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
+  });
+
+  it('changes a built-in provider for itself alone', () => {
+    const providers = load({
+      openai: { base_url: 'http://localhost:9000' },
+      'azure-openai': { base_url: 'https://n.openai.azure.com' },
+    });
+    expect(providers.get('openai')?.baseUrl).toBe('http://localhost:9000');
+    expect(providers.get('azure-openai')?.baseUrl).toBe('https://n.openai.azure.com');
+    expect(providers.get('openai')?.routes).toBe(BUILT_IN_PROVIDERS.get('openai')?.routes);
+    expect(BUILT_IN_PROVIDERS.get('openai')?.baseUrl).toBe('https://api.openai.com');
+  });
+
+  const acme = (fields: object) => ({
+    acme: { extends: 'openai', base_url: 'https://a.example', ...fields },
+  });
+  const priced = (price: object) => acme({ pricing: { x: { input: 1, output: 1, ...price } } });
+
+  it.each([
+    ['an array', [], 'expected an object'],
+    ['a string', 'x', 'expected an object'],
+    ['an entry that is no object', { acme: 1 }, 'acme'],
+    ['a null entry', { acme: null }, 'acme'],
+    ['an unknown field', acme({ baseUrl: 'x' }), 'acme.baseUrl'],
+    ['a new name without extends', { acme: { base_url: 'https://a.example' } }, 'acme.extends is missing'],
+    ['a new name without base_url', { acme: { extends: 'openai' } }, 'acme.base_url is missing'],
+    ['an unknown extends', acme({ extends: 'nobody' }), 'acme.extends: expected one of openai'],
+    ['an extends of an inherited name', acme({ extends: 'constructor' }), 'acme.extends'],
+    ['an extends that is no text', acme({ extends: 1 }), 'acme.extends'],
+    ['an extends of itself', acme({ extends: 'acme' }), 'acme.extends'],
+    ['a built-in that extends', { groq: { extends: 'openai' } }, 'groq.extends'],
+    ['a name with a space', { 'a b': { extends: 'openai', base_url: 'https://a.example' } }, '"a b"'],
+    ['an upper-case name', { Acme: { extends: 'openai', base_url: 'https://a.example' } }, '"Acme"'],
+    ['a name with a line break', { 'a\nb': {} }, '"a\\nb"'],
+    ['an empty name', { '': {} }, '""'],
+    ['a price that is no whole number', priced({ input: 0.5 }), 'acme.pricing.x.input'],
+    ['a negative price', priced({ output: -1 }), 'acme.pricing.x.output'],
+    ['a price beyond exact integers', priced({ output: 2 ** 53 }), 'acme.pricing.x.output'],
+    ['a price as text', priced({ cache_read: '1' }), 'acme.pricing.x.cache_read'],
+    ['an unknown rate', priced({ cached: 1 }), 'acme.pricing.x.cached'],
+    ['a missing rate', acme({ pricing: { x: { input: 1 } } }), 'acme.pricing.x.output'],
+    ['a model with a line break', acme({ pricing: { 'a\nb': { input: 1 } } }), 'acme.pricing.a b.output'],
+  ])('is refused in one line that names the place: %s', (_what, file, place) => {
+    expect(() => load(file)).toThrow(ProvidersFileError);
+    expect(() => load(file)).toThrow(place);
+    expect(() => load(file)).toThrow(/^PROVIDERS_FILE: .*for example \{"acme"/);
+    expect(() => load(file)).not.toThrow(/\n/);
+  });
+
+  it.each([
+    'a.example',
+    '',
+    'ftp://a.example',
+    'javascript:1',
+    'https:a.example',
+    'https://',
+    'https:///a',
+    'https://u@a.example',
+    'https://u:p@a.example',
+    'https://a.example?x',
+    'https://a.example/?',
+    'https://a.example/#',
+    'https://a.example/a b',
+    'https://a.example\\b',
+    'https://a.example//b',
+    'https://a.example/%2f',
+    'https://a.example/\n',
+    ' https://a.example',
+  ])('is refused with base_url %j, which the message does not repeat', (base_url) => {
+    expect(() => load(acme({ base_url }))).toThrow('acme.base_url: expected an http or https address');
+    if (base_url.includes('u:p')) expect(() => load(acme({ base_url }))).not.toThrow('u:p');
+  });
+
+  it('is refused when it is no JSON, without quoting it', () => {
+    expect(() => loadProviders('{"acme": secret}')).toThrow('PROVIDERS_FILE: is not valid JSON');
+    expect(() => loadProviders('{"acme": secret}')).not.toThrow('secret');
+    expect(() => loadProviders('')).toThrow(ProvidersFileError);
+  });
+
+  it('cannot name a provider __proto__', () => {
+    expect(() =>
+      loadProviders('{"__proto__": {"extends": "openai", "base_url": "https://a.example"}}'),
+    ).toThrow('__proto__');
+  });
+});
