@@ -1,5 +1,5 @@
-import { admit, type Admission, type Ask } from '@presign/limits';
-import { RefusedError, type Refusal } from '@presign/schema';
+import { type Admission, type Ask, admit } from '@presign/limits';
+import { type Refusal, RefusedError } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
 import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
 import type { VerifiedGrant } from './verify.ts';
@@ -11,7 +11,10 @@ export type Admitted = Extract<Admission, { is: 'admitted' }>;
 const OPENINGS = 4;
 
 /** The grant's terms, opening it in Redis when this is its first call anywhere. */
-export async function getTerms(deps: Deps, grant: VerifiedGrant): Promise<{ terms: Terms } | { refusal: Refusal }> {
+export async function getTerms(
+  deps: Deps,
+  grant: VerifiedGrant,
+): Promise<{ terms: Terms } | { refusal: Refusal }> {
   try {
     for (let i = 0; i < OPENINGS; i++) {
       const terms = await findTerms(deps, grant);

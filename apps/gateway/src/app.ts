@@ -60,4 +60,3 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.all('/llm/t/*', llmCall({ ...deps, verify, memory: grantMemory() }));
   return app;
 }
-

@@ -61,7 +61,12 @@ class Passing implements Dispatcher.DispatchHandler {
   /** The last chunk, kept back so that it leaves with the end of the answer: one write instead of two. */
   #last: Buffer | undefined;
 
-  constructor(response: ServerResponse, extra: FlatHeaders, timeoutMs: number, resolve: (ended: Ended) => void) {
+  constructor(
+    response: ServerResponse,
+    extra: FlatHeaders,
+    timeoutMs: number,
+    resolve: (ended: Ended) => void,
+  ) {
     this.#response = response;
     this.#extra = extra;
     this.#timeoutMs = timeoutMs;

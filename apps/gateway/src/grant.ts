@@ -49,7 +49,12 @@ export async function findTerms({ redis, memory }: Deps, grant: VerifiedGrant): 
 export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promise<Opened | 'absent'> {
   const row = await readGrant(deps, grant.id);
   if (!row) return 'absent';
-  if (row.grants.revokedAt || row.sessions.revokedAt || row.credentials.revokedAt || row.virtual_keys?.revokedAt) {
+  if (
+    row.grants.revokedAt ||
+    row.sessions.revokedAt ||
+    row.credentials.revokedAt ||
+    row.virtual_keys?.revokedAt
+  ) {
     return 'revoked';
   }
   const own = { ...row.pots, endsWithGrant: true };
@@ -107,7 +112,9 @@ async function readGrant({ db }: Deps, id: string) {
     .leftJoin(budgets, eq(budgets.id, virtualKeys.potId))
     .where(eq(grants.id, id))
     .catch((error: unknown) => {
-      throw isDatabaseOutage(error) ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }) : error;
+      throw isDatabaseOutage(error)
+        ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 })
+        : error;
     });
   return row;
 }

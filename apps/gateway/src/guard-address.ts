@@ -29,7 +29,8 @@ export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
     connect: (options, callback) => {
       const { hostname, port, protocol } = options;
       const where = `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
-      if (allowPrivate === true || (allowPrivate !== false && allowPrivate.has(where))) return open(options, callback);
+      if (allowPrivate === true || (allowPrivate !== false && allowPrivate.has(where)))
+        return open(options, callback);
       // Addresses written out are never looked up; URL has brought odd spellings to one form.
       const literal = hostname.replace(/^\[|\]$/g, '');
       if (isIP(literal) !== 0 && isReserved(literal)) return callback(new BlockedAddressError(), null);

@@ -1,4 +1,4 @@
-import { type Credential, CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
+import { CREDENTIAL_QUERY_KEYS, type Credential, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { ANSWER_HEADERS } from './cors.ts';
 
 /** Names and values in turn, as Node and undici take them. */
@@ -63,7 +63,10 @@ const NOT_RETURNED_PREFIX = /^(access-control-|x-presign-)/;
  */
 export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {
   const headers = keep(raw, (name) => !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name));
-  headers.push(credential.header, credential.header === 'authorization' ? `${credential.scheme} ${secret}` : secret);
+  headers.push(
+    credential.header,
+    credential.header === 'authorization' ? `${credential.scheme} ${secret}` : secret,
+  );
   return headers;
 }
 

@@ -36,7 +36,10 @@ export function startLeases(deps: Deps): Leases {
   };
 }
 
-async function renewAll({ redis, leaseMs, log }: Deps, held: ReadonlyMap<number, ReadonlySet<string>>): Promise<void> {
+async function renewAll(
+  { redis, leaseMs, log }: Deps,
+  held: ReadonlyMap<number, ReadonlySet<string>>,
+): Promise<void> {
   const turns = [...held].filter(([, holds]) => holds.size > 0);
   const done = await Promise.allSettled(turns.map(([at, holds]) => renew(redis, at, leaseMs, [...holds])));
   const failed = done.filter((each) => each.status === 'rejected').length;

@@ -50,7 +50,8 @@ function verify(deps: VerifierDeps, token: string): Verified {
   const read = llmClaims.safeParse(signed.claims);
   if (!read.success || read.data.aud !== deps.gatewayUrl) return { refusal: { code: 'token_invalid' } };
   const claims = read.data;
-  if (Date.parse(claims.iat) > deps.now() + IAT_LEEWAY_SECONDS * 1000) return { refusal: { code: 'token_invalid' } };
+  if (Date.parse(claims.iat) > deps.now() + IAT_LEEWAY_SECONDS * 1000)
+    return { refusal: { code: 'token_invalid' } };
   const provider = deps.providers.get(claims.prv);
   if (provider?.baseUrl === undefined) return { refusal: { code: 'unknown_provider' } };
   return {

@@ -1,4 +1,4 @@
-import { ERRORS, errorBody, RefusedError, type Refusal } from '@presign/schema';
+import { ERRORS, errorBody, type Refusal, RefusedError } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';

@@ -48,7 +48,13 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     c.header('referrer-policy', 'no-referrer');
     c.header('x-content-type-options', 'nosniff');
     const { method, path } = c.req;
-    const line = { request_id: c.get('requestId'), method, path, status: c.res.status, ms: deps.now() - started };
+    const line = {
+      request_id: c.get('requestId'),
+      method,
+      path,
+      status: c.res.status,
+      ms: deps.now() - started,
+    };
     deps.log.info(line, 'request');
   });
   app.onError(answerError(deps.log));
@@ -71,4 +77,3 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.post('/v1/presign', presign(deps));
   return app;
 }
-

@@ -24,7 +24,12 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     const hash = hashApiKey(key);
     const [row] = await find.execute({ hash });
     const now = deps.now();
-    if (!row || !sameSecret(row.hash, hash) || row.revokedAt || (row.expiresAt && row.expiresAt.getTime() <= now)) {
+    if (
+      !row ||
+      !sameSecret(row.hash, hash) ||
+      row.revokedAt ||
+      (row.expiresAt && row.expiresAt.getTime() <= now)
+    ) {
       throw new RefusedError({ code: 'unauthenticated' });
     }
     c.set('apiKey', { id: row.id, accountId: row.accountId, scopes: row.scopes });

@@ -20,7 +20,9 @@ export function readIssuerEnv(env: Environment = process.env) {
     databaseUrl: readVariable(env, 'DATABASE_URL'),
     redisUrl: readVariable(env, 'REDIS_URL'),
     signingKey: readSigningKey(readVariable(env, 'TOKEN_SIGNING_KEY')),
-    olderPublicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', '').split(/[\s,]+/).filter(Boolean),
+    olderPublicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', '')
+      .split(/[\s,]+/)
+      .filter(Boolean),
     encryptionKeys: readEncryptionKeys(readVariable(env, 'ENCRYPTION_KEYS')),
     providers: readProviders(env),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),

@@ -50,10 +50,15 @@ export async function claimIdempotencyKey(
     .innerJoin(grants, eq(grants.id, idempotencyKeys.grantId))
     .innerJoin(pots, eq(pots.id, grants.potId))
     .where(
-      and(eq(idempotencyKeys.accountId, accountId), eq(idempotencyKeys.route, route), eq(idempotencyKeys.key, key)),
+      and(
+        eq(idempotencyKeys.accountId, accountId),
+        eq(idempotencyKeys.route, route),
+        eq(idempotencyKeys.key, key),
+      ),
     );
   const same =
-    earlier && checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
+    earlier &&
+    checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
   if (!same) throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key' });
   return { ...earlier.grants, partition: earlier.pots.partition };
 }

@@ -38,7 +38,8 @@ export function startLedger(deps: LedgerDeps): Ledger {
       failing = false;
     } catch (error) {
       cursors.clear();
-      if (!failing) deps.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'ledger is behind');
+      if (!failing)
+        deps.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'ledger is behind');
       failing = true;
     }
     if (!closed) timer = setTimeout(run, wait);
@@ -62,7 +63,8 @@ export function startLedger(deps: LedgerDeps): Ledger {
 /** Looks at every partition once; returns whether any had something to do. */
 async function drainRound(deps: LedgerDeps, cursors: Map<number, Cursor>): Promise<boolean> {
   if (cursors.size === 0) {
-    for (const row of await deps.db.select().from(partitions)) cursors.set(row.id, { ...row, partition: row.id });
+    for (const row of await deps.db.select().from(partitions))
+      cursors.set(row.id, { ...row, partition: row.id });
   }
   const worked = await Promise.all(
     [...cursors.values()].map(async (cursor) => {

@@ -17,11 +17,11 @@ import { credentials, grants, pots } from '@presign/schema/tables';
 import type { Context, Handler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
 import { requireScope } from './authenticate.ts';
+import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
 import { claimIdempotencyKey } from './idempotency.ts';
 import { joinSession } from './join-session.ts';
 import { readJson } from './read-json.ts';
 import { signGrant } from './sign-grant.ts';
-import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
 
 const ROUTE = 'POST /v1/presign';
 
@@ -139,7 +139,9 @@ function parse(body: unknown): PresignRequest {
 function findProvider(deps: IssuerDeps, { provider: id }: PresignRequest): Provider {
   const provider = deps.providers.get(id);
   if (!provider) {
-    const known = [...deps.providers.values()].filter((each) => each.baseUrl !== undefined).map((each) => each.id);
+    const known = [...deps.providers.values()]
+      .filter((each) => each.baseUrl !== undefined)
+      .map((each) => each.id);
     const message = `provider: "${id}" is not known; expected one of ${known.join(', ')}.`;
     throw new RefusedError({ code: 'unknown_provider', param: 'provider', message });
   }

@@ -45,7 +45,10 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
 }
 
 /** `config.model` rides in the token where the provider has the model in the path, which is matched by the token. */
-function modelInPath({ providers }: IssuerDeps, { provider: id, config, paths }: IssuedGrant): { mdl?: string } {
+function modelInPath(
+  { providers }: IssuerDeps,
+  { provider: id, config, paths }: IssuedGrant,
+): { mdl?: string } {
   const provider = providers.get(id);
   const model = config?.['model'];
   if (!provider || typeof model !== 'string') return {};

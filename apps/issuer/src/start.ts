@@ -16,13 +16,15 @@ export async function startIssuer(
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
   const app = createIssuer(deps);
-  const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>((resolve, reject) => {
-    const server = serve({ fetch: app.fetch, hostname: listen.host, port: listen.port }, (info) => {
-      server.off('error', reject);
-      resolve({ server, port: info.port });
-    });
-    server.once('error', reject);
-  });
+  const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
+    (resolve, reject) => {
+      const server = serve({ fetch: app.fetch, hostname: listen.host, port: listen.port }, (info) => {
+        server.off('error', reject);
+        resolve({ server, port: info.port });
+      });
+      server.once('error', reject);
+    },
+  );
   const ledger = startLedger(deps);
   const close = async () => {
     await new Promise((resolve) => server.close(resolve));

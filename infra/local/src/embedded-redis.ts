@@ -138,6 +138,8 @@ function writeBeforeReply(executor: CommandExecutor, write: () => void): void {
 function openSockets(server: Resp2Server): Set<Socket> {
   const sockets = new Set<Socket>();
   server.server.on('connection', (socket) => {
+    // Replies to a pipeline are written one by one: with Nagle's algorithm the second waits 40 ms for an ACK.
+    socket.setNoDelay();
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });

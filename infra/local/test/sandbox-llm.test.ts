@@ -20,6 +20,12 @@ const ASKED = [{ role: 'user' as const, content: QUESTION }];
 const REPLY = `This is the sandbox, no model was asked. You said: ${QUESTION}`;
 const REPLY_TOKENS = Math.ceil(REPLY.length / 4);
 
+async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const all: Item[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
 test('a chat completion repeats the question, and its usage is 4 bytes a token', async () => {
   const answer = await openai.chat.completions.create({ model: 'sandbox-1', messages: ASKED });
   expect(answer.choices[0]).toMatchObject({
@@ -35,7 +41,7 @@ test('a chat completion repeats the question, and its usage is 4 bytes a token',
 
 test('a chat stream arrives in several chunks that make up the plain answer', async () => {
   const stream = await openai.chat.completions.create({ model: 'sandbox-1', messages: ASKED, stream: true });
-  const chunks = await Array.fromAsync(stream);
+  const chunks = await collect(stream);
   const deltas = chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').filter(Boolean);
   expect(deltas.join('')).toBe(REPLY);
   expect(deltas.length).toBeGreaterThan(5);
@@ -50,7 +56,7 @@ test('include_usage adds a last chunk without choices, the same usage as of the 
     stream: true,
     stream_options: { include_usage: true },
   });
-  const chunks = await Array.fromAsync(stream);
+  const chunks = await collect(stream);
   expect(chunks.at(-1)).toMatchObject({
     choices: [],
     usage: { prompt_tokens: 3, completion_tokens: REPLY_TOKENS, total_tokens: 3 + REPLY_TOKENS },
@@ -98,7 +104,7 @@ test('a response that reaches its maximum is incomplete', async () => {
     incomplete_details: { reason: 'max_output_tokens' },
     output_text: REPLY.slice(0, 8),
   });
-  const events = await Array.fromAsync(await openai.responses.create({ ...request, stream: true }));
+  const events = await collect(await openai.responses.create({ ...request, stream: true }));
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index));
   expect(events.at(-1)).toMatchObject({
     type: 'response.incomplete',
@@ -153,8 +159,8 @@ test('tokens of a message are counted without an answer', async () => {
 
 test('both SDKs list the models', async () => {
   const expected = ['sandbox-1', 'sandbox-mini'];
-  expect((await Array.fromAsync(openai.models.list())).map(({ id }) => id)).toEqual(expected);
-  expect((await Array.fromAsync(anthropic.models.list())).map(({ id }) => id)).toEqual(expected);
+  expect((await collect(openai.models.list())).map(({ id }) => id)).toEqual(expected);
+  expect((await collect(anthropic.models.list())).map(({ id }) => id)).toEqual(expected);
 });
 
 test('a strange key, model and body are refused in the shape of each provider', async () => {

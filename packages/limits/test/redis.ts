@@ -41,6 +41,8 @@ export async function loseAll(redis: RedisClient, partition: number): Promise<vo
 export async function serveEmbedded(): Promise<{ port: number; close: () => Promise<void> }> {
   const state = new RedisServerState();
   const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
+  // Without it Nagle's algorithm and delayed ACKs add 40 ms to pipelined replies.
+  server.on('connection', (socket) => socket.setNoDelay(true));
   await new Promise<void>((resolve) => {
     server.listen({ port: 0, host: '127.0.0.1' }, resolve);
   });

@@ -26,8 +26,8 @@ async function copyKey(redis: RedisClient, key: string): Promise<Snapshot[number
   const type = await redis.type(key);
   if (type === 'hash') return copyHash(redis, key);
   if (type === 'zset') {
-    const flat = await redis.zrange(key, 0, -1, 'WITHSCORES');
-    const pairs = flat.flatMap((member, i) => (i % 2 === 0 ? [flat[i + 1] ?? '', member] : []));
+    const flat = await redis.zrange(key, '0', '-1', 'WITHSCORES');
+    const pairs = flat.map((_, i) => flat[i % 2 === 0 ? i + 1 : i - 1] ?? '');
     return (to) => to.zadd(key, ...pairs);
   }
   const entries = await redis.xrange(key, '-', '+');
@@ -40,6 +40,6 @@ async function copyHash(redis: RedisClient, key: string): Promise<Snapshot[numbe
   const [fields, ends] = await Promise.all([redis.hgetall(key), redis.pexpiretime(key)]);
   return async (to) => {
     await to.hset(key, fields);
-    if (ends > 0) await to.pexpireat(key, ends);
+    if (ends > 0) await to.pexpireat(key, String(ends));
   };
 }

@@ -12,10 +12,7 @@ export function writeModelInPath(
   path: string,
 ): string {
   const segments = path.split('/');
-  const known = collections.map((collection) => collection.toLowerCase());
-  const at = segments.findIndex(
-    (segment, i) => i + 1 < segments.length && known.includes(segment.toLowerCase()),
-  );
+  const at = segments.slice(0, -1).findIndex((segment) => isOneOf(collections, segment));
   if (at === -1) return path;
   const written = resourceName(collections, model).split('/').map(encode).join('/');
   const method = withMethod ? methodOf(segments[at + 1] ?? '') : '';
@@ -33,13 +30,20 @@ export function writeModelInBody(dialect: Dialect, model: string, body: JsonObje
   }, body);
 }
 
+/** As leniently as endpoints are told apart (see dialectOf): whatever the case, parameters aside. */
+const isOneOf = (collections: ModelInPath['collections'], segment: string): boolean =>
+  collections.some((name) => name.toLowerCase() === segment.toLowerCase().split(';')[0]);
+
 /** `gemini-x` and `models/gemini-x` both mean `models/gemini-x`; `tunedModels/mine` is left as it is. */
 const resourceName = (collections: ModelInPath['collections'], model: string): string =>
   collections.some((collection) => model.startsWith(`${collection}/`)) ? model : `${collections[0]}/${model}`;
 
 /** Everything from the last colon on. A pattern's star in its stead stands for a method too. */
-const methodOf = (segment: string): string =>
-  /(?::|%3A)(?!.*(?::|%3A)).*$/i.exec(segment)?.[0] ?? (segment.endsWith('*') ? ':*' : '');
+function methodOf(segment: string): string {
+  const colon = Math.max(segment.lastIndexOf(':'), segment.toLowerCase().lastIndexOf('%3a'));
+  if (colon === -1) return segment.endsWith('*') ? ':*' : '';
+  return segment.slice(colon);
+}
 
 /** Lone surrogates have no encoding (encodeURIComponent throws), so they become U+FFFD. */
 const encode = (segment: string): string => encodeURIComponent(segment.toWellFormed());

@@ -9,7 +9,7 @@ import {
   dialectOf,
   HOLDER_CREDENTIAL_HEADERS,
 } from '../src/index.ts';
-import { known } from './known.ts';
+import { known } from './apply.ts';
 
 const all = [...BUILT_IN_PROVIDERS.values()];
 

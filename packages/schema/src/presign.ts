@@ -17,7 +17,8 @@ const JSON_MAX_DEPTH = 64;
 const bytes = (text: string) => new TextEncoder().encode(text).length;
 
 /** An optional field: `null` means omitted. */
-const optional = <T extends z.ZodType>(schema: T) => schema.nullish().transform((value) => value ?? undefined);
+const optional = <T extends z.ZodType>(schema: T) =>
+  schema.nullish().transform((value) => value ?? undefined);
 
 const expiresIn = z
   .int('expected a whole number of seconds')
@@ -59,7 +60,9 @@ const headerSafe = z
 const paths = z
   .union([z.string(), z.array(z.string())], { error: 'expected a path or an array of paths' })
   .transform((value) => (typeof value === 'string' ? [value] : value))
-  .refine((list) => list.length >= 1 && list.length <= PATHS_MAX, { error: `expected 1 to ${PATHS_MAX} paths` })
+  .refine((list) => list.length >= 1 && list.length <= PATHS_MAX, {
+    error: `expected 1 to ${PATHS_MAX} paths`,
+  })
   .refine((list) => bytes(list.join('')) <= PATHS_MAX_BYTES, {
     error: `expected at most ${PATHS_MAX_BYTES} bytes for all paths together`,
   });

@@ -10,7 +10,8 @@ export function invalidRequest(error: z.ZodError): Refusal {
     return { code: 'invalid_request', param, message: `${param}: this field is not known.` };
   }
   const param = fieldName(issue.path);
-  const missing = issue.code === 'invalid_type' && issue.input === undefined && issue.message.includes('undefined');
+  const missing =
+    issue.code === 'invalid_type' && issue.input === undefined && issue.message.includes('undefined');
   const message = missing ? 'this field is required.' : `${issue.message}.`;
   return param === ''
     ? { code: 'invalid_request', message: `The body: ${message}` }
@@ -20,7 +21,8 @@ export function invalidRequest(error: z.ZodError): Refusal {
 /** `['servers', 0, 'auth_config']` → `servers[0].auth_config`. */
 function fieldName(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
-    (name, step) => (typeof step === 'number' ? `${name}[${step}]` : name === '' ? String(step) : `${name}.${String(step)}`),
+    (name, step) =>
+      typeof step === 'number' ? `${name}[${step}]` : name === '' ? String(step) : `${name}.${String(step)}`,
     '',
   );
 }

@@ -57,7 +57,11 @@ export const VARIABLES = {
     'keys that seal credentials, id:base64 of 32 bytes, separated by commas; the first seals, all open',
     'k1:3q2+7w…',
   ),
-  PROVIDERS_FILE: variable(z.string().min(1), 'JSON file of further or changed providers', '/etc/presign/providers.json'),
+  PROVIDERS_FILE: variable(
+    z.string().min(1),
+    'JSON file of further or changed providers',
+    '/etc/presign/providers.json',
+  ),
   ALLOW_PRIVATE_UPSTREAMS: variable(flag, 'whether private and loopback addresses may be called', 'false'),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
   HOLD_LEASE_SECONDS: variable(

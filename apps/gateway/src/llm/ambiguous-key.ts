@@ -40,7 +40,12 @@ export function ambiguousKey(text: string, read: NamesRead): string | undefined 
   return undefined;
 }
 
-function differsInCase(folded: ReadonlyMap<string, string>, depth: number, parent: string, key: string): boolean {
+function differsInCase(
+  folded: ReadonlyMap<string, string>,
+  depth: number,
+  parent: string,
+  key: string,
+): boolean {
   if (depth > 2) return false;
   const name = depth === 1 ? key : `${parent}.${key}`;
   const known = folded.get(name.toLowerCase());

@@ -40,7 +40,12 @@ type Call = {
 export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
     const { incoming, outgoing } = c.env;
-    const refusal = await serve(deps, c.get('requestId'), incoming as IncomingMessage, outgoing as ServerResponse);
+    const refusal = await serve(
+      deps,
+      c.get('requestId'),
+      incoming as IncomingMessage,
+      outgoing as ServerResponse,
+    );
     return refusal ? answerRefusal(c, refusal) : RESPONSE_ALREADY_SENT;
   };
 }
@@ -91,7 +96,13 @@ async function run(
   const ended = await send(deps, call, body, admitted);
   const status = 'status' in ended ? ended.status : undefined;
   const uses = usesKept(ended);
-  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd: undefined, record: record(call, status) };
+  const outcome = {
+    holdId,
+    epoch: admitted.epoch,
+    uses,
+    costMicrousd: undefined,
+    record: record(call, status),
+  };
   const refusal = refusalOf(ended);
   logCall(deps, call, { ended, uses });
   const settled = settleCall(deps, terms.ref, outcome);
@@ -130,7 +141,10 @@ async function unseal(deps: LlmDeps, terms: Terms, version: number): Promise<str
     const found = await findSealed(deps, ref, version);
     return found && open(deps.encryptionKeys, found.sealed, credentialContext(accountId, ref.credentialId));
   } catch (error) {
-    deps.log.error({ credential: ref.credentialId, error: (error as Error).name }, 'a credential could not be opened');
+    deps.log.error(
+      { credential: ref.credentialId, error: (error as Error).name },
+      'a credential could not be opened',
+    );
     return undefined;
   }
 }
@@ -140,7 +154,8 @@ async function readBody(
   call: Call,
 ): Promise<{ body: IncomingMessage | Buffer | null } | { refusal: Refusal }> {
   const { incoming, grant, target, terms } = call;
-  const hasBody = incoming.headers['content-length'] !== undefined || incoming.headers['transfer-encoding'] !== undefined;
+  const hasBody =
+    incoming.headers['content-length'] !== undefined || incoming.headers['transfer-encoding'] !== undefined;
   if (!hasBody || incoming.headers['content-length'] === '0') return { body: null };
   if (!terms.config) return { body: incoming };
   return rewriteBody(incoming, grant.provider, target.path, terms.config);

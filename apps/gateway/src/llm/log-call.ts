@@ -11,7 +11,10 @@ type Logged = {
 export function logCall(
   { log, now }: Pick<GatewayDeps, 'log' | 'now'>,
   { requestId, grant, beganMs }: Logged,
-  { ended, uses }: { readonly ended: { readonly is: string; readonly status?: number }; readonly uses: number },
+  {
+    ended,
+    uses,
+  }: { readonly ended: { readonly is: string; readonly status?: number }; readonly uses: number },
 ): void {
   log.info(
     {

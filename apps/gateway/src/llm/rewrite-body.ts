@@ -14,10 +14,13 @@ export async function rewriteBody(
   config: JsonObject,
 ): Promise<{ body: Buffer } | { refusal: Refusal }> {
   const encoding = request.headers['content-encoding'] ?? 'identity';
-  if (encoding !== 'identity') return { refusal: { code: 'unsupported_media_type', param: 'Content-Encoding' } };
+  if (encoding !== 'identity')
+    return { refusal: { code: 'unsupported_media_type', param: 'Content-Encoding' } };
   const raw = await readWhole(request);
   if (raw === undefined) {
-    return { refusal: { code: 'body_too_large', message: `The body may have at most ${BODY_MAX_BYTES} bytes.` } };
+    return {
+      refusal: { code: 'body_too_large', message: `The body may have at most ${BODY_MAX_BYTES} bytes.` },
+    };
   }
   const text = decode(raw);
   if (text === undefined) return { refusal: { code: 'invalid_json' } };
@@ -53,7 +56,11 @@ function decode(bytes: Buffer): string | undefined {
 /** What a config touches in a body, under every name it has there. */
 function namesRead(dialect: Dialect | undefined, config: JsonObject): NamesRead {
   const settings = dialect?.settings ?? [];
-  const names = settings.flatMap(({ at, names, rivals }) => [...names, ...(rivals ?? []), ...(at ? [at[0], at.join('.')] : [])]);
+  const names = settings.flatMap(({ at, names, rivals }) => [
+    ...names,
+    ...(rivals ?? []),
+    ...(at ? [at[0], at.join('.')] : []),
+  ]);
   return new Set([...names, ...Object.keys(config)]);
 }
 

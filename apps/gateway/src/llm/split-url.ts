@@ -7,5 +7,9 @@ export function splitUrl(url: string): { token: string; path: string; query: str
   const end = mark < 0 ? url.length : mark;
   const slash = url.indexOf('/', PREFIX.length);
   const tokenEnd = slash < 0 || slash > end ? end : slash;
-  return { token: url.slice(PREFIX.length, tokenEnd), path: url.slice(tokenEnd, end), query: url.slice(end + 1) };
+  return {
+    token: url.slice(PREFIX.length, tokenEnd),
+    path: url.slice(tokenEnd, end),
+    query: url.slice(end + 1),
+  };
 }

@@ -1,0 +1,122 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { drain, keys, type RedisClient, settle, trim } from '../src/index.ts';
+import { admitted, newOutcome, openedGrant } from './grant.ts';
+import { commit, drainAll, drainRound, newLedger } from './ledger.ts';
+import { type Engine, engines, openPartition } from './redis.ts';
+
+describe.each(engines)('drain on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  async function settleMany(partition: number, count: number): Promise<string[]> {
+    const grant = await openedGrant(redis, partition);
+    const holds = await Promise.all(Array.from({ length: count }, () => admitted(redis, grant)));
+    await Promise.all(holds.map((hold) => settle(redis, grant.ref, newOutcome(hold))));
+    return holds.sort();
+  }
+
+  test('every settled call reaches the ledger once, while others are settled', async () => {
+    const partition = await openPartition(redis);
+    const ledger = newLedger(partition);
+    const settling = Promise.all([settleMany(partition, 60), settleMany(partition, 60)]);
+    let rounds = 0;
+    let entries = 0;
+    for (; entries < 120 && rounds < 5_000; rounds++) {
+      const drained = await drainRound(redis, ledger, 7);
+      entries += drained.is === 'ok' ? drained.entries.length : 0;
+    }
+    const holds = (await settling).flat().sort();
+    expect(entries).toBe(120);
+    expect([...ledger.rows.keys()].sort()).toEqual(holds);
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+  });
+
+  test('a call settled in the millisecond of the last trim is not passed over', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const ledger = newLedger(partition);
+    const holds: string[] = [];
+    for (let i = 0; i < 60; i++) {
+      const hold = await admitted(redis, grant);
+      holds.push(hold);
+      const [, drained] = await Promise.all([
+        settle(redis, grant.ref, newOutcome(hold)),
+        drainRound(redis, ledger, 1),
+      ]);
+      expect(drained.is).toBe('ok');
+    }
+    await drainAll(redis, ledger);
+    expect([...ledger.rows.keys()].sort()).toEqual(holds.sort());
+  });
+
+  test('entries stay until they are trimmed: a drain without a commit loses none', async () => {
+    const partition = await openPartition(redis);
+    const holds = await settleMany(partition, 5);
+    const ledger = newLedger(partition);
+    for (let i = 0; i < 3; i++) {
+      const drained = await drain(redis, ledger.cursor, 100);
+      expect(drained.is === 'ok' && drained.entries.map((entry) => entry.holdId).sort()).toEqual(holds);
+    }
+  });
+
+  test('a trim that failed is made up for by the next, and is never taken for a loss', async () => {
+    const partition = await openPartition(redis);
+    const holds = await settleMany(partition, 6);
+    const ledger = newLedger(partition);
+    for (let i = 0; i < 6; i++) {
+      const drained = await drain(redis, ledger.cursor, 1);
+      expect(drained.is).toBe('ok');
+      commit(ledger, drained.is === 'ok' ? drained.entries : []);
+    }
+    expect([...ledger.rows.keys()].sort()).toEqual(holds);
+    expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'ok', entries: [] });
+    await trim(redis, ledger.cursor);
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+    expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'ok', entries: [] });
+  });
+
+  test('a trim keeps what comes after the cursor and never goes back', async () => {
+    const partition = await openPartition(redis);
+    await settleMany(partition, 4);
+    const ids = (await redis.xrange(keys.usage(partition), '-', '+')).map(([id]) => id);
+    const at = (i: number) => ({ partition, epoch: 1, lastId: ids[i] ?? '' });
+    await trim(redis, at(2));
+    expect((await redis.xrange(keys.usage(partition), '-', '+')).map(([id]) => id)).toEqual([ids[3]]);
+    await trim(redis, at(0));
+    expect(await redis.hget(keys.partition(partition), 'drained')).toBe(ids[2]);
+    expect(await drain(redis, at(2), 10)).toMatchObject({ is: 'ok', entries: [{ id: ids[3] }] });
+    await trim(redis, { ...at(3), epoch: 2 });
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('a fresh Redis is told as lost, once', async () => {
+    const partition = await openPartition(redis);
+    await redis.del(keys.partition(partition));
+    const ledger = newLedger(partition);
+    expect(await drainAll(redis, ledger)).toEqual(['lost', 'ok']);
+    expect(ledger.cursor).toEqual({ partition, epoch: 2, lastId: '0-0' });
+    expect(await drainAll(redis, ledger)).toEqual(['ok']);
+  });
+
+  test('an epoch that Postgres recorded and Redis did not begin yet is begun', async () => {
+    const partition = await openPartition(redis);
+    const ledger = newLedger(partition);
+    ledger.cursor = { partition, epoch: 5, lastId: '0-0' };
+    expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'epoch', epoch: 1 });
+    expect(await drainAll(redis, ledger)).toEqual(['epoch', 'ok']);
+    expect(ledger.cursor.epoch).toBe(5);
+  });
+
+  test('a Postgres older than Redis goes above the epoch of Redis', async () => {
+    const partition = await openPartition(redis);
+    const ledger = newLedger(partition);
+    ledger.cursor = { partition, epoch: 0, lastId: '0-0' };
+    expect(await drainAll(redis, ledger)).toEqual(['epoch', 'ok']);
+    expect(ledger.cursor.epoch).toBe(2);
+  });
+});

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { keys, type RedisClient, renew, settle, sweep } from '../src/index.ts';
+import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
+import { drainAll, newLedger } from './ledger.ts';
+import { type Engine, engines, openPartition } from './redis.ts';
+
+describe.each(engines)('leases on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  test('a lease that runs out settles the full hold exactly once, although several gateways sweep', async () => {
+    const gateways = [redis, await engine.connect(), await engine.connect()];
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 10_000 });
+    const ended = { uses: 2, holdMicrousd: 100, leaseMs: 0, record: '{"beg":1}' };
+    const holds = await Promise.all(Array.from({ length: 50 }, () => admitted(redis, grant, ended)));
+    const alive = await admitted(redis, grant, { holdMicrousd: 7 });
+    const swept = await Promise.all(gateways.map((gateway) => sweep(gateway, partition)));
+    expect(swept.reduce((sum, count) => sum + count)).toBe(50);
+    const after = { used: '101', settled: '5000', held: '7' };
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual(after);
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    expect([...ledger.rows.keys()].sort()).toEqual(holds.sort());
+    const full = { uses: 2, costMicrousd: 100, outcome: 'expired', record: '{"beg":1}' };
+    for (const row of ledger.rows.values()) expect(row).toMatchObject(full);
+    expect(await settle(redis, grant.ref, newOutcome(alive, { costMicrousd: 7 }))).toBe(true);
+  });
+
+  test('a settle after the lease ran out and was swept changes nothing', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const hold = await admitted(redis, grant, { holdMicrousd: 300, leaseMs: 0 });
+    expect(await sweep(redis, partition)).toBe(1);
+    expect(await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 1 }))).toBe(false);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '1',
+      settled: '300',
+      held: '0',
+    });
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('of a settle and sweeps at the same moment exactly one counts', async () => {
+    const gateways = [redis, await engine.connect()];
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 10_000 });
+    const ended = { holdMicrousd: 100, leaseMs: 0 };
+    const holds = await Promise.all(Array.from({ length: 20 }, () => admitted(redis, grant, ended)));
+    const [, , ...settled] = await Promise.all([
+      ...gateways.map((gateway) => sweep(gateway, partition)),
+      ...holds.map((hold) => settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 1 }))),
+    ]);
+    const mine = settled.filter(Boolean).length;
+    const sum = String(mine + (20 - mine) * 100);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '20',
+      settled: sum,
+      held: '0',
+    });
+    expect(await redis.xlen(keys.usage(partition))).toBe(20);
+  });
+
+  test('a renewed hold outlives its first lease', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const [kept, left] = [
+      await admitted(redis, grant, { leaseMs: 0 }),
+      await admitted(redis, grant, { leaseMs: 0 }),
+    ];
+    expect(await renew(redis, partition, 60_000, [kept])).toBe(1);
+    expect(await sweep(redis, partition)).toBe(1);
+    expect(await settle(redis, grant.ref, newOutcome(left))).toBe(false);
+    expect(await settle(redis, grant.ref, newOutcome(kept))).toBe(true);
+  });
+
+  test('a hold that is settled, expired or unknown is not revived by renewing it', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const expired = await admitted(redis, grant, { leaseMs: 0 });
+    await sweep(redis, partition);
+    const settled = await admitted(redis, grant);
+    await settle(redis, grant.ref, newOutcome(settled));
+    expect(await renew(redis, partition, 60_000, [expired, settled, newHoldId()])).toBe(0);
+    expect(await redis.zcard(keys.leases(partition))).toBe(0);
+  });
+
+  test('a lease without its hold is dropped and settles nothing', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
+    const hold = await admitted(redis, grant, { leaseMs: 0 });
+    await redis.del(keys.hold(partition, hold));
+    expect(await sweep(redis, partition)).toBe(0);
+    expect(await redis.zcard(keys.leases(partition))).toBe(0);
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+  });
+});

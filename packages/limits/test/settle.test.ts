@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { keys, type RedisClient, settle } from '../src/index.ts';
+import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
+import { drainAll, drainRound, newLedger } from './ledger.ts';
+import { type Engine, engines, keysOf, openPartition } from './redis.ts';
+
+describe.each(engines)('settle on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  test('what was held becomes what the call came to, and the call is in the stream', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const holdId = await admitted(redis, grant, { holdMicrousd: 400 });
+    const record = '{"prv":"sandbox","usr":"Zoë ☃"}';
+    expect(await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 123, record }))).toBe(true);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '1',
+      settled: '123',
+      held: '0',
+    });
+    const drained = await drainRound(redis, newLedger(partition));
+    const { id: grantId, potIds } = grant.ref;
+    const call = { holdId, grantId, potIds, uses: 1, costMicrousd: 123, outcome: 'settled', record };
+    expect(drained).toEqual({ is: 'ok', entries: [{ id: expect.any(String), ...call }] });
+  });
+
+  test('settling twice changes nothing, in parallel or later, whatever the second says', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const hold = await admitted(redis, grant, { holdMicrousd: 400 });
+    const tries = Array.from({ length: 20 }, () =>
+      settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 100 })),
+    );
+    expect((await Promise.all(tries)).filter(Boolean)).toHaveLength(1);
+    expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 399, uses: 0 }))).toBe(false);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '1',
+      settled: '100',
+      held: '0',
+    });
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('a release gives uses and money back', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 400 });
+    const hold = await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
+    await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 0 }));
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '0',
+      settled: '0',
+      held: '0',
+    });
+    await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
+  });
+
+  test('a cost that is not known is told as such and charged to no pot', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const hold = await admitted(redis, grant, { holdMicrousd: undefined });
+    await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: undefined }));
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '1',
+      settled: '0',
+      held: '0',
+    });
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    expect(ledger.rows.get(hold)?.costMicrousd).toBeUndefined();
+  });
+
+  test('a hold that was never admitted is not settled', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    expect(await settle(redis, grant.ref, newOutcome(newHoldId(), { costMicrousd: 5 }))).toBe(false);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '0',
+      settled: '0',
+      held: '0',
+    });
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+  });
+
+  test('nothing of a call stays in Redis once it is settled, drained and trimmed', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const before = (await keysOf(redis, partition)).sort();
+    await settle(redis, grant.ref, newOutcome(await admitted(redis, grant)));
+    await drainAll(redis, newLedger(partition));
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+    expect((await keysOf(redis, partition)).filter((key) => key !== keys.usage(partition)).sort()).toEqual(
+      before,
+    );
+  });
+});

@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto';
+import {
+  generateApiKey,
+  generateEncryptionKey,
+  generateSigningKey,
+  readEncryptionKeys,
+  readPublicKeys,
+  readSigningKey,
+} from '@presign/crypto';
+import { type GatewayOptions, type RunningGateway, startGateway } from '@presign/gateway';
+import { bootstrap, type RunningIssuer, startIssuer } from '@presign/issuer';
+import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
+import { loadProviders } from '@presign/providers';
+import type { PresignAnswer } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
+import { pino } from 'pino';
+import { freePort } from './free-port.ts';
+import { openStores } from './stores.ts';
+
+/** Keys of one stack, as text: what a gateway process of its own is given in its environment. */
+export type StackKeys = {
+  readonly signing: string;
+  readonly publicKeys: string;
+  readonly encryption: string;
+};
+
+export type Stack = {
+  readonly issuerUrl: string;
+  /** Each gateway's own address; the first is the tokens' audience. */
+  readonly gatewayUrls: readonly string[];
+  readonly apiKey: string;
+  readonly keys: StackKeys;
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly redisUrl: string;
+  /** Undefined on the embedded engine, which other processes cannot reach. */
+  readonly databaseUrl: string | undefined;
+  readonly providersJson: string;
+  readonly issuer: RunningIssuer;
+  readonly gateways: readonly RunningGateway[];
+  /** Log lines of all services, as written. */
+  readonly logs: string[];
+  /** `POST /v1/presign` as a backend does it. */
+  readonly presign: (body: object, headers?: Record<string, string>) => Promise<Response>;
+  /** As `presign`, for requests that must succeed: the URL and the rest of the answer. */
+  readonly issue: (body: object) => Promise<PresignAnswer>;
+  readonly close: () => Promise<void>;
+};
+
+export type StackOptions = {
+  readonly gateways?: number;
+  /** `PROVIDERS_FILE`: where the test's upstreams are. */
+  readonly providers: object;
+  readonly redisUrl?: string | undefined;
+  readonly gateway?: Partial<GatewayOptions>;
+};
+
+/** Issuer and gateways in this process, on real sockets and on the stores that the environment names. */
+export async function startStack(options: StackOptions): Promise<Stack> {
+  const stores = await openStores(options.redisUrl);
+  const logs: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
+  const ports = await Promise.all(Array.from({ length: 1 + (options.gateways ?? 1) }, freePort));
+  const [issuerPort = 0, ...gatewayPorts] = ports;
+  const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);
+  const keys = newKeys();
+  const signingKey = readSigningKey(keys.signing);
+  const shared = {
+    db: stores.db,
+    encryptionKeys: readEncryptionKeys(keys.encryption),
+    providers: loadProviders(JSON.stringify(options.providers)),
+    issuerUrl: `http://127.0.0.1:${issuerPort}`,
+    gatewayUrl: gatewayUrls[0] ?? '',
+    now: Date.now,
+    log,
+  };
+  const apiKey = generateApiKey();
+  await bootstrap(stores.db, apiKey);
+  const connect = async () => {
+    const redis = connectRedis(stores.redisUrl, () => {});
+    await redisReady(redis);
+    return redis;
+  };
+  const redis = await connect();
+  const issuer = await startIssuer(
+    { ...shared, redis, signingKey, olderPublicKeys: [] },
+    { host: '127.0.0.1', port: issuerPort },
+  );
+  await issuer.ledger.drainAll();
+  const connections: RedisClient[] = [redis];
+  const gateways = await Promise.all(
+    gatewayPorts.map(async (port) => {
+      const own = await connect();
+      connections.push(own);
+      const settings = {
+        leaseMs: 60_000,
+        upstreamTimeoutMs: 60_000,
+        allowPrivateUpstreams: true,
+        ...options.gateway,
+      };
+      const publicKeys = readPublicKeys(keys.publicKeys);
+      return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host: '127.0.0.1', port });
+    }),
+  );
+  const presign = (body: object, headers: Record<string, string> = {}) =>
+    fetch(`${shared.issuerUrl}/v1/presign`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  return {
+    issuerUrl: shared.issuerUrl,
+    gatewayUrls,
+    apiKey,
+    keys,
+    db: stores.db,
+    redis,
+    redisUrl: stores.redisUrl,
+    databaseUrl: stores.databaseUrl,
+    providersJson: JSON.stringify(options.providers),
+    issuer,
+    gateways,
+    logs,
+    presign,
+    issue: async (body) => {
+      const answer = await presign(body);
+      if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
+      return (await answer.json()) as PresignAnswer;
+    },
+    close: async () => {
+      await Promise.all(gateways.map((gateway) => gateway.close(2_000)));
+      await issuer.close();
+      for (const each of connections) each.disconnect();
+      await stores.close();
+    },
+  };
+}
+
+function newKeys(): StackKeys {
+  const signing = generateSigningKey();
+  return {
+    signing,
+    publicKeys: readSigningKey(signing).publicKey,
+    encryption: generateEncryptionKey(`t${randomBytes(3).toString('hex')}`),
+  };
+}

@@ -1,0 +1,51 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request as a provider saw it. */
+export type Seen = {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+};
+
+export type Upstream = {
+  readonly url: string;
+  readonly seen: Seen[];
+  readonly close: () => Promise<void>;
+};
+
+export type Answer = (seen: Seen, response: ServerResponse, request: IncomingMessage) => void | Promise<void>;
+
+const OK: Answer = (_seen, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+};
+
+/** A provider that records what it got and answers as it is told; the body is read whole first. */
+export async function startUpstream(answer: Answer = OK): Promise<Upstream> {
+  const seen: Seen[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const one = {
+      method: request.method ?? '',
+      url: request.url ?? '',
+      headers: request.headers,
+      rawHeaders: request.rawHeaders,
+      body: Buffer.concat(chunks),
+    };
+    seen.push(one);
+    await answer(one, response, request);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    seen,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
