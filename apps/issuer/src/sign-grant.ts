@@ -1,5 +1,4 @@
 import { MAX_TOKEN_CHARS, signToken } from '@presign/crypto';
-import { dialectOf } from '@presign/providers';
 import { type LlmClaims, type PresignAnswer, RefusedError } from '@presign/schema';
 import type { IssuerDeps } from './app.ts';
 
@@ -45,12 +44,8 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
 }
 
 /** `config.model` rides in the token where the provider has the model in the path, which is matched by the token. */
-function modelInPath(
-  { providers }: IssuerDeps,
-  { provider: id, config, paths }: IssuedGrant,
-): { mdl?: string } {
-  const provider = providers.get(id);
-  const model = config?.['model'];
-  if (!provider || typeof model !== 'string') return {};
-  return paths.some((path) => dialectOf(provider, path)?.modelInPath) ? { mdl: model } : {};
+function modelInPath({ providers }: IssuerDeps, { provider, config }: IssuedGrant): { mdl?: string } {
+  const model = config?.model;
+  const inPath = providers.get(provider)?.routes.some(({ dialect }) => dialect.modelInPath);
+  return inPath && typeof model === 'string' ? { mdl: model } : {};
 }

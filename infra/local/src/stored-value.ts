@@ -86,7 +86,7 @@ export function setMember(members: Map<string, RedisSortedSetMember>, [member, s
 export function extendStream(stream: RedisStreamData, entries: StoredEntry[], ids: StoredIds): void {
   for (const [id, ...fields] of entries)
     stream.entries.push({ id: fromIdText(id), fields: fields.map(fromText) });
-  stream.lastId = stream.entries.at(-1)?.id ?? stream.lastId;
+  stream.lastId = fromIdText(ids.last);
   stream.maxDeletedEntryId = fromIdText(ids.deleted);
   stream.entriesAdded = ids.added;
 }

@@ -77,12 +77,14 @@ test('a folder under another name is the same folder', async () => {
   }
 });
 
-test('a folder whose path is too long for a socket is locked as well', async () => {
+test('a folder whose path is too long for a socket is locked as well, under any name', async () => {
   const deep = join(dir, 'a-rather-long-name-'.repeat(5), 'and-another-one-'.repeat(5));
   mkdirSync(deep, { recursive: true });
   const { child, said } = await hold(deep);
   expect(said).toBe('held');
   await expect(lockFolder(deep)).rejects.toThrow('is in use');
+  symlinkSync(deep, join(dir, 'short'));
+  await expect(lockFolder(join(dir, 'short'))).rejects.toThrow('is in use');
   await kill(child);
   await (await lockFolder(deep)).release();
 });

@@ -25,11 +25,12 @@ export type UsageEntry = {
 /** Where the ledger stands in a partition's usage stream. */
 export type Cursor = { readonly partition: number; readonly epoch: number; readonly lastId: string };
 
+/** Anything but `ok` wants a new epoch, above those of Redis and Postgres: first in Postgres, then `reopen`. */
 export type Drained =
   | { readonly is: 'ok'; readonly entries: readonly UsageEntry[] }
   /** Redis is empty, behind the ledger or another process than when the epoch began: it may lack data. */
   | { readonly is: 'lost' }
-  /** Redis has another epoch than Postgres: a lower one wants `reopen`, a higher one Postgres to go above it. */
+  /** Redis has another epoch than Postgres. */
   | { readonly is: 'epoch'; readonly epoch: number };
 
 /**
@@ -52,7 +53,8 @@ export async function drain(redis: RedisClient, cursor: Cursor, most: number): P
 
 /**
  * Drops the entries up to the cursor, which the ledger has committed.
- * @param repeated those of them that the ledger had before, under the same hold id
+ * @param repeated those of them that the ledger had before, under the same hold id; after a trim that failed,
+ *   also those meant for it
  */
 export async function trim(
   redis: RedisClient,

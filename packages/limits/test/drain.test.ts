@@ -103,20 +103,16 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await drainAll(redis, ledger)).toEqual(['ok']);
   });
 
-  test('an epoch that Postgres recorded and Redis did not begin yet is begun', async () => {
-    const partition = await openPartition(redis);
-    const ledger = newLedger(partition);
-    ledger.cursor = { partition, epoch: 5, lastId: '0-0' };
-    expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'epoch', epoch: 1 });
-    expect(await drainAll(redis, ledger)).toEqual(['epoch', 'ok']);
-    expect(ledger.cursor.epoch).toBe(5);
-  });
-
-  test('a Postgres older than Redis goes above the epoch of Redis', async () => {
-    const partition = await openPartition(redis);
-    const ledger = newLedger(partition);
-    ledger.cursor = { partition, epoch: 0, lastId: '0-0' };
-    expect(await drainAll(redis, ledger)).toEqual(['epoch', 'ok']);
-    expect(ledger.cursor.epoch).toBe(2);
-  });
+  test.each([0, 5])(
+    'where Postgres is at epoch %i and Redis at 1, one above both is begun',
+    async (epoch) => {
+      const partition = await openPartition(redis);
+      const ledger = newLedger(partition);
+      ledger.cursor = { partition, epoch, lastId: '0-0' };
+      expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'epoch', epoch: 1 });
+      expect(await drainAll(redis, ledger)).toEqual(['epoch', 'ok']);
+      expect(ledger.cursor.epoch).toBe(Math.max(epoch, 1) + 1);
+      expect(await drainAll(redis, ledger)).toEqual(['ok']);
+    },
+  );
 });

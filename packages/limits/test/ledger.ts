@@ -14,10 +14,12 @@ export type Ledger = {
   cursor: Cursor;
   readonly rows: Map<string, UsageEntry>;
   readonly pots: Map<string, { used: number; settled: number }>;
+  /** Entries that were in the ledger before and were not trimmed yet. */
+  readonly repeated: UsageEntry[];
 };
 
 export function newLedger(partition: number): Ledger {
-  return { cursor: { partition, epoch: 1, lastId: '0-0' }, rows: new Map(), pots: new Map() };
+  return { cursor: { partition, epoch: 1, lastId: '0-0' }, rows: new Map(), pots: new Map(), repeated: [] };
 }
 
 /** A grant read from Postgres now: the pots' sums and the cursor in one consistent read. */
@@ -38,19 +40,24 @@ export function commit(ledger: Ledger, entries: readonly UsageEntry[]): UsageEnt
   return repeated;
 }
 
-/** One round of the issuer: drain, commit, trim; begins a new epoch when Redis lost data. */
-export async function drainRound(redis: RedisClient, ledger: Ledger, most = 100): Promise<Drained> {
+/** One round of the issuer: drain, commit, trim unless that fails; begins a new epoch when Redis lost data. */
+export async function drainRound(
+  redis: RedisClient,
+  ledger: Ledger,
+  most = 100,
+  trims = true,
+): Promise<Drained> {
   const drained = await drain(redis, ledger.cursor, most);
   if (drained.is === 'ok') {
-    const repeated = commit(ledger, drained.entries);
-    if (drained.entries.length > 0) await trim(redis, ledger.cursor, repeated);
+    ledger.repeated.push(...commit(ledger, drained.entries));
+    if (drained.entries.length > 0 && trims) await trim(redis, ledger.cursor, ledger.repeated.splice(0));
     return drained;
   }
-  const { partition, epoch } = ledger.cursor;
-  const raised = drained.is === 'lost' || drained.epoch > epoch;
-  const next = raised ? Math.max(epoch, drained.is === 'epoch' ? drained.epoch : 0) + 1 : epoch;
-  if (raised) ledger.cursor = { partition, epoch: next, lastId: '0-0' };
-  await reopen(redis, partition, next);
+  const { partition, epoch: known } = ledger.cursor;
+  const epoch = Math.max(known, drained.is === 'epoch' ? drained.epoch : 0) + 1;
+  ledger.cursor = { partition, epoch, lastId: '0-0' };
+  ledger.repeated.splice(0);
+  await reopen(redis, partition, epoch);
   return drained;
 }
 

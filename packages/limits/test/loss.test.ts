@@ -210,8 +210,9 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     const repeated = commit(ledger, drained.is === 'ok' ? drained.entries : []);
     expect(repeated).toHaveLength(1);
     await openGrant(redis, readGrant(ledger, newGrant(partition, late)));
-    for (let i = 0; i < 2; i++) {
-      await trim(redis, ledger.cursor, repeated);
+    const further = { ...ledger.cursor, lastId: `${Number(ledger.cursor.lastId.split('-')[0]) + 1}-0` };
+    for (const cursor of [ledger.cursor, ledger.cursor, further]) {
+      await trim(redis, cursor, repeated);
       for (const pot of [early, late]) {
         expect(await figures(redis, partition, pot.id)).toEqual({ used: '1', settled: '250', held: '0' });
       }

@@ -41,19 +41,6 @@ export function modelOf(config: JsonObject): string | undefined {
   return typeof model === 'string' ? model : undefined;
 }
 
-/**
- * All field names that `config` reads or writes in a body, at any depth. A body whose keys equal one of
- * them but for case is ambiguous (some servers would read it) and must be refused before `applyConfig`.
- */
-export function namesRead(dialect: Dialect | undefined, config: JsonObject): ReadonlySet<string> {
-  const settings = touchedSettings(dialect, byFieldName(dialect, config));
-  return new Set([
-    ...settings.flatMap(({ at, names, rivals }) => [...(at ?? []), ...names, ...(rivals ?? [])]),
-    ...(dialect?.modelInPath?.repeatedAt.flat().filter((name) => name !== '[]') ?? []),
-    ...keysWithin(config),
-  ]);
-}
-
 type Given = ReadonlyMap<string, unknown>;
 
 function applyToBody(
@@ -100,8 +87,3 @@ function spellings(dialect: Dialect | undefined, { at, names }: Setting): string
 
 const without = (dialect: Dialect | undefined, names: ReadonlySet<string>, object: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(fieldName(dialect, name))));
-
-function keysWithin(value: unknown): string[] {
-  if (!isJsonObject(value)) return [];
-  return Object.entries(value).flatMap(([key, inner]) => [key, ...keysWithin(inner)]);
-}

@@ -1,4 +1,4 @@
-export { applyConfig, namesRead } from './apply-config.ts';
+export { applyConfig } from './apply-config.ts';
 export { configMatchesPaths } from './config-matches-paths.ts';
 export type { Dialect, JsonObject } from './dialect.ts';
 export { credentialOf, dialectOf } from './dialect-of.ts';

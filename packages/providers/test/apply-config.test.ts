@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { applyConfig, dialectOf, namesRead } from '../src/index.ts';
+import { applyConfig, dialectOf } from '../src/index.ts';
 import { apply, known } from './apply.ts';
 
 describe('config laid over a call', () => {
@@ -30,26 +30,6 @@ describe('config laid over a call', () => {
     const encoded = '/v1beta/models/big%3AgenerateContent';
     expect(apply('google', encoded, { model: 'small' }, {}).path).toBe(
       '/v1beta/models/small%3AgenerateContent',
-    );
-  });
-
-  it('names every field it reads, so that look-alikes can be refused', () => {
-    const names = namesRead(dialectOf(known('openai'), '/v1/chat/completions'), {
-      max_tokens: 1,
-      model: 'm',
-      a: { b: [{ c: 1 }] },
-    });
-    expect([...names].sort()).toEqual(
-      [
-        'a',
-        'b',
-        'fallbacks',
-        'max_completion_tokens',
-        'max_output_tokens',
-        'max_tokens',
-        'model',
-        'models',
-      ].sort(),
     );
   });
 });

@@ -1,6 +1,6 @@
 -- trim: drop the entries that the ledger has committed, and note how far that is; never goes back.
 -- A call may come twice when Redis lost data. The ledger counts it once; the pots that counted the second
--- entry too, those opened before it, get it back here.
+-- entry too, those opened before it, get it back here, when the entry is dropped.
 -- KEYS  1 partition, 2 usage stream, 3… a pot of an entry that the ledger had before
 -- ARGV  1 epoch, 2 last committed id (ms, seq apart: 2 ms, 3 seq), then for each pot: entry's ms, seq, uses, cost
 -- Returns 1, or 0 when the partition has another epoch or is trimmed further already
@@ -15,7 +15,8 @@ if partition[1] ~= ARGV[1] or not before(partition[2], ARGV[2], ARGV[3]) then re
 for i = 3, #KEYS do
   local at = 4 + (i - 3) * 4
   local pot = redis.call('HMGET', KEYS[i], 'epoch', 'from')
-  if pot[1] == ARGV[1] and before(pot[2], ARGV[at], ARGV[at + 1]) then
+  local stands = before(partition[2], ARGV[at], ARGV[at + 1])
+  if stands and pot[1] == ARGV[1] and before(pot[2], ARGV[at], ARGV[at + 1]) then
     local uses, cost = ARGV[at + 2], ARGV[at + 3]
     if uses ~= '0' then redis.call('HINCRBY', KEYS[i], 'used', '-' .. uses) end
     if cost ~= '0' then redis.call('HINCRBY', KEYS[i], 'settled', '-' .. cost) end

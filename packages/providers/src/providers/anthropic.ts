@@ -1,7 +1,11 @@
 import { anthropicCountTokens, anthropicMessages } from '../dialects/anthropic-messages.ts';
 import type { Provider } from '../provider.ts';
 
-/** https://platform.claude.com/docs/en/api; the `@anthropic-ai/sdk` SDK's client.ts and resources/messages. */
+/**
+ * https://platform.claude.com/docs/en/api; the `@anthropic-ai/sdk` SDK's client.ts and resources/messages.
+ * The SDK sends keys as `x-api-key` before 1.0, as bearer since; the API takes `x-api-key` in both its versions
+ * (https://platform.claude.com/docs/en/api/migration-2026-10-21).
+ */
 export const anthropic: Provider = {
   id: 'anthropic',
   baseUrl: 'https://api.anthropic.com',

@@ -1,0 +1,139 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { PresignAnswer } from '@presign/schema';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../harness/free-port.ts';
+import { until } from '../harness/gateway-process.ts';
+
+const MAIN = fileURLToPath(new URL('../../infra/local/src/main.ts', import.meta.url));
+
+let dataDir: string;
+let env: Record<string, string | undefined>;
+let running: ChildProcess | undefined;
+
+beforeAll(async () => {
+  dataDir = join(mkdtempSync(join(tmpdir(), 'presign-')), 'data');
+  const [issuerPort, gatewayPort] = await Promise.all([freePort(), freePort()]);
+  env = {
+    PATH: process.env.PATH,
+    PRESIGN_DATA_DIR: dataDir,
+    ISSUER_PORT: String(issuerPort),
+    GATEWAY_PORT: String(gatewayPort),
+  };
+});
+afterAll(() => {
+  running?.kill('SIGKILL');
+});
+
+const launch = (more: Record<string, string> = {}) =>
+  spawn(process.execPath, ['--import', 'tsx', MAIN], { env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+
+async function start(): Promise<string> {
+  running = launch();
+  return until(running, "'Content-Type: application/json' -d");
+}
+
+async function end(signal: NodeJS.Signals): Promise<number | null> {
+  if (!running) return null;
+  const exited = once(running, 'exit');
+  running.kill(signal);
+  const [code] = (await exited) as [number | null];
+  running = undefined;
+  return code;
+}
+
+async function presign(body: object): Promise<PresignAnswer> {
+  const answer = await fetch(`http://127.0.0.1:${env.ISSUER_PORT}/v1/presign`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${readFileSync(join(dataDir, 'api-key'), 'utf8').trim()}`,
+      'content-type': 'application/json',
+    },
+    body: JSON.stringify(body),
+  });
+  expect(answer.status).toBe(200);
+  return (await answer.json()) as PresignAnswer;
+}
+
+const call = (url: string) =>
+  fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"model":"sandbox-1","messages":[{"role":"user","content":"Hello"}]}',
+  });
+
+const ask = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox', max_uses: 3 };
+
+test('start prints a curl that is answered as pasted', async () => {
+  const message = await start();
+  expect(message).toContain(`http://127.0.0.1:${env.ISSUER_PORT}`);
+  const line = message.split('\n').find((each) => each.startsWith('curl '));
+  const shell = spawn('sh', ['-c', line ?? 'false'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  let printed = '';
+  for await (const chunk of shell.stdout) printed += String(chunk);
+  expect((JSON.parse(printed) as { object: string }).object).toBe('chat.completion');
+});
+
+test('generated keys are readable by their owner alone', () => {
+  const keys = readdirSync(dataDir, { withFileTypes: true }).filter((entry) => entry.isFile());
+  expect(keys.map((entry) => entry.name).sort()).toEqual(['api-key', 'encryption-keys', 'token-signing-key']);
+  for (const { name } of keys) expect(statSync(join(dataDir, name)).mode & 0o777).toBe(0o600);
+  expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+});
+
+test('a second start on the same folder is refused with one clear line', async () => {
+  const [issuerPort, gatewayPort] = await Promise.all([freePort(), freePort()]);
+  const second = launch({ ISSUER_PORT: String(issuerPort), GATEWAY_PORT: String(gatewayPort) });
+  const exited = once(second, 'exit');
+  let said = '';
+  for await (const chunk of second.stderr ?? []) said += String(chunk);
+  expect(await exited).toEqual([1, null]);
+  expect(said.trim().split('\n')).toEqual([expect.stringContaining(dataDir)]);
+});
+
+test('restarted after kill -9, it keeps sessions, limits and what was used, to the last use', async () => {
+  const { url } = await presign(ask);
+  const fresh = await presign(ask);
+  expect((await call(url)).status).toBe(200);
+  expect((await call(url)).status).toBe(200);
+  await end('SIGKILL');
+  await start();
+  expect((await call(url)).status).toBe(200);
+  expect((await call(url)).status).toBe(403);
+  for (const status of [200, 200, 200, 403]) expect((await call(fresh.url)).status).toBe(status);
+});
+
+test('killed again and again in the middle of calls, it never lets more than max_uses pass', async () => {
+  const { url } = await presign({ ...ask, max_uses: 10 });
+  let passed = 0;
+  for (let round = 0; round < 4; round++) {
+    const calls = Array.from({ length: 3 }, async () => {
+      const answer = await call(url).catch(() => undefined);
+      if (answer?.status === 200) passed++;
+    });
+    await Promise.race(calls);
+    await end('SIGKILL');
+    await Promise.all(calls);
+    await start();
+  }
+  for (let i = 0; i < 12; i++) if ((await call(url)).status === 200) passed++;
+  expect(passed).toBeLessThanOrEqual(10);
+  expect((await call(url)).status).toBe(403);
+}, 120_000);
+
+test('Ctrl-C lets a call under way end, drains, and exits with 0', async () => {
+  const { url } = await presign(ask);
+  const streamed = fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"model":"sandbox-1","stream":true,"messages":[{"role":"user","content":"Hello"}]}',
+  });
+  const answer = await streamed;
+  const text = answer.text();
+  expect(await end('SIGINT')).toBe(0);
+  expect(await text).toContain('[DONE]');
+});
