@@ -48,17 +48,16 @@ export async function startGatewayProcess(stack: Stack, env: Record<string, stri
   };
 }
 
-/** Waits for a line on standard output; rejects if the process ends first. */
-export async function until(child: ChildProcess, text: string): Promise<string> {
-  let seen = '';
-  for await (const chunk of child.stdout ?? []) {
-    seen += String(chunk);
-    if (!seen.includes(text)) continue;
-    // Whoever reads no further must not block the process.
-    child.stdout?.resume();
-    return seen;
-  }
-  throw new Error(`ended before "${text}": ${seen}`);
+/** Waits for a text on standard output; rejects if the process ends first. */
+export function until(child: ChildProcess, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let seen = '';
+    child.stdout?.on('data', (chunk: Buffer) => {
+      seen += String(chunk);
+      if (seen.includes(text)) resolve(seen);
+    });
+    child.once('exit', () => reject(new Error(`ended before "${text}": ${seen}`)));
+  });
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {

@@ -43,9 +43,11 @@ export async function startGateway(
   });
   const close = async (graceMs = GRACE_MS) => {
     const closed = new Promise((resolve) => server.close(resolve));
-    server.closeIdleConnections();
+    // A connection kept alive is idle only once its last answer has left.
+    const idle = setInterval(() => server.closeIdleConnections(), 50);
     const cut = setTimeout(() => server.closeAllConnections(), graceMs);
     await closed;
+    clearInterval(idle);
     clearTimeout(cut);
     await settling.done();
     leases.close();

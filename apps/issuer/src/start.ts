@@ -1,3 +1,4 @@
+import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { createIssuer, type IssuerDeps } from './app.ts';
 import { type Ledger, startLedger } from './ledger.ts';
@@ -27,7 +28,11 @@ export async function startIssuer(
   );
   const ledger = startLedger(deps);
   const close = async () => {
-    await new Promise((resolve) => server.close(resolve));
+    const closed = new Promise((resolve) => server.close(resolve));
+    // A connection kept alive is idle only once its last answer has left.
+    const idle = setInterval(() => (server as Server).closeIdleConnections(), 50);
+    await closed;
+    clearInterval(idle);
     await ledger.close();
   };
   return { port, ledger, close };

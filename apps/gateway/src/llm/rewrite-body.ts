@@ -61,7 +61,10 @@ function namesRead(dialect: Dialect | undefined, config: JsonObject): NamesRead 
     ...(rivals ?? []),
     ...(at ? [at[0], at.join('.')] : []),
   ]);
-  return new Set([...names, ...Object.keys(config)]);
+  const overrides = Object.entries(config).flatMap(([key, value]) =>
+    isJsonObject(value) ? [key, ...Object.keys(value).map((inner) => `${key}.${inner}`)] : [key],
+  );
+  return new Set([...names, ...overrides]);
 }
 
 function parse(text: string, names: NamesRead): { value: JsonObject } | { refusal: Refusal } {
