@@ -1,5 +1,5 @@
 // Bundles the app whose folder this runs in into dist/: one file for each entry point, and what it reads at run time.
-import { cp, readFile, rm } from 'node:fs/promises';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 
@@ -50,3 +50,5 @@ await build({
 });
 await cp(resolve(packages, 'limits/src/lua'), resolve(dist, 'lua'), { recursive: true });
 await cp(resolve(packages, 'schema/migrations'), resolve(dist, 'migrations'), { recursive: true });
+// The code is ES modules wherever dist/ is copied to.
+await writeFile(resolve(dist, 'package.json'), '{ "type": "module" }\n');

@@ -1,0 +1,70 @@
+// Prints docs/configuration.md: every variable, who reads it and what it is when unset.
+// Run: npx tsx docs/generate-configuration.ts > docs/configuration.md
+import { readFileSync } from 'node:fs';
+import { VARIABLES } from '../packages/schema/src/variables.ts';
+import { markdownTable } from './markdown-table.ts';
+
+const READERS = {
+  '`start`': '../infra/local/src/env.ts',
+  issuer: '../apps/issuer/src/env.ts',
+  gateway: '../apps/gateway/src/env.ts',
+};
+
+process.stdout.write(`# Configuration
+
+Both services are configured by environment variables alone. Each service has one file that reads them
+([issuer](../apps/issuer/src/env.ts), [gateway](../apps/gateway/src/env.ts),
+[\`start\`](../infra/local/src/env.ts)). A missing or malformed variable stops the start with one line that names
+it and shows an example.
+
+The last three columns say what a variable is when it is unset or empty. **required**: the start stops. _optional_:
+there is no value, see below. Empty: not read.
+
+${table()}
+
+- \`start\` without \`DATABASE_URL\` or \`REDIS_URL\` runs the embedded engine in its place, with its data in
+  \`PRESIGN_DATA_DIR\`. Each can be switched to a server alone.
+- \`start\` without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\` makes the missing ones at first
+  start and keeps them in \`PRESIGN_DATA_DIR\`, readable by their owner alone. For a deployment in parts,
+  \`pnpm --filter @presign/issuer keys\` prints a fresh set.
+- \`start\` with \`SANDBOX=true\` lets the gateway reach the sandbox's own loopback ports;
+  \`ALLOW_PRIVATE_UPSTREAMS\` concerns all others.
+- The issuer takes \`TOKEN_PUBLIC_KEYS\` as keys to publish beside its own, while a rotation is under way; \`start\`
+  also accepts tokens signed with them.
+- \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
+
+## Rotating keys
+
+Signing key: add the new public key to the gateways' \`TOKEN_PUBLIC_KEYS\`, give the issuer the new
+\`TOKEN_SIGNING_KEY\` and the old public key in \`TOKEN_PUBLIC_KEYS\`, remove the old key everywhere when its last URL
+has expired. \`GET /v1/keys\` on the issuer lists the keys.
+
+Encryption keys: put the new key first in \`ENCRYPTION_KEYS\` of every service and keep the old one behind it. New
+credentials are sealed with the first; those sealed with an older key open as long as it is listed. An
+\`Idempotency-Key\` that was first used under a removed key is refused as used for another request.
+`);
+
+function table(): string {
+  const defaults = Object.values(READERS).map(defaultsOf);
+  const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
+  const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
+    const cells = defaults.map((read) => read.get(name) ?? '');
+    if (cells.every((cell) => cell === '')) throw new Error(`no service reads ${name}`);
+    return [`\`${name}\``, meaning, `\`${example}\``, ...cells];
+  });
+  return markdownTable(head, rows);
+}
+
+/** The variables one service reads, with what they are when unset, out of its `readVariable` calls. */
+function defaultsOf(file: string): Map<string, string> {
+  const source = readFileSync(new URL(file, import.meta.url), 'utf8');
+  const calls = source.matchAll(/readVariable\(env, '(\w+)'(?:, ([^)]+))?\)/g);
+  return new Map(Array.from(calls, ([, name = '', fallback]) => [name, inWords(fallback)]));
+}
+
+function inWords(fallback: string | undefined): string {
+  if (fallback === undefined) return '**required**';
+  if (fallback === 'undefined' || fallback === "''") return '_optional_';
+  const text = fallback.replace(/^['`]|['`]$/g, '');
+  return `\`${text.replace(/\$\{\w*port\}/i, 'PORT').replace(/\$\{\w+\}/, 'HOST')}\``;
+}
