@@ -1,0 +1,143 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { existsSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
+import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
+import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
+
+/** Where Debian, Alpine, Chrome's own package and macOS put it. */
+const PLACES = [
+  process.env.CHROMIUM,
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
+const executablePath = PLACES.find((place) => place !== undefined && existsSync(place));
+
+const CHAT = '/v1/chat/completions';
+
+describe.skipIf(executablePath === undefined)('in a browser, on a page of another origin', () => {
+  let upstream: PacedUpstream;
+  let site: Upstream;
+  let stack: Stack;
+  let browser: Browser;
+  let page: Page;
+  /** What the browser asked the gateway for, preflights too, of which pages are not told. */
+  const methods: string[] = [];
+  const record = (message: unknown) => {
+    const { request } = message as { request: IncomingMessage };
+    if (request.url?.startsWith('/llm/t/')) methods.push(request.method ?? '');
+  };
+
+  beforeAll(async () => {
+    upstream = await startSandboxUpstream();
+    stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+    site = await startUpstream((_seen, response) => {
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>A site</title>');
+    });
+    browser = await chromium.launch({
+      executablePath: executablePath ?? '',
+      // As root in a container Chromium has neither a sandbox nor much shared memory.
+      args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
+    });
+    page = await browser.newPage();
+    await page.goto(site.url);
+    subscribe('http.server.request.start', record);
+  });
+  afterAll(async () => {
+    unsubscribe('http.server.request.start', record);
+    await browser.close();
+    await stack.close();
+    await site.close();
+    await upstream.close();
+  });
+
+  const issue = async (limits: object = {}) => {
+    const { url } = await stack.issue({
+      provider: 'openai',
+      path: CHAT,
+      client_api_key: REAL_KEY,
+      ...limits,
+    });
+    return url;
+  };
+  /** JSON with an Authorization header, as the SDKs send it: never sent without a preflight. */
+  const call = (url: string) =>
+    page.evaluate(async (target) => {
+      const answer = await fetch(target, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer placeholder-key' },
+        body: '{"model":"sandbox-1","messages":[{"role":"user","content":"Hello"}]}',
+      });
+      return {
+        status: answer.status,
+        usesLeft: answer.headers.get('x-presign-uses-remaining'),
+        requestId: answer.headers.get('x-presign-request-id'),
+        body: await answer.text(),
+      };
+    }, url);
+
+  test('a call is preflighted, answered, and leaves its headers readable; the preflight costs no use', async () => {
+    const url = await issue({ max_uses: 2 });
+    const first = await call(url);
+    expect(first.status).toBe(200);
+    expect(first.body).toContain('You said: Hello');
+    expect(first.requestId).toMatch(/./);
+    expect(methods).toEqual(['OPTIONS', 'POST']);
+    expect([first.usesLeft, (await call(url)).usesLeft]).toEqual(['1', '0']);
+    // The browser remembers the first preflight.
+    expect(methods).toEqual(['OPTIONS', 'POST', 'POST']);
+    expect(upstream.seen.map((seen) => seen.method)).toEqual(['POST', 'POST']);
+  });
+
+  test('neither key nor origin of the page reaches the provider', async () => {
+    await call(await issue());
+    const seen = upstream.seen.at(-1);
+    expectRealKeyAlone(seen, 'authorization', `Bearer ${REAL_KEY}`);
+    const told = Object.keys(seen?.headers ?? {}).filter((name) =>
+      /^(origin|referer|cookie|sec-)/.test(name),
+    );
+    expect(told).toEqual([]);
+  });
+
+  test('a refusal can be read by the page', async () => {
+    const url = await issue({ max_uses: 1 });
+    await call(url);
+    const { status, body } = await call(url);
+    expect(status).toBe(403);
+    expect(JSON.parse(body)).toMatchObject({ error: { code: 'uses_exhausted' } });
+  });
+
+  test('a stream arrives piece by piece', async () => {
+    const pace = upstream.pace();
+    await page.exposeFunction('takeNext', pace.next);
+    const pieces = await page.evaluate(
+      async (target) => {
+        const { takeNext } = globalThis as unknown as { takeNext: () => Promise<void> };
+        const answer = await fetch(target, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: 'Bearer placeholder-key' },
+          body: '{"model":"sandbox-1","stream":true,"messages":[{"role":"user","content":"Hello"}]}',
+        });
+        const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+        const read: string[] = [];
+        for (;;) {
+          const next = await reader?.read();
+          if (!next || next.done) return read;
+          read.push(next.value);
+          // Only now may the provider send what follows.
+          await takeNext();
+        }
+      },
+      await issue(),
+    );
+    expect(pieces.length).toBe(pace.sent());
+    expect(pieces.length).toBeGreaterThan(3);
+    expect(pieces.at(-1)).toBe('data: [DONE]\n\n');
+  });
+});

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cohere, CohereClientV2, CohereError } from 'cohere-ai';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { expectRealKeyAlone, PLACEHOLDER_KEY, REAL_KEY } from './keys.ts';
+import { takeInStep } from './take-in-step.ts';
+import { COHERE_PIECES, startCohereUpstream } from './upstreams/cohere.ts';
+import type { PacedUpstream } from './upstreams/paced.ts';
+
+let upstream: PacedUpstream;
+let stack: Stack;
+
+beforeAll(async () => {
+  upstream = await startCohereUpstream();
+  stack = await startStack({ providers: { cohere: { base_url: upstream.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+
+const CHAT = '/v2/chat';
+const issue = (limits: object = {}) =>
+  stack.issue({ provider: 'cohere', path: CHAT, client_api_key: REAL_KEY, ...limits });
+const clientOf = (url: string) =>
+  new CohereClientV2({ baseUrl: url.replace(CHAT, ''), token: PLACEHOLDER_KEY });
+const hello = { model: 'command-a-03-2025', messages: [{ role: 'user' as const, content: 'Hello' }] };
+
+test('a chat answer comes back parsed, asked for with the real key alone', async () => {
+  const { url } = await issue();
+  const answer = await clientOf(url).chat(hello);
+  expect(answer.message.content).toMatchObject([{ type: 'text', text: COHERE_PIECES.join('') }]);
+  expect(answer.usage?.billedUnits?.outputTokens).toBe(6);
+  const seen = upstream.seen.at(-1);
+  expect([seen?.method, seen?.url]).toEqual(['POST', CHAT]);
+  expectRealKeyAlone(seen, 'authorization', `Bearer ${REAL_KEY}`);
+});
+
+test('a streamed answer arrives event by event', async () => {
+  const { url } = await issue();
+  const pace = upstream.pace();
+  const events = await takeInStep(await clientOf(url).chatStream(hello), pace);
+  const texts = events.map((event) =>
+    event.type === 'content-delta' ? (event.delta?.message?.content?.text ?? '') : '',
+  );
+  expect(texts.join('')).toBe(COHERE_PIECES.join(''));
+  expect([events[0]?.type, events.at(-1)?.type]).toEqual(['message-start', 'message-end']);
+  expect(upstream.seen.at(-1)?.url).toBe(CHAT);
+  expectRealKeyAlone(upstream.seen.at(-1), 'authorization', `Bearer ${REAL_KEY}`);
+});
+
+test('spent uses are a ForbiddenError that says so', async () => {
+  const { url } = await issue({ max_uses: 1 });
+  const client = clientOf(url);
+  await client.chat(hello);
+  const error = await client.chat(hello).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Cohere.ForbiddenError);
+  expect(error).toMatchObject({
+    statusCode: 403,
+    message: expect.stringContaining('All uses of this URL are spent.'),
+    body: { error: { code: 'uses_exhausted' } },
+  });
+});
+
+test('an expired URL is an UnauthorizedError that says so', async () => {
+  const { url, expires_at } = await issue({ expires_in: 1 });
+  await sleep(expires_at * 1000 - Date.now());
+  const error = await clientOf(url)
+    .chat(hello)
+    .catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Cohere.UnauthorizedError);
+  expect((error as Error).message).toContain('This URL has expired.');
+});
+
+test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {
+  const { url } = await issue({ cost_limit: 1_000 });
+  const error = await clientOf(url)
+    .chat({ ...hello, model: 'unpriced-model' })
+    .catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(Cohere.UnprocessableEntityError);
+  expect(error).toBeInstanceOf(CohereError);
+  expect((error as Error).message).toContain('no spend limit can hold');
+});

@@ -1,0 +1,39 @@
+import { type PacedUpstream, startPacedUpstream } from './paced.ts';
+
+/** What the model says, in the pieces in which a stream brings it. */
+export const COHERE_PIECES = ['Presigned ', 'URLs ', 'expire.'];
+
+/** Cohere's v2 chat (https://docs.cohere.com/reference/chat, https://docs.cohere.com/docs/streaming). */
+export const startCohereUpstream = (): Promise<PacedUpstream> =>
+  startPacedUpstream(({ body }) => {
+    const { stream } = JSON.parse(body.toString()) as { stream?: boolean };
+    return stream ? { events: EVENTS } : { json: ANSWER };
+  });
+
+const USAGE = {
+  billed_units: { input_tokens: 5, output_tokens: 6 },
+  tokens: { input_tokens: 71, output_tokens: 6 },
+};
+
+const ANSWER = {
+  id: 'recorded',
+  message: { role: 'assistant', content: [{ type: 'text', text: COHERE_PIECES.join('') }] },
+  finish_reason: 'COMPLETE',
+  usage: USAGE,
+};
+
+const event = (type: string, fields: object) =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+
+const content = (fields: object) => ({ index: 0, delta: { message: { content: fields } } });
+
+const START = { role: 'assistant', content: [], tool_plan: '', tool_calls: [], citations: [] };
+
+const EVENTS = [
+  event('message-start', { id: 'recorded', delta: { message: START } }),
+  event('content-start', content({ type: 'text', text: '' })),
+  ...COHERE_PIECES.map((text) => event('content-delta', content({ text }))),
+  event('content-end', { index: 0 }),
+  event('message-end', { delta: { finish_reason: 'COMPLETE', usage: USAGE } }),
+  'data: [DONE]\n\n',
+];

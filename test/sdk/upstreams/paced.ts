@@ -1,0 +1,81 @@
+import type { ServerResponse } from 'node:http';
+import { type Seen, startUpstream, type Upstream } from '../../harness/upstream.ts';
+
+/** What an upstream answers: a JSON body, or a stream's events as they stand on the wire. */
+export type Reply =
+  | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
+  | { readonly events: readonly string[] };
+
+/** Leave to send: one event at first, one more for each `next()`. */
+export type Pace = {
+  /** Events that have left so far. */
+  readonly sent: () => number;
+  readonly next: () => void;
+};
+
+export type PacedUpstream = Upstream & {
+  /** Has the stream that is asked for next keep this pace. Other streams are sent at once. */
+  readonly pace: () => Pace;
+  /** Answers the next call with this. */
+  readonly replyOnce: (reply: Reply) => void;
+};
+
+/** A recording provider, whose streams can be made to wait for whoever reads them. */
+export async function startPacedUpstream(
+  replyTo: (seen: Seen) => Reply | Promise<Reply>,
+): Promise<PacedUpstream> {
+  const first: Reply[] = [];
+  let steps: Steps | undefined;
+  const upstream = await startUpstream(async (seen, response) => {
+    const reply = first.shift() ?? (await replyTo(seen));
+    if ('events' in reply) {
+      const own = steps;
+      steps = undefined;
+      return sendEvents(response, reply.events, own);
+    }
+    const { status = 200, headers, json } = reply;
+    response.writeHead(status, { 'content-type': 'application/json', ...headers });
+    response.end(JSON.stringify(json));
+  });
+  return {
+    ...upstream,
+    pace: () => {
+      steps = newSteps();
+      return steps;
+    },
+    replyOnce: (reply) => void first.push(reply),
+  };
+}
+
+type Steps = Pace & { readonly leave: () => Promise<void> };
+
+function newSteps(): Steps {
+  let sent = 0;
+  let allowed = 1;
+  let wake = () => {};
+  return {
+    sent: () => sent,
+    next: () => {
+      allowed += 1;
+      wake();
+    },
+    leave: async () => {
+      while (sent >= allowed) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+      sent += 1;
+    },
+  };
+}
+
+async function sendEvents(response: ServerResponse, events: readonly string[], steps: Steps | undefined) {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  for (const event of events) {
+    // SDKs keep pings to themselves, so nobody could give leave for what follows one.
+    if (!event.startsWith('event: ping')) await steps?.leave();
+    response.write(event);
+  }
+  response.end();
+}
