@@ -4,8 +4,8 @@ import { expire } from './settle.ts';
 
 const runRenew = script('renew');
 const runDue = script('due');
-/** How many holds of one partition a sweep settles at most before it turns to the next. */
-const SWEEP_MOST = 100;
+/** Holds settled at once: a few, so that calls are not kept waiting behind them. */
+const SWEEP_BATCH = 100;
 
 /** Puts off the end of one partition's leases; returns how many are still held. */
 export async function renew(
@@ -19,7 +19,10 @@ export async function renew(
 
 /** Settles in full the holds of one partition whose gateway let the lease run out; returns how many. */
 export async function sweep(redis: RedisClient, partition: number): Promise<number> {
-  const due = (await runDue(redis, [keys.leases(partition)], [SWEEP_MOST])) as string[];
-  const expired = await Promise.all(due.map((holdId) => expire(redis, partition, holdId)));
-  return expired.filter(Boolean).length;
+  for (let count = 0; ; ) {
+    const due = (await runDue(redis, [keys.leases(partition)], [SWEEP_BATCH])) as string[];
+    const expired = await Promise.all(due.map((holdId) => expire(redis, partition, holdId)));
+    count += expired.filter(Boolean).length;
+    if (due.length < SWEEP_BATCH) return count;
+  }
 }

@@ -163,6 +163,19 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '1', settled: '0', held: '50' });
   });
 
+  test('a call given up while its admission was on its way is given back, whichever arrives first', async () => {
+    const partition = await openPartition(redis);
+    const { ref } = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
+    const giveUp = (holdId: string) => settle(redis, ref, newOutcome(holdId, { epoch: '', uses: 0 }));
+    const [first, second] = [newAsk({ holdMicrousd: 50 }), newAsk({ holdMicrousd: 50 })];
+    await admit(redis, ref, first);
+    await giveUp(first.holdId);
+    await giveUp(second.holdId);
+    await admit(redis, ref, second);
+    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await redis.zcard(keys.leases(partition))).toBe(0);
+  });
+
   test('a partition that is absent or closed lets nothing through', async () => {
     const partition = newPartition();
     const grant = newGrant(partition, newPot());

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { drain, keys, type RedisClient, settle, trim } from '../src/index.ts';
+import { drain, keys, type RedisClient, reopen, settle, trim } from '../src/index.ts';
 import { admitted, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -115,4 +115,32 @@ describe.each(engines)('drain on %s', (_name, start) => {
       expect(await drainAll(redis, ledger)).toEqual(['ok']);
     },
   );
+
+  test('an epoch that has begun is not begun again', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    await settleMany(partition, 1);
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    await reopen(redis, partition, 1);
+    await reopen(redis, partition, 0);
+    expect(await drainAll(redis, ledger)).toEqual(['ok']);
+    await admitted(redis, grant);
+  });
+
+  test('survivors are noted anew in each epoch, and a lease without a hold is none', async () => {
+    const partition = await openPartition(redis);
+    const hold = await admitted(redis, await openedGrant(redis, partition), {
+      uses: 2,
+      holdMicrousd: undefined,
+    });
+    await redis.zadd(keys.leases(partition), Date.now() + 60_000, 'without-hold');
+    await redis.hset(keys.survivors(partition), 'of-old', '1 1 pot');
+    await reopen(redis, partition, 2);
+    expect(await drain(redis, { partition, epoch: 2, lastId: '0-0' }, 1)).toEqual({ is: 'ok', entries: [] });
+    expect(await redis.hgetall(keys.survivors(partition))).toEqual({
+      [hold]: expect.stringMatching(/^2 0 /),
+    });
+    expect(await redis.zrange(keys.leases(partition), '0', '-1')).toEqual([hold]);
+  });
 });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { keys, type RedisClient, renew, settle, sweep } from '../src/index.ts';
+import { expire, keys, type RedisClient, renew, settle, sweep } from '../src/index.ts';
 import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -30,6 +30,14 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const full = { uses: 2, costMicrousd: 100, outcome: 'expired', record: '{"beg":1}' };
     for (const row of ledger.rows.values()) expect(row).toMatchObject(full);
     expect(await settle(redis, grant.ref, newOutcome(alive, { costMicrousd: 7 }))).toBe(true);
+  });
+
+  test('one sweep settles all holds that are due, however many', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    await Promise.all(Array.from({ length: 230 }, () => admitted(redis, grant, { leaseMs: 0 })));
+    expect(await sweep(redis, partition)).toBe(230);
+    expect(await redis.zcard(keys.leases(partition))).toBe(0);
   });
 
   test('a settle after the lease ran out and was swept changes nothing', async () => {
@@ -77,6 +85,15 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await sweep(redis, partition)).toBe(1);
     expect(await settle(redis, grant.ref, newOutcome(left))).toBe(false);
     expect(await settle(redis, grant.ref, newOutcome(kept))).toBe(true);
+  });
+
+  test('a hold renewed between a sweep finding it and settling it is left alone', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const hold = await admitted(redis, grant, { leaseMs: 0 });
+    await renew(redis, partition, 60_000, [hold]);
+    expect(await expire(redis, partition, hold)).toBe(false);
+    expect(await settle(redis, grant.ref, newOutcome(hold))).toBe(true);
   });
 
   test('a hold that is settled, expired or unknown is not revived by renewing it', async () => {

@@ -50,7 +50,8 @@ export async function drainRound(
   const drained = await drain(redis, ledger.cursor, most);
   if (drained.is === 'ok') {
     ledger.repeated.push(...commit(ledger, drained.entries));
-    if (drained.entries.length > 0 && trims) await trim(redis, ledger.cursor, ledger.repeated.splice(0));
+    const due = drained.entries.length > 0 || ledger.repeated.length > 0;
+    if (due && trims) await trim(redis, ledger.cursor, ledger.repeated.splice(0));
     return drained;
   }
   const { partition, epoch: known } = ledger.cursor;

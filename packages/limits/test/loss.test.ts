@@ -218,4 +218,19 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
       }
     }
   });
+
+  test('what was to be taken back for an entry that got lost with Redis is not taken from the next epoch', async () => {
+    const { partition, ledger, pot, call, reread } = await world();
+    await call(250);
+    const drained = await drain(redis, ledger.cursor, 10);
+    const lost = drained.is === 'ok' ? drained.entries : [];
+    await loseAll(redis, partition);
+    await drainAll(redis, ledger);
+    await reread();
+    await call(3);
+    await drainAll(redis, ledger);
+    await call(4);
+    await trim(redis, { ...ledger.cursor, lastId: `${Date.now() + 60_000}-0` }, lost);
+    expect(await pot()).toEqual({ used: '2', settled: '7', held: '0' });
+  });
 });

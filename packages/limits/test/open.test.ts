@@ -42,17 +42,11 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
 
   test('a credential shared by grants lives as long as the longest of them, at its newest version', async () => {
     const partition = await openPartition(redis);
-    const long = newGrant(partition, newPot());
-    const short = {
-      ...long,
-      expiresAtMs: long.expiresAtMs - 60_000,
-      credential: { version: 2, sealed: 'k2.new' },
-    };
+    const long = { ...newGrant(partition, newPot()), credential: { version: 2, sealed: 'k2.new' } };
+    const credential = { version: 1, sealed: 'k1.old' };
+    const short = { ...long, expiresAtMs: long.expiresAtMs - 60_000, credential };
     for (const grant of [short, long, short]) await openGrant(redis, grant);
-    expect(await findCredential(redis, partition, long.ref.credentialId)).toEqual({
-      version: 2,
-      sealed: 'k2.new',
-    });
+    expect(await findCredential(redis, partition, long.ref.credentialId)).toEqual(long.credential);
     const ends = await redis.pexpiretime(keys.credential(partition, long.ref.credentialId));
     expect(ends).toBe(keysEndMs(long.expiresAtMs));
     expect(await admit(redis, long.ref, newAsk())).toMatchObject({ credentialVersion: 2 });

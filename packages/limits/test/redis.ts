@@ -1,7 +1,12 @@
 import { randomInt } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { Cluster } from 'ioredis';
-import { createRedisCommandExecutor, RedisServerState, Resp2Server } from 'js-redis-server/core';
+import {
+  createRedisCommandExecutor,
+  RedisDatabase,
+  RedisServerState,
+  Resp2Server,
+} from 'js-redis-server/core';
 import { connectRedis, drain, type RedisClient, redisReady, reopen } from '../src/index.ts';
 
 /** A Redis to test on; every client it gave is closed with it. */
@@ -23,10 +28,15 @@ export async function openPartition(redis: RedisClient): Promise<number> {
 }
 
 /** A partition no other test uses, of which Redis knows nothing. */
-export const newPartition = () => randomInt(1_000, 2 ** 47);
+export function newPartition(): number {
+  const partition = randomInt(1_000, 2 ** 47);
+  used.add(`{p${partition}}`);
+  return partition;
+}
+const used = new Set<string>();
 
-/** All keys of a partition, on whichever node they are. */
-export async function keysOf(redis: RedisClient, partition: number): Promise<string[]> {
+/** All keys of a partition, or of any, on whichever node they are. */
+export async function keysOf(redis: RedisClient, partition: number | '*'): Promise<string[]> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
   const found = await Promise.all(nodes.map((node) => node.keys(`presign:{p${partition}}:*`)));
   return found.flat();
@@ -38,17 +48,21 @@ export async function loseAll(redis: RedisClient, partition: number): Promise<vo
 }
 
 /** The embedded engine as `start` runs it, on loopback. */
-export async function serveEmbedded(): Promise<{ port: number; close: () => Promise<void> }> {
+export async function serveEmbedded(port = 0): Promise<{ port: number; close: () => Promise<void> }> {
   const state = new RedisServerState();
+  // Without the listener for keyspace notifications, which copies the whole value on every change.
+  state.databases[0] = new RedisDatabase(0);
   const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
   // Without it Nagle's algorithm and delayed ACKs add 40 ms to pipelined replies.
-  server.on('connection', (socket) => socket.setNoDelay(true));
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket.setNoDelay(true)));
   await new Promise<void>((resolve) => {
-    server.listen({ port: 0, host: '127.0.0.1' }, resolve);
+    server.listen({ port, host: '127.0.0.1' }, resolve);
   });
   const close = () =>
     new Promise<void>((resolve) => {
       server.close(() => resolve());
+      for (const socket of sockets) socket.destroy();
       state.close();
     });
   return { port: (server.address() as AddressInfo).port, close };
@@ -73,7 +87,10 @@ function engineAt(url: string): Engine {
     return client;
   };
   const close = async () => {
-    for (const client of clients) client.disconnect();
+    const [client] = clients;
+    const left = client ? await keysOf(client, '*') : [];
+    for (const key of left) if (used.has(key.split(':')[1] ?? '')) await client?.del(key);
+    for (const each of clients) each.disconnect();
   };
   return { connect, close };
 }

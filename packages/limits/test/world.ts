@@ -37,7 +37,7 @@ export type Step =
   | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
   | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
   | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
-  | { readonly do: 'sweep' | 'restart' | 'flush' | 'snapshot' | 'put back' };
+  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
 
 /** A partition, its Postgres, three grants (two share a budget), and what happened. */
 export type World = {
@@ -90,7 +90,8 @@ export async function take(world: World, step: Step, nth: number): Promise<Admis
     case 'sweep':
       return sweepAll(world);
     case 'restart':
-      await restarted(redis, world.partition);
+    case 'catch up':
+      if (step.do === 'restart') await restarted(redis, world.partition);
       await drainAll(redis, world.ledger);
       return undefined;
     case 'snapshot':

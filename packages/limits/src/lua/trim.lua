@@ -15,7 +15,8 @@ if partition[1] ~= ARGV[1] or not before(partition[2], ARGV[2], ARGV[3]) then re
 for i = 3, #KEYS do
   local at = 4 + (i - 3) * 4
   local pot = redis.call('HMGET', KEYS[i], 'epoch', 'from')
-  local stands = before(partition[2], ARGV[at], ARGV[at + 1])
+  local id = ARGV[at] .. '-' .. ARGV[at + 1]
+  local stands = #redis.call('XRANGE', KEYS[2], id, id) == 1
   if stands and pot[1] == ARGV[1] and before(pot[2], ARGV[at], ARGV[at + 1]) then
     local uses, cost = ARGV[at + 2], ARGV[at + 3]
     if uses ~= '0' then redis.call('HINCRBY', KEYS[i], 'used', '-' .. uses) end

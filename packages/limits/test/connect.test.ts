@@ -1,0 +1,65 @@
+import { Cluster } from 'ioredis';
+import { afterEach, describe, expect, test } from 'vitest';
+import { admit, connectRedis, type RedisClient, redisReady } from '../src/index.ts';
+import { newAsk, newGrant, newPot } from './grant.ts';
+import { openPartition, serveEmbedded } from './redis.ts';
+
+describe('a connection to Redis', () => {
+  const clients: RedisClient[] = [];
+  const connect = (url: string) => {
+    const client = connectRedis(url, () => undefined);
+    clients.push(client);
+    return client;
+  };
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.disconnect();
+  });
+
+  test('without it a call is refused at once, and counted nowhere when Redis is back', async () => {
+    const first = await serveEmbedded();
+    const redis = connect(`redis://127.0.0.1:${first.port}`);
+    await redisReady(redis);
+    const { ref } = newGrant(await openPartition(redis), newPot());
+    const ended = new Promise((resolve) => redis.once('close', resolve));
+    await first.close();
+    await ended;
+    await expect(admit(redis, ref, newAsk())).rejects.toThrow();
+    const second = await serveEmbedded(first.port);
+    await redisReady(redis);
+    expect(await redis.keys('*')).toEqual([]);
+    expect(await admit(redis, ref, newAsk())).toEqual({ is: 'closed' });
+    await second.close();
+  });
+
+  test('waiting for a Redis that does not answer ends', async () => {
+    const gone = await serveEmbedded();
+    await gone.close();
+    await expect(redisReady(connect(`redis://127.0.0.1:${gone.port}`), 50)).rejects.toThrow('did not answer');
+  });
+
+  test('scripts run on a server that has not seen them', async () => {
+    const server = await serveEmbedded();
+    const redis = connect(`redis://127.0.0.1:${server.port}`);
+    await redisReady(redis);
+    const { ref } = newGrant(await openPartition(redis), newPot());
+    for (let i = 0; i < 2; i++) {
+      await redis.script('FLUSH');
+      expect(await admit(redis, ref, newAsk())).toEqual({ is: 'unknown' });
+    }
+    redis.disconnect();
+    await server.close();
+  });
+
+  test('a Cluster is named by its nodes, with user and password', () => {
+    const redis = connect('rediss+cluster://me:p%40ss@127.0.0.1:1,localhost');
+    if (!(redis instanceof Cluster)) throw new Error('not a Cluster client');
+    expect(redis.options.redisOptions).toMatchObject({ username: 'me', password: 'p@ss', tls: {} });
+  });
+
+  test.each(['', 'localhost:6379', 'http://localhost', 'redis://', 'redis+other://a', 'redis+cluster://'])(
+    'the malformed address "%s" is refused without being shown',
+    (url) => {
+      expect(() => connect(url)).toThrow(/^REDIS_URL is malformed$/);
+    },
+  );
+});
