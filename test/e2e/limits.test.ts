@@ -45,7 +45,9 @@ describe.each(stores)('on %s', (name, redisUrl) => {
       upstream = await startProvider();
       const providers = { openai: { base_url: upstream.url } };
       stack = await startStack({ gateways: 2, providers, redisUrl, gateway: { leaseMs: 2_000 } });
-      processes = await Promise.all([1, 2].map(() => startGatewayProcess(stack, { HOLD_LEASE_SECONDS: '2' })));
+      processes = await Promise.all(
+        [1, 2].map(() => startGatewayProcess(stack, { HOLD_LEASE_SECONDS: '2' })),
+      );
     });
     afterAll(async () => {
       await Promise.all(processes.map((each) => each.kill()));
@@ -53,10 +55,14 @@ describe.each(stores)('on %s', (name, redisUrl) => {
       await upstream.close();
     });
 
-    const via = (gateway: string | undefined, url: string) => url.replace(stack.gatewayUrls[0] ?? '', gateway ?? '');
+    const via = (gateway: string | undefined, url: string) =>
+      url.replace(stack.gatewayUrls[0] ?? '', gateway ?? '');
     const rowsOf = async (url: string) => {
       await stack.issuer.ledger.drainAll();
-      return stack.db.select().from(ledger).where(eq(ledger.grantId, grantId(url)));
+      return stack.db
+        .select()
+        .from(ledger)
+        .where(eq(ledger.grantId, grantId(url)));
     };
 
     test('exactly 7 of 1,000 parallel calls pass on max_uses = 7, over two gateways in one process', async () => {

@@ -30,7 +30,10 @@ afterAll(() => {
 });
 
 const launch = (more: Record<string, string> = {}) =>
-  spawn(process.execPath, ['--import', 'tsx', MAIN], { env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+  spawn(process.execPath, ['--import', 'tsx', MAIN], {
+    env: { ...env, ...more },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
 
 async function start(): Promise<string> {
   running = launch();

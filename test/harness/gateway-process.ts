@@ -20,7 +20,10 @@ const MAIN = fileURLToPath(new URL('../../apps/gateway/src/main.ts', import.meta
 const NO_DATABASE = 'postgres://nobody@127.0.0.1:1/none';
 
 /** A gateway in a process of its own, beside those of the stack and for the same URLs. */
-export async function startGatewayProcess(stack: Stack, env: Record<string, string> = {}): Promise<GatewayProcess> {
+export async function startGatewayProcess(
+  stack: Stack,
+  env: Record<string, string> = {},
+): Promise<GatewayProcess> {
   const port = await freePort();
   const providersFile = join(mkdtempSync(join(tmpdir(), 'presign-')), 'providers.json');
   writeFileSync(providersFile, stack.providersJson);

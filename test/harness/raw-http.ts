@@ -47,7 +47,8 @@ export function readAnswers(text: string): RawAnswer[] {
     });
     const get = (name: string) => headers.find(([each]) => each === name)?.[1];
     const afterHead = rest.slice(end + 4);
-    const length = get('transfer-encoding') === 'chunked' ? chunkedLength(afterHead) : Number(get('content-length') ?? 0);
+    const length =
+      get('transfer-encoding') === 'chunked' ? chunkedLength(afterHead) : Number(get('content-length') ?? 0);
     answers.push({ status: Number(statusLine.split(' ')[1]), headers, body: afterHead.slice(0, length) });
     rest = afterHead.slice(length);
   }

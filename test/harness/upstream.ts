@@ -27,7 +27,12 @@ export async function startUpstream(answer: Answer = OK): Promise<Upstream> {
   const seen: Seen[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
+    try {
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+    } catch {
+      // The body broke off: a request that was never made.
+      return;
+    }
     const one = {
       method: request.method ?? '',
       url: request.url ?? '',

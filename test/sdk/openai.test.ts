@@ -39,7 +39,9 @@ test('a chat completion comes back parsed, asked for with the real key alone', a
 test('a streamed chat completion arrives chunk by chunk', async () => {
   const { url } = await issue();
   const pace = upstream.pace();
-  const stream = await clientOf(url).chat.completions.create({ ...hello, stream: true });
+  // Asked for, so that every event that the provider sends reaches the SDK.
+  const usage = { stream_options: { include_usage: true } };
+  const stream = await clientOf(url).chat.completions.create({ ...hello, ...usage, stream: true });
   const chunks = await takeInStep(stream, pace);
   expect(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? '').join('')).toContain('You said: Hello');
   expect(upstream.seen.at(-1)?.url).toBe(CHAT);

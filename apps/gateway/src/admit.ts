@@ -1,4 +1,4 @@
-import { type Admission, type Ask, admit } from '@presign/limits';
+import { type Admission, type Ask, admit, settle } from '@presign/limits';
 import { type Refusal, RefusedError } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
 import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
@@ -48,8 +48,18 @@ export async function admitCall(
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
+    giveUp(deps, terms, ask);
     return { refusal: outage(deps, error) };
   }
+}
+
+/**
+ * Redis may have counted a call whose admission we never heard of: it is given back, whichever of the two
+ * arrives first. Not waited for; should it fail, the lease runs out and settles the call in full.
+ */
+function giveUp({ redis }: Deps, { ref }: Terms, { holdId, record }: Ask): void {
+  const back = { holdId, epoch: '', uses: 0, costMicrousd: 0, record };
+  settle(redis, ref, back).then(undefined, () => {});
 }
 
 const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeconds: 1 };
@@ -88,9 +98,11 @@ function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>
   }
 }
 
-const costDetails = (at: { limitMicrousd: number; settledMicrousd: number }) => ({
+/** Microdollars: the limit, what of it is not spent, and what this call would have to hold. */
+const costDetails = (at: Extract<Admission, { limitMicrousd: number }>) => ({
   limit: at.limitMicrousd,
   remaining: Math.max(0, at.limitMicrousd - at.settledMicrousd),
+  needed: at.neededMicrousd,
 });
 
 /** A store failed: said so, never mistaken for a limit. */

@@ -1,12 +1,14 @@
 import { errorBody, errorStatus, type Refusal } from '@presign/schema';
 import type { Context } from 'hono';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { GatewayEnv } from './app.ts';
 import { ANSWER_HEADERS } from './cors.ts';
 
+/** A refusal as the answer to the request at hand. */
+export const answerRefusal = (c: Context<GatewayEnv>, refusal: Refusal): Response =>
+  refusalAnswer(refusal, c.get('requestId'));
+
 /** The one place where a refusal becomes an answer. */
-export function answerRefusal(c: Context<GatewayEnv>, refusal: Refusal): Response {
-  const requestId = c.get('requestId');
+export function refusalAnswer(refusal: Refusal, requestId: string): Response {
   const headers: Record<string, string> = {
     ...ANSWER_HEADERS,
     'cache-control': 'no-store',
@@ -14,5 +16,5 @@ export function answerRefusal(c: Context<GatewayEnv>, refusal: Refusal): Respons
     'x-presign-request-id': requestId,
   };
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
-  return c.json(errorBody(refusal, requestId), errorStatus(refusal) as ContentfulStatusCode, headers);
+  return Response.json(errorBody(refusal, requestId), { status: errorStatus(refusal), headers });
 }

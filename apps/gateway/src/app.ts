@@ -13,7 +13,7 @@ import { grantMemory } from './grant.ts';
 import { health } from './health.ts';
 import type { Leases } from './leases.ts';
 import { llmCall } from './llm/call.ts';
-import type { Settling } from './settling.ts';
+import type { UnderWay } from './under-way.ts';
 import { createVerifier } from './verify.ts';
 
 /** What the gateway is made of; created once in `main.ts`. */
@@ -29,7 +29,7 @@ export type GatewayDeps = {
   /** Sends to upstreams; guards the addresses it connects to. */
   readonly dispatcher: Dispatcher;
   readonly leases: Leases;
-  readonly settling: Settling;
+  readonly underWay: UnderWay;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
   /** Unix milliseconds. */

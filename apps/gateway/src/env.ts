@@ -1,27 +1,42 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
-import { loadProviders } from '@presign/providers';
-import { readVariable } from '@presign/schema';
+import { loadProviders, type Provider } from '@presign/providers';
+import { parseVariable, readVariable } from '@presign/schema';
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the gateway's variables; the only reader of `process.env` here.
- * @throws VariableError, or an error of the key's or the file's reader, each one line long
+ * @throws VariableError or ProvidersFileError, one line long
  */
-export function readGatewayEnv(env: Readonly<Record<string, string | undefined>> = process.env) {
+export function readGatewayEnv(env: Environment = process.env) {
   const port = readVariable(env, 'GATEWAY_PORT', 8788);
-  const providersFile = readVariable(env, 'PROVIDERS_FILE', undefined);
+  const publicKeys = readVariable(env, 'TOKEN_PUBLIC_KEYS');
+  const encryptionKeys = readVariable(env, 'ENCRYPTION_KEYS');
   return {
     host: readVariable(env, 'HOST', '0.0.0.0'),
     port,
     gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://localhost:${port}`),
     databaseUrl: readVariable(env, 'DATABASE_URL'),
     redisUrl: readVariable(env, 'REDIS_URL'),
-    publicKeys: readPublicKeys(readVariable(env, 'TOKEN_PUBLIC_KEYS')),
-    encryptionKeys: readEncryptionKeys(readVariable(env, 'ENCRYPTION_KEYS')),
-    providers: loadProviders(providersFile === undefined ? undefined : readFileSync(providersFile, 'utf8')),
+    publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
+    encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
+    providers: readProviders(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }
+
+/** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
+function readProviders(env: Environment): ReadonlyMap<string, Provider> {
+  const file = readVariable(env, 'PROVIDERS_FILE', undefined);
+  if (file === undefined) return loadProviders(undefined);
+  // The system's own message quotes the path.
+  const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
+  return loadProviders(text);
+}
+
+const UNREADABLE = (error: Error) =>
+  `cannot be read (${'code' in error && typeof error.code === 'string' ? error.code : error.name})`;

@@ -1,7 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
+import type { Answer } from './answer.ts';
+import type { FlatHeaders } from './flat-headers.ts';
 import { BlockedAddressError } from './guard-address.ts';
-import { type FlatHeaders, responseHeaders } from './headers.ts';
+import { responseHeaders } from './headers.ts';
 
 /** What is sent to a provider. */
 export type UpstreamCall = {
@@ -9,12 +11,12 @@ export type UpstreamCall = {
   readonly path: string;
   readonly method: string;
   readonly headers: FlatHeaders;
-  readonly body: IncomingMessage | Buffer | null;
+  readonly body: Readable | Buffer | null;
 };
 
 /** How a call ended. */
 export type Ended =
-  /** The provider answered in full. */
+  /** The provider answered in full; what the answer keeps back is still to be sent. */
   | { readonly is: 'complete'; readonly status: number }
   /** The provider's answer broke off, or our own timeout cut it. */
   | { readonly is: 'broken'; readonly status: number }
@@ -27,19 +29,17 @@ export type Ended =
 const HEADERS_TIMEOUT_MS = 600_000;
 
 /**
- * Sends a call and passes the answer to the holder, chunk by chunk with back-pressure, unchanged. When the
- * holder leaves, the answer is read to its end all the same, so that what it came to is known.
- * @param extra headers of our own for the answer
+ * Sends a call and hands the answer on, chunk by chunk with back-pressure. When the holder leaves, the
+ * provider's answer is read to its end all the same, so that what it came to is known.
  */
 export function forward(
   dispatcher: Dispatcher,
   call: UpstreamCall,
-  response: ServerResponse,
-  extra: FlatHeaders,
+  answer: Answer,
   timeoutMs: number,
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(response, extra, timeoutMs, resolve);
+    const passing = new Passing(answer, timeoutMs, resolve);
     dispatcher.dispatch(
       { ...call, headersTimeout: Math.min(HEADERS_TIMEOUT_MS, timeoutMs), bodyTimeout: 0 },
       passing,
@@ -49,26 +49,15 @@ export function forward(
 
 /** undici's view of one answer on its way to the holder. */
 class Passing implements Dispatcher.DispatchHandler {
-  readonly #response: ServerResponse;
-  readonly #extra: FlatHeaders;
-  readonly #resolve: (ended: Ended) => void;
+  readonly #answer: Answer;
   readonly #timeoutMs: number;
+  readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
   #sent = false;
   #status = 0;
-  /** Bytes still to come when the provider said how many; NaN when it did not. */
-  #left = Number.NaN;
-  /** The last chunk, kept back so that it leaves with the end of the answer: one write instead of two. */
-  #last: Buffer | undefined;
 
-  constructor(
-    response: ServerResponse,
-    extra: FlatHeaders,
-    timeoutMs: number,
-    resolve: (ended: Ended) => void,
-  ) {
-    this.#response = response;
-    this.#extra = extra;
+  constructor(answer: Answer, timeoutMs: number, resolve: (ended: Ended) => void) {
+    this.#answer = answer;
     this.#timeoutMs = timeoutMs;
     this.#resolve = resolve;
   }
@@ -76,60 +65,35 @@ class Passing implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#sent = true;
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#timeoutMs);
-    // `close` comes whether the holder got everything or left: a paused answer must be read on.
-    this.#response.once('close', () => controller.resume());
+    // Whether the holder got everything or left: a paused answer must be read on.
+    this.#answer.whenClosed(() => controller.resume());
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     // Informational answers (RFC 9110 §15.2) are not the answer.
     if (status < 200) return;
     this.#status = status;
-    const headers = responseHeaders((controller.rawHeaders ?? []) as Buffer[]);
-    this.#left = contentLength(headers);
-    if (this.#response.destroyed) return;
-    this.#response.writeHead(status, [...headers, ...this.#extra]);
-    // A stream's headers must not wait for its first chunk.
-    if (Number.isNaN(this.#left)) this.#response.flushHeaders();
+    this.#answer.head(status, responseHeaders((controller.rawHeaders ?? []) as Buffer[]));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#response.destroyed) return;
-    this.#left -= chunk.length;
-    if (this.#left === 0) {
-      this.#last = chunk;
-      return;
-    }
-    if (this.#response.write(chunk)) return;
+    if (this.#answer.data(chunk)) return;
     controller.pause();
-    this.#response.once('drain', () => controller.resume());
+    this.#answer.whenDrained(() => controller.resume());
   }
 
   onResponseEnd(): void {
     clearTimeout(this.#timer);
-    if (!this.#response.destroyed) this.#response.end(this.#last);
     this.#resolve({ is: 'complete', status: this.#status });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     clearTimeout(this.#timer);
-    if (this.#status !== 0) {
-      // What the holder has is not whole, and must not look so.
-      this.#response.destroy();
-      this.#resolve({ is: 'broken', status: this.#status });
-    } else if (this.#sent) {
-      this.#resolve({ is: 'unanswered', timedOut: isTimeout(error) });
-    } else {
-      this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError });
-    }
+    if (this.#status !== 0) this.#resolve({ is: 'broken', status: this.#status });
+    else if (this.#sent) this.#resolve({ is: 'unanswered', timedOut: isTimeout(error) });
+    else this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError });
   }
 }
 
 const isTimeout = (error: Error) =>
   error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
-
-function contentLength(headers: FlatHeaders): number {
-  for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i]?.toLowerCase() === 'content-length') return Number(headers[i + 1]);
-  }
-  return Number.NaN;
-}

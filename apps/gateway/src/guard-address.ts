@@ -1,4 +1,4 @@
-import { lookup as resolve } from 'node:dns';
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 
@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
  */
 export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
   const open = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
-  const guarded = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup });
+  const guarded = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup() });
   return new Agent({
     // One request a connection at a time: a slow stream must not hold up another call.
     pipelining: 1,
@@ -39,26 +39,41 @@ export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
   });
 }
 
-/** Resolves a name and refuses it if any of its addresses is not public. */
-const guardedLookup: LookupFunction = (hostname, options, callback) => {
-  resolve(hostname, { ...options, all: true }, (error, addresses) => {
-    const [first] = addresses ?? [];
-    if (error || !first) return callback(error ?? new BlockedAddressError(), '');
-    if (addresses.some(({ address }) => isReserved(address))) return callback(new BlockedAddressError(), '');
-    if (options.all) return callback(null, addresses);
-    return callback(null, first.address, first.family);
-  });
-};
+type Resolve = (
+  hostname: string,
+  options: LookupAllOptions,
+  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
+) => void;
 
-/** Whether an IP address is outside the public internet. */
-export const isReserved = (address: string): boolean =>
-  RESERVED.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+/** Resolves a name, and refuses it if any of its addresses is not public. */
+export function guardedLookup(resolve: Resolve = lookup): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      const [first] = addresses ?? [];
+      if (error) return callback(error, '');
+      if (!first || addresses.some(({ address }) => isReserved(address)))
+        return callback(new BlockedAddressError(), '');
+      if (options.all) return callback(null, addresses);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
 
-/**
- * The IANA special-purpose registries (RFC 6890 and updates), multicast, and the prefixes of IPv6 that carry
- * an IPv4 address (mapped, NAT64, 6to4, Teredo), which could lead back inside.
- */
-const RESERVED = new BlockList();
+/** Whether an IP address is outside the public internet; so is all that is none. */
+export function isReserved(address: string): boolean {
+  switch (isIP(address)) {
+    case 4:
+      return RESERVED_V4.check(address, 'ipv4');
+    case 6:
+      // An address with a zone (RFC 4007 §11) is meant for one link.
+      return address.includes('%') || RESERVED_V6.check(address, 'ipv6');
+    default:
+      return true;
+  }
+}
+
+/** The IANA IPv4 special-purpose registry (RFC 6890 and updates), multicast, and the future-use block. */
+const RESERVED_V4 = new BlockList();
 for (const [net, bits] of [
   ['0.0.0.0', 8],
   ['10.0.0.0', 8],
@@ -76,23 +91,25 @@ for (const [net, bits] of [
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
 ] as const) {
-  RESERVED.addSubnet(net, bits, 'ipv4');
+  RESERVED_V4.addSubnet(net, bits, 'ipv4');
 }
+
+/**
+ * All but 2000::/3, the one block from which global addresses are given (RFC 4291 §2.4, IANA's registry); with
+ * it go loopback, link-local, private and multicast, and mapped and NAT64 addresses, which could lead back
+ * inside. Within 2000::/3: protocol assignments and Teredo, documentation, 6to4.
+ *
+ * A list of its own: one `BlockList` takes every IPv4 address for a member of ::ffff:0:0/96.
+ */
+const RESERVED_V6 = new BlockList();
 for (const [net, bits] of [
-  ['::', 96],
-  ['::ffff:0:0', 96],
-  ['64:ff9b::', 96],
-  ['64:ff9b:1::', 48],
-  ['100::', 64],
+  ['::', 3],
+  ['4000::', 2],
+  ['8000::', 1],
   ['2001::', 23],
   ['2001:db8::', 32],
   ['2002::', 16],
   ['3fff::', 20],
-  ['5f00::', 16],
-  ['fc00::', 7],
-  ['fe80::', 10],
-  ['fec0::', 10],
-  ['ff00::', 8],
 ] as const) {
-  RESERVED.addSubnet(net, bits, 'ipv6');
+  RESERVED_V6.addSubnet(net, bits, 'ipv6');
 }

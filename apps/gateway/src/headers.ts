@@ -1,8 +1,6 @@
 import { CREDENTIAL_QUERY_KEYS, type Credential, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { ANSWER_HEADERS } from './cors.ts';
-
-/** Names and values in turn, as Node and undici take them. */
-export type FlatHeaders = string[];
+import type { FlatHeaders } from './flat-headers.ts';
 
 /** RFC 9110 §7.6.1: meant for one hop, so never forwarded; `proxy-connection` is their old companion. */
 const HOP_BY_HOP = [
@@ -43,6 +41,8 @@ const NOT_FORWARDED_PREFIX = /^(x-forwarded-|cf-|sec-|x-presign-)/;
 
 const NOT_RETURNED = new Set([
   ...HOP_BY_HOP,
+  'forwarded',
+  'via',
   // They speak for the provider's own host, not for the gateway's.
   'alt-svc',
   'clear-site-data',
@@ -55,20 +55,24 @@ const NOT_RETURNED = new Set([
   'strict-transport-security',
   ...Object.keys(ANSWER_HEADERS),
 ]);
-const NOT_RETURNED_PREFIX = /^(access-control-|x-presign-)/;
+const NOT_RETURNED_PREFIX = /^(access-control-|x-forwarded-|x-presign-)/;
 
 /**
  * The holder's headers as the provider gets them: without what is meant for this hop, without the holder's
  * own credentials, with the real one.
  */
 export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {
-  const headers = keep(raw, (name) => !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name));
+  const headers = keep(raw, isForwarded);
   headers.push(
     credential.header,
     credential.header === 'authorization' ? `${credential.scheme} ${secret}` : secret,
   );
   return headers;
 }
+
+/** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` may be another spelling of what is dropped. */
+const isForwarded = (name: string) =>
+  !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name) && !name.includes('_');
 
 /** The provider's headers as the holder gets them. */
 export function responseHeaders(raw: readonly Buffer[] | readonly string[]): FlatHeaders {

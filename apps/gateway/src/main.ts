@@ -1,4 +1,5 @@
 import { connectRedis, redisReady } from '@presign/limits';
+import { MALFORMED, parseVariable } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
 import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
@@ -8,9 +9,16 @@ import { startGateway } from './start.ts';
 async function main(): Promise<void> {
   const env = readGatewayEnv();
   const log = pino({ name: 'gateway', level: env.logLevel });
-  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
-  const redis = connectRedis(env.redisUrl, (error) => log.warn({ error: error.message }, 'Redis'));
-  await redisReady(redis);
+  const { db, close: closeDatabase } = parseVariable(
+    'DATABASE_URL',
+    () => connectDatabase(env.databaseUrl),
+    MALFORMED,
+  );
+  const warn = (error: Error) => log.warn({ error: error.message }, 'Redis');
+  const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
+  await redisReady(redis).catch(() => {
+    throw new Error('REDIS_URL: Redis does not answer');
+  });
   const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
   log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready');
 

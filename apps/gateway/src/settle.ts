@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GrantRef, type Outcome, settle } from '@presign/limits';
+import { type GrantRef, type Left, type Outcome, settle } from '@presign/limits';
 import type { GatewayDeps } from './app.ts';
 
 const FIRST_WAIT_MS = 50;
@@ -8,16 +8,20 @@ const LONGEST_WAIT_MS = 5_000;
 /**
  * Settles a call, and goes on trying while Redis does not answer, for as long as its lease could still be
  * kept alive; after that the sweep settles it in full, so a call is never lost.
+ * @returns what the grant has left
  */
 export async function settleCall(
   { redis, leases, leaseMs, log }: Pick<GatewayDeps, 'redis' | 'leases' | 'leaseMs' | 'log'>,
   ref: GrantRef,
   outcome: Outcome,
-): Promise<void> {
+): Promise<Left | undefined> {
   const giveUpAt = Date.now() + leaseMs;
+  let left: Left | undefined;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
-      await settle(redis, ref, outcome);
+      left = await settle(redis, ref, outcome);
+      // The only sign of a call that Redis lost before the loss was noticed.
+      if (!left) log.warn({ grant: ref.id, hold: outcome.holdId }, 'settled before, or lost');
       break;
     } catch {
       if (Date.now() + wait > giveUpAt) {
@@ -28,4 +32,5 @@ export async function settleCall(
     }
   }
   leases.remove(ref.partition, outcome.holdId);
+  return left;
 }

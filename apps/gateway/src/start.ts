@@ -1,9 +1,12 @@
-import type { Server } from 'node:http';
-import { createAdaptorServer } from '@hono/node-server';
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { refusalAnswer } from './answer-refusal.ts';
 import { createGateway, type GatewayDeps } from './app.ts';
 import { guardedDispatcher, type PrivateUpstreams } from './guard-address.ts';
 import { startLeases } from './leases.ts';
-import { trackSettling } from './settling.ts';
+import { trackUnderWay } from './under-way.ts';
 
 /** A listening gateway. */
 export type RunningGateway = {
@@ -12,11 +15,13 @@ export type RunningGateway = {
   readonly close: (graceMs?: number) => Promise<void>;
 };
 
-export type GatewayOptions = Omit<GatewayDeps, 'dispatcher' | 'leases' | 'settling'> & {
+export type GatewayOptions = Omit<GatewayDeps, 'dispatcher' | 'leases' | 'underWay'> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
 };
 
 const GRACE_MS = 30_000;
+const HEADERS_TIMEOUT_MS = 30_000;
+const UNREADABLE = 'The request target or the Host header is malformed.';
 
 /** Listens, keeps leases alive, sweeps. Port 0 takes a free one. */
 export async function startGateway(
@@ -25,15 +30,22 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
   const leases = startLeases(options);
-  const settling = trackSettling();
-  const app = createGateway({ ...options, dispatcher, leases, settling });
-  const server = createAdaptorServer({
-    fetch: app.fetch,
+  const underWay = trackUnderWay();
+  const app = createGateway({ ...options, dispatcher, leases, underWay });
+  // Hono answers HEAD with a copy of its answer to GET, which no longer says that it has been sent.
+  const answer = async (request: Request, env: HttpBindings) => {
+    const response = await app.fetch(request, env);
+    return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
+  };
+  const listener = getRequestListener(answer as Parameters<typeof getRequestListener>[0], {
+    // For HTTP/1.0, where `Host` is optional (RFC 9112 §3.2).
+    hostname: 'localhost',
     // A call reads its body itself; what is left unread after an answer is Node's to discard.
     autoCleanupIncoming: false,
-    // A long upload is as good as a long answer: only headers must come in time.
-    serverOptions: { requestTimeout: 0, headersTimeout: 30_000 },
-  }) as Server;
+    errorHandler: () => refusalAnswer({ code: 'invalid_request', message: UNREADABLE }, randomUUID()),
+  });
+  // A long upload is as good as a long answer: only headers must come in time.
+  const server = createServer({ requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS }, listener);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(listen.port, listen.host, () => {
@@ -45,11 +57,15 @@ export async function startGateway(
     const closed = new Promise((resolve) => server.close(resolve));
     // A connection kept alive is idle only once its last answer has left.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+    const cut = setTimeout(() => {
+      server.closeAllConnections();
+      void dispatcher.destroy();
+    }, graceMs);
     await closed;
     clearInterval(idle);
+    // An answer whose holder has left is still read to its end, for what it came to.
+    await underWay.done();
     clearTimeout(cut);
-    await settling.done();
     leases.close();
     await dispatcher.destroy();
   };

@@ -10,6 +10,9 @@ export type VerifiedGrant = {
   readonly sessionId: string;
   readonly partition: number;
   readonly provider: Provider;
+  /** The provider's base URL: `scheme://host:port`, and the path before every call's, '' or `/…`. */
+  readonly origin: string;
+  readonly basePath: string;
   readonly method: string;
   readonly paths: readonly string[];
   readonly matches: PathMatcher;
@@ -54,12 +57,15 @@ function verify(deps: VerifierDeps, token: string): Verified {
     return { refusal: { code: 'token_invalid' } };
   const provider = deps.providers.get(claims.prv);
   if (provider?.baseUrl === undefined) return { refusal: { code: 'unknown_provider' } };
+  const base = new URL(provider.baseUrl);
   return {
     grant: {
       id: claims.jti,
       sessionId: claims.sub,
       partition: claims.prt,
       provider,
+      origin: base.origin,
+      basePath: base.pathname === '/' ? '' : base.pathname,
       method: claims.mth,
       paths: claims.pth,
       matches: compilePaths(claims.pth),

@@ -4,6 +4,7 @@ import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
 import type { IssuerEnv } from './app.ts';
+import { DATABASE_UNAVAILABLE } from './in-time.ts';
 
 /** The one place where errors become answers. What we did not foresee is logged and told as `internal_error`. */
 export const answerError =
@@ -17,14 +18,28 @@ export const answerError =
       const code = 'code' in cause ? cause.code : undefined;
       log.error({ request_id: requestId, error: cause.name, code, stack: framesOf(cause) }, refusal.code);
     }
+    // RFC 9110 §15.5.2: a 401 says which scheme is wanted.
+    if (refusal.code === 'unauthenticated') c.header('www-authenticate', 'Bearer');
+    if (mayHaveMoreToSend(c)) c.header('connection', 'close');
     if (refusal.retryAfterSeconds !== undefined) c.header('retry-after', String(refusal.retryAfterSeconds));
     return c.json(errorBody(refusal, requestId), ERRORS[refusal.code][0] as ContentfulStatusCode);
   };
 
 function refusalOf(error: Error): Refusal {
   if (error instanceof RefusedError) return error.refusal;
-  return { code: isDatabaseOutage(error) ? 'database_unavailable' : 'internal_error' };
+  return isDatabaseOutage(error) ? DATABASE_UNAVAILABLE : { code: 'internal_error' };
 }
+
+/**
+ * Whether a refusal may come before the whole body has: the rest of it is not waited for, so the connection
+ * must not be used again (RFC 9110 §15.5.14, RFC 9112 §9.3).
+ */
+const mayHaveMoreToSend = (c: Context) =>
+  c.req.header('transfer-encoding') !== undefined ||
+  Number(c.req.header('content-length') ?? 0) > AT_ONCE_BYTES;
+
+/** What arrives with the headers or right behind them. */
+const AT_ONCE_BYTES = 65_536;
 
 /** Where it happened, without the message. */
 const framesOf = (error: Error) => error.stack?.split('\n').filter((line) => line.startsWith('    at '));

@@ -51,7 +51,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     const line = {
       request_id: c.get('requestId'),
       method,
-      path,
+      path: redacted(path),
       status: c.res.status,
       ms: deps.now() - started,
     };
@@ -77,3 +77,6 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.post('/v1/presign', presign(deps));
   return app;
 }
+
+/** A path may hold what was meant for the gateway, or for a header. */
+const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');

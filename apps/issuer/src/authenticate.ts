@@ -4,6 +4,7 @@ import { apiKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import type { MiddlewareHandler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
+import { inTime } from './in-time.ts';
 
 /** Who is asking: an API key of an account, with what it may do. */
 export type ApiKey = { readonly id: string; readonly accountId: string; readonly scopes: readonly string[] };
@@ -22,7 +23,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     const [, key] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? [];
     if (key === undefined) throw new RefusedError({ code: 'unauthenticated' });
     const hash = hashApiKey(key);
-    const [row] = await find.execute({ hash });
+    const [row] = await inTime(find.execute({ hash }));
     const now = deps.now();
     if (
       !row ||

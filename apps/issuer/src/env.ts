@@ -1,37 +1,51 @@
 import { readFileSync } from 'node:fs';
-import { readEncryptionKeys, readSigningKey } from '@presign/crypto';
+import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
-import { readVariable } from '@presign/schema';
+import { parseVariable, readVariable } from '@presign/schema';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Reads the issuer's variables; the only reader of `process.env` here.
- * @throws VariableError, or an error of the key's or the file's reader, each one line long
+ * @throws VariableError or ProvidersFileError, one line long
  */
 export function readIssuerEnv(env: Environment = process.env) {
-  const host = readVariable(env, 'HOST', '0.0.0.0');
   const port = readVariable(env, 'ISSUER_PORT', 8787);
+  const gatewayPort = readVariable(env, 'GATEWAY_PORT', 8788);
+  const signingKey = readVariable(env, 'TOKEN_SIGNING_KEY');
+  const encryptionKeys = readVariable(env, 'ENCRYPTION_KEYS');
   return {
-    host,
+    host: readVariable(env, 'HOST', '0.0.0.0'),
     port,
     issuerUrl: readVariable(env, 'ISSUER_URL', `http://localhost:${port}`),
-    gatewayUrl: readVariable(env, 'GATEWAY_URL'),
+    gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://localhost:${gatewayPort}`),
     databaseUrl: readVariable(env, 'DATABASE_URL'),
     redisUrl: readVariable(env, 'REDIS_URL'),
-    signingKey: readSigningKey(readVariable(env, 'TOKEN_SIGNING_KEY')),
-    olderPublicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', '')
-      .split(/[\s,]+/)
-      .filter(Boolean),
-    encryptionKeys: readEncryptionKeys(readVariable(env, 'ENCRYPTION_KEYS')),
+    signingKey: parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(signingKey)),
+    olderPublicKeys: readOlderPublicKeys(env),
+    encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providers: readProviders(env),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }
 
+/** Keys that tokens were signed with before: published, so that gateways go on accepting those tokens. */
+function readOlderPublicKeys(env: Environment): readonly string[] {
+  const list = readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined);
+  if (list === undefined) return [];
+  parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(list));
+  return list.split(/[\s,]+/).filter(Boolean);
+}
+
 /** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
 function readProviders(env: Environment): ReadonlyMap<string, Provider> {
   const file = readVariable(env, 'PROVIDERS_FILE', undefined);
-  return loadProviders(file === undefined ? undefined : readFileSync(file, 'utf8'));
+  if (file === undefined) return loadProviders(undefined);
+  // The system's own message quotes the path.
+  const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
+  return loadProviders(text);
 }
+
+const UNREADABLE = (error: Error) =>
+  `cannot be read (${'code' in error && typeof error.code === 'string' ? error.code : error.name})`;

@@ -59,13 +59,17 @@ export async function claimIdempotencyKey(
   const same =
     earlier &&
     checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
-  if (!same) throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key' });
+  if (!same)
+    throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key', message: OTHER_BODY });
   return { ...earlier.grants, partition: earlier.pots.partition };
 }
+
+const OTHER_BODY = 'Idempotency-Key: this key was used with another body within the last 24 hours.';
 
 /** SQLSTATE 55P03, lock_not_available: the first request of this key did not end in time. */
 function refuseWaiting(error: unknown): never {
   if (sqlState(error) !== '55P03') throw error;
-  const message = 'The first request with this Idempotency-Key is still under way.';
-  throw new RefusedError({ code: 'idempotency_conflict', message, retryAfterSeconds: 1 });
+  const param = 'Idempotency-Key';
+  const message = 'Idempotency-Key: the first request with this key is still under way.';
+  throw new RefusedError({ code: 'idempotency_conflict', param, message, retryAfterSeconds: 1 });
 }

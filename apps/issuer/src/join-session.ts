@@ -4,27 +4,24 @@ import { sessions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 
 /**
- * Opens the session a grant belongs to, or joins one of the same account.
- * @param fresh the id to use when the caller asked for none
+ * Opens the session that a caller asks for, or joins it when it is there and of the same account.
+ * @throws RefusedError `session_conflict` for a session of another account, or a revoked one
  */
 export async function joinSession(
   tx: Transaction,
   accountId: string,
-  fresh: string,
-  asked: string | undefined,
+  id: string,
   createdAt: Date,
-): Promise<string> {
-  const id = asked ?? fresh;
+): Promise<void> {
   const row = { id, accountId, createdAt };
   const opened = await tx.insert(sessions).values(row).onConflictDoNothing().returning({ id: sessions.id });
-  if (opened.length > 0) return id;
+  if (opened.length > 0) return;
   // Shared lock: a revocation of the session waits until this grant is written, and then revokes it too.
   const [session] = await tx.select().from(sessions).where(eq(sessions.id, id)).for('share');
   if (session?.accountId !== accountId) {
     throw conflict('session_id: this session cannot be joined.');
   }
   if (session.revokedAt) throw conflict('session_id: this session has been revoked.');
-  return id;
 }
 
 const conflict = (message: string) =>

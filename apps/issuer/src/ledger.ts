@@ -1,9 +1,9 @@
 import { type Cursor, drain, type RedisClient, reopen, trim, type UsageEntry } from '@presign/limits';
-import { callRecord } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { ledger, partitions, pots } from '@presign/schema/tables';
-import { eq, sql } from 'drizzle-orm';
+import { partitions } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
 import type { Logger } from 'pino';
+import { writeLedger } from './write-ledger.ts';
 
 type LedgerDeps = { readonly db: Database; readonly redis: RedisClient; readonly log: Logger };
 
@@ -24,7 +24,7 @@ export type Ledger = {
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
-  const cursors = new Map<number, Cursor>();
+  const place: Place = { cursors: new Map(), repeated: new Map() };
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
@@ -32,14 +32,13 @@ export function startLedger(deps: LedgerDeps): Ledger {
   const run = async () => {
     let wait = IDLE_MS;
     try {
-      round = drainRound(deps, cursors);
+      round = drainRound(deps, place);
       if (await round) wait = BUSY_MS;
       if (failing) deps.log.info('ledger caught up again');
       failing = false;
     } catch (error) {
-      cursors.clear();
-      if (!failing)
-        deps.log.error({ error: error instanceof Error ? error.name : 'unknown' }, 'ledger is behind');
+      place.cursors.clear();
+      if (!failing) deps.log.error({ error: nameOf(error) }, 'ledger is behind');
       failing = true;
     }
     if (!closed) timer = setTimeout(run, wait);
@@ -48,7 +47,7 @@ export function startLedger(deps: LedgerDeps): Ledger {
   const running = run();
 
   const drainAll = async () => {
-    while (await drainRound(deps, cursors));
+    while (await drainRound(deps, place));
   };
   const close = async () => {
     closed = true;
@@ -60,22 +59,33 @@ export function startLedger(deps: LedgerDeps): Ledger {
   return { drainAll, close };
 }
 
+/** Where this issuer thinks each partition is; Postgres knows. */
+type Place = {
+  readonly cursors: Map<number, Cursor>;
+  /** Committed entries that the ledger had before, which `trim` has yet to be told of. */
+  readonly repeated: Map<number, ReadonlyMap<string, UsageEntry>>;
+};
+
 /** Looks at every partition once; returns whether any had something to do. */
-async function drainRound(deps: LedgerDeps, cursors: Map<number, Cursor>): Promise<boolean> {
+async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
+  const { cursors } = place;
   if (cursors.size === 0) {
     for (const row of await deps.db.select().from(partitions))
       cursors.set(row.id, { ...row, partition: row.id });
   }
-  const worked = await Promise.all(
-    [...cursors.values()].map(async (cursor) => {
-      const seen = await drain(deps.redis, cursor, 1);
-      if (seen.is === 'ok' && seen.entries.length === 0) return false;
-      const moved = await drainPartition(deps, cursor.partition);
-      if (moved) cursors.set(cursor.partition, moved);
-      return moved !== undefined;
-    }),
-  );
-  return worked.includes(true);
+  const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
+  // All have ended, so none sets a cursor after the caller has dropped them; one that fails keeps none waiting.
+  const failed = looked.find((each) => each.status === 'rejected');
+  if (failed) throw failed.reason;
+  return looked.some((each) => each.status === 'fulfilled' && each.value);
+}
+
+async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<boolean> {
+  const seen = await drain(deps.redis, cursor, 1);
+  if (seen.is === 'ok' && seen.entries.length === 0) return false;
+  const moved = await drainPartition(deps, place, cursor.partition);
+  if (moved) place.cursors.set(cursor.partition, moved);
+  return moved !== undefined;
 }
 
 /**
@@ -83,33 +93,47 @@ async function drainRound(deps: LedgerDeps, cursors: Map<number, Cursor>): Promi
  * stream is trimmed. A crash between the two leaves entries that the cursor passes over.
  * @returns the new cursor, or undefined when another issuer has the partition
  */
-async function drainPartition(deps: LedgerDeps, id: number): Promise<Cursor | undefined> {
-  const done = await deps.db.transaction(async (tx) => {
-    const [row] = await tx
-      .select()
-      .from(partitions)
-      .where(eq(partitions.id, id))
-      .for('update', { skipLocked: true });
-    if (!row) return undefined;
-    const cursor = { partition: id, epoch: row.epoch, lastId: row.lastId };
-    const seen = await drain(deps.redis, cursor, BATCH);
-    if (seen.is !== 'ok') {
-      const newer = seen.is === 'epoch' ? Math.max(seen.epoch, row.epoch) : row.epoch;
-      return { ...(await moveCursor(tx, { ...cursor, epoch: newer + 1, lastId: '0-0' })), reopens: true };
-    }
-    const last = seen.entries.at(-1);
-    if (!last) return { ...cursor, reopens: false };
-    await write(tx, seen.entries);
-    return { ...(await moveCursor(tx, { ...cursor, lastId: last.id })), reopens: false };
-  });
+async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promise<Cursor | undefined> {
+  const done = await deps.db.transaction((tx) => moveBatch(deps, tx, id));
   if (!done) return undefined;
-  const { reopens, ...cursor } = done;
-  if (!reopens) await trim(deps.redis, cursor);
-  else {
+  const { cursor, reopens } = done;
+  if (reopens) {
     if (cursor.epoch > 1) deps.log.warn({ partition: id, epoch: cursor.epoch }, 'Redis lost data; restoring');
     await reopen(deps.redis, id, cursor.epoch);
+    return cursor;
   }
+  // Kept by stream id until a trim has come through: one that failed is made up for by the next.
+  const repeated = new Map(place.repeated.get(id));
+  for (const entry of done.repeated) repeated.set(entry.id, entry);
+  place.repeated.set(id, repeated);
+  await trim(deps.redis, cursor, [...repeated.values()]);
+  place.repeated.delete(id);
   return cursor;
+}
+
+type Moved = {
+  readonly cursor: Cursor;
+  /** Whether Redis must begin the cursor's epoch, because it is new or has lost data. */
+  readonly reopens: boolean;
+  /** Entries that the ledger had before. */
+  readonly repeated: readonly UsageEntry[];
+};
+
+async function moveBatch(deps: LedgerDeps, tx: Transaction, id: number): Promise<Moved | undefined> {
+  const lock = tx.select().from(partitions).where(eq(partitions.id, id)).for('update', { skipLocked: true });
+  const [row] = await lock;
+  if (!row) return undefined;
+  const cursor = { partition: id, epoch: row.epoch, lastId: row.lastId };
+  const seen = await drain(deps.redis, cursor, BATCH);
+  if (seen.is !== 'ok') {
+    const newest = seen.is === 'epoch' ? Math.max(seen.epoch, row.epoch) : row.epoch;
+    const anew = await moveCursor(tx, { ...cursor, epoch: newest + 1, lastId: '0-0' });
+    return { cursor: anew, reopens: true, repeated: [] };
+  }
+  const last = seen.entries.at(-1);
+  if (!last) return { cursor, reopens: false, repeated: [] };
+  const repeated = await writeLedger(tx, seen.entries);
+  return { cursor: await moveCursor(tx, { ...cursor, lastId: last.id }), reopens: false, repeated };
 }
 
 async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
@@ -118,51 +142,4 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
   return cursor;
 }
 
-async function write(tx: Transaction, entries: readonly UsageEntry[]): Promise<void> {
-  const inserted = await tx
-    .insert(ledger)
-    .values(entries.map(ledgerRow))
-    .onConflictDoNothing()
-    .returning({ holdId: ledger.holdId });
-  const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
-  const sums = sumByPot(entries.filter((entry) => fresh.has(entry.holdId)));
-  if (sums.length === 0) return;
-  await tx.execute(sql`
-    update ${pots} set used = ${pots.used} + each.used, settled_microusd = ${pots.settledMicrousd} + each.settled
-    from json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)
-    where ${pots.id} = each.id`);
-}
-
-function sumByPot(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
-  const sums = new Map<string, { id: string; used: number; settled: number }>();
-  for (const entry of entries) {
-    for (const id of entry.potIds) {
-      const sum = sums.get(id) ?? { id, used: 0, settled: 0 };
-      sum.used += entry.uses;
-      sum.settled += entry.costMicrousd ?? 0;
-      sums.set(id, sum);
-    }
-  }
-  // One order for all issuers, so that two transactions never wait for each other's pots.
-  return [...sums.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-}
-
-function ledgerRow(entry: UsageEntry) {
-  const record = callRecord.parse(JSON.parse(entry.record));
-  return {
-    holdId: entry.holdId,
-    accountId: record.acc,
-    sessionId: record.ses,
-    grantId: record.grt,
-    provider: record.prv,
-    model: record.mod ?? null,
-    externalUser: record.usr ?? null,
-    uses: entry.uses,
-    costMicrousd: entry.costMicrousd ?? null,
-    status: record.sta ?? null,
-    outcome: entry.outcome,
-    startedAt: new Date(record.beg),
-    // A stream id begins with Redis' clock in milliseconds.
-    settledAt: new Date(Number(entry.id.split('-')[0])),
-  };
-}
+const nameOf = (error: unknown) => (error instanceof Error ? error.name : 'unknown');

@@ -1,11 +1,14 @@
 import { readVariable } from '@presign/schema';
 import { migrateDatabase } from '@presign/schema/database';
+import { explainStart } from './explain-start.ts';
 
 /** Brings the tables in Postgres up to date: a step of its own before issuers and gateways of a new version start. */
-migrateDatabase(readVariable(process.env, 'DATABASE_URL')).then(
-  () => process.stdout.write('The database is up to date.\n'),
-  (error: unknown) => {
-    process.stderr.write(`presign migrate: ${error instanceof Error ? error.message : 'failed'}\n`);
-    process.exit(1);
-  },
-);
+async function main(): Promise<void> {
+  await migrateDatabase(readVariable(process.env, 'DATABASE_URL'));
+  process.stdout.write('The database is up to date.\n');
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`presign migrate: ${explainStart(error)}\n`);
+  process.exit(1);
+});

@@ -1,134 +1,72 @@
 import { randomUUID } from 'node:crypto';
-import { mac, seal } from '@presign/crypto';
-import { checkPathPattern, configMatchesPaths, type Provider } from '@presign/providers';
+import { mac } from '@presign/crypto';
+import { checkPathPattern, type Provider } from '@presign/providers';
 import {
-  credentialContext,
   idempotencyKey,
   invalidRequest,
-  ONE_YEAR_SECONDS,
-  PARTITIONS,
+  isJsonObject,
   type PresignAnswer,
   type PresignRequest,
   presignRequest,
   RefusedError,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, grants, pots } from '@presign/schema/tables';
 import type { Context, Handler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
 import { requireScope } from './authenticate.ts';
-import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
 import { claimIdempotencyKey } from './idempotency.ts';
-import { joinSession } from './join-session.ts';
+import { inTime } from './in-time.ts';
+import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
 import { readJson } from './read-json.ts';
 import { signGrant } from './sign-grant.ts';
+import { type Issue, readsNothing, writeGrant } from './write-grant.ts';
 
 const ROUTE = 'POST /v1/presign';
 
-/** `POST /v1/presign`: one transaction writes session, credential, limits and grant; then the URL is signed. */
+/** `POST /v1/presign`: session, credential, limits and grant are written as one; then the URL is signed. */
 export function presign(deps: IssuerDeps): Handler<IssuerEnv> {
+  const insert = prepareInsertGrant(deps.db);
   return async (c) => {
     const apiKey = c.get('apiKey');
     requireScope(apiKey, 'presign');
     const repeatKey = readIdempotencyKey(c);
-    const raw = await readJson(c);
-    const request = parse(raw.value);
+    const { bytes, value } = await readJson(c);
+    const request = parse(value);
     const provider = findProvider(deps, request);
-    checkPaths(request, provider);
+    checkPaths(value, request);
 
-    const issue = { ...newIds(), accountId: apiKey.accountId, request, issuedAt: wholeSecond(deps.now()) };
-    const answer = await deps.db.transaction(async (tx): Promise<PresignAnswer> => {
-      if (repeatKey !== undefined) {
-        const claim = { accountId: apiKey.accountId, route: ROUTE, key: repeatKey, grantId: issue.grantId };
-        const bodyMac = mac(deps.encryptionKeys, 'idempotency', raw.bytes);
-        const earlier = await claimIdempotencyKey(tx, deps, { ...claim, bodyMac }, raw.bytes);
-        if (earlier) return signGrant(deps, earlier);
-      }
-      return signGrant(deps, await writeGrant(tx, deps, issue));
-    });
-    return c.json(answer);
+    const issuedAt = wholeSecond(deps.now());
+    const issue = { grantId: randomUUID(), accountId: apiKey.accountId, provider, request, issuedAt };
+    const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: bytes };
+    return c.json(await inTime(issueOnce(deps, insert, issue, repeat)));
   };
 }
 
-type Issue = {
-  readonly grantId: string;
-  readonly potId: string;
-  readonly credentialId: string;
-  readonly sessionId: string;
-  readonly accountId: string;
-  readonly request: PresignRequest;
-  readonly issuedAt: Date;
-};
+type Repeat = { readonly key: string; readonly body: Uint8Array };
 
-const newIds = () => ({
-  grantId: randomUUID(),
-  potId: randomUUID(),
-  credentialId: randomUUID(),
-  sessionId: randomUUID(),
-});
+/** Writes and signs; the same `Idempotency-Key` finds what it wrote before and signs that again. */
+async function issueOnce(
+  deps: IssuerDeps,
+  insert: InsertGrant,
+  issue: Issue,
+  repeat: Repeat | undefined,
+): Promise<PresignAnswer> {
+  if (repeat === undefined && readsNothing(issue.request)) {
+    return signGrant(deps, await writeGrant(deps, insert, issue, undefined));
+  }
+  return deps.db.transaction(async (tx) => {
+    const earlier = repeat && (await claim(deps, tx, issue, repeat));
+    return signGrant(deps, earlier ?? (await writeGrant(deps, prepareInsertGrant(tx), issue, tx)));
+  });
+}
+
+function claim(deps: IssuerDeps, tx: Transaction, { accountId, grantId }: Issue, { key, body }: Repeat) {
+  const bodyMac = mac(deps.encryptionKeys, 'idempotency', body);
+  return claimIdempotencyKey(tx, deps, { accountId, route: ROUTE, key, grantId, bodyMac }, body);
+}
 
 /** Tokens and answers speak in whole seconds. */
 const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
-
-async function writeGrant(tx: Transaction, deps: IssuerDeps, issue: Issue) {
-  const { request, accountId, issuedAt } = issue;
-  const virtualKey = await findVirtualKey(tx, accountId, request);
-  const sessionId = await joinSession(tx, accountId, issue.sessionId, request.session_id, issuedAt);
-  const partition = virtualKey?.partition ?? partitionOf(issue.potId);
-  const row = grantRow(issue, sessionId, virtualKey);
-  const writes: PromiseLike<unknown>[] = [];
-  if (!virtualKey) writes.push(tx.insert(credentials).values(sealedCredential(deps, issue)));
-  writes.push(
-    tx.insert(pots).values({
-      id: issue.potId,
-      partition,
-      maxUses: request.max_uses === -1 ? null : request.max_uses,
-      costLimitMicrousd: request.cost_limit ?? null,
-    }),
-    tx.insert(grants).values(row),
-  );
-  // Sent together, in this order, on the transaction's one connection.
-  await Promise.all(writes);
-  return { ...row, partition };
-}
-
-function grantRow(issue: Issue, sessionId: string, virtualKey: VirtualKey | undefined) {
-  const { request, issuedAt } = issue;
-  const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
-  return {
-    id: issue.grantId,
-    accountId: issue.accountId,
-    sessionId,
-    potId: issue.potId,
-    credentialId: virtualKey?.credentialId ?? issue.credentialId,
-    virtualKeyId: virtualKey?.id ?? null,
-    kind: 'llm' as const,
-    provider: request.provider,
-    method: request.method,
-    paths: request.path,
-    config: mergedConfig(request, virtualKey),
-    externalSession: request.external_session ?? null,
-    externalUser: request.external_user ?? null,
-    metadata: request.metadata ?? null,
-    issuedAt,
-    expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
-  };
-}
-
-/** What the request overrides goes before what its virtual key does. */
-function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefined) {
-  if (!virtualKey?.config) return request.config ?? null;
-  return { ...virtualKey.config, ...request.config };
-}
-
-const sealedCredential = (deps: IssuerDeps, { accountId, credentialId, request }: Issue) => ({
-  id: credentialId,
-  accountId,
-  sealed: seal(deps.encryptionKeys, request.client_api_key ?? '', credentialContext(accountId, credentialId)),
-});
-
-/** A pot's id is random, so its last byte spreads pots evenly. */
-const partitionOf = (potId: string) => Number.parseInt(potId.slice(-2), 16) % PARTITIONS;
 
 function parse(body: unknown): PresignRequest {
   const read = presignRequest.safeParse(body);
@@ -138,33 +76,23 @@ function parse(body: unknown): PresignRequest {
 
 function findProvider(deps: IssuerDeps, { provider: id }: PresignRequest): Provider {
   const provider = deps.providers.get(id);
-  if (!provider) {
-    const known = [...deps.providers.values()]
-      .filter((each) => each.baseUrl !== undefined)
-      .map((each) => each.id);
-    const message = `provider: "${id}" is not known; expected one of ${known.join(', ')}.`;
-    throw new RefusedError({ code: 'unknown_provider', param: 'provider', message });
-  }
-  if (provider.baseUrl === undefined) {
-    const message = `provider: "${id}" needs a base_url in the operator's PROVIDERS_FILE.`;
-    throw new RefusedError({ code: 'unknown_provider', param: 'provider', message });
-  }
-  return provider;
+  if (provider?.baseUrl !== undefined) return provider;
+  const known = [...deps.providers.values()].filter((each) => each.baseUrl !== undefined);
+  const message = provider
+    ? `provider: ${provider.id} needs a base_url in the operator's PROVIDERS_FILE.`
+    : `provider: expected one of ${known.map((each) => each.id).join(', ')}.`;
+  throw new RefusedError({ code: 'unknown_provider', param: 'provider', message });
 }
 
-function checkPaths(request: PresignRequest, provider: Provider): void {
-  const refuse = (param: string, problem: string) => {
+/** @param body as the caller wrote it, who may have written one path without an array */
+function checkPaths(body: unknown, { path: paths }: PresignRequest): void {
+  const isArray = isJsonObject(body) && Array.isArray(body.path);
+  for (const [i, path] of paths.entries()) {
+    const callable = i > 0 || !path.includes('*');
+    const problem = callable ? checkPathPattern(path) : 'must not contain *: the URL ends in its first path';
+    if (problem === undefined) continue;
+    const param = isArray ? `path[${i}]` : 'path';
     throw new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
-  };
-  request.path.forEach((path, i) => {
-    const problem = checkPathPattern(path);
-    if (problem !== undefined) refuse(`path[${i}]`, problem);
-  });
-  if (request.path[0]?.includes('*')) {
-    refuse('path[0]', 'the first path ends the URL, so it must be callable: no "*"');
-  }
-  if (request.config && !configMatchesPaths(provider, request.config, request.path)) {
-    refuse('config.model', 'with this model no path of this URL can be called');
   }
 }
 

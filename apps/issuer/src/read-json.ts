@@ -1,17 +1,48 @@
-import { RefusedError } from '@presign/schema';
+import { duplicateKey, type Refusal, RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
 
-/** Reads a JSON body: its exact bytes and what they say. Refuses another content type, bad UTF-8, bad JSON. */
+/**
+ * Reads a JSON body: its exact bytes and what they say.
+ * @throws RefusedError for another content type, compressed or empty bodies, bad UTF-8, bad JSON, and a key
+ *   that stands twice in one object, of which parsers would take one or the other (RFC 8259 §4)
+ */
 export async function readJson(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
-  const type = c.req.header('content-type') ?? '';
-  if (!/^application\/json\s*(;|$)/i.test(type)) {
-    const message = 'Send the body as Content-Type: application/json.';
-    throw new RefusedError({ code: 'unsupported_media_type', message });
-  }
+  const refusal = wrongHeaders(c);
+  if (refusal) throw new RefusedError(refusal);
   const bytes = new Uint8Array(await c.req.arrayBuffer());
+  if (bytes.length === 0) throw invalid('The body is empty: expected a JSON object.');
+  const { text, value } = parse(bytes);
+  const twice = duplicateKey(text);
+  if (twice === undefined) return { bytes, value };
+  const param = twice.slice(0, 128);
+  const message = `${param}: this key stands twice in one object.`;
+  throw new RefusedError({ code: 'invalid_request', param, message });
+}
+
+function wrongHeaders(c: Context): Refusal | undefined {
+  const code = 'unsupported_media_type';
+  if (!/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
+    return { code, param: 'Content-Type', message: 'Content-Type: expected application/json.' };
+  }
+  if (!/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
+    return { code, param: 'Content-Encoding', message: 'Content-Encoding: send the body uncompressed.' };
+  }
+  return undefined;
+}
+
+/** A byte order mark is ignored, as RFC 8259 §8.1 allows. The parser's own message would quote the body. */
+function parse(bytes: Uint8Array): { text: string; value: unknown } {
+  let text: string;
   try {
-    return { bytes, value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) };
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw invalid('The body is not valid UTF-8.');
+  }
+  try {
+    return { text, value: JSON.parse(text) };
   } catch {
     throw new RefusedError({ code: 'invalid_json' });
   }
 }
+
+const invalid = (message: string) => new RefusedError({ code: 'invalid_json', message });

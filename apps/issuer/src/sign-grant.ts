@@ -31,16 +31,23 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     pth: [...grant.paths],
     ...modelInPath(deps, grant),
   };
-  const token = signToken(claims, deps.signingKey);
-  if (token.length > MAX_TOKEN_CHARS) {
-    const message = `path: the paths make a token of ${token.length} characters; at most ${MAX_TOKEN_CHARS} fit.`;
-    throw new RefusedError({ code: 'invalid_request', param: 'path', message });
-  }
   return {
-    url: `${deps.gatewayUrl}/llm/t/${token}${grant.paths[0]}`,
+    url: `${deps.gatewayUrl}/llm/t/${signed(deps, claims)}${grant.paths[0]}`,
     session_id: grant.sessionId,
     expires_at: grant.expiresAt.getTime() / 1000,
   };
+}
+
+/** Paths within their own limit fit; a long model name, or long addresses of the services, may leave no room. */
+function signed({ signingKey }: IssuerDeps, claims: LlmClaims): string {
+  try {
+    return signToken(claims, signingKey);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    const what = claims.mdl === undefined ? 'the paths are' : 'the paths and config.model together are';
+    const message = `path: ${what} too long for a token of ${MAX_TOKEN_CHARS} characters.`;
+    throw new RefusedError({ code: 'invalid_request', param: 'path', message });
+  }
 }
 
 /** `config.model` rides in the token where the provider has the model in the path, which is matched by the token. */

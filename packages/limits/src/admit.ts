@@ -6,13 +6,32 @@ const run = script('admit');
 /** Entries of stream and leases a partition may hold before calls are refused until the ledger catches up. */
 export const BACKLOG_MAX = 100_000;
 
+/** The worst cost of a call. Tokens times rate must stay below 2^53: the script multiplies them. */
+export type Hold = {
+  /** Input and fees at their most. */
+  readonly fixedMicrousd: number;
+  /** Microdollars per million tokens of the output bound, all choices together; undefined: no output is paid for. */
+  readonly ratePerMtok: number | undefined;
+  readonly askedTokens: number;
+  /** The bound may be lowered to this, where what is settled leaves no room for what was asked. */
+  readonly leastTokens: number;
+};
+
+/** A known cost, or none to be bounded by output. */
+export const fixedHold = (fixedMicrousd: number): Hold => ({
+  fixedMicrousd,
+  ratePerMtok: undefined,
+  askedTokens: 0,
+  leastTokens: 0,
+});
+
 /** What a call asks for. */
 export type Ask = {
   /** 128 random bits, hex: names this admission for good. */
   readonly holdId: string;
   readonly uses: number;
   /** The most the call can cost, held until it is settled; undefined where no bound is known. */
-  readonly holdMicrousd: number | undefined;
+  readonly hold: Hold | undefined;
   /** Until when the hold stands unless renewed. */
   readonly leaseMs: number;
   /** Kept with the hold, for the ledger, should this gateway die: JSON. */
@@ -27,6 +46,10 @@ export type Admission =
       /** Undefined: unlimited. */
       readonly usesLeft: number | undefined;
       readonly microusdLeft: number | undefined;
+      /** What is held for it. */
+      readonly heldMicrousd: number;
+      /** The output bound it may have, all in all what was asked or less. */
+      readonly tokens: number;
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
@@ -36,6 +59,8 @@ export type Admission =
       readonly limitMicrousd: number;
       readonly settledMicrousd: number;
       readonly heldMicrousd: number;
+      /** What this call would have to hold. */
+      readonly neededMicrousd: number;
     };
 
 /**
@@ -57,16 +82,19 @@ export async function admit(redis: RedisClient, grant: GrantRef, ask: Ask): Prom
     ask.holdId,
     ask.leaseMs,
     ask.uses,
-    ask.holdMicrousd ?? '',
     BACKLOG_MAX,
     grant.id,
     grant.potIds.join(','),
     ask.record,
+    ask.hold?.fixedMicrousd ?? '',
+    ask.hold?.ratePerMtok ?? 0,
+    ask.hold?.askedTokens ?? 0,
+    ask.hold?.leastTokens ?? 0,
   ];
   return readAdmission((await run(redis, names, args)) as [string, ...string[]]);
 }
 
-function readAdmission([is, a, b, c, d]: [string, ...string[]]): Admission {
+function readAdmission([is, a, b, c, d, e, f]: [string, ...string[]]): Admission {
   switch (is) {
     case 'ok':
       return {
@@ -75,13 +103,21 @@ function readAdmission([is, a, b, c, d]: [string, ...string[]]): Admission {
         credentialVersion: Number(b),
         usesLeft: limited(c),
         microusdLeft: limited(d),
+        heldMicrousd: Number(e),
+        tokens: Number(f),
       };
     case 'uses_exhausted':
       return { is, limit: Number(a), used: Number(b) };
     case 'cost_limit_reached':
     case 'cost_held':
     case 'cost_limit_too_low':
-      return { is, limitMicrousd: Number(a), settledMicrousd: Number(b), heldMicrousd: Number(c) };
+      return {
+        is,
+        limitMicrousd: Number(a),
+        settledMicrousd: Number(b),
+        heldMicrousd: Number(c),
+        neededMicrousd: Number(d),
+      };
     case 'closed':
     case 'backlog':
     case 'unknown':

@@ -16,17 +16,27 @@ export type Outcome = {
   readonly record: string;
 };
 
+/** What the grant has left after settling; undefined: unlimited. */
+export type Left = { readonly uses: number | undefined; readonly microusd: number | undefined };
+
 /**
  * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
- * @returns false when the hold was settled before (by an earlier try, or in full when its lease ran out).
+ * @returns undefined when the hold was settled before (by an earlier try, or in full when its lease ran out).
  */
-export async function settle(redis: RedisClient, grant: GrantRef, outcome: Outcome): Promise<boolean> {
+export async function settle(
+  redis: RedisClient,
+  grant: GrantRef,
+  outcome: Outcome,
+): Promise<Left | undefined> {
   const { holdId, uses, costMicrousd, epoch, record } = outcome;
   const cost = costMicrousd ?? '';
   const args = [holdId, 'settle', uses, cost, epoch, grant.id, grant.potIds.join(','), record];
-  const [is] = (await run(redis, settleKeys(grant.partition, holdId, grant.potIds), args)) as [string];
-  return is === 'settled';
+  const names = settleKeys(grant.partition, holdId, grant.potIds);
+  const [is, usesLeft, microusd] = (await run(redis, names, args)) as [string, string, string];
+  return is === 'settled' ? { uses: limited(usesLeft), microusd: limited(microusd) } : undefined;
 }
+
+const limited = (left: string) => (Number(left) < 0 ? undefined : Number(left));
 
 /**
  * Settles a hold in full if its lease has run out by Redis' own clock.

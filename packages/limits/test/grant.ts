@@ -3,6 +3,7 @@ import {
   type Admission,
   type Ask,
   admit,
+  fixedHold,
   type GrantState,
   keys,
   type Outcome,
@@ -51,12 +52,16 @@ export async function openedGrant(
 
 export const newHoldId = () => randomBytes(16).toString('hex');
 
+/** An `Ask` whose cost is fixed, or unknown. */
+type FixedAsk = Partial<Ask> & { readonly holdMicrousd?: number | undefined };
+
 /** A call of one use and no cost that may take a minute, unless said. */
-export function newAsk(ask: Partial<Ask> = {}): Ask {
+export function newAsk(given: FixedAsk = {}): Ask {
+  const { holdMicrousd, ...ask } = { holdMicrousd: 0, ...given };
   return {
     holdId: newHoldId(),
     uses: 1,
-    holdMicrousd: 0,
+    hold: holdMicrousd === undefined ? undefined : fixedHold(holdMicrousd),
     leaseMs: 60_000,
     record: '{"prv":"sandbox"}',
     ...ask,
@@ -64,11 +69,7 @@ export function newAsk(ask: Partial<Ask> = {}): Ask {
 }
 
 /** Admits a call that must pass; returns the hold's id. */
-export async function admitted(
-  redis: RedisClient,
-  grant: GrantState,
-  ask: Partial<Ask> = {},
-): Promise<string> {
+export async function admitted(redis: RedisClient, grant: GrantState, ask: FixedAsk = {}): Promise<string> {
   const asked = newAsk(ask);
   const admission = await admit(redis, grant.ref, asked);
   if (admission.is !== 'admitted') throw new Error(`not admitted: ${admission.is}`);

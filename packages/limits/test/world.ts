@@ -1,6 +1,7 @@
 import {
   type Admission,
   admit,
+  fixedHold,
   type GrantState,
   openGrant,
   type RedisClient,
@@ -129,7 +130,13 @@ async function call(
   grant: GrantState,
   { uses, hold }: { uses: number; hold: number },
 ): Promise<Admission> {
-  const ask = { holdId: newHoldId(), uses, holdMicrousd: hold, leaseMs: 60_000, record: '{}' };
+  const ask = {
+    holdId: newHoldId(),
+    uses,
+    hold: hold === undefined ? undefined : fixedHold(hold),
+    leaseMs: 60_000,
+    record: '{}',
+  };
   let answer = await admit(redis, grant.ref, ask);
   if (answer.is === 'unknown' && (await open(world, redis, grant)))
     answer = await admit(redis, grant.ref, ask);
@@ -173,7 +180,13 @@ async function touch(
   } else if (step.do === 'say again' && made.said) await say(redis, made);
   else if (step.do === 'ask again' && made.is === 'live') {
     const { holdId, uses, hold } = made;
-    await admit(redis, made.grant.ref, { holdId, uses, holdMicrousd: hold, leaseMs: 60_000, record: '{}' });
+    await admit(redis, made.grant.ref, {
+      holdId,
+      uses,
+      hold: hold === undefined ? undefined : fixedHold(hold),
+      leaseMs: 60_000,
+      record: '{}',
+    });
   } else if (step.do === 'renew' || step.do === 'end lease') {
     const held = await renew(redis, world.partition, step.do === 'renew' ? 60_000 : -1_000, [made.holdId]);
     if (held > 0) made.leaseEnded = step.do === 'end lease';

@@ -11,6 +11,14 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
   routeOf(provider, path)?.credential ?? provider.credential;
 
 /**
+ * Whether the provider charges nothing for a call: one of its `free` calls, to the byte. A path with parameters
+ * or encoded characters is none: a lenient server might read `/v1/chat/completions/;x` as a call that costs.
+ */
+export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
+  !/[;%]/.test(path) &&
+  (provider.free ?? []).some((call) => call.method === method && matchPath([call.path], path));
+
+/**
  * Found as a lenient server would route it: decoded, whatever the case (Azure ignores it), without path
  * parameters (`;a=b`, RFC 3986 §3.3) and a last slash. Otherwise a holder whose grant has wildcards could
  * pick a spelling that escapes `config`.

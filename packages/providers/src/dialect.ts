@@ -1,3 +1,5 @@
+import type { Spend } from './spend.ts';
+
 /**
  * One setting of an API as `config` and holders may spell it.
  */
@@ -34,6 +36,8 @@ export type Dialect = {
   id: string;
   settings: readonly Setting[];
   modelInPath?: ModelInPath;
+  /** How its calls are bounded and metered; absent: nothing may be spent on it under a cost limit. */
+  spend?: Spend;
   /**
    * The API reads protocol-buffer JSON, which knows every field by two names
    * (`generationConfig`, `generation_config`): both are taken for one.

@@ -1,8 +1,9 @@
 export { applyConfig } from './apply-config.ts';
 export { configMatchesPaths } from './config-matches-paths.ts';
 export type { Dialect, JsonObject } from './dialect.ts';
-export { credentialOf, dialectOf } from './dialect-of.ts';
+export { costsNothing, credentialOf, dialectOf } from './dialect-of.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
+export { modelFacts } from './model-facts.ts';
 export {
   checkCallPath,
   checkPathPattern,
@@ -14,9 +15,11 @@ export {
 export {
   CREDENTIAL_QUERY_KEYS,
   type Credential,
+  type FreeCall,
   HOLDER_CREDENTIAL_HEADERS,
   type ModelPrice,
   type Provider,
   type Route,
 } from './provider.ts';
 export { BUILT_IN_PROVIDERS } from './providers/index.ts';
+export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';

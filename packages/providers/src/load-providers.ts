@@ -123,5 +123,7 @@ function extended(id: string, name: string | undefined): Provider {
   if (name === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
   const base = BUILT_IN_PROVIDERS.get(name);
   if (base === undefined) throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
-  return base;
+  // It speaks as the other does; what it charges is its own affair.
+  const { priceList: _, ...dialects } = base;
+  return dialects;
 }

@@ -16,6 +16,16 @@ export type Route = {
   credential?: Credential;
 };
 
+/**
+ * A call that the provider does not charge for, whatever its query and body: held at 0, nothing metered.
+ * Matched byte for byte (`costsNothing`), so that no other spelling of a path that costs passes for it.
+ */
+export type FreeCall = {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** As in a route: `*` stands for one or more characters but `/`. */
+  readonly path: string;
+};
+
 /** Microdollars per million tokens, whole numbers. Cache rates are absent where the operator gave none. */
 export type ModelPrice = {
   inputMicrousdPerMtok: number;
@@ -34,6 +44,10 @@ export type Provider = {
   baseUrl: string | undefined;
   credential: Credential;
   routes: readonly Route[];
+  /** Calls that cost nothing: lists, stored answers, token counts. All others cost. */
+  free?: readonly FreeCall[];
+  /** Name of the provider in @pydantic/genai-prices where it differs from `id`. */
+  priceList?: string;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;
 };

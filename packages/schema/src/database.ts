@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
+import { drizzle } from 'drizzle-orm/node-postgres';
+import { migrate } from 'drizzle-orm/node-postgres/migrator';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import { drizzle } from 'drizzle-orm/postgres-js';
-import { migrate } from 'drizzle-orm/postgres-js/migrator';
-import postgres from 'postgres';
+import pg from 'pg';
 import { PARTITIONS } from './claims.ts';
 import * as tables from './tables.ts';
 
@@ -15,22 +15,39 @@ export const DRIZZLE = { schema: tables, casing: 'snake_case' } as const;
 /** Where the generated SQL migrations lie. */
 export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
+/** How long a connection may take, or a free one of the pool; then a request hears that Postgres is not there. */
+const CONNECT_MS = 5_000;
+
+/** How long one statement may take: a server that hangs, or a network that swallows, never says no. */
+const QUERY_MS = 10_000;
+
 /** Opens a pool to a Postgres server; connects with the first query. */
 export function connectDatabase(url: string, max = 10): { db: Database; close: () => Promise<void> } {
-  const client = postgres(url, { max, connect_timeout: 5, onnotice: () => {} });
-  return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: 5 }) };
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    connectionTimeoutMillis: CONNECT_MS,
+    query_timeout: QUERY_MS,
+    keepAlive: true,
+  });
+  // The query that a lost connection was busy with is told of it; an event that nobody hears ends the process.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return { db: drizzle({ client: pool, ...DRIZZLE }), close: () => pool.end() };
 }
 
 /** Brings a Postgres server's tables up to date, under a lock, so that several may try at once. */
 export async function migrateDatabase(url: string): Promise<void> {
-  const client = postgres(url, { max: 1, connect_timeout: 5, onnotice: () => {} });
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MS });
+  client.on('error', () => {});
+  await client.connect();
   try {
-    await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
+    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     const db = drizzle({ client, ...DRIZZLE });
     await migrate(db, { migrationsFolder: MIGRATIONS });
     await addPartitions(db);
   } finally {
-    await client.end({ timeout: 5 });
+    await client.end();
   }
 }
 
@@ -56,9 +73,17 @@ export function sqlState(error: unknown): string | undefined {
 
 /**
  * Whether Postgres could not be asked, as against having refused what was asked: connection errors of the
- * system and the driver, and the SQLSTATE classes 08, 53, 57 and 58 (PostgreSQL manual, appendix A).
+ * system (`ECONNREFUSED`, not Node's own `ERR_…`), the SQLSTATE classes 08, 53, 57 and 58, 25006, a server that
+ * has become a standby (PostgreSQL manual, appendix A), and what the driver says without a code.
  */
 export function isDatabaseOutage(error: unknown): boolean {
   const code = sqlState(error);
-  return code !== undefined && /^(08|53|57|58)...$|^E[A-Z_]+$|^CONNECT/.test(code);
+  if (code !== undefined) return /^(08|53|57|58)...$|^25006$|^E(?!RR_)[A-Z_]+$/.test(code);
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (DRIVER_OUTAGE.test(each.message)) return true;
+  }
+  return false;
 }
+
+const DRIVER_OUTAGE =
+  /^(Connection terminated|Client has encountered a connection error|Query read timeout|timeout exceeded when)/;

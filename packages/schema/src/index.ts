@@ -1,5 +1,6 @@
 export * from './claims.ts';
 export * from './credential.ts';
+export * from './duplicate-key.ts';
 export * from './errors.ts';
 export * from './json.ts';
 export * from './money.ts';

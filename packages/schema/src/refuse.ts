@@ -6,7 +6,8 @@ export function invalidRequest(error: z.ZodError): Refusal {
   const issue = error.issues[0];
   if (issue === undefined) return { code: 'invalid_request' };
   if (issue.code === 'unrecognized_keys') {
-    const param = fieldName([...issue.path, issue.keys[0] ?? '']);
+    // A name as long as a body would make an answer as long.
+    const param = fieldName([...issue.path, (issue.keys[0] || '""').slice(0, FIELD_NAME_MAX)]);
     return { code: 'invalid_request', param, message: `${param}: this field is not known.` };
   }
   const param = fieldName(issue.path);
@@ -17,6 +18,8 @@ export function invalidRequest(error: z.ZodError): Refusal {
     ? { code: 'invalid_request', message: `The body: ${message}` }
     : { code: 'invalid_request', param, message: `${param}: ${message}` };
 }
+
+const FIELD_NAME_MAX = 128;
 
 /** `['servers', 0, 'auth_config']` → `servers[0].auth_config`. */
 function fieldName(path: readonly PropertyKey[]): string {

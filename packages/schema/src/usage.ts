@@ -16,6 +16,11 @@ export const callRecord = z.object({
   usr: z.string().optional(),
   /** The provider's status; absent when no answer came. */
   sta: z.int().optional(),
+  /** Tokens of input and output in all, as the provider reported them. */
+  inp: z.int().optional(),
+  out: z.int().optional(),
+  /** Microdollars that the reported usage came to beyond the hold. */
+  ovr: z.int().optional(),
   /** When the call was admitted, Unix milliseconds by the gateway's clock. */
   beg: z.int(),
 });

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 
-const port = z.coerce.number().int().min(0).max(65_535);
+/** Digits alone: `Number` would also take `0x50`, `1e3` and a space. */
+const digits = z.string().regex(/^\d{1,15}$/);
+const port = digits.transform(Number).pipe(z.int().max(65_535));
 const httpUrl = z
   .url({ protocol: /^https?$/ })
-  .refine((text) => !/[?#]/.test(text) && !text.includes('@'), 'no query, fragment or user')
+  .refine((text) => !/[?#\s]/.test(text) && !text.includes('@'), 'no query, fragment or user')
   .transform((text) => text.replace(/\/+$/, ''));
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
-const seconds = z.coerce.number().int().min(1).max(86_400);
+const seconds = digits.transform(Number).pipe(z.int().min(1).max(86_400));
 
 type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
 const variable = <S extends z.ZodType>(schema: S, meaning: string, example: string): Variable<S> => ({
@@ -27,7 +29,10 @@ export const VARIABLES = {
     'https://gateway.example.com',
   ),
   DATABASE_URL: variable(
-    z.string().regex(/^postgres(ql)?:\/\//),
+    z
+      .string()
+      .regex(/^postgres(ql)?:\/\//)
+      .refine((text) => URL.canParse(text)),
     'Postgres',
     'postgres://presign:secret@postgres:5432/presign',
   ),
@@ -84,6 +89,7 @@ export type VariableValue<N extends VariableName> = z.output<Variables[N]['schem
 
 /** A missing or malformed variable: one line that names it and shows an example, never its value. */
 export class VariableError extends Error {
+  /** @param problem the rest of a sentence that begins with the name */
   constructor(name: VariableName, problem: string) {
     const { meaning, example } = VARIABLES[name];
     super(`${name} ${problem}: ${meaning}, for example ${name}=${example}`);
@@ -112,4 +118,25 @@ export function readVariable(environment: Environment, name: VariableName, ...fa
   return read.data;
 }
 
+/**
+ * Hands a variable's text to a reader of its own (a key's, a file's), and says of what fails which variable it was.
+ * @param problem what to say of the reader's error; without it the error's own message, which must not quote
+ *   what was read
+ * @throws VariableError when the reader throws
+ */
+export function parseVariable<T>(
+  name: VariableName,
+  parse: () => T,
+  problem: (error: Error) => string = (error) => `is malformed (${error.message})`,
+): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new VariableError(name, problem(error instanceof Error ? error : new Error('unreadable')));
+  }
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What to say of an error whose message may quote what was read. */
+export const MALFORMED = (): string => 'is malformed';

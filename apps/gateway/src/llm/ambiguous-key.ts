@@ -1,4 +1,4 @@
-/** Names that are read from a body: of its top level, and of the objects directly below it. */
+/** Dotted names of the fields that are read from a body, as in `generationConfig.maxOutputTokens`. */
 export type NamesRead = ReadonlySet<string>;
 
 /**
@@ -6,33 +6,27 @@ export type NamesRead = ReadonlySet<string>;
  * one that stands twice in one object (RFC 8259 §4), or one that equals a name we read but for case (Go's
  * encoding/json, for one, takes them for the same).
  * @param text valid JSON (it has been parsed)
- * @param read `name` for the top level, `parent.name` for the level below
  * @returns the first such key, or undefined
  */
 export function ambiguousKey(text: string, read: NamesRead): string | undefined {
-  const folded = new Map([...read].map((name) => [name.toLowerCase(), name]));
-  /** Keys seen in each open object; undefined for an open array. */
-  const open: (Set<string> | undefined)[] = [];
-  let expectsKey = false;
-  let parent = '';
+  const folded = fold(read);
+  const open: Container[] = [];
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
+    const within = open.at(-1);
     if (code === BRACE_OPEN || code === BRACKET_OPEN) {
-      expectsKey = code === BRACE_OPEN;
-      open.push(expectsKey ? new Set() : undefined);
+      open.push(enter(code, within));
     } else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) {
       open.pop();
     } else if (code === COMMA) {
-      expectsKey = open.at(-1) !== undefined;
+      if (within) within.expectsKey = within.keys !== undefined;
     } else if (code === QUOTE) {
       const end = endOfString(text, i);
-      const seen = open.at(-1);
-      if (expectsKey && seen) {
+      if (within?.expectsKey && within.keys) {
         const key = JSON.parse(text.slice(i, end + 1)) as string;
-        if (seen.has(key) || differsInCase(folded, open.length, parent, key)) return key;
-        seen.add(key);
-        if (open.length === 1) parent = key;
-        expectsKey = false;
+        if (within.keys.has(key) || differsInCase(key, within, folded)) return key;
+        within.keys.add(key);
+        within.expectsKey = false;
       }
       i = end;
     }
@@ -40,16 +34,40 @@ export function ambiguousKey(text: string, read: NamesRead): string | undefined 
   return undefined;
 }
 
-function differsInCase(
-  folded: ReadonlyMap<string, string>,
-  depth: number,
-  parent: string,
-  key: string,
-): boolean {
-  if (depth > 2) return false;
-  const name = depth === 1 ? key : `${parent}.${key}`;
-  const known = folded.get(name.toLowerCase());
-  return known !== undefined && known !== name;
+/** An object or list that the scan is within. */
+type Container = {
+  /** Keys seen; undefined for a list. */
+  readonly keys: Set<string> | undefined;
+  /** The names that lead here, each with a dot after it; undefined where nothing is read. */
+  readonly path: string | undefined;
+  expectsKey: boolean;
+  /** The names that lead to the value of the last key; undefined where nothing is read. */
+  field: string | undefined;
+};
+
+function enter(code: number, within: Container | undefined): Container {
+  if (code === BRACKET_OPEN) return { keys: undefined, path: undefined, expectsKey: false, field: undefined };
+  const path = within === undefined ? '' : within.field === undefined ? undefined : `${within.field}.`;
+  return { keys: new Set(), path, expectsKey: true, field: undefined };
+}
+
+function differsInCase(key: string, within: Container, folded: ReadonlyMap<string, string>): boolean {
+  if (within.path === undefined) return false;
+  const field = within.path + key;
+  within.field = folded.get(field.toLowerCase());
+  return within.field !== undefined && within.field !== field;
+}
+
+/** The fields, and those that lead to them, by their names without case. */
+function fold(read: NamesRead): ReadonlyMap<string, string> {
+  const folded = new Map<string, string>();
+  for (const field of read) {
+    for (let end = field.length; end > 0; end = field.lastIndexOf('.', end - 1)) {
+      const leading = field.slice(0, end);
+      folded.set(leading.toLowerCase(), leading);
+    }
+  }
+  return folded;
 }
 
 const QUOTE = 0x22;

@@ -19,7 +19,11 @@ export function match(
   const odd = checkCallPath(rawPath);
   if (odd !== undefined) return { refusal: { code: 'path_not_allowed', message: `The path ${odd}.` } };
   const path = withModel(grant, rawPath);
-  return grant.matches(path) ? { target: { path, query } } : { refusal: pathRefusal(grant, rawPath) };
+  // A model may be named so that its path is none; what the issuer let pass is judged again as it will be sent.
+  const sendable = path === rawPath || checkCallPath(path) === undefined;
+  return sendable && grant.matches(path)
+    ? { target: { path, query } }
+    : { refusal: pathRefusal(grant, rawPath) };
 }
 
 function withModel({ model, provider }: VerifiedGrant, path: string): string {

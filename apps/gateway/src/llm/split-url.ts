@@ -1,7 +1,11 @@
 const PREFIX = '/llm/t/';
 
+/** Scheme and authority of a request target in absolute form, which a server must accept (RFC 9112 §3.2.2). */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
+
 /** Takes `/llm/t/<token><path>?<query>` apart, byte for byte; the parts of any other target are empty. */
-export function splitUrl(url: string): { token: string; path: string; query: string } {
+export function splitUrl(target: string): { token: string; path: string; query: string } {
+  const url = target.startsWith('/') ? target : target.replace(ORIGIN, '');
   if (!url.startsWith(PREFIX)) return { token: '', path: '', query: '' };
   const mark = url.indexOf('?');
   const end = mark < 0 ? url.length : mark;

@@ -4,7 +4,7 @@
 -- ARGV  1 hold id, 2 'settle' or 'expire', 3 uses, 4 cost in microdollars ('' when not known),
 --       5 epoch of the admission, 6 grant id, 7 pot ids (comma), 8 call record
 --       ('expire' takes 3 to 8 from the hold itself)
--- Returns {'settled'} {'gone'} {'not_due'}
+-- Returns {'settled', uses left or -1, microdollars left or -1} {'gone'} {'not_due'}
 local id, mode = ARGV[1], ARGV[2]
 local hold = redis.call('HMGET', KEYS[2], 'epoch', 'uses', 'amount', 'grant', 'pots', 'record', 'done')
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
@@ -28,6 +28,11 @@ elseif not hold[1] then
 end
 
 -- A pot of this epoch counts every hold there is: those admitted since, and the survivors, by `open`.
+local usesLeft, costLeft = -1, -1
+local function lower(left, mine)
+  if left < 0 or mine < left then return mine end
+  return left
+end
 local heldUses, heldAmount = tonumber(hold[2]) or 0, tonumber(hold[3]) or 0
 for i = 6, #KEYS do
   local potEpoch = redis.call('HGET', KEYS[i], 'epoch')
@@ -37,6 +42,9 @@ for i = 6, #KEYS do
     if change ~= 0 then redis.call('HINCRBY', KEYS[i], 'used', string.format('%.0f', change)) end
     if heldAmount > 0 then redis.call('HINCRBY', KEYS[i], 'held', '-' .. hold[3]) end
     if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', KEYS[i], 'settled', cost) end
+    local pot = redis.call('HMGET', KEYS[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held')
+    if tonumber(pot[1]) >= 0 then usesLeft = lower(usesLeft, tonumber(pot[1]) - tonumber(pot[2])) end
+    if tonumber(pot[3]) >= 0 then costLeft = lower(costLeft, tonumber(pot[3]) - tonumber(pot[4]) - tonumber(pot[5])) end
   end
 end
 
@@ -45,4 +53,4 @@ redis.call('XADD', KEYS[4], '*', 'hold', id, 'grant', grant, 'pots', pots, 'uses
 if hold[1] then redis.call('DEL', KEYS[2]) end
 if hold[1] and hold[1] ~= epoch then redis.call('HDEL', KEYS[5], id) end
 redis.call('ZREM', KEYS[3], id)
-return {'settled'}
+return {'settled', string.format('%.0f', usesLeft), string.format('%.0f', costLeft)}

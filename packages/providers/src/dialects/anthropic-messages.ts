@@ -1,4 +1,5 @@
 import type { Dialect } from '../dialect.ts';
+import { anthropicMessagesSpend } from '../spend/anthropic-messages.ts';
 import { MODEL, NAMES, NO_OUTPUT } from './settings.ts';
 
 /** Messages (`@anthropic-ai/sdk`, resources/messages): unknown fields are refused by the provider. */
@@ -9,6 +10,7 @@ export const anthropicMessages: Dialect = {
     { at: ['max_tokens'], names: NAMES.outputBound },
     { at: ['stop_sequences'], names: NAMES.stop, list: true },
   ],
+  spend: anthropicMessagesSpend,
 };
 
 /** Token counting takes a message's input without what shapes its output. */

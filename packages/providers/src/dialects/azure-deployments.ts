@@ -1,19 +1,25 @@
 import type { Dialect } from '../dialect.ts';
-import { openaiChat } from './openai-chat.ts';
-import { openaiCompletions } from './openai-completions.ts';
-import { openaiEmbeddings } from './openai-embeddings.ts';
+import { decoded } from '../path.ts';
+import { azureV1Chat } from './openai-chat.ts';
+import { azureV1Completions } from './openai-completions.ts';
+import { azureV1Embeddings } from './openai-embeddings.ts';
 
 /**
  * Azure's deployment endpoints speak OpenAI's dialects but are told the model by the path.
  * https://learn.microsoft.com/azure/ai-foundry/openai/reference
  */
-const onDeployment = (dialect: Dialect): Dialect => ({
+const onDeployment = (id: string, dialect: Dialect): Dialect => ({
   ...dialect,
-  id: `azure-${dialect.id}`,
+  id,
   settings: dialect.settings.filter(({ at }) => at?.[0] !== 'model'),
   modelInPath: { collections: ['deployments'], repeatedAt: [['model']], withMethod: false },
+  ...(dialect.spend && { spend: { ...dialect.spend, model: (_, path) => deploymentIn(path) } }),
 });
 
-export const azureChat = onDeployment(openaiChat);
-export const azureCompletions = onDeployment(openaiCompletions);
-export const azureEmbeddings = onDeployment(openaiEmbeddings);
+/** What is paid for is the deployment: its price is the operator's to give, under its name. */
+const deploymentIn = (path: string): string | undefined =>
+  decoded(/\/deployments\/([^/;]+)/i.exec(path)?.[1] ?? '') || undefined;
+
+export const azureChat = onDeployment('azure-openai-chat', azureV1Chat);
+export const azureCompletions = onDeployment('azure-openai-completions', azureV1Completions);
+export const azureEmbeddings = onDeployment('azure-openai-embeddings', azureV1Embeddings);

@@ -1,4 +1,6 @@
 import type { Dialect } from '../dialect.ts';
+import { cohereChatSpend } from '../spend/cohere-chat.ts';
+import { cohereEmbedSpend, cohereRerankSpend } from '../spend/cohere-embed.ts';
 import { MODEL, NAMES, NO_OUTPUT } from './settings.ts';
 
 /** Chat, v2 and v1 (`cohere-ai`, V2ChatRequest and ChatRequest): nucleus and top-k are `p` and `k`. */
@@ -12,10 +14,19 @@ export const cohereChat: Dialect = {
     { at: ['stop_sequences'], names: NAMES.stop, list: true },
     { at: ['seed'], names: NAMES.seed },
   ],
+  spend: cohereChatSpend,
 };
 
 /** Embed. Its `max_tokens` does not exist: nothing is generated. */
-export const cohereEmbed: Dialect = { id: 'cohere-embed', settings: [MODEL, ...NO_OUTPUT] };
+export const cohereEmbed: Dialect = {
+  id: 'cohere-embed',
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: cohereEmbedSpend,
+};
 
 /** Rerank, spoken by Together, Fireworks and OpenRouter too. */
-export const cohereRerank: Dialect = { id: 'cohere-rerank', settings: [MODEL, ...NO_OUTPUT] };
+export const cohereRerank: Dialect = {
+  id: 'cohere-rerank',
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: cohereRerankSpend,
+};

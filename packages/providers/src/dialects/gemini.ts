@@ -1,4 +1,5 @@
 import type { Dialect, ModelInPath, Setting } from '../dialect.ts';
+import { geminiEmbedSpend, geminiGenerateSpend } from '../spend/gemini-generate.ts';
 import { NAMES, NO_OUTPUT } from './settings.ts';
 
 const protoJson = { callersOwn: ['responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'labels'] };
@@ -33,6 +34,7 @@ export const geminiGenerate: Dialect = {
     generation('presencePenalty', NAMES.presencePenalty),
     generation('frequencyPenalty', NAMES.frequencyPenalty),
   ],
+  spend: geminiGenerateSpend,
 };
 
 /**
@@ -55,4 +57,5 @@ export const geminiEmbed: Dialect = {
   protoJson,
   modelInPath: modelInPath(['model'], ['requests', '[]', 'model']),
   settings: NO_OUTPUT,
+  spend: geminiEmbedSpend,
 };

@@ -1,9 +1,22 @@
 import type { Dialect } from '../dialect.ts';
+import { allow, harmless } from '../spend/allow-list.ts';
+import { COMPLETIONS, OPENAI_COMPLETIONS, openaiCompletionsSpend } from '../spend/openai-completions.ts';
+import { SAMPLING, SHARED } from '../spend/openai-fields.ts';
+import {
+  AZURE_RULES,
+  DEEPSEEK_RULES,
+  FIREWORKS_RULES,
+  MISTRAL_RULES,
+  OPENAI_RULES,
+  OPENROUTER_RULES,
+  TOGETHER_RULES,
+} from '../spend/openai-rules.ts';
+import { FIREWORKS_FIELDS, MISTRAL_FIELDS, OPENROUTER_FIELDS } from './openai-chat-fields.ts';
 import { MODEL, NAMES } from './settings.ts';
 
 /** The older Completions API (`openai` SDK, resources/completions): its bound stayed `max_tokens`. */
-export const openaiCompletions: Dialect = {
-  id: 'openai-completions',
+const completionsAs = (id: string, spend: Dialect['spend']): Dialect => ({
+  id,
   settings: [
     MODEL,
     { at: ['max_tokens'], names: NAMES.outputBound },
@@ -11,7 +24,55 @@ export const openaiCompletions: Dialect = {
     { at: ['n'], names: NAMES.count },
     { at: ['seed'], names: NAMES.seed },
   ],
-};
+  ...(spend && { spend }),
+});
+
+/** OpenAI writes 16 tokens when no bound is given. */
+const OPENAI_OMITTED = 16;
+
+export const openaiCompletions = completionsAs(
+  'openai-completions',
+  openaiCompletionsSpend({
+    provider: { ...OPENAI_RULES, standardTier: undefined },
+    fields: allow(SHARED, OPENAI_COMPLETIONS),
+    omitted: OPENAI_OMITTED,
+  }),
+);
+
+export const azureV1Completions = completionsAs(
+  'azure-v1-completions',
+  openaiCompletionsSpend({
+    provider: AZURE_RULES,
+    fields: allow(SHARED, OPENAI_COMPLETIONS),
+    omitted: OPENAI_OMITTED,
+  }),
+);
+
+export const deepseekCompletions = completionsAs(
+  'deepseek-completions',
+  openaiCompletionsSpend({ provider: DEEPSEEK_RULES, fields: allow(SHARED, COMPLETIONS) }),
+);
+
+export const togetherCompletions = completionsAs(
+  'together-completions',
+  openaiCompletionsSpend({ provider: TOGETHER_RULES, fields: allow(SHARED, SAMPLING, COMPLETIONS) }),
+);
+
+export const fireworksCompletions = completionsAs(
+  'fireworks-completions',
+  openaiCompletionsSpend({
+    provider: FIREWORKS_RULES,
+    fields: allow(SHARED, SAMPLING, FIREWORKS_FIELDS, COMPLETIONS),
+  }),
+);
+
+export const openrouterCompletions = completionsAs(
+  'openrouter-completions',
+  openaiCompletionsSpend({
+    provider: OPENROUTER_RULES,
+    fields: allow(SHARED, SAMPLING, OPENROUTER_FIELDS, COMPLETIONS),
+  }),
+);
 
 /** Mistral's fill-in-the-middle (`@mistralai/mistralai`, fimcompletionrequest). */
 export const mistralFim: Dialect = {
@@ -22,4 +83,8 @@ export const mistralFim: Dialect = {
     { at: ['stop'], names: NAMES.stop },
     { at: ['random_seed'], names: NAMES.seed },
   ],
+  spend: openaiCompletionsSpend({
+    provider: { ...MISTRAL_RULES, standardTier: undefined },
+    fields: allow(SHARED, MISTRAL_FIELDS, harmless('min_tokens'), COMPLETIONS),
+  }),
 };

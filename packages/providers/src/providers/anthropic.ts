@@ -14,4 +14,9 @@ export const anthropic: Provider = {
     { path: '/v1/messages', dialect: anthropicMessages },
     { path: '/v1/messages/count_tokens', dialect: anthropicCountTokens },
   ],
+  free: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
+    { method: 'POST', path: '/v1/messages/count_tokens' },
+  ],
 };

@@ -1,8 +1,8 @@
 import { azureChat, azureCompletions, azureEmbeddings } from '../dialects/azure-deployments.ts';
-import { openaiChat } from '../dialects/openai-chat.ts';
-import { openaiCompletions } from '../dialects/openai-completions.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { azureV1Chat } from '../dialects/openai-chat.ts';
+import { azureV1Completions } from '../dialects/openai-completions.ts';
+import { azureV1Embeddings } from '../dialects/openai-embeddings.ts';
+import { azureResponses } from '../dialects/openai-responses.ts';
 import type { Provider } from '../provider.ts';
 
 /**
@@ -12,15 +12,28 @@ import type { Provider } from '../provider.ts';
 export const azureOpenai: Provider = {
   id: 'azure-openai',
   baseUrl: undefined,
+  priceList: 'azure',
   credential: { header: 'api-key' },
   routes: [
     { path: '/openai/deployments/*/chat/completions', dialect: azureChat },
     { path: '/openai/deployments/*/completions', dialect: azureCompletions },
     { path: '/openai/deployments/*/embeddings', dialect: azureEmbeddings },
-    { path: '/openai/responses', dialect: openaiResponses },
-    { path: '/openai/v1/chat/completions', dialect: openaiChat },
-    { path: '/openai/v1/responses', dialect: openaiResponses },
-    { path: '/openai/v1/completions', dialect: openaiCompletions },
-    { path: '/openai/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/openai/responses', dialect: azureResponses },
+    { path: '/openai/v1/chat/completions', dialect: azureV1Chat },
+    { path: '/openai/v1/responses', dialect: azureResponses },
+    { path: '/openai/v1/completions', dialect: azureV1Completions },
+    { path: '/openai/v1/embeddings', dialect: azureV1Embeddings },
+  ],
+  free: [
+    { method: 'GET', path: '/openai/v1/models' },
+    { method: 'GET', path: '/openai/v1/models/*' },
+    { method: 'GET', path: '/openai/v1/responses/*' },
+    { method: 'GET', path: '/openai/v1/responses/*/input_items' },
+    { method: 'POST', path: '/openai/v1/responses/*/cancel' },
+    { method: 'DELETE', path: '/openai/v1/responses/*' },
+    { method: 'GET', path: '/openai/responses/*' },
+    { method: 'GET', path: '/openai/responses/*/input_items' },
+    { method: 'POST', path: '/openai/responses/*/cancel' },
+    { method: 'DELETE', path: '/openai/responses/*' },
   ],
 };

@@ -21,4 +21,8 @@ export const cohere: Provider = {
     { path: '/compatibility/v1/chat/completions', dialect: openaiChatMaxTokens },
     { path: '/compatibility/v1/embeddings', dialect: openaiEmbeddings },
   ],
+  free: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
+  ],
 };

@@ -1,6 +1,6 @@
 import { anthropicMessages } from '../dialects/anthropic-messages.ts';
-import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
-import { openaiCompletions } from '../dialects/openai-completions.ts';
+import { deepseekChat } from '../dialects/openai-chat.ts';
+import { deepseekCompletions } from '../dialects/openai-completions.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /**
@@ -12,10 +12,14 @@ export const deepseek: Provider = {
   baseUrl: 'https://api.deepseek.com',
   credential: BEARER,
   routes: [
-    { path: '/chat/completions', dialect: openaiChatMaxTokens },
-    { path: '/v1/chat/completions', dialect: openaiChatMaxTokens },
-    { path: '/beta/chat/completions', dialect: openaiChatMaxTokens },
-    { path: '/beta/completions', dialect: openaiCompletions },
+    { path: '/chat/completions', dialect: deepseekChat },
+    { path: '/v1/chat/completions', dialect: deepseekChat },
+    { path: '/beta/chat/completions', dialect: deepseekChat },
+    { path: '/beta/completions', dialect: deepseekCompletions },
     { path: '/anthropic/v1/messages', dialect: anthropicMessages },
+  ],
+  free: [
+    { method: 'GET', path: '/models' },
+    { method: 'GET', path: '/user/balance' },
   ],
 };

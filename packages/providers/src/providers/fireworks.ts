@@ -1,9 +1,9 @@
 import { anthropicMessages } from '../dialects/anthropic-messages.ts';
 import { cohereRerank } from '../dialects/cohere.ts';
-import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
-import { openaiCompletions } from '../dialects/openai-completions.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { fireworksChat } from '../dialects/openai-chat.ts';
+import { fireworksCompletions } from '../dialects/openai-completions.ts';
+import { hostedEmbeddings } from '../dialects/openai-embeddings.ts';
+import { fireworksResponses } from '../dialects/openai-responses.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /**
@@ -15,11 +15,15 @@ export const fireworks: Provider = {
   baseUrl: 'https://api.fireworks.ai',
   credential: BEARER,
   routes: [
-    { path: '/inference/v1/chat/completions', dialect: openaiChatMaxTokens },
-    { path: '/inference/v1/completions', dialect: openaiCompletions },
-    { path: '/inference/v1/responses', dialect: openaiResponses },
+    { path: '/inference/v1/chat/completions', dialect: fireworksChat },
+    { path: '/inference/v1/completions', dialect: fireworksCompletions },
+    { path: '/inference/v1/responses', dialect: fireworksResponses },
     { path: '/inference/v1/messages', dialect: anthropicMessages },
-    { path: '/inference/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/inference/v1/embeddings', dialect: hostedEmbeddings },
     { path: '/inference/v1/rerank', dialect: cohereRerank },
+  ],
+  free: [
+    { method: 'GET', path: '/inference/v1/models' },
+    { method: 'GET', path: '/inference/v1/models/*' },
   ],
 };

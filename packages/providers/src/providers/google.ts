@@ -1,6 +1,6 @@
 import { geminiCountTokens, geminiEmbed, geminiGenerate } from '../dialects/gemini.ts';
 import { geminiOpenaiChat } from '../dialects/openai-chat.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
+import { googleEmbeddings } from '../dialects/openai-embeddings.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /**
@@ -21,6 +21,13 @@ export const google: Provider = {
     { path: '/*/models/*:embedContent', dialect: geminiEmbed },
     { path: '/*/models/*:batchEmbedContents', dialect: geminiEmbed },
     { path: '/*/openai/chat/completions', dialect: geminiOpenaiChat, credential: BEARER },
-    { path: '/*/openai/embeddings', dialect: openaiEmbeddings, credential: BEARER },
+    { path: '/*/openai/embeddings', dialect: googleEmbeddings, credential: BEARER },
+  ],
+  free: [
+    { method: 'GET', path: '/*/models' },
+    { method: 'GET', path: '/*/models/*' },
+    { method: 'POST', path: '/*/models/*:countTokens' },
+    { method: 'GET', path: '/*/openai/models' },
+    { method: 'GET', path: '/*/openai/models/*' },
   ],
 };

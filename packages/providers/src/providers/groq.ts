@@ -1,6 +1,6 @@
-import { openaiChat } from '../dialects/openai-chat.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { groqChat } from '../dialects/openai-chat.ts';
+import { hostedEmbeddings } from '../dialects/openai-embeddings.ts';
+import { groqResponses } from '../dialects/openai-responses.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /** https://console.groq.com/docs/api-reference; the `groq-sdk` SDK's client.ts and resources/. */
@@ -9,8 +9,12 @@ export const groq: Provider = {
   baseUrl: 'https://api.groq.com',
   credential: BEARER,
   routes: [
-    { path: '/openai/v1/chat/completions', dialect: openaiChat },
-    { path: '/openai/v1/responses', dialect: openaiResponses },
-    { path: '/openai/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/openai/v1/chat/completions', dialect: groqChat },
+    { path: '/openai/v1/responses', dialect: groqResponses },
+    { path: '/openai/v1/embeddings', dialect: hostedEmbeddings },
+  ],
+  free: [
+    { method: 'GET', path: '/openai/v1/models' },
+    { method: 'GET', path: '/openai/v1/models/*' },
   ],
 };

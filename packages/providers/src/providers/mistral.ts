@@ -1,7 +1,7 @@
-import { mistralChat } from '../dialects/openai-chat.ts';
+import { mistralAgents, mistralChat } from '../dialects/openai-chat.ts';
 import { mistralFim } from '../dialects/openai-completions.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { mistralEmbeddings } from '../dialects/openai-embeddings.ts';
+import { responsesUnbounded } from '../dialects/openai-responses.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /** https://docs.mistral.ai/api; the `@mistralai/mistralai` SDK's lib/config.ts and funcs/. */
@@ -12,8 +12,12 @@ export const mistral: Provider = {
   routes: [
     { path: '/v1/chat/completions', dialect: mistralChat },
     { path: '/v1/fim/completions', dialect: mistralFim },
-    { path: '/v1/agents/completions', dialect: mistralChat },
-    { path: '/v1/responses', dialect: openaiResponses },
-    { path: '/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/v1/agents/completions', dialect: mistralAgents },
+    { path: '/v1/responses', dialect: responsesUnbounded },
+    { path: '/v1/embeddings', dialect: mistralEmbeddings },
+  ],
+  free: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
   ],
 };

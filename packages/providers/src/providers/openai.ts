@@ -15,4 +15,18 @@ export const openai: Provider = {
     { path: '/v1/completions', dialect: openaiCompletions },
     { path: '/v1/embeddings', dialect: openaiEmbeddings },
   ],
+  free: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
+    { method: 'GET', path: '/v1/chat/completions' },
+    { method: 'GET', path: '/v1/chat/completions/*' },
+    { method: 'GET', path: '/v1/chat/completions/*/messages' },
+    { method: 'POST', path: '/v1/chat/completions/*' },
+    { method: 'DELETE', path: '/v1/chat/completions/*' },
+    { method: 'GET', path: '/v1/responses/*' },
+    { method: 'GET', path: '/v1/responses/*/input_items' },
+    { method: 'POST', path: '/v1/responses/*/cancel' },
+    { method: 'DELETE', path: '/v1/responses/*' },
+    { method: 'POST', path: '/v1/responses/input_tokens' },
+  ],
 };

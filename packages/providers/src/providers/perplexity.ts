@@ -1,6 +1,6 @@
-import { openaiChatMaxTokens } from '../dialects/openai-chat.ts';
-import { openaiEmbeddings } from '../dialects/openai-embeddings.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { perplexityChat } from '../dialects/openai-chat.ts';
+import { hostedEmbeddings } from '../dialects/openai-embeddings.ts';
+import { responsesUnbounded } from '../dialects/openai-responses.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /**
@@ -12,10 +12,11 @@ export const perplexity: Provider = {
   baseUrl: 'https://api.perplexity.ai',
   credential: BEARER,
   routes: [
-    { path: '/chat/completions', dialect: openaiChatMaxTokens },
-    { path: '/v1/sonar', dialect: openaiChatMaxTokens },
-    { path: '/v1/responses', dialect: openaiResponses },
-    { path: '/v1/agent', dialect: openaiResponses },
-    { path: '/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/chat/completions', dialect: perplexityChat },
+    { path: '/v1/sonar', dialect: perplexityChat },
+    { path: '/v1/responses', dialect: responsesUnbounded },
+    { path: '/v1/agent', dialect: responsesUnbounded },
+    { path: '/v1/embeddings', dialect: hostedEmbeddings },
   ],
+  free: [{ method: 'GET', path: '/v1/models' }],
 };

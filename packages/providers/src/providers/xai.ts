@@ -1,5 +1,5 @@
-import { openaiChat } from '../dialects/openai-chat.ts';
-import { openaiResponses } from '../dialects/openai-responses.ts';
+import { xaiChat } from '../dialects/openai-chat.ts';
+import { xaiResponses } from '../dialects/openai-responses.ts';
 import { BEARER, type Provider } from '../provider.ts';
 
 /**
@@ -9,9 +9,16 @@ import { BEARER, type Provider } from '../provider.ts';
 export const xai: Provider = {
   id: 'xai',
   baseUrl: 'https://api.x.ai',
+  priceList: 'x-ai',
   credential: BEARER,
   routes: [
-    { path: '/v1/chat/completions', dialect: openaiChat },
-    { path: '/v1/responses', dialect: openaiResponses },
+    { path: '/v1/chat/completions', dialect: xaiChat },
+    { path: '/v1/responses', dialect: xaiResponses },
+  ],
+  free: [
+    { method: 'GET', path: '/v1/models' },
+    { method: 'GET', path: '/v1/models/*' },
+    { method: 'GET', path: '/v1/responses/*' },
+    { method: 'DELETE', path: '/v1/responses/*' },
   ],
 };

@@ -1,0 +1,32 @@
+import type { CallRecord } from '@presign/schema';
+import type { Call } from './call.ts';
+import type { Charge } from './judge-end.ts';
+
+/** The model's name is the holder's to write, and is kept with every call under way. */
+const NAME_MAX_CHARS = 255;
+
+/** What of a call beside its uses and cost goes into the ledger. */
+export function callRecord(
+  { terms, grant, plan, beganMs }: Pick<Call, 'terms' | 'grant' | 'plan' | 'beganMs'>,
+  status?: number,
+  charge?: Charge,
+): string {
+  const fields: CallRecord = {
+    acc: terms.accountId,
+    ses: grant.sessionId,
+    grt: grant.id,
+    prv: grant.provider.id,
+    beg: beganMs,
+    ...(terms.externalUser === undefined ? {} : { usr: terms.externalUser }),
+    ...(plan.model === undefined ? {} : { mod: plan.model.slice(0, NAME_MAX_CHARS) }),
+    ...(status === undefined ? {} : { sta: status }),
+    ...(charge?.usage === undefined ? {} : tokensOf(charge.usage)),
+    ...(charge?.overrunMicrousd ? { ovr: charge.overrunMicrousd } : {}),
+  };
+  return JSON.stringify(fields);
+}
+
+const tokensOf = ({ input_tokens, output_tokens }: Readonly<Record<string, number>>) => ({
+  ...(input_tokens === undefined ? {} : { inp: input_tokens }),
+  ...(output_tokens === undefined ? {} : { out: output_tokens }),
+});

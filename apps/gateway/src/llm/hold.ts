@@ -1,0 +1,69 @@
+import { fixedHold, type Hold } from '@presign/limits';
+import { type JsonObject, type ModelFacts, modelFacts, type Provider, type Spend } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
+import { outputMicrousd, type Pricing, pricingOf } from './price.ts';
+
+/** A call whose worst cost is known. */
+export type Held = {
+  readonly hold: Hold;
+  readonly spend: Spend;
+  readonly model: string;
+  readonly pricing: Pricing;
+  /** At the standard price. */
+  readonly body: JsonObject;
+};
+
+/**
+ * The worst that a call can cost, by the same prices that its usage is paid at; or why no bound is known.
+ * @param body what will be sent, but for its output bound
+ */
+export function worstCase(
+  provider: Provider,
+  spend: Spend | undefined,
+  body: JsonObject,
+  path: string,
+  now: number,
+): Held | { readonly refusal: Refusal } {
+  if (!spend) return unbounded(undefined, 'the cost of this endpoint has no known bound');
+  const model = spend.model(body, path);
+  if (model === undefined) return unbounded('model', 'names no model, so no price is known');
+  const pricing = pricingOf(provider, model, now);
+  if (!pricing) {
+    const message = `The price of ${model} at ${provider.id} is not known, so no spend limit can hold.`;
+    return { refusal: { code: 'price_unknown', param: 'model', message } };
+  }
+  const standard = spend.atStandardPrice?.(body) ?? body;
+  const own = modelFacts(provider.priceList ?? provider.id, model);
+  const facts = { ...own, contextWindow: own.contextWindow ?? pricing.contextWindow };
+  const bytes = Buffer.byteLength(JSON.stringify(standard));
+  const judged = spend.bound(standard, { path, bytes, facts });
+  if ('unbounded' in judged) return unbounded(judged.unbounded.param, judged.unbounded.reason);
+  const { inputTokens, fees, output } = judged.bound;
+  const feesMicrousd = pricing.fees(fees);
+  if (feesMicrousd === undefined)
+    return unbounded(undefined, `${Object.keys(fees).join(', ')} have no known price`);
+  const fixedMicrousd = outputMicrousd(inputTokens, pricing.dearestInput) + feesMicrousd;
+  const known = { spend, model, pricing, body: standard };
+  if (!output) return { ...known, hold: fixedHold(fixedMicrousd) };
+  const bounds = output.coversReasoning ? output : wholeOutput(output, facts);
+  if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);
+  const hold = {
+    fixedMicrousd,
+    ratePerMtok: pricing.dearestOutput * output.times,
+    askedTokens: Math.min(bounds.asked, tokensThatMultiply(pricing.dearestOutput * output.times)),
+    leastTokens: bounds.least,
+  };
+  return { ...known, hold };
+}
+
+/** Tokens times rate is multiplied in Lua, whose numbers are exact up to 2^53. */
+const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
+
+/** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
+const wholeOutput = (_output: { asked: number }, { maxOutput }: ModelFacts) =>
+  maxOutput === undefined ? undefined : { asked: maxOutput, least: maxOutput };
+
+function unbounded(param: string | undefined, reason: string): { refusal: Refusal } {
+  const message = `${param === undefined ? '' : `${param}: `}${reason}; under a spend limit this call cannot pass.`;
+  return { refusal: { code: 'cost_unbounded', message, ...(param === undefined ? {} : { param }) } };
+}

@@ -1,0 +1,102 @@
+import { fixedHold, type Hold } from '@presign/limits';
+import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
+import type { Terms } from '../grant.ts';
+import type { VerifiedGrant } from '../verify.ts';
+import { worstCase } from './hold.ts';
+import type { Target } from './match.ts';
+import { type Pricing, pricingOf } from './price.ts';
+import type { Body, Content } from './read-body.ts';
+
+/** What is known of a call's cost before it is admitted. */
+export type Plan = {
+  /** What admission must hold; undefined where no pot limits spending. */
+  readonly hold: Hold | undefined;
+  /** How its answer is read; undefined where nothing is known of the endpoint, or it costs nothing. */
+  readonly spend: Spend | undefined;
+  readonly model: string | undefined;
+  /** Undefined: the cost will be recorded as unknown, but for `free`. */
+  readonly pricing: Pricing | undefined;
+  /** The provider charges nothing for it. */
+  readonly free: boolean;
+  readonly streams: boolean;
+  /** The gateway alone asked for the stream's usage event. */
+  readonly dropsUsageEvent: boolean;
+  /** The body to send, given the output bound that admission allowed. */
+  readonly bodyFor: (boundTokens: number) => Body;
+};
+
+type Asked = {
+  readonly grant: Pick<VerifiedGrant, 'provider' | 'method'>;
+  readonly target: Target;
+  readonly terms: Terms;
+  readonly content: Content;
+  readonly now: number;
+};
+
+/** Judges what a call can cost and settles what its body will say; nothing is counted yet. */
+export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
+  const { target, terms, content } = asked;
+  const { provider, method } = asked.grant;
+  if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
+  if (terms.costLimited) return limitedPlan(asked);
+  const body = configured(asked);
+  const spend = dialectOf(provider, target.path)?.spend;
+  if (!body || !spend)
+    return { plan: { ...UNKNOWN, bodyFor: () => (body && terms.config ? toBytes(body) : content.raw) } };
+  const model = spend.model(body, target.path);
+  const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.now);
+  const { usageBody, ...asks } = askingForUsage(spend, body, target);
+  const changed = terms.config !== undefined || asks.dropsUsageEvent;
+  const bodyFor = () => (changed ? toBytes(usageBody) : content.raw);
+  return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, bodyFor } };
+}
+
+const UNKNOWN = {
+  hold: undefined,
+  spend: undefined,
+  model: undefined,
+  pricing: undefined,
+  free: false,
+  streams: false,
+  dropsUsageEvent: false,
+} as const;
+
+function freePlan(asked: Asked): Plan {
+  const body = asked.terms.config ? configured(asked) : undefined;
+  const hold = asked.terms.costLimited ? fixedHold(0) : undefined;
+  return { ...UNKNOWN, hold, free: true, bodyFor: () => (body ? toBytes(body) : asked.content.raw) };
+}
+
+/** Under a spend limit a call passes only with a known worst cost, at the standard price. */
+function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
+  const { grant, target } = asked;
+  const spend = dialectOf(grant.provider, target.path)?.spend;
+  const held = worstCase(grant.provider, spend, configured(asked) ?? {}, target.path, asked.now);
+  if ('refusal' in held) return held;
+  const { hold, pricing } = held;
+  const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
+  const bodyFor = (tokens: number) =>
+    toBytes(
+      hold.ratePerMtok === undefined
+        ? usageBody
+        : (held.spend.withOutputBound?.(usageBody, tokens) ?? usageBody),
+    );
+  return { plan: { ...UNKNOWN, ...asks, hold, spend: held.spend, model: held.model, pricing, bodyFor } };
+}
+
+/** The body with the grant's config laid over it. */
+function configured({ content, terms, grant, target }: Asked): JsonObject | undefined {
+  if (!content.json || !terms.config) return content.json;
+  const { path } = target;
+  return applyConfig(dialectOf(grant.provider, path), terms.config, { path, body: content.json }).body;
+}
+
+/** A stream's usage is asked for where the provider must be asked. */
+function askingForUsage(spend: Spend, body: JsonObject, { path, query }: Target) {
+  const streams = spend.streams(body, path, query);
+  const asked = streams ? spend.askUsage?.(body) : undefined;
+  return { streams, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
+}
+
+const toBytes = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body));

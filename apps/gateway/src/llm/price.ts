@@ -1,0 +1,143 @@
+import type { ModelPrice, Provider, Usage } from '@presign/providers';
+import { calcPrice, type ModelPrice as GenaiPrice } from '@pydantic/genai-prices';
+import { LRUCache } from 'lru-cache';
+
+/** Rates are whole microdollars per million tokens. */
+const PER_MTOK = 1_000_000n;
+const HOUR_MS = 3_600_000;
+/** Prices of the coming day are looked at too: some change by the hour, and a call may outlast one. */
+const HOURS_AHEAD = 24;
+
+/** What one model costs, now. */
+export type Pricing = {
+  /** Whole microdollars, rounded up once; undefined when the usage cannot be priced. */
+  readonly cost: (usage: Usage) => number | undefined;
+  /** Microdollars per million tokens at their dearest: every tier, cache write and modality considered. */
+  readonly dearestInput: number;
+  readonly dearestOutput: number;
+  /** The model's context window in tokens, where the list tells it. */
+  readonly contextWindow: number | undefined;
+  /** Fees paid for a call whatever it says, and for each thing used, in microdollars, rounded up. */
+  readonly fees: (used: Usage) => number | undefined;
+};
+
+/**
+ * The price of a provider's model: the operator's own, or else that of @pydantic/genai-prices (its data is
+ * bundled: https://github.com/pydantic/genai-prices).
+ * @returns undefined when no price is known; such a call must not pass under a spend limit
+ */
+export function pricingOf(provider: Provider, model: string, now: number): Pricing | undefined {
+  const own = provider.pricing?.get(model);
+  if (own) return operatorPricing(own);
+  const list = provider.priceList ?? provider.id;
+  const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
+  const key = `${list} ${model} ${hour}`;
+  const found = remembered.get(key) ?? { pricing: listedPricing(list, model, hour) };
+  remembered.set(key, found);
+  return found.pricing;
+}
+
+/** Prices found in this hour, and that there is none. */
+const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
+
+function operatorPricing(price: ModelPrice): Pricing {
+  const input = price.inputMicrousdPerMtok;
+  const output = price.outputMicrousdPerMtok;
+  const cacheRead = price.cacheReadMicrousdPerMtok ?? input;
+  const cacheWrite = price.cacheWriteMicrousdPerMtok ?? input;
+  return {
+    cost: ({ input_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0 }) => {
+      const plain = input_tokens - cache_read_tokens - cache_write_tokens;
+      if (plain < 0) return undefined;
+      return ceilMicrousd(
+        BigInt(plain) * BigInt(input) +
+          BigInt(cache_read_tokens) * BigInt(cacheRead) +
+          BigInt(cache_write_tokens) * BigInt(cacheWrite) +
+          BigInt(output_tokens) * BigInt(output),
+      );
+    },
+    dearestInput: Math.max(input, cacheRead, cacheWrite),
+    dearestOutput: output,
+    contextWindow: undefined,
+    // The operator named no other prices, so what is not a token has none.
+    fees: (used) => (Object.keys(used).length === 0 ? 0 : undefined),
+  };
+}
+
+function listedPricing(providerId: string, model: string, now: number): Pricing | undefined {
+  const prices: GenaiPrice[] = [];
+  for (let hour = 0; hour <= HOURS_AHEAD; hour++) {
+    const price = listed({}, providerId, model, now + hour * HOUR_MS)?.model_price;
+    if (!price || !isPriced(price)) return undefined;
+    prices.push(price);
+  }
+  const dearest = (kind: RegExp) => Math.max(0, ...prices.map((price) => dearestRate(price, kind)));
+  return {
+    cost: (usage) => {
+      const result = listed(usage, providerId, model, now);
+      return result && microusdOf(result.total_price);
+    },
+    dearestInput: dearest(/^(input|cache)_.*mtok$/),
+    dearestOutput: dearest(/^output_.*mtok$/),
+    contextWindow: listed({}, providerId, model, now)?.model.context_window,
+    fees: (used) => {
+      const each = Object.entries(used).map(([unit, count]) => ({ count, rate: feeRate(prices, unit) }));
+      if (each.some(({ rate }) => rate === undefined)) return undefined;
+      const perCall = feeRate(prices, 'requests') ?? 0;
+      return each.reduce(
+        (sum, { count, rate }) => sum + Math.ceil((count * (rate ?? 0)) / 1000),
+        Math.ceil(perCall / 1000),
+      );
+    },
+  };
+}
+
+/** Undefined for what cannot be priced: the library throws on usage that contradicts itself. */
+function listed(usage: Usage, providerId: string, model: string, at: number) {
+  try {
+    return calcPrice({ ...usage }, model, { providerId, timestamp: new Date(at) }) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Some lists have entries without a price, or with a negative one that stands for "varies". */
+const isPriced = (price: GenaiPrice): boolean => {
+  const rates = Object.keys(price).map((key) => dearestRate(price, new RegExp(`^${key}$`)));
+  return rates.length > 0 && rates.every((rate) => rate >= 0);
+};
+
+/** The dearest of the matching rates over all tiers, in microdollars per million (or per thousand, for fees). */
+function dearestRate(price: GenaiPrice, kind: RegExp): number {
+  const rates = Object.entries(price)
+    .filter(([key, value]) => kind.test(key) && value !== undefined)
+    .flatMap(([, value]) =>
+      typeof value === 'number'
+        ? [value]
+        : [value?.base ?? 0, ...(value?.tiers ?? []).map((tier) => tier.price)],
+    );
+  return rates.length === 0 ? 0 : microusdOf(Math.max(...rates));
+}
+
+/** Microdollars per thousand of a unit (`web_searches` is priced as `web_searches_kcount`). */
+function feeRate(prices: readonly GenaiPrice[], unit: string): number | undefined {
+  const key = `${unit}_kcount`;
+  if (!prices.some((price) => key in price)) return undefined;
+  return Math.max(...prices.map((price) => dearestRate(price, new RegExp(`^${key}$`))));
+}
+
+const ceilMicrousd = (microusdTimesMillion: bigint): number =>
+  Number((microusdTimesMillion + PER_MTOK - 1n) / PER_MTOK);
+
+/**
+ * Dollars as a float → whole microdollars, rounded up. To picodollars first, so that the noise of floating
+ * point ($0.000195 is 0.00019500000000000002) does not round up to another microdollar.
+ */
+const microusdOf = (usd: number): number => Number(ceilTo(BigInt(Math.round(usd * 1e12)), 1_000_000n));
+
+const ceilTo = (value: bigint, unit: bigint): bigint =>
+  value > 0n ? (value + unit - 1n) / unit : value / unit;
+
+/** What the output of a call can cost at most, rounded up. */
+export const outputMicrousd = (tokens: number, ratePerMtok: number): number =>
+  ceilMicrousd(BigInt(tokens) * BigInt(ratePerMtok));

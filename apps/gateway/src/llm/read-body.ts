@@ -1,0 +1,158 @@
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import type { Dialect } from '@presign/providers';
+import { isJsonObject, type JsonObject, nestsAtMost, type Refusal } from '@presign/schema';
+import { ambiguousKey, type NamesRead } from './ambiguous-key.ts';
+
+/** What goes out: the holder's bytes as they come, or in one piece, or none. */
+export type Body = Readable | Buffer | null;
+
+/** The largest body that is read whole because something must act on it. */
+export const BODY_MAX_BYTES = 64 * 1024 * 1024;
+
+/** A body this small is waited for: one write upstream, and no upstream connection for a holder who stalls. */
+const SMALL_BYTES = 64 * 1024;
+
+/** A body as far as it had to be read. */
+export type Content = {
+  readonly raw: Body;
+  /** What it says, where that had to be known: a JSON object. */
+  readonly json: JsonObject | undefined;
+};
+
+/** How much must be known of a body. */
+export type Need =
+  /** A config or a spend limit acts on it, so it must be one JSON object that all readers read alike. */
+  | { readonly is: 'must'; readonly names: NamesRead }
+  /** Its usage would be good to know: read if it is plain JSON of a modest length. */
+  | { readonly is: 'may' }
+  | { readonly is: 'none' };
+
+/** Bodies up to this size are read for their model, and for whether the answer will be a stream. */
+const METERED_MAX_BYTES = 8 * 1024 * 1024;
+
+/** Reads as much of a body as is needed; a large one of which nothing must be known streams through. */
+export async function readBody(
+  request: IncomingMessage,
+  need: Need,
+): Promise<{ content: Content } | { refusal: Refusal }> {
+  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
+  if (coding === undefined && (length === undefined || Number(length) === 0)) {
+    return { content: { raw: null, json: undefined } };
+  }
+  const knows = need.is === 'must' || (need.is === 'may' && isPlainJson(request));
+  const size = coding === undefined ? Number(length) : Number.POSITIVE_INFINITY;
+  if (need.is !== 'must' && size > (knows ? METERED_MAX_BYTES : SMALL_BYTES)) {
+    return { content: { raw: detached(request), json: undefined } };
+  }
+  if (need.is === 'must' && !isPlain(request)) {
+    return { refusal: { code: 'unsupported_media_type', param: 'Content-Encoding' } };
+  }
+  const whole = await readWhole(request);
+  if ('refusal' in whole) return whole;
+  const read = knows ? readObject(whole.bytes, need.is === 'must' ? need.names : NO_NAMES) : undefined;
+  if (read && 'refusal' in read && need.is === 'must') return read;
+  return { content: { raw: whole.bytes, json: read && 'json' in read ? read.json : undefined } };
+}
+
+const NO_NAMES: NamesRead = new Set();
+
+const isPlain = ({ headers }: IncomingMessage) =>
+  (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
+
+const isPlainJson = (request: IncomingMessage) =>
+  isPlain(request) && /^application\/json\b/i.test(request.headers['content-type'] ?? '');
+
+/**
+ * A stream of its own: undici destroys the one it is given when a provider answers before it has all, and the
+ * holder, who may read only after sending, must not be cut off. The rest is thrown away.
+ */
+function detached(request: IncomingMessage): Readable {
+  async function* chunks() {
+    try {
+      yield* request.iterator({ destroyOnReturn: false });
+    } finally {
+      request.resume();
+    }
+  }
+  return Readable.from(chunks(), { objectMode: false });
+}
+
+/** What a body says; what is checked here is what is sent. */
+function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { refusal: Refusal } {
+  const text = decode(bytes);
+  const value = text === undefined ? undefined : parse(text);
+  if (text === undefined || value === undefined) return { refusal: { code: 'invalid_json' } };
+  if (!isJsonObject(value)) return { refusal: { code: 'unsupported_media_type' } };
+  const key = ambiguousKey(text, names);
+  if (key !== undefined) return { refusal: ambiguous(key) };
+  if (nestsAtMost(MAX_DEPTH, value)) return { json: value };
+  return { refusal: { code: 'invalid_json', message: 'The body is nested too deeply.' } };
+}
+
+/** Parsing has no limit of depth, writing has: V8's stack. */
+const MAX_DEPTH = 500;
+
+async function readWhole(request: IncomingMessage): Promise<{ bytes: Buffer } | { refusal: Refusal }> {
+  if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    // Not destroyed when left early: the refusal leaves on the same connection.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > BODY_MAX_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    return { refusal: { code: 'invalid_request', message: 'The body broke off.' } };
+  }
+  if (size <= BODY_MAX_BYTES) return { bytes: Buffer.concat(chunks) };
+  // What still comes is thrown away, so that a holder who is sending gets to read the answer.
+  request.resume();
+  return { refusal: TOO_LARGE };
+}
+
+const TOO_LARGE: Refusal = {
+  code: 'body_too_large',
+  message: `The body may have at most ${BODY_MAX_BYTES} bytes.`,
+};
+
+/** UTF-8, with a byte order mark refused later by the parser (RFC 8259 §8.1). */
+function decode(bytes: Buffer): string | undefined {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a config touches in a body, under every name it has there. */
+export function namesRead(dialect: Dialect | undefined, config: JsonObject): NamesRead {
+  const settings = (dialect?.settings ?? []).flatMap(({ at, names, rivals }) => [
+    ...names,
+    ...(rivals ?? []),
+    ...(at ? [at.join('.')] : []),
+  ]);
+  return new Set([...settings, ...fieldsWithin(config)]);
+}
+
+function fieldsWithin(value: JsonObject): string[] {
+  return Object.entries(value).flatMap(([key, inner]) => [
+    key,
+    ...(isJsonObject(inner) ? fieldsWithin(inner).map((field) => `${key}.${field}`) : []),
+  ]);
+}
+
+function ambiguous(key: string): Refusal {
+  const message = `${key}: readers may differ on what this key says: it stands twice, or in another case than ours.`;
+  return { code: 'invalid_request', param: key, message };
+}

@@ -1,0 +1,95 @@
+import { open } from '@presign/crypto';
+import { credentialOf, type Spend } from '@presign/providers';
+import { credentialContext } from '@presign/schema';
+import type { Admitted } from '../admit.ts';
+import type { Answer } from '../answer.ts';
+import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../flat-headers.ts';
+import { type Ended, forward } from '../forward.ts';
+import { findSealed, type SealedCredential } from '../grant.ts';
+import { cleanQuery, requestHeaders } from '../headers.ts';
+import type { Call, LlmDeps } from './call.ts';
+import { READABLE_CODINGS } from './meter.ts';
+
+/** How sending a call ended; all but `Ended` ended here, `failed` by a fault of ours. */
+export type Sent =
+  | Ended
+  | { readonly is: 'unavailable' }
+  | { readonly is: 'unsealable' }
+  | { readonly is: 'failed' };
+
+/** Sends a counted call with the real credential and passes the answer on. Never throws: it must be settled. */
+export async function send(deps: LlmDeps, call: Call, admitted: Admitted, answer: Answer): Promise<Sent> {
+  try {
+    return await sendWithCredential(deps, call, admitted, answer);
+  } catch (error) {
+    // Only its name: a message may quote what must stay secret.
+    deps.log.error({ request_id: call.requestId, error: (error as Error).name }, 'a call could not be sent');
+    return { is: 'failed' };
+  }
+}
+
+async function sendWithCredential(
+  deps: LlmDeps,
+  call: Call,
+  admitted: Admitted,
+  answer: Answer,
+): Promise<Sent> {
+  const { incoming, grant, target, terms, plan } = call;
+  const found = await findSealed(deps, terms.ref, admitted.credentialVersion).catch(
+    () => 'unavailable' as const,
+  );
+  if (found === 'unavailable') return { is: 'unavailable' };
+  const secret = found && unseal(deps, call, found);
+  if (secret === undefined) return { is: 'unsealable' };
+  const body = plan.bodyFor(admitted.tokens);
+  const credential = credentialOf(grant.provider, target.path);
+  const headers = meteredHeaders(call, requestHeaders(incoming.rawHeaders, credential, secret));
+  const upstream = {
+    origin: grant.origin,
+    path: `${grant.basePath}${target.path}${cleanQuery(target.query)}`,
+    method: grant.method,
+    // undici writes the length of a body in one piece itself.
+    headers: body instanceof Buffer ? withoutHeaders(headers, ['content-length']) : headers,
+    body,
+  };
+  return forward(deps.dispatcher, upstream, answer, deps.upstreamTimeoutMs);
+}
+
+/** What an answer must be, to be read here: at the standard price, and in a coding that can be decoded. */
+function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHeaders {
+  const { spend, hold, streams } = plan;
+  if (!spend) return headers;
+  const accepted = String(incoming.headers['accept-encoding'] ?? '').split(',');
+  const readable = accepted.map((each) => each.trim()).filter((each) => READABLE_CODINGS.has(codingOf(each)));
+  const coding = streams || readable.length === 0 ? 'identity' : readable.join(', ');
+  const priced = hold ? withoutPriced(spend, headers) : headers;
+  return withHeader(priced, 'accept-encoding', coding);
+}
+
+/** `gzip;q=0.5` → `gzip` (RFC 9110 §12.5.3). */
+const codingOf = (accepted: string) => (accepted.split(';', 1)[0] ?? '').trim().toLowerCase();
+
+/** Drops what would change the price, but for values that are known to change none. */
+function withoutPriced(
+  { pricedHeaders = [], harmlessHeaderValues = {} }: Spend,
+  headers: FlatHeaders,
+): FlatHeaders {
+  const kept = withoutHeaders(headers, pricedHeaders);
+  for (const name of pricedHeaders) {
+    const values = (headerOf(headers, name) ?? '').split(',').map((value) => value.trim());
+    const harmless = values.filter((value) => harmlessHeaderValues[name]?.has(value));
+    if (harmless.length > 0) kept.push(name, harmless.join(','));
+  }
+  return kept;
+}
+
+function unseal(deps: LlmDeps, { terms }: Call, { sealed }: SealedCredential): string | undefined {
+  const { accountId, ref } = terms;
+  try {
+    return open(deps.encryptionKeys, sealed, credentialContext(accountId, ref.credentialId));
+  } catch (error) {
+    const named = { credential: ref.credentialId, error: (error as Error).name };
+    deps.log.error(named, 'a credential could not be opened');
+    return undefined;
+  }
+}

@@ -1,0 +1,226 @@
+import type { LookupAddress } from 'node:dns';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { guardedDispatcher, guardedLookup, isReserved } from '../src/guard-address.ts';
+
+let port: number;
+let reached = 0;
+const server = createServer((_request, response) => {
+  reached++;
+  response.end('inside');
+});
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '::', resolve));
+  port = (server.address() as AddressInfo).port;
+});
+afterAll(() => {
+  server.close();
+});
+
+test.each([
+  '0.0.0.0',
+  '0.1.2.3',
+  '10.0.0.1',
+  '10.255.255.255',
+  '100.64.0.1',
+  '100.127.255.254',
+  '127.0.0.1',
+  '127.255.255.254',
+  '169.254.0.1',
+  '169.254.169.254',
+  '169.254.170.2',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.0.0.1',
+  '192.0.0.192',
+  '192.0.2.1',
+  '192.88.99.1',
+  '192.168.0.1',
+  '192.168.255.255',
+  '198.18.0.1',
+  '198.19.255.255',
+  '198.51.100.1',
+  '203.0.113.1',
+  '224.0.0.1',
+  '239.255.255.255',
+  '240.0.0.1',
+  '255.255.255.255',
+  '::',
+  '::1',
+  '::7f00:1',
+  '::127.0.0.1',
+  '::ffff:127.0.0.1',
+  '::ffff:7f00:1',
+  '::ffff:10.0.0.1',
+  '::ffff:169.254.169.254',
+  '::ffff:0:127.0.0.1',
+  '64:ff9b::127.0.0.1',
+  '64:ff9b::a9fe:a9fe',
+  '64:ff9b:1::10.0.0.1',
+  '100::1',
+  '100:0:0:1::1',
+  '2001::1',
+  '2001:0:4136:e378:8000:63bf:3fff:fdd2',
+  '2001:10::1',
+  '2001:20::1',
+  '2001:db8::1',
+  '2002:7f00:1::',
+  '2002:a9fe:a9fe::1',
+  '3fff::1',
+  '5f00::1',
+  '8000::1',
+  'fc00::1',
+  'fd00:ec2::254',
+  'fdff:ffff::1',
+  'fe80::1',
+  'fe80::1%eth0',
+  'febf::1',
+  'fec0::1',
+  'ff02::1',
+  'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff',
+  'localhost',
+  '0177.0.0.1',
+  '',
+])('%s is not a public address', (address) => {
+  expect(isReserved(address)).toBe(true);
+});
+
+test.each([
+  '1.1.1.1',
+  '8.8.8.8',
+  '9.255.255.255',
+  '11.0.0.0',
+  '100.63.255.255',
+  '100.128.0.0',
+  '126.255.255.255',
+  '128.0.0.0',
+  '169.253.255.255',
+  '172.15.255.255',
+  '172.32.0.0',
+  '192.0.1.0',
+  '192.167.255.255',
+  '198.17.255.255',
+  '198.20.0.0',
+  '223.255.255.255',
+  '2001:4860:4860::8888',
+  '2606:4700:4700::1111',
+  '2a00:1450:4001::200e',
+  '2620:fe::fe',
+])('%s is a public address', (address) => {
+  expect(isReserved(address)).toBe(false);
+});
+
+const spellings = [
+  '127.0.0.1',
+  'localhost',
+  'LOCALHOST',
+  'localhost.',
+  '[::1]',
+  '[::]',
+  '[::ffff:127.0.0.1]',
+  '[::ffff:7f00:1]',
+  '0.0.0.0',
+  '0',
+  '127.1',
+  '127.0.1',
+  '2130706433',
+  '0x7f000001',
+  '0x7f.1',
+  '0x7f.0x0.0x0.0x1',
+  '017700000001',
+  '0177.0.0.1',
+  '127.0.0.1.',
+  '127。0。0。1',
+  '①②⑦.0.0.1',
+];
+
+test.each(spellings)('http://%s is not reached', async (host) => {
+  const dispatcher = guardedDispatcher(false);
+  const before = reached;
+  await expect(request(`http://${host}:${port}/`, { dispatcher })).rejects.toThrow();
+  expect(reached).toBe(before);
+  await dispatcher.destroy();
+});
+
+test('the addresses above could be reached, were they allowed', async () => {
+  const dispatcher = guardedDispatcher(true);
+  for (const host of ['127.0.0.1', 'localhost', '[::1]', '2130706433', '0x7f.1']) {
+    const answer = await request(`http://${host}:${port}/`, { dispatcher });
+    expect(await answer.body.text()).toBe('inside');
+  }
+  await dispatcher.destroy();
+});
+
+test('what is allowed by host and port lets exactly that pass', async () => {
+  const dispatcher = guardedDispatcher(new Set([`127.0.0.1:${port}`]));
+  const answer = await request(`http://127.0.0.1:${port}/`, { dispatcher });
+  expect(await answer.body.text()).toBe('inside');
+  const before = reached;
+  for (const host of ['localhost', '[::1]', '127.0.0.2', '0.0.0.0']) {
+    await expect(request(`http://${host}:${port}/`, { dispatcher })).rejects.toThrow();
+  }
+  const other = guardedDispatcher(new Set([`127.0.0.1:${port + 1}`, `localhost:${port}`]));
+  await expect(request(`http://127.0.0.1:${port}/`, { dispatcher: other })).rejects.toThrow('reserved');
+  expect(reached).toBe(before);
+  await Promise.all([dispatcher.destroy(), other.destroy()]);
+});
+
+test('an allowed host without a port means the port of its scheme', async () => {
+  const dispatcher = guardedDispatcher(new Set(['127.0.0.1:80']));
+  // Nobody listens on port 80 or somebody does: either way the guard has let it pass.
+  const error = await request('http://127.0.0.1/', { dispatcher }).catch((thrown: Error) => thrown);
+  expect(error).not.toMatchObject({ code: 'BLOCKED_ADDRESS' });
+  await dispatcher.destroy();
+});
+
+const resolvingTo =
+  (...addresses: string[]) =>
+  (_name: string, _options: object, callback: (error: null, found: LookupAddress[]) => void) =>
+    callback(
+      null,
+      addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+    );
+
+const lookUp = (addresses: string[], all: boolean) =>
+  new Promise<{ error: Error | null; found: unknown }>((resolve) => {
+    guardedLookup(resolvingTo(...addresses))('name.example', { all }, (error, found) =>
+      resolve({ error, found }),
+    );
+  });
+
+test.each([
+  [['10.0.0.1']],
+  [['1.1.1.1', '10.0.0.1']],
+  [['2606:4700:4700::1111', '::1']],
+  [['::ffff:169.254.169.254']],
+  [[]],
+])('a name that resolves to %s is refused, whatever else it resolves to', async (addresses) => {
+  for (const all of [true, false]) {
+    const { error } = await lookUp(addresses, all);
+    expect(error).toMatchObject({ code: 'BLOCKED_ADDRESS' });
+  }
+});
+
+test('a name that resolves to public addresses is connected to at just those', async () => {
+  expect(await lookUp(['1.1.1.1', '2606:4700:4700::1111'], true)).toEqual({
+    error: null,
+    found: [
+      { address: '1.1.1.1', family: 4 },
+      { address: '2606:4700:4700::1111', family: 6 },
+    ],
+  });
+  expect((await lookUp(['1.1.1.1', '9.9.9.9'], false)).found).toBe('1.1.1.1');
+});
+
+test('a name that turns private when it is looked up again is refused then', async () => {
+  const answers = [['1.1.1.1'], ['127.0.0.1']];
+  const rebinding = guardedLookup((name, options, callback) =>
+    resolvingTo(...(answers.shift() ?? []))(name, options, callback),
+  );
+  const next = () =>
+    new Promise((resolve) => rebinding('name.example', { all: true }, (error) => resolve(error?.name)));
+  expect(await next()).toBeUndefined();
+  expect(await next()).toBe('BlockedAddressError');
+});

@@ -1,0 +1,106 @@
+import { BUILT_IN_PROVIDERS, loadProviders, type Provider } from '@presign/providers';
+import { calcPrice, findProvider } from '@pydantic/genai-prices';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { outputMicrousd, pricingOf } from '../src/llm/price.ts';
+
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+const provider = (id: string): Provider => {
+  const found = BUILT_IN_PROVIDERS.get(id);
+  if (!found) throw new Error(id);
+  return found;
+};
+
+test('float noise never rounds up: $0.000195 is 195 microdollars', () => {
+  // 100 × $0.15 + 300 × $0.60 per million tokens.
+  const usage = { input_tokens: 100, output_tokens: 300 };
+  expect(calcPrice(usage, 'gpt-4o-mini', { providerId: 'openai' })?.total_price).toBeGreaterThan(0.000195);
+  expect(pricingOf(provider('openai'), 'gpt-4o-mini', NOW)?.cost(usage)).toBe(195);
+});
+
+test('a part of a microdollar is charged as a whole one', () => {
+  expect(pricingOf(provider('openai'), 'gpt-4o-mini', NOW)?.cost({ input_tokens: 1, output_tokens: 0 })).toBe(
+    1,
+  );
+  expect(pricingOf(provider('openai'), 'gpt-4o-mini', NOW)?.cost({ input_tokens: 7, output_tokens: 0 })).toBe(
+    2,
+  );
+});
+
+test('an unknown model, an unknown provider and contradictory usage have no price', () => {
+  expect(pricingOf(provider('openai'), 'no-such-model', NOW)).toBeUndefined();
+  expect(pricingOf({ ...provider('openai'), id: 'acme' }, 'gpt-4o-mini', NOW)).toBeUndefined();
+  const pricing = pricingOf(provider('openai'), 'gpt-4o-mini', NOW);
+  expect(pricing?.cost({ input_tokens: 1, cache_read_tokens: 5, output_tokens: 0 })).toBeUndefined();
+});
+
+test("the operator's prices go before the list's, and what they leave out costs as input", () => {
+  const file = '{"openai": {"pricing": {"gpt-4o-mini": {"input": 1000000, "output": 2000000}}}}';
+  const openai = loadProviders(file).get('openai');
+  const pricing = openai && pricingOf(openai, 'gpt-4o-mini', NOW);
+  expect(pricing?.cost({ input_tokens: 10, cache_read_tokens: 4, output_tokens: 5 })).toBe(20);
+  expect(pricing?.fees({ web_searches: 1 })).toBeUndefined();
+});
+
+/** Every priced model of every built-in provider. */
+const models = [...BUILT_IN_PROVIDERS.values()].flatMap((each) =>
+  (findProvider({ providerId: each.priceList ?? each.id })?.models ?? []).map(({ id }) => ({
+    provider: each,
+    id,
+  })),
+);
+
+describe(`over all ${models.length} listed models`, () => {
+  const anyModel = fc.constantFrom(...models);
+  const share = fc.double({ min: 0, max: 1, noNaN: true });
+
+  test('no usage within the bound costs more than its hold', () => {
+    fc.assert(
+      fc.property(
+        anyModel,
+        fc.integer({ min: 0, max: 2_000_000 }),
+        fc.integer({ min: 0, max: 200_000 }),
+        share,
+        share,
+        share,
+        (model, input, output, read, write, thought) => {
+          const pricing = pricingOf(model.provider, model.id, NOW);
+          if (!pricing) return;
+          const cacheRead = Math.floor(input * read);
+          const usage = {
+            input_tokens: input,
+            cache_read_tokens: cacheRead,
+            cache_write_tokens: Math.floor((input - cacheRead) * write),
+            output_tokens: output,
+            output_reasoning_tokens: Math.floor(output * thought),
+          };
+          const cost = pricing.cost(usage) ?? 0;
+          const hold =
+            outputMicrousd(input, pricing.dearestInput) +
+            outputMicrousd(output, pricing.dearestOutput) +
+            (pricing.fees({}) ?? 0);
+          expect(hold, `${model.provider.id} ${model.id} ${JSON.stringify(usage)}`).toBeGreaterThanOrEqual(
+            cost,
+          );
+        },
+      ),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('cost differs from the float price by less than one microdollar', () => {
+    fc.assert(
+      fc.property(anyModel, fc.nat(1_000_000), fc.nat(100_000), (model, input_tokens, output_tokens) => {
+        const usage = { input_tokens, output_tokens };
+        const cost = pricingOf(model.provider, model.id, NOW)?.cost(usage);
+        if (cost === undefined) return;
+        const providerId = model.provider.priceList ?? model.provider.id;
+        const usd =
+          calcPrice(usage, model.id, { providerId, timestamp: new Date(NOW) })?.total_price ?? Number.NaN;
+        expect(cost - usd * 1e6).toBeGreaterThanOrEqual(-1e-5);
+        expect(cost - usd * 1e6).toBeLessThan(1);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

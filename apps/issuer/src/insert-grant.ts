@@ -1,0 +1,76 @@
+import type { Database, Transaction } from '@presign/schema/database';
+import { credentials, grants, pots, sessions } from '@presign/schema/tables';
+import { sql } from 'drizzle-orm';
+
+/** What one issued URL leaves in Postgres. */
+export type GrantRows = {
+  readonly grant: Omit<typeof grants.$inferSelect, 'revokedAt'>;
+  readonly partition: number;
+  /** Null: unlimited. */
+  readonly maxUses: number | null;
+  /** Null: no limit. */
+  readonly costLimitMicrousd: number | null;
+  /** The credential of the grant's own; undefined when it uses its virtual key's. */
+  readonly sealed: string | undefined;
+};
+
+/** Writes a grant with its session (unless that is there), credential and limits: all of them or none. */
+export type InsertGrant = (rows: GrantRows) => Promise<void>;
+
+/**
+ * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction around
+ * it. Foreign keys are checked at its end, when all its rows are there.
+ */
+export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
+  const withOwnCredential = statement(db, true);
+  const withAnothers = statement(db, false);
+  return async ({ grant, sealed, ...pot }) => {
+    const config = grant.config && JSON.stringify(grant.config);
+    const metadata = grant.metadata && JSON.stringify(grant.metadata);
+    const values = { ...grant, ...pot, config, metadata, sealed };
+    await (sealed === undefined ? withAnothers : withOwnCredential).execute(values);
+  };
+}
+
+function statement(db: Database | Transaction, ownCredential: boolean) {
+  const ofAccount = { accountId: $('accountId'), createdAt: $('issuedAt') };
+  const session = db.insert(sessions).values({ id: $('sessionId'), ...ofAccount });
+  const credential = db
+    .insert(credentials)
+    .values({ id: $('credentialId'), ...ofAccount, sealed: $('sealed') });
+  const limits = { maxUses: $('maxUses'), costLimitMicrousd: $('costLimitMicrousd') };
+  const pot = db.insert(pots).values({ id: $('potId'), partition: $('partition'), ...limits });
+  const written = [
+    db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
+    ...(ownCredential ? [db.$with('credential').as(credential.returning({ id: credentials.id }))] : []),
+    db.$with('pot').as(pot.returning({ id: pots.id })),
+  ];
+  const grant = db
+    .with(...written)
+    .insert(grants)
+    .values(GRANT);
+  return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
+}
+
+const $ = (name: string) => sql.placeholder(name);
+/** A column whose encoder does not know null. */
+const raw = (name: string) => sql`${$(name)}`;
+
+const GRANT = {
+  id: $('id'),
+  accountId: $('accountId'),
+  sessionId: $('sessionId'),
+  potId: $('potId'),
+  credentialId: $('credentialId'),
+  virtualKeyId: $('virtualKeyId'),
+  kind: $('kind'),
+  provider: $('provider'),
+  method: $('method'),
+  paths: $('paths'),
+  config: raw('config'),
+  externalSession: $('externalSession'),
+  externalUser: $('externalUser'),
+  metadata: raw('metadata'),
+  issuedAt: $('issuedAt'),
+  expiresAt: $('expiresAt'),
+};

@@ -1,0 +1,75 @@
+import type { UsageEntry } from '@presign/limits';
+import { callRecord } from '@presign/schema';
+import type { Transaction } from '@presign/schema/database';
+import { ledger, pots } from '@presign/schema/tables';
+import { sql } from 'drizzle-orm';
+
+/**
+ * Writes settled calls to the ledger, each hold once, and adds what is new to its pots.
+ * @returns the entries that were not written: the ledger has their hold already
+ */
+export async function writeLedger(
+  tx: Transaction,
+  entries: readonly UsageEntry[],
+): Promise<readonly UsageEntry[]> {
+  const inserted = await tx
+    .insert(ledger)
+    .values(entries.map(ledgerRow))
+    .onConflictDoNothing()
+    .returning({ holdId: ledger.holdId });
+  const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
+  // A hold may stand twice in one batch, too: its first entry is the one that counts.
+  const isFirst = (entry: UsageEntry) => fresh.delete(entry.holdId);
+  const counted: UsageEntry[] = [];
+  const repeated: UsageEntry[] = [];
+  for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
+  const sums = sumByPot(counted);
+  if (sums.length === 0) return repeated;
+  await tx.execute(sql`
+    update ${pots} set used = ${pots.used} + each.used, settled_microusd = ${pots.settledMicrousd} + each.settled
+    from json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)
+    where ${pots.id} = each.id`);
+  return repeated;
+}
+
+function sumByPot(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
+  const sums = new Map<string, { id: string; used: number; settled: number }>();
+  for (const entry of entries) {
+    for (const id of entry.potIds) {
+      const sum = sums.get(id) ?? { id, used: 0, settled: 0 };
+      sum.used += entry.uses;
+      sum.settled += entry.costMicrousd ?? 0;
+      sums.set(id, sum);
+    }
+  }
+  // One order for all issuers, so that two transactions never wait for each other's pots.
+  return [...sums.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+function ledgerRow(entry: UsageEntry) {
+  const record = callRecord.parse(JSON.parse(entry.record));
+  return {
+    holdId: entry.holdId,
+    accountId: record.acc,
+    sessionId: record.ses,
+    grantId: record.grt,
+    provider: storable(record.prv),
+    model: record.mod === undefined ? null : storable(record.mod),
+    externalUser: record.usr ?? null,
+    uses: entry.uses,
+    costMicrousd: entry.costMicrousd ?? null,
+    status: record.sta ?? null,
+    outcome: entry.outcome,
+    startedAt: new Date(record.beg),
+    // A stream id begins with Redis' clock in milliseconds.
+    settledAt: new Date(Number(entry.id.split('-')[0])),
+  };
+}
+
+/**
+ * What a holder of a URL wrote into a call (its model's name) must not keep the ledger from going on: Postgres
+ * takes no NUL in a text.
+ */
+const storable = (text: string) => text.replaceAll('\0', '').slice(0, NAME_MAX_CHARS);
+
+const NAME_MAX_CHARS = 255;

@@ -1,0 +1,120 @@
+// How many URLs one issuer process issues a second, on real stores.
+// Run: TEST_DATABASE_URL=postgres://… TEST_REDIS_URL=redis://… npx tsx bench/issue.ts [connections] [seconds]
+// Both are servers that may be written to: a database of its own is made and dropped; Redis gets partition keys.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpus } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { generateApiKey, generateEncryptionKey, generateSigningKey } from '../packages/crypto/src/index.ts';
+import { migrateDatabase } from '../packages/schema/src/database.ts';
+import pg from '../test/node_modules/pg/esm/index.mjs';
+import { Pool } from '../test/node_modules/undici/index.js';
+
+const MAIN = fileURLToPath(new URL('../apps/issuer/src/main.ts', import.meta.url));
+const PORT = 18_787;
+const WARM_UP_MS = 3_000;
+
+const [connections = 32, seconds = 10] = process.argv.slice(2).map(Number);
+const server = need('TEST_DATABASE_URL');
+const redisUrl = need('TEST_REDIS_URL');
+const apiKey = generateApiKey();
+const body = JSON.stringify({
+  provider: 'openai',
+  path: '/v1/chat/completions',
+  client_api_key: 'sk-bench-0123456789',
+  max_uses: 100,
+  cost_limit: 1_000_000,
+  external_user: 'user-1',
+});
+
+await main();
+
+async function main(): Promise<void> {
+  const admin = new pg.Client({ connectionString: server });
+  await admin.connect();
+  const name = `presign_bench_${process.pid}`;
+  await admin.query(`create database ${name}`);
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
+  await migrateDatabase(url);
+  const issuer = startIssuer(url);
+  try {
+    await ready(issuer);
+    await measure(WARM_UP_MS);
+    const before = await cpuSeconds(issuer.pid);
+    const millis = await measure(seconds * 1000);
+    report(millis, ((await cpuSeconds(issuer.pid)) - before) / seconds);
+  } finally {
+    issuer.kill('SIGTERM');
+    await once(issuer, 'exit');
+    await admin.query(`drop database ${name} with (force)`);
+    await admin.end();
+  }
+}
+
+function startIssuer(databaseUrl: string): ChildProcess {
+  return spawn(process.execPath, ['--import', 'tsx', MAIN], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      HOST: '127.0.0.1',
+      ISSUER_PORT: String(PORT),
+      GATEWAY_URL: 'https://gateway.example.com',
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: redisUrl,
+      TOKEN_SIGNING_KEY: generateSigningKey(),
+      ENCRYPTION_KEYS: generateEncryptionKey('k1'),
+      BOOTSTRAP_API_KEY: apiKey,
+    },
+  });
+}
+
+/** Resolves when the issuer says that it is ready; goes on reading its log, which would block it else. */
+async function ready(issuer: ChildProcess): Promise<void> {
+  for await (const chunk of issuer.stdout ?? []) {
+    if (!String(chunk).includes('issuer is ready')) continue;
+    issuer.stdout?.resume();
+    return;
+  }
+  throw new Error('the issuer ended at its start');
+}
+
+/** Each connection asks again as soon as it is answered; returns how long each request took. */
+async function measure(millis: number): Promise<number[]> {
+  const pool = new Pool(`http://127.0.0.1:${PORT}`, { connections, pipelining: 1 });
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const took: number[] = [];
+  const end = performance.now() + millis;
+  const loop = async () => {
+    for (let begun = performance.now(); begun < end; begun = performance.now()) {
+      const answer = await pool.request({ path: '/v1/presign', method: 'POST', headers, body });
+      const text = await answer.body.text();
+      if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}: ${text}`);
+      took.push(performance.now() - begun);
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, loop));
+  await pool.close();
+  return took;
+}
+
+/** Processor time of the issuer so far, where the system tells. */
+async function cpuSeconds(pid: number | undefined): Promise<number> {
+  const { readFile } = await import('node:fs/promises');
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+function report(millis: number[], cores: number): void {
+  const sorted = millis.toSorted((a, b) => a - b);
+  const at = (q: number) => (sorted[Math.floor(q * (sorted.length - 1))] ?? Number.NaN).toFixed(1);
+  console.log(`Node ${process.version}, ${cpus()[0]?.model}, ${connections} connections, ${seconds} s`);
+  console.log(`${Math.round(millis.length / seconds)} URLs/s; ms: median ${at(0.5)}, p99 ${at(0.99)}`);
+  console.log(`the issuer used ${cores.toFixed(2)} cores`);
+}
+
+function need(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is missing`);
+  return value;
+}

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import type { RedisClient } from '../packages/limits/src/index.ts';
+
+type Grant = {
+  readonly token: string;
+  readonly id: string;
+  readonly pots: string;
+  readonly admit: readonly string[];
+  readonly hold: string;
+  readonly rest: readonly string[];
+  readonly survivors: string;
+  readonly pot: readonly string[];
+};
+
+type Peer = {
+  readonly dir: string;
+  readonly upstreamPort: number;
+  readonly redisPort: number;
+  readonly plain: number;
+  readonly lua: number;
+  readonly grants: readonly Grant[];
+  /** SHA-1 of admit and settle. */
+  readonly scripts: readonly string[];
+};
+
+/** Loads one of the project's own scripts into Redis, so that nginx does the very same work there. */
+export async function scriptSha(redis: RedisClient, name: string): Promise<string> {
+  const text = readFileSync(new URL(`../packages/limits/src/lua/${name}.lua`, import.meta.url), 'utf8');
+  return String(await redis.script('LOAD', text));
+}
+
+/**
+ * nginx as the peer at the limit: one worker, tokens looked up in a table (as if verified before), admit before
+ * the call, settle after the answer. The plain server checks nothing.
+ */
+export function nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, scripts }: Peer): string {
+  const [admit, settle] = scripts;
+  return `
+daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/error.log error;
+include /etc/nginx/modules-enabled/*.conf;
+events { worker_connections 4096; }
+http {
+  access_log off; lua_package_path "/usr/share/lua/5.1/?.lua;;";
+  client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
+  uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+  keepalive_requests 1000000; large_client_header_buffers 4 16k;
+  upstream provider { server 127.0.0.1:${upstreamPort}; keepalive 128; keepalive_requests 1000000; }
+  init_by_lua_block {
+    redis = require "nginx.redis"
+    redis.add_commands("evalsha")
+    grants = {${grants.map((grant) => `["${grant.token}"]=${table(grant)}`).join(',\n')}}
+    function on_redis(...)
+      local red = redis:new()
+      red:set_timeout(1000)
+      local ok, failed = red:connect("127.0.0.1", ${redisPort})
+      if not ok then return nil, failed end
+      local answer, why = red:evalsha(...)
+      red:set_keepalive(60000, 256)
+      return answer, why
+    end
+    record = '{"acc":"${'0'.repeat(36)}","ses":"${'0'.repeat(36)}","grt":"${'0'.repeat(36)}","prv":"openai","beg":1}'
+  }
+  server { listen 127.0.0.1:${plain}; location / {
+    proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection "";
+  } }
+  server { listen 127.0.0.1:${lua}; location ~ ^/llm/t/(?<token>[^/]+)(?<rest>/.*)$ {
+    set $hold "";
+    access_by_lua_block {
+      local grant = grants[ngx.var.token]
+      if not grant then return ngx.exit(401) end
+      local hold = string.format("%08x%08x%08x%08x", math.random(0, 2^31), math.random(0, 2^31), math.random(0, 2^31), ngx.now())
+      ngx.var.hold = hold
+      local a, r = grant.admit, grant.rest
+      local answer = on_redis("${admit}", 6 + #grant.pot, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.pot[1],
+        hold, 60000, 1, '', 100000, grant.id, grant.pots, record)
+      if not answer or answer[1] ~= "ok" then return ngx.exit(503) end
+      ngx.ctx.epoch = answer[2]
+      ngx.req.set_header("Authorization", "Bearer sk-real")
+    }
+    log_by_lua_block {
+      local grant, hold, epoch = grants[ngx.var.token], ngx.var.hold, ngx.ctx.epoch
+      if not epoch then return end
+      ngx.timer.at(0, function()
+        on_redis("${settle}", 5 + #grant.pot, grant.admit[1], grant.hold .. hold, grant.rest[1], grant.rest[2],
+          grant.survivors, grant.pot[1], hold, 'settle', 1, '', epoch, grant.id, grant.pots, record)
+      end)
+    }
+    proxy_pass http://provider$rest; proxy_http_version 1.1; proxy_set_header Connection "";
+  } }
+}
+`;
+}
+
+function table(value: unknown): string {
+  if (Array.isArray(value)) return `{${value.map(table).join(',')}}`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([key, inner]) => `${key}=${table(inner)}`)
+    .join(',')}}`;
+}

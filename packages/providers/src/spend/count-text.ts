@@ -1,0 +1,61 @@
+import { isJsonObject } from '../dialect.ts';
+
+/**
+ * Most tokens by which normalising a text can outgrow its UTF-8 bytes. Tokenizers that split bytes make at most
+ * one token of each, but some normalise first: Qwen's to NFC (`normalizer` in its tokenizer.json), and
+ * SentencePiece's `nmt_nfkc` to NFKC, which writes U+FDFA, 3 bytes, as 33.
+ */
+export function grownByNormalising(text: string): number {
+  const bytes = Buffer.byteLength(text);
+  if (bytes === text.length) return 0;
+  const forms = ['NFC', 'NFKC'] as const;
+  return Math.max(0, ...forms.map((form) => Buffer.byteLength(text.normalize(form)) - bytes));
+}
+
+/**
+ * Most bytes by which a JSON text can grow when a chat template writes it anew: indented by four spaces (Llama
+ * 3.1's template), its `<>&'` and all beyond ASCII as \uXXXX (the `tojson` of Jinja and Python's json.dumps),
+ * line breaks as a comment's, and numbers written out (Python has 1e15 as 1000000000000000.0).
+ * It need not be valid JSON: a call's arguments are whatever the model wrote.
+ */
+export function grownByRewriting(json: string): number {
+  let depth = 0;
+  let inString = false;
+  let grown = 0;
+  for (let i = 0; i < json.length; i++) {
+    const character = json[i] ?? '';
+    if (inString) {
+      if (character === '"') inString = false;
+      else if (character === '\\') {
+        if (json[i + 1] === 'n') grown += REWRITTEN;
+        i++;
+      } else if (character > '\x7f' || "<>&'".includes(character)) grown += REWRITTEN;
+      continue;
+    }
+    if (character === '"') inString = true;
+    else if (character === '{' || character === '[') depth++;
+    else if (character === '}' || character === ']') depth = Math.max(0, depth - 1);
+    grown += structure(character, json[i - 1] ?? '', depth);
+  }
+  return grown;
+}
+
+/** Whether a value is nested at most so deep: deeper ones would exhaust the stack of whoever walks them. */
+export function nestedWithin(value: unknown, levels: number): boolean {
+  if (!Array.isArray(value) && !isJsonObject(value)) return true;
+  return levels > 0 && Object.values(value).every((inner) => nestedWithin(inner, levels - 1));
+}
+
+/** `\uXXXX` for one byte; what was written with more bytes grows less. */
+const REWRITTEN = 5;
+/** 1e15 has 4 bytes, 1000000000000000.0 has 18. */
+const WRITTEN_OUT = 16;
+const INDENT = 4;
+
+/** Growth at a character outside strings: a line break and its indent, a space, digits. */
+function structure(character: string, before: string, depth: number): number {
+  if ('{[,]}'.includes(character)) return 1 + INDENT * depth;
+  if (character === ':') return 1;
+  if ((character === 'e' || character === 'E') && /[\d.]/.test(before)) return WRITTEN_OUT;
+  return 0;
+}

@@ -1,0 +1,73 @@
+import { isJsonObject } from '../dialect.ts';
+import type { ModelFacts, Unbounded } from '../spend.ts';
+import { asUnbounded, below, type Effect, worst } from './allow-list.ts';
+import { grownByNormalising, grownByRewriting } from './count-text.ts';
+
+/**
+ * What one part of a body adds to the input: its effect, and the tokens it can make beyond one for each byte it
+ * has in the body. Less than 0 where its bytes are no text, such as an image's.
+ */
+export type Share = { readonly effect: Effect; readonly extra: number };
+
+export const NOTHING: Share = { effect: 'harmless', extra: 0 };
+
+/** More of the input than stands in the body: all the model can read. */
+export const WHOLE_WINDOW: Share = { effect: 'whole window', extra: 0 };
+
+export const unboundedShare = (reason: string): Share => ({ effect: { unbounded: reason }, extra: 0 });
+
+/** Several parts as one. */
+export const together = (shares: readonly Share[]): Share => ({
+  effect: worst(shares.map(({ effect }) => effect)),
+  extra: shares.reduce((sum, { extra }) => sum + extra, 0),
+});
+
+/** A part, as it is when found below a field or an index. */
+export const shareBelow = (place: string | number, { effect, extra }: Share): Share => ({
+  effect: below(place, effect),
+  extra,
+});
+
+/** Each element of a list, or one that stands in its stead. */
+export const shareOfEach = (value: unknown, shareOf: (element: unknown) => Share): Share =>
+  Array.isArray(value)
+    ? together(value.map((element, index) => shareBelow(index, shareOf(element))))
+    : shareOf(value);
+
+/** Text, wherever in the value it stands, given to the model as it is. */
+export function textShare(value: unknown): Share {
+  if (typeof value === 'string') return { effect: 'harmless', extra: grownByNormalising(value) };
+  if (Array.isArray(value)) return together(value.map(textShare));
+  return isJsonObject(value) ? together(Object.values(value).map(textShare)) : NOTHING;
+}
+
+/** JSON that the provider writes anew into the prompt: tool definitions, arguments, documents. */
+export function rewrittenShare(value: unknown): Share {
+  if (value === undefined) return NOTHING;
+  const grown = grownByRewriting(typeof value === 'string' ? value : JSON.stringify(value));
+  return together([textShare(value), { effect: 'harmless', extra: grown }]);
+}
+
+/**
+ * Most input tokens of a call: one for each byte of the body and what its parts add, or the context window.
+ * @param fixed tokens that the provider adds of its own
+ * @param passes how often the model can read its context in one call
+ */
+export function boundInput(
+  { effect, extra }: Share,
+  { bytes, facts }: { readonly bytes: number; readonly facts: ModelFacts },
+  { fixed = 0, passes = 1 }: { readonly fixed?: number; readonly passes?: number } = {},
+): { readonly tokens: number } | { readonly unbounded: Unbounded } {
+  if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
+  const window = facts.contextWindow;
+  if (effect === 'harmless' && passes === 1) {
+    return { tokens: Math.min(window ?? Number.MAX_SAFE_INTEGER, Math.max(0, bytes + extra + fixed)) };
+  }
+  if (window !== undefined) return { tokens: window * passes };
+  return {
+    unbounded: {
+      param: 'model',
+      reason: 'its context window is not known, and more is read than the body holds',
+    },
+  };
+}

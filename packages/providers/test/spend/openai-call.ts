@@ -1,0 +1,66 @@
+import { type Bound, dialectOf, type JsonObject, type ModelFacts, type Spend } from '../../src/index.ts';
+import { known } from '../apply.ts';
+
+/** Where each provider that follows OpenAI has its chat completions. */
+export const CHAT: readonly (readonly [provider: string, path: string])[] = [
+  ['openai', '/v1/chat/completions'],
+  ['azure-openai', '/openai/v1/chat/completions'],
+  ['azure-openai', '/openai/deployments/mine/chat/completions'],
+  ['groq', '/openai/v1/chat/completions'],
+  ['mistral', '/v1/chat/completions'],
+  ['deepseek', '/chat/completions'],
+  ['xai', '/v1/chat/completions'],
+  ['together', '/v1/chat/completions'],
+  ['fireworks', '/inference/v1/chat/completions'],
+  ['openrouter', '/api/v1/chat/completions'],
+  ['perplexity', '/chat/completions'],
+  ['google', '/v1beta/openai/chat/completions'],
+];
+
+export const FACTS: ModelFacts = { contextWindow: 128_000, maxOutput: 16_384, reasoning: false };
+
+/** What is known of spending on a path, which must be something. */
+export function spendOf(provider: string, path: string): Spend {
+  const spend = dialectOf(known(provider), path)?.spend;
+  if (spend === undefined) throw new Error(`nothing may be spent on ${provider} ${path}`);
+  return spend;
+}
+
+/** A call's bound, as the gateway asks for it: at the standard price. */
+export function judged(provider: string, path: string, sent: JsonObject, facts: ModelFacts = FACTS) {
+  const spend = spendOf(provider, path);
+  const body = spend.atStandardPrice?.(sent) ?? sent;
+  return spend.bound(body, { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts });
+}
+
+/** The bound of a call that must have one. */
+export function boundOf(provider: string, path: string, body: JsonObject, facts?: ModelFacts): Bound {
+  const result = judged(provider, path, body, facts);
+  if ('unbounded' in result) throw new Error(JSON.stringify(result.unbounded));
+  return result.bound;
+}
+
+/** What has no bound in a call, as the caller wrote it; undefined if all has. */
+export function refusedIn(
+  provider: string,
+  path: string,
+  body: JsonObject,
+  facts?: ModelFacts,
+): string | undefined {
+  const result = judged(provider, path, body, facts);
+  return 'unbounded' in result ? result.unbounded.param : undefined;
+}
+
+/** The usage of a stream, given its events' data. */
+export function readEvents(provider: string, path: string, events: readonly unknown[]) {
+  const reader = spendOf(provider, path).readStream?.();
+  for (const event of events)
+    reader?.event(typeof event === 'string' ? event : JSON.stringify(event), undefined);
+  return reader?.end();
+}
+
+export const chatBody = (more: JsonObject = {}): JsonObject => ({
+  model: 'gpt-4o',
+  messages: [{ role: 'user', content: 'Hi' }],
+  ...more,
+});

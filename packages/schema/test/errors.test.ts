@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { isDatabaseOutage, sqlState } from '../src/database.ts';
+import { ERRORS, type ErrorCode, errorBody, errorStatus } from '../src/index.ts';
+
+describe('the error table', () => {
+  test.each([
+    [400, ['invalid_request', 'invalid_json', 'unknown_provider']],
+    [401, ['unauthenticated', 'token_invalid', 'token_expired']],
+    [402, ['cost_limit_reached', 'cost_limit_too_low']],
+    [403, ['forbidden', 'grant_revoked', 'uses_exhausted', 'path_not_allowed', 'method_not_allowed']],
+    [404, ['not_found']],
+    [409, ['session_conflict', 'idempotency_conflict']],
+    [413, ['body_too_large']],
+    [415, ['unsupported_media_type']],
+    [422, ['price_unknown', 'cost_unbounded']],
+    [429, ['rate_limited', 'cost_held']],
+    [502, ['upstream_unreachable']],
+    [503, ['limits_unavailable', 'database_unavailable']],
+    [504, ['upstream_timeout']],
+  ] as const)('%i stands for the codes that the documentation names', (status, codes) => {
+    for (const code of codes) expect(errorStatus({ code })).toBe(status);
+  });
+
+  test('every code has a message that ends as a sentence', () => {
+    for (const code of Object.keys(ERRORS) as ErrorCode[]) expect(ERRORS[code][2]).toMatch(/^[A-Z].+\.$/);
+  });
+});
+
+describe('the envelope', () => {
+  test('holds code, message, type, param and request_id, and nothing else', () => {
+    expect(errorBody({ code: 'not_found' }, 'r1')).toEqual({
+      error: {
+        code: 'not_found',
+        message: 'There is nothing here.',
+        type: 'not_found_error',
+        param: null,
+        request_id: 'r1',
+      },
+    });
+  });
+
+  test('takes further facts beside them', () => {
+    const refusal = { code: 'cost_limit_too_low', param: 'x', details: { needed: 5, remaining: 3 } } as const;
+    expect(errorBody(refusal, 'r1').error).toMatchObject({ param: 'x', needed: 5, remaining: 3 });
+  });
+});
+
+describe('an error of Postgres', () => {
+  const failed = (code: string) =>
+    new Error('Failed query', { cause: Object.assign(new Error('x'), { code }) });
+  test.each([
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'ENOTFOUND',
+    'EAI_AGAIN',
+    '57P01',
+    '57P03',
+    '53300',
+    '08006',
+    '25006',
+  ])('%s is an outage', (code) => expect(isDatabaseOutage(failed(code))).toBe(true));
+  test.each(['23505', '22021', '42P01', '40001', 'ERR_INVALID_ARG_TYPE', 'ERR_OUT_OF_RANGE'])(
+    '%s is not',
+    (code) => expect(isDatabaseOutage(failed(code))).toBe(false),
+  );
+  test('that the driver has no code for is an outage, too', () => {
+    const said = ['Connection terminated unexpectedly', 'timeout exceeded when trying to connect'];
+    for (const message of said) {
+      expect(isDatabaseOutage(new Error('Failed query', { cause: new Error(message) }))).toBe(true);
+    }
+    expect(isDatabaseOutage(new Error('Failed query', { cause: new Error('anything else') }))).toBe(false);
+  });
+  test('is found by its SQLSTATE beneath any wrapping', () => {
+    expect(sqlState(new Error('outer', { cause: failed('23505') }))).toBe('23505');
+    expect(sqlState('no error at all')).toBeUndefined();
+  });
+});

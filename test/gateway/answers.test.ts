@@ -1,0 +1,259 @@
+import type { AddressInfo } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { exchange, readAnswers } from '../harness/raw-http.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { OK, type Providers, startProviders } from './providers.ts';
+
+let providers: Providers;
+/** A provider of bytes: whatever it gets, it sends `wire` and may close. */
+let raw: Server;
+let wire = '';
+let stack: Stack;
+let url: string;
+let getUrl: string;
+let headUrl: string;
+let rawUrl: string;
+
+beforeAll(async () => {
+  providers = await startProviders();
+  raw = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(Buffer.from(wire, 'latin1')));
+  });
+  await new Promise<void>((resolve) => raw.listen(0, '127.0.0.1', resolve));
+  const rawBase = `http://127.0.0.1:${(raw.address() as AddressInfo).port}`;
+  stack = await startStack({
+    providers: { ...providers.file, raw: { extends: 'openai', base_url: rawBase } },
+  });
+  const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+  [url, getUrl, headUrl, rawUrl] = (await Promise.all(
+    [ask, { ...ask, method: 'GET' }, { ...ask, method: 'HEAD' }, { ...ask, provider: 'raw' }].map(
+      async (each) => (await stack.issue(each)).url,
+    ),
+  )) as [string, string, string, string];
+});
+afterAll(async () => {
+  await stack.close();
+  await providers.close();
+  raw.close();
+});
+beforeEach(() => {
+  providers.answer = OK;
+  providers.seen.length = 0;
+});
+
+const post = (to = url) => request(to, { method: 'POST', body: '{}' });
+
+test.each([301, 302, 303, 307, 308])('a redirect with %i is passed, not followed', async (status) => {
+  providers.answer = (_seen, response) => {
+    response.writeHead(status, { location: `${providers.url}/elsewhere` }).end('moved');
+  };
+  const answer = await post();
+  expect(answer.statusCode).toBe(status);
+  expect(answer.headers.location).toBe(`${providers.url}/elsewhere`);
+  expect(await answer.body.text()).toBe('moved');
+  expect(providers.seen).toHaveLength(1);
+});
+
+test.each([
+  400, 401, 402, 403, 404, 405, 409, 413, 415, 418, 422, 429, 451, 500, 501, 502, 503, 504, 529, 599,
+])('an error %i of the provider passes unchanged, with body and headers', async (status) => {
+  const body = JSON.stringify({ error: { message: `made upstream: ${status}`, type: 'x' } });
+  providers.answer = (_seen, response) => {
+    const headers = {
+      'content-type': 'application/problem+json',
+      'retry-after': '7',
+      'x-request-id': 'req_theirs',
+    };
+    response.writeHead(status, { ...headers, 'content-length': body.length }).end(body);
+  };
+  const answer = await post();
+  expect(answer.statusCode).toBe(status);
+  expect(await answer.body.text()).toBe(body);
+  expect(answer.headers).toMatchObject({
+    'content-type': 'application/problem+json',
+    'retry-after': '7',
+    'x-request-id': 'req_theirs',
+    'content-length': String(body.length),
+  });
+});
+
+test.each([
+  ['gzip', gzipSync('{"some":"json"}')],
+  ['br', brotliCompressSync('{"some":"json"}')],
+  ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 1, 2, 255])],
+  ['identity', Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256))],
+])(
+  'an answer compressed with %s passes byte for byte, and so does what the holder accepts',
+  async (coding, bytes) => {
+    providers.answer = (_seen, response) => {
+      response.writeHead(200, { 'content-encoding': coding, 'content-length': bytes.length }).end(bytes);
+    };
+    const answer = await request(url, { method: 'POST', body: '{}', headers: { 'accept-encoding': coding } });
+    expect(Buffer.from(await answer.body.arrayBuffer())).toEqual(bytes);
+    expect(answer.headers['content-encoding']).toBe(coding);
+    expect(providers.seen[0]?.headers['accept-encoding']).toBe(coding);
+  },
+);
+
+test.each([204, 304])('an answer %i has no body, and its connection serves the next call', async (status) => {
+  providers.answer = (_seen, response) => {
+    response.writeHead(status, { etag: '"x"' }).end();
+  };
+  const target = new URL(url).pathname;
+  const one = `POST ${target} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`;
+  const answers = readAnswers(await exchange(new URL(url).origin, one + one));
+  expect(answers.map((each) => [each.status, each.body])).toEqual([
+    [status, ''],
+    [status, ''],
+  ]);
+});
+
+test('a call with HEAD gets the headers alone, and its connection serves the next call', async () => {
+  providers.answer = (_seen, response) => {
+    response.writeHead(200, { 'content-length': '1234', 'x-of': 'provider' }).end();
+  };
+  const one = `HEAD ${new URL(headUrl).pathname} HTTP/1.1\r\nHost: g\r\n\r\n`;
+  const text = await exchange(
+    new URL(url).origin,
+    one + one.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'),
+  );
+  expect(text.match(/^HTTP\/1\.1 200 OK\r$/gm)).toHaveLength(2);
+  expect(text.match(/content-length: 1234/gi)).toHaveLength(2);
+  expect(text.match(/x-of: provider/gi)).toHaveLength(2);
+  expect(providers.seen.map(({ method }) => method)).toEqual(['HEAD', 'HEAD']);
+});
+
+test('a HEAD that is refused has a status and headers, and no body', async () => {
+  const target = new URL(headUrl).pathname.replace('/v1/chat', '/v1/chatter');
+  const text = await exchange(
+    new URL(url).origin,
+    `HEAD ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n`,
+  );
+  expect(text).toMatch(/^HTTP\/1\.1 403 /);
+  expect(text.endsWith('\r\n\r\n')).toBe(true);
+  expect(text).toMatch(/x-request-id: /i);
+});
+
+test('informational answers are not taken for the answer', async () => {
+  wire =
+    'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n' +
+    'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal';
+  const answer = await post(rawUrl);
+  expect(answer.statusCode).toBe(200);
+  expect(await answer.body.text()).toBe('final');
+  expect(answer.headers.link).toBeUndefined();
+});
+
+test.each([
+  'Access-Control-Allow-Origin: https://provider.example',
+  'Access-Control-Allow-Credentials: true',
+  'access-control-expose-headers: x-secret',
+  'Set-Cookie: session=1; Secure',
+  'Set-Cookie2: session=1',
+  'Connection: keep-alive, X-Hop',
+  'X-Hop: 1',
+  'Keep-Alive: timeout=99',
+  'Proxy-Authenticate: Basic',
+  'Trailer: X-Late',
+  'Upgrade: h2c',
+  'Via: 1.1 provider',
+  'X-Forwarded-For: 10.0.0.1',
+  'Forwarded: for=10.0.0.1',
+  'Strict-Transport-Security: max-age=1',
+  'Alt-Svc: h3=":443"',
+  'Clear-Site-Data: "*"',
+  'NEL: {}',
+  'Report-To: {}',
+  'Referrer-Policy: unsafe-url',
+  'X-Content-Type-Options: sniff',
+  'X-Presign-Uses-Remaining: 99',
+])('%s of the provider does not reach the holder', async (line) => {
+  wire = `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: x-hop\r\n${line}\r\nX-Kept: 1\r\n\r\nok`;
+  const text = await exchange(
+    new URL(rawUrl).origin,
+    `POST ${new URL(rawUrl).pathname} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  const [answer] = readAnswers(text);
+  const value = line.slice(line.indexOf(':') + 1).trim();
+  const name = line.slice(0, line.indexOf(':')).toLowerCase();
+  expect(answer?.headers.filter(([each]) => each === name).map(([, each]) => each)).not.toContain(value);
+  expect(answer?.headers).toContainEqual(['x-kept', '1']);
+  expect(answer?.body).toBe('ok');
+});
+
+test('all other headers of the provider reach the holder, doubled ones doubled', async () => {
+  wire =
+    'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nX-Two: a\r\n' +
+    'X-Two: b\r\nWarning: 299 - "x"\r\nWWW-Authenticate: Bearer\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\nok';
+  const target = new URL(rawUrl).pathname;
+  const text = await exchange(
+    new URL(rawUrl).origin,
+    `POST ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  const headers = readAnswers(text)[0]?.headers ?? [];
+  for (const pair of [
+    ['content-type', 'text/x; charset=utf-8'],
+    ['x-ratelimit-remaining', '9'],
+    ['x-two', 'a'],
+    ['x-two', 'b'],
+    ['warning', '299 - "x"'],
+    ['www-authenticate', 'Bearer'],
+    ['x-latin', 'caf\xe9'],
+  ])
+    expect(headers).toContainEqual(pair);
+});
+
+test.each([
+  [
+    'a bare line feed in a header',
+    'HTTP/1.1 200 OK\r\nX-A: 1\nSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok',
+  ],
+  [
+    'a bare carriage return in a header',
+    'HTTP/1.1 200 OK\r\nX-A: 1\rSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok',
+  ],
+  ['a NUL in a header', 'HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 2\r\n\r\nok'],
+  ['a folded header', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n Set-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok'],
+  ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
+  [
+    'length and chunked',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+  ],
+  [
+    'bytes after its end',
+    'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n',
+  ],
+  ['no HTTP at all', 'SSH-2.0-x\r\n'],
+  [
+    'an unasked upgrade',
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nraw bytes',
+  ],
+])('an answer with %s cannot inject one of its own', async (_what, text) => {
+  wire = text;
+  const got = await exchange(
+    new URL(rawUrl).origin,
+    `POST ${new URL(rawUrl).pathname} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  expect(got.toLowerCase()).not.toMatch(/\r?\n\s*set-cookie/);
+  expect(got.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  expect(got).not.toContain('101');
+});
+
+test('an answer that its provider ends by closing arrives whole', async () => {
+  wire = 'HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nuntil the end';
+  expect(await (await post(rawUrl)).body.text()).toBe('until the end');
+});
+
+test('a body the holder sends with GET arrives', async () => {
+  const target = new URL(getUrl).pathname;
+  const text = await exchange(
+    new URL(getUrl).origin,
+    `GET ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  expect(readAnswers(text)[0]?.status).toBe(200);
+  expect(providers.seen[0]?.body.toString()).toBe('{}');
+});

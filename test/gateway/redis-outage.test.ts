@@ -1,0 +1,135 @@
+import type { ServerResponse } from 'node:http';
+import { startEmbeddedRedis } from '@presign/local';
+import { ledger } from '@presign/schema/tables';
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { OK, type Providers, startProviders } from './providers.ts';
+import { buildRoad, type Road } from './road.ts';
+
+let providers: Providers;
+let redis: Awaited<ReturnType<typeof startEmbeddedRedis>>;
+let road: Road;
+let stack: Stack;
+
+beforeAll(async () => {
+  providers = await startProviders();
+  redis = await startEmbeddedRedis();
+  road = await buildRoad(redis.port);
+  const url = new URL(redis.url);
+  url.port = String(road.port);
+  stack = await startStack({ providers: providers.file, redisUrl: url.href });
+});
+afterAll(async () => {
+  await road.mend();
+  await stack.close();
+  await road.cut();
+  await redis.close();
+  await providers.close();
+});
+beforeEach(async () => {
+  providers.answer = OK;
+  await works(await issue(-1));
+  providers.seen.length = 0;
+});
+
+const issue = async (maxUses: number) =>
+  (await stack.issue({ provider: 'openai', path: '/v1/x', client_api_key: 'sk-real', max_uses: maxUses }))
+    .url;
+
+async function call(url: string) {
+  const answer = await request(url, { method: 'POST', body: '{}' });
+  const body = (await answer.body.json()) as { error?: { code: string } };
+  return { is: body.error?.code ?? answer.statusCode, after: answer.headers['retry-after'] };
+}
+
+/** Uses of the ledger's rows since the table had `known` of them. */
+async function newRows(known: number, count: number) {
+  return eventually(async () => {
+    // The issuer's own connection may not be back yet.
+    await stack.issuer.ledger.drainAll().catch(() => {});
+    const rows = await stack.db.select().from(ledger).orderBy(ledger.settledAt);
+    return rows.length >= known + count ? rows.slice(known) : undefined;
+  });
+}
+const rowCount = async () => {
+  await stack.issuer.ledger.drainAll();
+  return (await stack.db.select().from(ledger)).length;
+};
+const works = (url: string) => eventually(async () => ((await call(url)).is === 200 ? true : undefined));
+
+/** Holds the answer back until told. */
+function held(): Promise<ServerResponse> {
+  return new Promise((resolve) => {
+    providers.answer = (_seen, response) => resolve(response);
+  });
+}
+
+test('while Redis cannot be reached nothing is let through, and calls pass again when it can', async () => {
+  const known = await issue(-1);
+  const fresh = await issue(-1);
+  expect((await call(known)).is).toBe(200);
+  await road.cut();
+  providers.seen.length = 0;
+  for (const url of [known, fresh, known]) {
+    expect(await call(url)).toEqual({ is: 'limits_unavailable', after: '1' });
+  }
+  expect((await request(`${stack.gatewayUrls[0]}/readyz`)).statusCode).toBe(503);
+  expect((await request(`${stack.gatewayUrls[0]}/healthz`)).statusCode).toBe(200);
+  expect(providers.seen).toHaveLength(0);
+  await road.mend();
+  await works(known);
+  await works(fresh);
+  expect((await request(`${stack.gatewayUrls[0]}/readyz`)).statusCode).toBe(200);
+});
+
+test('a call admitted before Redis went away is answered, and settled exactly once when it is back', async () => {
+  const url = await issue(2);
+  const known = await rowCount();
+  const answering = held();
+  const calling = call(url);
+  const response = await answering;
+  await road.cut();
+  response.end('{"ok":true}');
+  expect((await calling).is).toBe(200);
+  await road.mend();
+  expect(await newRows(known, 1)).toMatchObject([{ uses: 1, status: 200, outcome: 'settled' }]);
+  providers.answer = OK;
+  await works(url);
+  expect((await call(url)).is).toBe('uses_exhausted');
+  expect(await newRows(known, 2)).toHaveLength(2);
+});
+
+test('a settle whose reply was lost is tried again and counts once', async () => {
+  const url = await issue(2);
+  const known = await rowCount();
+  const answering = held();
+  const calling = call(url);
+  const response = await answering;
+  road.loseReplies();
+  response.end('{"ok":true}');
+  expect((await calling).is).toBe(200);
+  // The settle has arrived; that it has, nobody was told.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await road.mend();
+  providers.answer = OK;
+  await works(url);
+  expect((await call(url)).is).toBe('uses_exhausted');
+  expect((await newRows(known, 2)).map((row) => row.uses)).toEqual([1, 1]);
+});
+
+test('a use that cannot be given back at once is given back later, and the holder is not kept waiting for it', async () => {
+  const url = await issue(1);
+  const known = await rowCount();
+  const answering = held();
+  const calling = call(url);
+  const response = await answering;
+  await road.cut();
+  response.writeHead(429).end('{"error":{"code":"theirs"}}');
+  expect((await calling).is).toBe('theirs');
+  await road.mend();
+  expect(await newRows(known, 1)).toMatchObject([{ uses: 0, status: 429 }]);
+  providers.answer = OK;
+  await works(url);
+});

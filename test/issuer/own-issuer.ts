@@ -1,0 +1,26 @@
+import { readEncryptionKeys, readSigningKey } from '@presign/crypto';
+import { type IssuerDeps, type RunningIssuer, startIssuer } from '@presign/issuer';
+import { loadProviders } from '@presign/providers';
+import { pino } from 'pino';
+import type { Stack } from '../harness/stack.ts';
+
+export type OwnIssuer = RunningIssuer & { readonly issuerUrl: string; readonly apiKey: string };
+
+/** A further issuer on a stack's stores and keys, with some of what it is made of exchanged. */
+export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerDeps> = {}): Promise<OwnIssuer> {
+  const deps: IssuerDeps = {
+    db: stack.db,
+    redis: stack.redis,
+    signingKey: readSigningKey(stack.keys.signing),
+    olderPublicKeys: [],
+    encryptionKeys: readEncryptionKeys(stack.keys.encryption),
+    providers: loadProviders(stack.providersJson),
+    issuerUrl: stack.issuerUrl,
+    gatewayUrl: stack.gatewayUrls[0] ?? '',
+    now: Date.now,
+    log: pino({ level: 'silent' }),
+    ...changed,
+  };
+  const running = await startIssuer(deps, { host: '127.0.0.1', port: 0 });
+  return { ...running, issuerUrl: `http://127.0.0.1:${running.port}`, apiKey: stack.apiKey };
+}

@@ -1,0 +1,79 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
+
+/** A Postgres server of this test's own, which it may stop. */
+export type PostgresServer = {
+  readonly url: string;
+  readonly start: () => Promise<void>;
+  /** SIGINT: asks all sessions to end ("fast"); SIGQUIT: ends at once and recovers at the next start. */
+  readonly stop: (signal?: 'SIGINT' | 'SIGQUIT') => Promise<void>;
+  readonly remove: () => Promise<void>;
+};
+
+/** Where Debian and others put what no PATH has. */
+const BIN = ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt']
+  .filter(existsSync)
+  .flatMap((root) => ['.', ...readdirSync(root)].map((version) => join(root, version, 'bin')))
+  .find((bin) => existsSync(join(bin, 'initdb')));
+
+/** Whether this machine has the programs of a Postgres server. */
+export const hasPostgres = BIN !== undefined;
+
+/** Makes a server in a folder of its own, and starts it. */
+export async function makePostgres(): Promise<PostgresServer> {
+  const bin = BIN ?? '';
+  const user = serverUser();
+  const folder = mkdtempSync(join(tmpdir(), 'presign-postgres-'));
+  if (user) chownSync(folder, user.uid, user.gid);
+  const data = join(folder, 'data');
+  const quiet = { ...user, cwd: folder, stdio: 'ignore' as const };
+  execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '--no-sync'], quiet);
+  const port = await freePort();
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  let server: ChildProcess | undefined;
+
+  const start = async () => {
+    const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`];
+    const args = ['-D', data, '-p', String(port), ...settings.flatMap((each) => ['-c', each])];
+    server = spawn(join(bin, 'postgres'), args, quiet);
+    await eventually(() => answers(url));
+  };
+  const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
+    if (!server || server.exitCode !== null) return;
+    const exited = once(server, 'exit');
+    server.kill(signal);
+    await exited;
+  };
+  const remove = async () => {
+    await stop('SIGQUIT');
+    rmSync(folder, { recursive: true, force: true });
+  };
+  await start();
+  return { url, start, stop, remove };
+}
+
+/** Postgres refuses to run as root. */
+function serverUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  return { uid: id('-u'), gid: id('-g') };
+}
+
+async function answers(url: string): Promise<true | undefined> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return undefined;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
