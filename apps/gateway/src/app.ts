@@ -13,6 +13,7 @@ import { grantMemory } from './grant.ts';
 import { health } from './health.ts';
 import type { Leases } from './leases.ts';
 import { llmCall } from './llm/call.ts';
+import { describeGrant } from './llm/describe.ts';
 import type { UnderWay } from './under-way.ts';
 import { createVerifier } from './verify.ts';
 
@@ -56,7 +57,8 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.notFound((c) => answerRefusal(c, { code: 'not_found' }));
   app.options('*', preflight);
   health(app, deps);
-  const verify = createVerifier(deps);
-  app.all('/llm/t/*', llmCall({ ...deps, verify, memory: grantMemory() }));
+  const llm = { ...deps, verify: createVerifier(deps), memory: grantMemory() };
+  app.get('/llm/t/:token', describeGrant(llm));
+  app.all('/llm/t/*', llmCall(llm));
   return app;
 }

@@ -1,8 +1,8 @@
 import type { UsageEntry } from '@presign/limits';
 import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { ledger, pots } from '@presign/schema/tables';
-import { sql } from 'drizzle-orm';
+import { grants, ledger, pots } from '@presign/schema/tables';
+import { inArray, sql } from 'drizzle-orm';
 
 /**
  * Writes settled calls to the ledger, each hold once, and adds what is new to its pots.
@@ -12,9 +12,10 @@ export async function writeLedger(
   tx: Transaction,
   entries: readonly UsageEntry[],
 ): Promise<readonly UsageEntry[]> {
+  const rows = entries.map(ledgerRow);
   const inserted = await tx
     .insert(ledger)
-    .values(entries.map(ledgerRow))
+    .values(rows)
     .onConflictDoNothing()
     .returning({ holdId: ledger.holdId });
   const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
@@ -23,6 +24,7 @@ export async function writeLedger(
   const counted: UsageEntry[] = [];
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
+  await endOverrun(tx, rows);
   const sums = sumByPot(counted);
   if (sums.length === 0) return repeated;
   await tx.execute(sql`
@@ -30,6 +32,19 @@ export async function writeLedger(
     from json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)
     where ${pots.id} = each.id`);
   return repeated;
+}
+
+/**
+ * A grant whose call cost more than its worst case has a price or a bound that is wrong at its source: it ends.
+ * Its gateway has ended it in Redis already; here it stays ended.
+ */
+async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
+  const over = rows.filter((row) => row.overrunMicrousd > 0).map((row) => row.grantId);
+  if (over.length === 0) return;
+  await tx
+    .update(grants)
+    .set({ revokedAt: sql`coalesce(${grants.revokedAt}, now())` })
+    .where(inArray(grants.id, over));
 }
 
 function sumByPot(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
@@ -58,6 +73,9 @@ function ledgerRow(entry: UsageEntry) {
     externalUser: record.usr ?? null,
     uses: entry.uses,
     costMicrousd: entry.costMicrousd ?? null,
+    overrunMicrousd: record.ovr ?? 0,
+    inputTokens: record.inp ?? null,
+    outputTokens: record.out ?? null,
     status: record.sta ?? null,
     outcome: entry.outcome,
     startedAt: new Date(record.beg),

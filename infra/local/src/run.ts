@@ -113,14 +113,14 @@ async function openSandbox(closers: Closer[]) {
   };
 }
 
+/** The sandbox's prices in microdollars per million tokens: those of a small model. */
+const SANDBOX_PRICE = { inputMicrousdPerMtok: 150_000, outputMicrousdPerMtok: 600_000 };
+
 /** Routes of OpenAI and Anthropic under one roof; the sandbox takes its key in either's header. */
 function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {
   const builtIn = loadProviders(undefined);
   const routes = [...(builtIn.get('openai')?.routes ?? []), ...(builtIn.get('anthropic')?.routes ?? [])];
-  return new Map([
-    [
-      'sandbox',
-      { id: 'sandbox', baseUrl, credential: { header: 'authorization', scheme: 'Bearer' }, routes },
-    ],
-  ]);
+  const credential = { header: 'authorization', scheme: 'Bearer' } as const;
+  const pricing = new Map([['sandbox-1', SANDBOX_PRICE]]);
+  return new Map([['sandbox', { id: 'sandbox', baseUrl, credential, routes, pricing }]]);
 }

@@ -1,6 +1,7 @@
 export * from './admit.ts';
 export * from './connect.ts';
 export * from './drain.ts';
+export * from './figures.ts';
 export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';

@@ -2,6 +2,7 @@ export * from './claims.ts';
 export * from './credential.ts';
 export * from './duplicate-key.ts';
 export * from './errors.ts';
+export * from './grant-status.ts';
 export * from './json.ts';
 export * from './money.ts';
 export * from './presign.ts';

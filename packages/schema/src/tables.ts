@@ -185,6 +185,11 @@ export const ledger = pgTable(
     uses: integer().notNull(),
     /** Null: the cost is not known. */
     costMicrousd: whole(),
+    /** What the provider's usage came to beyond the hold; charged to nobody, and the end of the grant. */
+    overrunMicrousd: whole().notNull().default(0),
+    /** Tokens of input and output in all, as the provider reported them; null when it did not. */
+    inputTokens: whole(),
+    outputTokens: whole(),
     /** The provider's status; null when no answer came. */
     status: integer(),
     /** How the call ended: `settled`, or `expired` when its gateway died and the lease ran out. */

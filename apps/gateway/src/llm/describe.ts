@@ -1,0 +1,51 @@
+import { type PotFigures, readFigures } from '@presign/limits';
+import type { GrantStatus, Refusal } from '@presign/schema';
+import type { Handler } from 'hono';
+import { getTerms } from '../admit.ts';
+import { answerRefusal } from '../answer-refusal.ts';
+import type { GatewayEnv } from '../app.ts';
+import { ANSWER_HEADERS } from '../cors.ts';
+import type { VerifiedGrant } from '../verify.ts';
+import type { LlmDeps } from './call.ts';
+import { splitUrl } from './split-url.ts';
+
+/**
+ * `GET /llm/t/<token>`, without a path: what the URL allows, and what of it is used and spent. Costs no use. A
+ * grant that draws on its virtual key's budget too is told its own limits only.
+ */
+export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
+  return async (c) => {
+    const verified = deps.verify(splitUrl(c.env.incoming.url ?? '').token);
+    const told = 'refusal' in verified ? verified : await statusOf(deps, verified.grant);
+    if ('refusal' in told) return answerRefusal(c, told.refusal);
+    return c.json(told.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+  };
+}
+
+async function statusOf(
+  deps: LlmDeps,
+  grant: VerifiedGrant,
+): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
+  for (const tries of [1, 2]) {
+    const found = await getTerms(deps, grant);
+    if ('refusal' in found) return found;
+    const [own] = await readFigures(deps.redis, found.terms.ref).catch(() => []);
+    if (own) return { status: toStatus(grant, own) };
+    // Remembered here, but gone from Redis: opened anew.
+    if (tries === 1) deps.memory.terms.delete(grant.id);
+  }
+  return { refusal: { code: 'limits_unavailable', retryAfterSeconds: 1 } };
+}
+
+const toStatus = (grant: VerifiedGrant, own: PotFigures): GrantStatus => ({
+  provider: grant.provider.id,
+  method: grant.method,
+  paths: [...grant.paths],
+  session_id: grant.sessionId,
+  expires_at: grant.expiresAtMs / 1000,
+  max_uses: own.maxUses ?? -1,
+  used: own.used,
+  cost_limit: own.costLimitMicrousd ?? null,
+  spent: own.settledMicrousd,
+  held: own.heldMicrousd,
+});

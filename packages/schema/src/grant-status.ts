@@ -1,0 +1,21 @@
+import { z } from 'zod';
+import { microusd } from './money.ts';
+
+/** What the holder of an LLM URL is told of it. */
+export const grantStatus = z.strictObject({
+  provider: z.string(),
+  method: z.string(),
+  paths: z.array(z.string()),
+  session_id: z.guid(),
+  /** Unix time in seconds. */
+  expires_at: z.number(),
+  /** -1: unlimited. */
+  max_uses: z.int(),
+  used: z.int(),
+  /** Microdollars; null: no limit. */
+  cost_limit: microusd.nullable(),
+  /** Microdollars that are settled, and that are held by calls under way. */
+  spent: microusd,
+  held: microusd,
+});
+export type GrantStatus = z.infer<typeof grantStatus>;
