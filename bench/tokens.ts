@@ -1,7 +1,7 @@
 // How long signing and verifying one token takes, here (node:crypto) and in paseto-ts (plain JavaScript).
 // Run: npx tsx bench/tokens.ts
 import { cpus } from 'node:os';
-import { sign, verify } from '../packages/crypto/node_modules/paseto-ts/dist/v4/index.js';
+import { sign, verify } from 'paseto-ts/v4';
 import {
   generateSigningKey,
   readPublicKeys,

@@ -1,13 +1,11 @@
 // Bundles the app whose folder this runs in into dist/: one file for each entry point, and what it reads at run time.
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
+import { build } from 'esbuild';
 
 const app = process.cwd();
 const dist = resolve(app, 'dist');
 const packages = resolve(import.meta.dirname, '../../packages');
-// esbuild is a dependency of the app, not of this folder.
-const { build } = createRequire(resolve(app, 'package.json'))('esbuild');
 
 /** The entry points that an app may have: what a container of it may run. */
 const ENTRY_POINTS = ['main', 'migrate', 'keys'];

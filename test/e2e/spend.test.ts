@@ -122,7 +122,14 @@ test('a holder may ask what a URL allows, used and spent, at no use', async () =
   const { url } = await stack.issue({ ...ask, cost_limit: 10_000, max_uses: 5 });
   const [base = ''] = url.split('/v1/');
   const before = await (await fetch(base)).json();
-  expect(before).toMatchObject({ max_uses: 5, used: 0, cost_limit: 10_000, spent: 0, held: 0, paths: [ask.path] });
+  expect(before).toMatchObject({
+    max_uses: 5,
+    used: 0,
+    cost_limit: 10_000,
+    spent: 0,
+    held: 0,
+    paths: [ask.path],
+  });
   const cost = Number((await call(url)).headers.get('x-presign-cost'));
   expect(await (await fetch(base)).json()).toMatchObject({ used: 1, spent: cost, held: 0 });
   expect((await fetch(`${base}x`)).status).toBe(401);
