@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { RedisClient } from '../packages/limits/src/index.ts';
+import type { RedisClient } from '@presign/limits';
 
 type Grant = {
   readonly token: string;
@@ -37,12 +37,14 @@ export function nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, sc
   const [admit, settle] = scripts;
   return `
 daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/error.log error;
-include /etc/nginx/modules-enabled/*.conf;
+load_module /usr/lib/nginx/modules/ndk_http_module.so;
+load_module /usr/lib/nginx/modules/ngx_http_lua_module.so;
 events { worker_connections 4096; }
 http {
   access_log off; lua_package_path "/usr/share/lua/5.1/?.lua;;";
   client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
   uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+  lua_max_running_timers 65536; lua_max_pending_timers 65536;
   keepalive_requests 1000000; large_client_header_buffers 4 16k;
   upstream provider { server 127.0.0.1:${upstreamPort}; keepalive 128; keepalive_requests 1000000; }
   init_by_lua_block {
@@ -71,9 +73,9 @@ http {
       local hold = string.format("%08x%08x%08x%08x", math.random(0, 2^31), math.random(0, 2^31), math.random(0, 2^31), ngx.now())
       ngx.var.hold = hold
       local a, r = grant.admit, grant.rest
-      local answer = on_redis("${admit}", 6 + #grant.pot, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.pot[1],
-        hold, 60000, 1, '', 100000, grant.id, grant.pots, record)
-      if not answer or answer[1] ~= "ok" then return ngx.exit(503) end
+      local answer, why = on_redis("${admit}", 6 + #grant.pot, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.pot[1],
+        hold, 60000, 1, 100000, grant.id, grant.pots, record, '', 0, 0, 0)
+      if not answer or answer[1] ~= "ok" then ngx.log(ngx.ERR, answer and answer[1] or "no answer", " ", why) return ngx.exit(503) end
       ngx.ctx.epoch = answer[2]
       ngx.req.set_header("Authorization", "Bearer sk-real")
     }

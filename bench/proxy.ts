@@ -1,7 +1,7 @@
 // What one fully enforced call costs: CPU of the proxy's own process, calls a second, latency. 1 KB in, 2 KB out.
 // Beside it, on the same upstream and in turn: no proxy, nginx alone, nginx + Lua running the same two Redis
 // scripts, and Portkey's gateway, which enforces nothing. Peers that are not installed are left out.
-// Needs redis-server. Run: npx tsx bench/proxy.ts   (PORTKEY_DIR=folder where @portkey-ai/gateway is installed)
+// Needs redis-server. Run: pnpm --filter @presign/bench proxy   (PORTKEY_DIR=folder where @portkey-ai/gateway is installed)
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,11 +11,12 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findGrant } from '../packages/limits/src/index.ts';
+import { findGrant } from '@presign/limits';
+import { PARTITIONS } from '@presign/schema';
+import { Pool } from 'undici';
 import { keys } from '../packages/limits/src/keys.ts';
 import { freePort } from '../test/harness/free-port.ts';
 import { type Stack, startStack } from '../test/harness/stack.ts';
-import { Pool } from '../test/node_modules/undici/index.js';
 import { nginxConf, scriptSha } from './nginx-lua.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
@@ -33,12 +34,19 @@ type Subject = {
   readonly origin: string;
   readonly paths: readonly string[];
   readonly headers?: Record<string, string>;
+  /** Whether each call must leave an entry in the usage stream: a peer that settles nothing is no peer. */
+  readonly settles?: true;
   /** Whose CPU time is counted; none for the direct call. */
   readonly pid: number | undefined;
 };
 type Round = { cpuMicros: number; perSecond: number; p50: number; p99: number };
 
 const children: ChildProcess[] = [];
+// Whatever happens, no process outlives this one.
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 const dir = mkdtempSync(join(tmpdir(), 'presign-bench-'));
 
 const upstream = createServer((request, response) => {
@@ -67,7 +75,7 @@ await stack.issuer.ledger.close();
 const paths = urls.map((url) => new URL(url).pathname);
 const subjects: Subject[] = [
   { name: 'direct', origin: upstreamUrl, paths: ['/v1/chat/completions'], pid: undefined },
-  { name: 'presign', origin: `http://127.0.0.1:${gateway.port}`, paths, pid: gateway.pid },
+  { name: 'presign', origin: `http://127.0.0.1:${gateway.port}`, paths, pid: gateway.pid, settles: true },
   ...(await nginxSubjects()),
   ...(await portkey()),
 ];
@@ -79,10 +87,7 @@ for (let round = -1; round < ROUNDS; round++) {
   }
 }
 print();
-for (const child of children) child.kill('SIGKILL');
-await stack.close();
-upstream.closeAllConnections();
-upstream.close();
+process.exit(0);
 
 /** A gateway in a process of its own, logging as it does by default; it finds its grants in Redis. */
 async function startGateway(): Promise<{ port: number; pid: number | undefined }> {
@@ -125,7 +130,7 @@ async function issue(): Promise<string[]> {
   return issued;
 }
 
-async function load({ name, origin, paths: targets, headers, pid }: Subject): Promise<Round> {
+async function load({ name, origin, paths: targets, headers, pid, settles }: Subject): Promise<Round> {
   const pool = new Pool(origin, { connections: CONNECTIONS, pipelining: 1 });
   const millis: number[] = [];
   let next = 0;
@@ -146,6 +151,7 @@ async function load({ name, origin, paths: targets, headers, pid }: Subject): Pr
       millis.push(performance.now() - began);
     }
   };
+  const settledBefore = await settledCalls();
   const cpuBefore = pid === undefined ? 0 : cpuMicros(pid);
   const began = performance.now();
   await Promise.all(Array.from({ length: CONNECTIONS }, one));
@@ -154,8 +160,16 @@ async function load({ name, origin, paths: targets, headers, pid }: Subject): Pr
   await sleep(100);
   const cpu = pid === undefined ? Number.NaN : (cpuMicros(pid) - cpuBefore) / CALLS;
   await pool.destroy();
+  const settled = (await settledCalls()) - settledBefore;
+  if (settles && settled !== CALLS) throw new Error(`${name} settled ${settled} of ${CALLS} calls`);
   millis.sort((a, b) => a - b);
   return { cpuMicros: cpu, perSecond: CALLS / seconds, p50: at(millis, 0.5), p99: at(millis, 0.99) };
+}
+
+/** Entries of all usage streams. */
+async function settledCalls(): Promise<number> {
+  const partitions = Array.from({ length: PARTITIONS }, (_, id) => stack.redis.xlen(keys.usage(id)));
+  return (await Promise.all(partitions)).reduce((sum, entries) => sum + entries, 0);
 }
 
 /** User and system time of a process, by proc_pid_stat(5): clock ticks of 10 ms. */
@@ -182,7 +196,7 @@ async function nginxSubjects(): Promise<Subject[]> {
       paths: ['/v1/chat/completions'],
       pid: worker,
     },
-    { name: 'nginx + Lua', origin: `http://127.0.0.1:${lua}`, paths, pid: worker },
+    { name: 'nginx + Lua', origin: `http://127.0.0.1:${lua}`, paths, pid: worker, settles: true },
   ];
 }
 

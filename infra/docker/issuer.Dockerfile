@@ -3,7 +3,7 @@ FROM node:24-bookworm-slim AS build
 WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
-RUN --mount=type=cache,target=/root/.local/share/pnpm/store npx -y pnpm@12 install --frozen-lockfile \
+RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfile --store-dir /pnpm/store \
   --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...'
 RUN cd apps/issuer && node ../../infra/docker/bundle.mjs
 

@@ -156,8 +156,8 @@ test.each([
 test.each([
   ['model', '{"model":"a","model":"b"}'],
   ['model', '{"model":"a","mod\\u0065l":"b"}'],
-  ['x', '{"messages":[{"x":1,"y":{},"x":2}]}'],
-  ['x', '{"a":{"b":{"c":{"x":1,"x":1}}}}'],
+  ['messages[0].x', '{"messages":[{"x":1,"y":{},"x":2}]}'],
+  ['a.b.c.x', '{"a":{"b":{"c":{"x":1,"x":1}}}}'],
   ['', '{"":1,"":2}'],
   ['__proto__', '{"__proto__":1,"__proto__":2}'],
   ['Model', '{"Model":"b"}'],
@@ -165,8 +165,8 @@ test.each([
   ['Max_Tokens', '{"Max_Tokens":9}'],
   ['max_Completion_tokens', '{"max_Completion_tokens":9}'],
   ['Metadata', '{"Metadata":{}}'],
-  ['Team', '{"metadata":{"Team":"b"}}'],
-  ['Unit', '{"metadata":{"of":{"Unit":"c"}}}'],
+  ['metadata.Team', '{"metadata":{"Team":"b"}}'],
+  ['metadata.of.Unit', '{"metadata":{"of":{"Unit":"c"}}}'],
 ])('a body whose key %j is ambiguous is refused and the key named', async (key, body) => {
   expect(await refusal(body)).toEqual([400, 'invalid_request', key]);
 });

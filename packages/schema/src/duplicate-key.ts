@@ -4,7 +4,17 @@
  * @param text valid JSON (it has been parsed)
  * @returns the first such key, with the names that lead to it (`metadata.tags[2].id`), or undefined
  */
-export function duplicateKey(text: string): string | undefined {
+export const duplicateKey = (text: string): string | undefined => findKey(text, (_name, repeated) => repeated);
+
+/**
+ * The first key of a JSON text that is looked for, with the names that lead to it.
+ * @param text valid JSON (it has been parsed)
+ * @param wanted told each key's full name, and whether it stood in its object before
+ */
+export function findKey(
+  text: string,
+  wanted: (name: string, repeated: boolean) => boolean,
+): string | undefined {
   const open: Container[] = [];
   for (let i = 0; i < text.length; i++) {
     const within = open.at(-1);
@@ -24,7 +34,10 @@ export function duplicateKey(text: string): string | undefined {
         break;
       case QUOTE: {
         const end = endOfString(text, i);
-        if (within?.expectsKey && repeats(within, text.slice(i, end + 1))) return memberOf(within);
+        if (within?.expectsKey) {
+          const repeated = repeats(within, text.slice(i, end + 1));
+          if (wanted(memberOf(within), repeated)) return memberOf(within);
+        }
         i = end;
       }
     }
