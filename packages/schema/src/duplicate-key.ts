@@ -4,7 +4,8 @@
  * @param text valid JSON (it has been parsed)
  * @returns the first such key, with the names that lead to it (`metadata.tags[2].id`), or undefined
  */
-export const duplicateKey = (text: string): string | undefined => findKey(text, (_name, repeated) => repeated);
+export const duplicateKey = (text: string): string | undefined =>
+  findKey(text, (_name, repeated) => repeated);
 
 /**
  * The first key of a JSON text that is looked for, with the names that lead to it.

@@ -1,0 +1,83 @@
+import { type GrantRef, keys, type RedisClient, readFigures } from '@presign/limits';
+import type { Database } from '@presign/schema/database';
+import { grants, pots } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+
+/** What was seen of a pot while calls were under way. */
+export type Samples = {
+  readonly count: number;
+  /** The most that was settled and held together, in microdollars. */
+  readonly most: number;
+  /** Moments at which settled and held together were above the limit. */
+  readonly over: number;
+  /** What was held, by hold id. */
+  readonly held: ReadonlyMap<string, { readonly amount: number; readonly firstSeenMs: number }>;
+};
+
+export type Sampler = { readonly samples: Samples; readonly stop: () => Promise<void> };
+
+/** Where the figures of an issued URL stand. */
+export async function refOf(db: Database, url: string): Promise<GrantRef> {
+  const id = grantIdOf(url);
+  const [row] = await db
+    .select()
+    .from(grants)
+    .innerJoin(pots, eq(pots.id, grants.potId))
+    .where(eq(grants.id, id));
+  if (!row) throw new Error('no such grant');
+  return {
+    id,
+    partition: row.pots.partition,
+    credentialId: row.grants.credentialId ?? '',
+    potIds: [row.pots.id],
+  };
+}
+
+/** The grant that a URL's token names; its payload is followed by a signature of 64 bytes. */
+export function grantIdOf(url: string): string {
+  const [payload = ''] = (url.split('/t/v4.public.')[1] ?? '').split('.');
+  return (JSON.parse(Buffer.from(payload, 'base64url').subarray(0, -64).toString()) as { jti: string }).jti;
+}
+
+/** Reads a pot again and again, as fast as Redis answers; through an outage it goes on trying. */
+export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
+  const held = new Map<string, { amount: number; firstSeenMs: number }>();
+  const samples = { count: 0, most: 0, over: 0, held };
+  let stopped = false;
+  const look = async () => {
+    const [pot] = await readFigures(redis, ref);
+    if (!pot) return;
+    samples.count++;
+    const sum = pot.settledMicrousd + pot.heldMicrousd;
+    samples.most = Math.max(samples.most, sum);
+    if (sum > (pot.costLimitMicrousd ?? Number.MAX_SAFE_INTEGER)) samples.over++;
+    await noteHolds(redis, ref, held);
+  };
+  const run = async () => {
+    while (!stopped) {
+      await look().catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  };
+  const running = run();
+  return {
+    samples,
+    stop: async () => {
+      stopped = true;
+      await running;
+    },
+  };
+}
+
+async function noteHolds(
+  redis: RedisClient,
+  { partition }: GrantRef,
+  held: Map<string, { amount: number; firstSeenMs: number }>,
+): Promise<void> {
+  const ids = await redis.zrange(keys.leases(partition), 0, -1);
+  const fresh = ids.filter((id) => !held.has(id));
+  const amounts = await Promise.all(fresh.map((id) => redis.hget(keys.hold(partition, id), 'amount')));
+  for (const [i, id] of fresh.entries()) {
+    if (amounts[i] !== null) held.set(id, { amount: Number(amounts[i]), firstSeenMs: Date.now() });
+  }
+}

@@ -1,0 +1,60 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Concurrent, concurrentCalls } from '../chaos/concurrent.ts';
+
+describe('1,000 concurrent calls of random cost on one cost_limit, over two gateways', () => {
+  let run: Concurrent;
+  beforeAll(async () => {
+    run = await concurrentCalls(1_000, 20_261_121);
+  }, 120_000);
+
+  test('at no sampled moment are settled and held above the limit', () => {
+    const { samples, limit } = run;
+    expect(samples.over).toBe(0);
+    expect(samples.most).toBeLessThanOrEqual(limit);
+    expect(samples.count).toBeGreaterThan(100);
+    // Calls did compete: the limit was reached while they were under way.
+    expect(samples.most).toBeGreaterThan(limit * 0.95);
+  });
+
+  test('at least 95% of the limit could be spent, and the end of it is a 402', () => {
+    const { last, settledMicrousd, limit } = run;
+    expect(last.status).toBe(402);
+    expect(['cost_limit_reached', 'cost_limit_too_low']).toContain(last.code);
+    expect(settledMicrousd).toBeGreaterThanOrEqual(limit * 0.95);
+    expect(settledMicrousd).toBeLessThanOrEqual(limit);
+  });
+
+  test("every call in the provider's books is one row of the ledger, at the provider's own price", () => {
+    const { reckoning, settledMicrousd } = run;
+    expect(reckoning.violations).toEqual([]);
+    expect(reckoning.missing).toEqual([]);
+    expect(reckoning.billedMicrousd).toBeLessThanOrEqual(reckoning.ledgerMicrousd);
+    expect(reckoning.ledgerMicrousd).toBe(settledMicrousd);
+  });
+
+  test('what an answer says that it cost is what the provider wrote down', () => {
+    const told = run.outcomes.filter(({ cost }) => cost !== undefined);
+    const answered = told.filter(({ model }) => run.billed.get(model)?.fate === 'answer');
+    expect(answered.length).toBeGreaterThan(20);
+    expect(answered.map(({ cost }) => Number(cost))).toEqual(
+      answered.map(({ model }) => run.billed.get(model)?.microusd),
+    );
+  });
+
+  test('refusals reach no provider and cost no use', () => {
+    const { outcomes, billed, reckoning, used } = run;
+    const refused = outcomes.filter(({ code }) => code?.startsWith('cost_'));
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.filter(({ status }) => status !== 402)).toEqual([]);
+    expect(refused.filter(({ model }) => billed.has(model))).toEqual([]);
+    const givenBack = [...billed.values()].filter(({ fate }) => fate === 'rate limited').length;
+    expect(used).toBe(billed.size - givenBack);
+    expect(reckoning.uses).toBe(used);
+  });
+
+  test('while money is only held a call is told when to ask again, and then passes', () => {
+    const known = [200, 0, 402, 400, 429, 500, 502];
+    expect(run.outcomes.filter(({ status }) => !known.includes(status))).toEqual([]);
+    expect(run.outcomes.filter(({ status, tries }) => status === 200 && tries > 1).length).toBeGreaterThan(0);
+  });
+});
