@@ -5,10 +5,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { generateApiKey, generateEncryptionKey, generateSigningKey } from '../packages/crypto/src/index.ts';
-import { migrateDatabase } from '../packages/schema/src/database.ts';
-import pg from '../test/node_modules/pg/esm/index.mjs';
-import { Pool } from '../test/node_modules/undici/index.js';
+import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
+import { migrateDatabase } from '@presign/schema/database';
+import pg from 'pg';
+import { Pool } from 'undici';
 
 const MAIN = fileURLToPath(new URL('../apps/issuer/src/main.ts', import.meta.url));
 const PORT = 18_787;

@@ -11,12 +11,11 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findGrant } from '@presign/limits';
+import { findGrant, keys } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
+import { freePort } from '@presign/test/harness/free-port.ts';
+import { type Stack, startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { keys } from '../packages/limits/src/keys.ts';
-import { freePort } from '../test/harness/free-port.ts';
-import { type Stack, startStack } from '../test/harness/stack.ts';
 import { nginxConf, scriptSha } from './nginx-lua.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);

@@ -1,14 +1,8 @@
 // How long signing and verifying one token takes, here (node:crypto) and in paseto-ts (plain JavaScript).
 // Run: npx tsx bench/tokens.ts
 import { cpus } from 'node:os';
+import { generateSigningKey, readPublicKeys, readSigningKey, signToken, verifyToken } from '@presign/crypto';
 import { sign, verify } from 'paseto-ts/v4';
-import {
-  generateSigningKey,
-  readPublicKeys,
-  readSigningKey,
-  signToken,
-  verifyToken,
-} from '../packages/crypto/src/index.ts';
 
 const ROUNDS = 21;
 const ROUND_MS = 60;

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -18,6 +17,7 @@ import { callRecord } from './call-record.ts';
 import { type Charge, judge, refusalOf } from './judge-end.ts';
 import { logCall } from './log-call.ts';
 import { match, type Target } from './match.ts';
+import { newHoldId } from './new-hold-id.ts';
 import { type Plan, planCall } from './plan.ts';
 import { type Need, namesRead, readBody } from './read-body.ts';
 import { send } from './send.ts';
@@ -85,7 +85,7 @@ async function serve(
   const planned = planCall({ grant, target, terms, content: read.content, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
-  const holdId = randomBytes(16).toString('hex');
+  const holdId = newHoldId();
   const call: Call = { requestId, incoming, outgoing, grant, target, terms, plan, holdId, beganMs };
   const ask = { holdId, uses: 1, hold: plan.hold, leaseMs: deps.leaseMs, record: callRecord(call) };
   const counted = await admitCall(deps, grant, terms, ask);
