@@ -29,16 +29,16 @@ Issuer and gateway answer every refusal of their own with one body, which the Op
 - \`param\` names the field or header at fault as the caller wrote it, else \`null\`.
 - \`request_id\` is also in the \`x-request-id\` header (at the gateway in \`x-presign-request-id\` too) and in the log.
 - Further fields are facts for programs: \`limit\` and \`used\` with \`uses_exhausted\`, \`allowed\` with
-  \`path_not_allowed\` and \`method_not_allowed\`.
+  \`path_not_allowed\` and \`method_not_allowed\`; with \`cost_limit_reached\`, \`cost_limit_too_low\` and \`cost_held\`, in
+  microdollars, the \`limit\`, what of it is \`remaining\` (not charged yet) and \`needed\` (what the call would hold).
 - \`Retry-After\` is set where the same request may succeed later.
 - A provider's own error passes through the gateway unchanged, status and body. It has no \`error.request_id\` equal
   to the answer's \`x-presign-request-id\`; a refusal of the gateway has.
 
 ${table()}
 
-"–" in the last column: the code has its place in the table and no service sends it yet. Under a \`cost_limit\` every
-call is refused as \`cost_unbounded\` so far, before any spending is looked at; the other \`cost_…\` codes belong to
-spend limits and do not occur until these hold.
+"–" in the last column: the code has its place in the table and no service sends it yet. What to do about the codes of
+spending is in [behaviour.md](behaviour.md#refusals).
 `);
 
 function table(): string {

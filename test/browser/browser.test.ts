@@ -122,7 +122,8 @@ describe.skipIf(executablePath === undefined)('in a browser, on a page of anothe
         const answer = await fetch(target, {
           method: 'POST',
           headers: { 'content-type': 'application/json', authorization: 'Bearer placeholder-key' },
-          body: '{"model":"sandbox-1","stream":true,"messages":[{"role":"user","content":"Hello"}]}',
+          // Usage is asked for, so that every event that the provider sends reaches the page.
+          body: '{"model":"sandbox-1","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hello"}]}',
         });
         const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
         const read: string[] = [];

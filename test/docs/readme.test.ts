@@ -18,6 +18,11 @@ let ports: readonly [number, number];
 let local: RunningLocal;
 /** Set by the first snippet, as in a reader's shell. */
 let presignedUrl: string;
+/** Microdollars that calls so far cost. */
+let spent = 0;
+
+/** As the first snippet asks for it: 5 cents. */
+const COST_LIMIT = 50_000;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'presign-'));
@@ -31,18 +36,36 @@ beforeAll(async () => {
 });
 afterAll(() => local.close());
 
-test('the curl issues a URL and calls it; two of three uses are left', async () => {
+test('the curl issues a URL and calls it; two of three uses and what it did not cost are left', async () => {
   const snippet = fence('bash').replace(':8787', `:${ports[0]}`);
   const printed = await run('sh', ['-euc', `${snippet}\nprintf '\\n%s' "$PRESIGNED_URL"`], folder);
   const [head = '', body = ''] = printed.split('\r\n\r\n');
   expect(head).toMatch(/^HTTP\/1\.1 200 /);
-  expect(head.toLowerCase()).toContain('\r\nx-presign-uses-remaining: 2');
+  expect(headerIn(head, 'x-presign-uses-remaining')).toBe('2');
   const [answer = '', url = ''] = body.split('\n');
-  expect(JSON.parse(answer)).toMatchObject({ object: 'chat.completion', model: 'sandbox-1' });
+  const completion = JSON.parse(answer) as { usage: { prompt_tokens: number; completion_tokens: number } };
+  expect(completion).toMatchObject({ object: 'chat.completion', model: 'sandbox-1' });
+  // $0.15 and $0.60 per million tokens, as the sandbox's price list says.
+  spent = Math.ceil(completion.usage.prompt_tokens * 0.15 + completion.usage.completion_tokens * 0.6);
+  expect(headerIn(head, 'x-presign-cost')).toBe(String(spent));
+  expect(headerIn(head, 'x-presign-cost-remaining')).toBe(String(COST_LIMIT - spent));
   presignedUrl = url;
   expect(presignedUrl).toMatch(
     new RegExp(`^http://127.0.0.1:${ports[1]}/llm/t/v4.public.*/v1/chat/completions$`),
   );
+});
+
+test('the headers that the page shows are those of its call', () => {
+  const shown = (name: string) => headerIn(readme.replaceAll('`', '\n'), name);
+  expect(shown('x-presign-cost')).toBe(String(spent));
+  expect(shown('x-presign-cost-remaining')).toBe(String(COST_LIMIT - spent));
+});
+
+test('the URL without its path tells what the page says that it tells', async () => {
+  const told = JSON.parse(await run('sh', ['-euc', fence('bash', 1)], folder)) as object;
+  const shown = JSON.parse(fence('json')) as object;
+  const ownOfEach = { session_id: expect.any(String), expires_at: expect.any(Number) };
+  expect(told).toEqual({ ...shown, ...ownOfEach });
 });
 
 test('the TypeScript prints what the model said', async () => {
@@ -52,6 +75,11 @@ test('the TypeScript prints what the model said', async () => {
 const hasPythonSdk = spawnSync('python3', ['-c', 'import openai']).status === 0;
 test.skipIf(!hasPythonSdk)('the Python prints what the model said', async () => {
   expect(await run('python3', ['-c', fence('python')], HERE)).toContain('Hello');
+});
+
+test('what an SDK spent is counted too, and nothing stays held', async () => {
+  const { used, spent: total, held } = (await (await fetch(bareUrl())).json()) as Record<string, number>;
+  expect({ used, total, held }).toEqual({ used: hasPythonSdk ? 3 : 2, total: spent * Number(used), held: 0 });
 });
 
 test('the fourth call answers 403 uses_exhausted', async () => {
@@ -74,12 +102,25 @@ test('every script that its commands name exists', () => {
   }
 });
 
-/** The only snippet of a language. */
-function fence(language: string): string {
+test('where the money is spent first, the call answers 402 as the page says', async () => {
+  const snippet = fence('bash').replace(':8787', `:${ports[0]}`).replace(`${COST_LIMIT}`, '0');
+  const printed = await run('sh', ['-euc', snippet], folder);
+  const [head = '', body = ''] = printed.split('\r\n\r\n');
+  expect(head).toMatch(/^HTTP\/1\.1 402 /);
+  expect(JSON.parse(body)).toMatchObject({ error: { code: 'cost_limit_reached', limit: 0, remaining: 0 } });
+});
+
+/** A snippet of a language, by its place among them; of each but `bash` there is one. */
+function fence(language: string, place = 0): string {
   const found = [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, name]) => name === language);
-  expect(found).toHaveLength(1);
-  return found[0]?.[2] ?? '';
+  expect(found, language).toHaveLength(language === 'bash' ? 2 : 1);
+  return found[place]?.[2] ?? '';
 }
+
+const headerIn = (head: string, name: string): string | undefined =>
+  new RegExp(`^${name}: (.*?)\r?$`, 'im').exec(head)?.[1];
+
+const bareUrl = (): string => presignedUrl.slice(0, presignedUrl.indexOf('/v1/'));
 
 /** Runs a program to its end while the services in this process answer it; resolves with what it printed. */
 async function run(program: string, args: readonly string[], cwd: string): Promise<string> {

@@ -8,6 +8,8 @@ export type AnswerPlan = {
   readonly ownHeaders: (status: number) => FlatHeaders;
   /** Undefined: nothing is known of the answer, so nothing is read from it. */
   readonly meter: Pick<MeterOptions, 'spend' | 'dropsUsageEvent'> | undefined;
+  /** The call asked for a stream, which need not be one of events (Gemini's is a JSON array). */
+  readonly streams: boolean;
   /** The last byte waits for `finish`, so that the holder learns of the end after settling. */
   readonly keepsLast: boolean;
 };
@@ -37,8 +39,8 @@ export class Answer {
   /** The provider's status and headers, cleaned. */
   head(status: number, headers: FlatHeaders): void {
     const contentType = headerOf(headers, 'content-type') ?? '';
-    const isStream = /^text\/event-stream\b/i.test(contentType);
-    const { meter, keepsLast } = this.#plan;
+    const { meter, keepsLast, streams } = this.#plan;
+    const isStream = /^text\/event-stream\b/i.test(contentType) || (streams && status < 400);
     this.#status = status;
     this.#headers =
       meter?.dropsUsageEvent && isStream ? withoutHeaders(headers, ['content-length']) : headers;

@@ -80,12 +80,17 @@ export function responseHeaders(raw: readonly Buffer[] | readonly string[]): Fla
   return keep(text, (name) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name));
 }
 
-/** The query without keys in which a provider takes credentials; the rest byte for byte. */
-export function cleanQuery(query: string): string {
+/** The query without keys in which a provider takes credentials, and those given; the rest byte for byte. */
+export function cleanQuery(query: string, dropped: ReadonlySet<string> = NO_KEYS): string {
   if (query === '') return '';
-  const kept = query.split('&').filter((part) => !CREDENTIAL_QUERY_KEYS.has(queryKey(part)));
+  const kept = query.split('&').filter((part) => {
+    const key = queryKey(part);
+    return !CREDENTIAL_QUERY_KEYS.has(key) && !dropped.has(key);
+  });
   return kept.length > 0 ? `?${kept.join('&')}` : '';
 }
+
+const NO_KEYS: ReadonlySet<string> = new Set();
 
 function queryKey(part: string): string {
   const key = (part.split('=', 1)[0] ?? '').replaceAll('+', ' ');

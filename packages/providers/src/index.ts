@@ -18,6 +18,8 @@ export {
   type FreeCall,
   HOLDER_CREDENTIAL_HEADERS,
   type ModelPrice,
+  PARTIAL_ANSWER_HEADERS,
+  PARTIAL_ANSWER_QUERY_KEYS,
   type Provider,
   type Route,
 } from './provider.ts';

@@ -87,3 +87,11 @@ export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
   '$httpheaders',
   '$httpmethod',
 ]);
+
+/**
+ * Headers and query keys, in lower case, that name the only fields an answer is to have, and so could leave out
+ * of it what was used: Google's system parameters, read with and without `$`
+ * (https://cloud.google.com/apis/docs/system-parameters). No API that is metered uses them for anything else.
+ */
+export const PARTIAL_ANSWER_HEADERS: readonly string[] = ['x-goog-fieldmask'];
+export const PARTIAL_ANSWER_QUERY_KEYS: ReadonlySet<string> = new Set(['fields', '$fields']);

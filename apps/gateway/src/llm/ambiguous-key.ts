@@ -12,9 +12,12 @@ export type NamesRead = ReadonlySet<string>;
  */
 export function ambiguousKey(text: string, read: NamesRead): string | undefined {
   const folded = fold(read);
+  const longest = Math.max(0, ...[...folded.keys()].map((name) => name.length));
   return findKey(text, (name, repeated) => {
+    // Lower case is never shorter. Long names stay untouched: to write each out would take the body's length squared.
+    if (repeated || name.length > longest) return repeated;
     const known = folded.get(name.toLowerCase());
-    return repeated || (known !== undefined && known !== name);
+    return known !== undefined && known !== name;
   });
 }
 

@@ -8,10 +8,11 @@ import { type Charge, givesUseBack } from './judge-end.ts';
 
 /** How a call's answer is looked at, kept back and headed. */
 export function answerPlan(call: Call, admitted: Admitted): AnswerPlan {
-  const { spend, dropsUsageEvent, hold } = call.plan;
+  const { spend, dropsUsageEvent, hold, streams } = call.plan;
   return {
     ownHeaders: (status) => ownHeaders(call, admitted, status),
     meter: spend && { spend, dropsUsageEvent },
+    streams,
     keepsLast: hold !== undefined,
   };
 }

@@ -21,12 +21,12 @@ export function callRecord(
     ...(plan.model === undefined ? {} : { mod: plan.model.slice(0, NAME_MAX_CHARS) }),
     ...(status === undefined ? {} : { sta: status }),
     ...(charge?.usage === undefined ? {} : tokensOf(charge.usage)),
-    ...(charge?.overrunMicrousd ? { ovr: charge.overrunMicrousd } : {}),
+    ...(charge && charge.overrunMicrousd > 0 ? { ovr: charge.overrunMicrousd } : {}),
   };
   return JSON.stringify(fields);
 }
 
 const tokensOf = ({ input_tokens, output_tokens }: Readonly<Record<string, number>>) => ({
-  ...(input_tokens === undefined ? {} : { inp: input_tokens }),
-  ...(output_tokens === undefined ? {} : { out: output_tokens }),
+  ...(Number.isSafeInteger(input_tokens) ? { inp: input_tokens } : {}),
+  ...(Number.isSafeInteger(output_tokens) ? { out: output_tokens } : {}),
 });

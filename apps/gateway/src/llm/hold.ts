@@ -6,6 +6,8 @@ import { outputMicrousd, type Pricing, pricingOf } from './price.ts';
 /** A call whose worst cost is known. */
 export type Held = {
   readonly hold: Hold;
+  /** The output bound to send: what was asked, even where more must be held. */
+  readonly askedTokens: number;
   readonly spend: Spend;
   readonly model: string;
   readonly pricing: Pricing;
@@ -29,7 +31,7 @@ export function worstCase(
   if (model === undefined) return unbounded('model', 'names no model, so no price is known');
   const pricing = pricingOf(provider, model, now);
   if (!pricing) {
-    const message = `The price of ${model} at ${provider.id} is not known, so no spend limit can hold.`;
+    const message = `The price of ${briefly(model)} at ${provider.id} is not known, so no spend limit can hold.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
   const standard = spend.atStandardPrice?.(body) ?? body;
@@ -44,26 +46,32 @@ export function worstCase(
     return unbounded(undefined, `${Object.keys(fees).join(', ')} have no known price`);
   const fixedMicrousd = outputMicrousd(inputTokens, pricing.dearestInput) + feesMicrousd;
   const known = { spend, model, pricing, body: standard };
-  if (!output) return { ...known, hold: fixedHold(fixedMicrousd) };
-  const bounds = output.coversReasoning ? output : wholeOutput(output, facts);
+  if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
+  const bounds = output.coversReasoning ? output : wholeOutput(facts);
   if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);
-  const hold = {
-    fixedMicrousd,
-    ratePerMtok: pricing.dearestOutput * output.times,
-    askedTokens: Math.min(bounds.asked, tokensThatMultiply(pricing.dearestOutput * output.times)),
-    leastTokens: bounds.least,
+  const ratePerMtok = pricing.dearestOutput * output.times;
+  const most = tokensThatMultiply(ratePerMtok);
+  if (bounds.least > most) return unbounded(undefined, 'costs more than can be counted');
+  const leastTokens = bounds.least;
+  return {
+    ...known,
+    askedTokens: output.asked,
+    hold: { fixedMicrousd, ratePerMtok, askedTokens: Math.min(bounds.asked, most), leastTokens },
   };
-  return { ...known, hold };
 }
 
 /** Tokens times rate is multiplied in Lua, whose numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
 /** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
-const wholeOutput = (_output: { asked: number }, { maxOutput }: ModelFacts) =>
+const wholeOutput = ({ maxOutput }: ModelFacts) =>
   maxOutput === undefined ? undefined : { asked: maxOutput, least: maxOutput };
 
-function unbounded(param: string | undefined, reason: string): { refusal: Refusal } {
+function unbounded(place: string | undefined, reason: string): { refusal: Refusal } {
+  const param = place && briefly(place);
   const message = `${param === undefined ? '' : `${param}: `}${reason}; under a spend limit this call cannot pass.`;
   return { refusal: { code: 'cost_unbounded', message, ...(param === undefined ? {} : { param }) } };
 }
+
+/** The holder's words, of which some are megabytes long. */
+const briefly = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text);

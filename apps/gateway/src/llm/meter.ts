@@ -1,5 +1,5 @@
 import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Reported, Spend, StreamReader } from '@presign/providers';
 import { EventSplitter, readEvent } from './split-events.ts';
 
@@ -36,12 +36,14 @@ export type MeterOptions = {
   readonly contentEncoding: string;
   /** The usage event was asked for by the gateway alone, so the holder does not get it. */
   readonly dropsUsageEvent: boolean;
-  /** The stream's last event waits for `end`, so that the holder learns of the end after settling. */
+  /** The last event, or byte, waits for `end`, so that the holder learns of the end after settling. */
   readonly keepsLast: boolean;
 };
 
 /** Answers that are read whole for their usage are kept up to this many bytes, decoded too. */
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
+/** An event is waited for up to this many bytes; a stream with a longer one passes unread. */
+const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
@@ -53,28 +55,37 @@ export function createMeter(options: MeterOptions): Meter {
 /** Server-sent events, read one by one. */
 function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions): Meter {
   const splitter = new EventSplitter();
-  const reader = spend.readStream?.();
+  const reader = patient(spend.readStream?.());
+  let overlong = false;
   let kept: Buffer | undefined;
   const passEvent = (bytes: Buffer): Buffer[] => {
     const event = readEvent(bytes);
     if (event) reader?.event(event.data, event.name);
-    if (event && dropsUsageEvent && spend.isUsageEvent?.(event.data)) return [];
+    if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
     const before = kept === undefined ? [] : [kept];
     kept = undefined;
     if (!keepsLast || reader?.end() === undefined) return [...before, bytes];
     kept = bytes;
     return before;
   };
+  const letGo = (): Buffer[] => {
+    const waiting = [...(kept ? [kept] : []), splitter.rest()];
+    kept = undefined;
+    return waiting;
+  };
   return {
     pass: (chunk) => {
+      if (overlong) return chunk;
       const events = splitter.push(chunk);
+      overlong = splitter.waiting > EVENT_MAX_BYTES;
       // Where nothing is taken out or kept back, bytes need not wait for their event to be whole.
-      return dropsUsageEvent || keepsLast ? join(events.flatMap(passEvent)) : look(events, reader, chunk);
+      if (!dropsUsageEvent && !keepsLast) return look(events, reader, chunk);
+      const passed = events.flatMap(passEvent);
+      return join(overlong ? [...passed, ...letGo()] : passed);
     },
     end: async () => {
-      const cut = splitter.rest();
-      const rest = dropsUsageEvent || keepsLast ? join([...(kept ? [kept] : []), cut]) : undefined;
-      return { ...NOTHING_TOLD, rest, reported: reader?.end() };
+      const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
+      return { ...NOTHING_TOLD, rest, reported: overlong ? undefined : reader?.end() };
     },
   };
 }
@@ -88,21 +99,30 @@ function look(events: readonly Buffer[], reader: StreamReader | undefined, chunk
 }
 
 /** An answer whose usage is known only from the whole of it: one JSON text, or a compressed stream. */
-function wholeMeter({ spend, status, contentEncoding }: MeterOptions, isEvents: boolean): Meter {
+function wholeMeter({ spend, status, contentEncoding, keepsLast }: MeterOptions, isEvents: boolean): Meter {
   let chunks: Buffer[] | undefined = [];
   let size = 0;
+  let rest: Buffer | undefined;
+  const allButLast = (chunk: Buffer): Buffer | undefined => {
+    if (chunk.length === 0) return undefined;
+    const passed = join([...(rest ? [rest] : []), chunk.subarray(0, -1)]);
+    rest = chunk.subarray(-1);
+    return passed;
+  };
   return {
     pass: (chunk) => {
       size += chunk.length;
       if (size > WHOLE_MAX_BYTES) chunks = undefined;
       chunks?.push(chunk);
-      return chunk;
+      return keepsLast ? allButLast(chunk) : chunk;
     },
     end: async () => {
+      const untold = { ...NOTHING_TOLD, rest };
       const bytes = chunks && (await decode(Buffer.concat(chunks), contentEncoding));
-      if (!bytes) return NOTHING_TOLD;
-      if (status >= 400) return { ...NOTHING_TOLD, ownError: spend.isOwnError(parse(bytes)) };
-      return { ...NOTHING_TOLD, reported: readWhole(spend, bytes, isEvents) };
+      if (!bytes) return untold;
+      if (status >= 400)
+        return { ...untold, ownError: attempt(() => spend.isOwnError(parse(bytes))) === true };
+      return { ...untold, reported: attempt(() => readWhole(spend, bytes, isEvents)) };
     },
   };
 }
@@ -120,9 +140,33 @@ function readWhole(spend: Spend, bytes: Buffer, isEvents: boolean): Reported | u
   return reader?.end();
 }
 
+/** A call must be settled whatever its answer holds: what cannot be read tells nothing. */
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** A reader that tells nothing of a stream with an event that it cannot read. */
+function patient(reader: StreamReader | undefined): StreamReader | undefined {
+  let lost = false;
+  return (
+    reader && {
+      event: (data, name) => {
+        const read = !lost && attempt(() => [reader.event(data, name)]);
+        lost ||= !read;
+      },
+      end: () => (lost ? undefined : attempt(reader.end)),
+    }
+  );
+}
+
 function parse(bytes: Buffer): unknown {
   try {
-    return JSON.parse(bytes.toString('utf8'));
+    // Takes off a byte order mark, as RFC 8259 §8.1 lets a parser do.
+    return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return undefined;
   }
@@ -142,7 +186,7 @@ async function decode(bytes: Buffer, encoding: string): Promise<Buffer | undefin
       case 'x-gzip':
         return await promisify(gunzip)(bytes, limit);
       case 'deflate':
-        return await promisify(inflate)(bytes, limit);
+        return await promisify(isZlib(bytes) ? inflate : inflateRaw)(bytes, limit);
       case 'br':
         return await promisify(brotliDecompress)(bytes, limit);
       default:
@@ -152,6 +196,9 @@ async function decode(bytes: Buffer, encoding: string): Promise<Buffer | undefin
     return undefined;
   }
 }
+
+/** Some send `deflate` without the zlib format around it (RFC 9110 §8.4.1.2), whose first byte names the method, 8. */
+const isZlib = (bytes: Buffer): boolean => ((bytes[0] ?? 0) & 0x0f) === 8;
 
 const join = (parts: readonly Buffer[]): Buffer | undefined => {
   if (parts.length <= 1) return parts[0];

@@ -22,6 +22,8 @@ export type Plan = {
   readonly streams: boolean;
   /** The gateway alone asked for the stream's usage event. */
   readonly dropsUsageEvent: boolean;
+  /** The body to send is JSON written here, whatever the holder's headers call it. */
+  readonly rewritten: boolean;
   /** The body to send, given the output bound that admission allowed. */
   readonly bodyFor: (boundTokens: number) => Body;
 };
@@ -42,14 +44,17 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   if (terms.costLimited) return limitedPlan(asked);
   const body = configured(asked);
   const spend = dialectOf(provider, target.path)?.spend;
-  if (!body || !spend)
-    return { plan: { ...UNKNOWN, bodyFor: () => (body && terms.config ? toBytes(body) : content.raw) } };
+  const configures = body !== undefined && terms.config !== undefined;
+  if (!body || !spend) {
+    const bodyFor = () => (configures ? toBytes(body) : content.raw);
+    return { plan: { ...UNKNOWN, rewritten: configures, bodyFor } };
+  }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.now);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
-  const changed = terms.config !== undefined || asks.dropsUsageEvent;
-  const bodyFor = () => (changed ? toBytes(usageBody) : content.raw);
-  return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, bodyFor } };
+  const rewritten = configures || asks.dropsUsageEvent;
+  const bodyFor = () => (rewritten ? toBytes(usageBody) : content.raw);
+  return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor } };
 }
 
 const UNKNOWN = {
@@ -60,12 +65,14 @@ const UNKNOWN = {
   free: false,
   streams: false,
   dropsUsageEvent: false,
+  rewritten: false,
 } as const;
 
 function freePlan(asked: Asked): Plan {
   const body = asked.terms.config ? configured(asked) : undefined;
   const hold = asked.terms.costLimited ? fixedHold(0) : undefined;
-  return { ...UNKNOWN, hold, free: true, bodyFor: () => (body ? toBytes(body) : asked.content.raw) };
+  const bodyFor = () => (body ? toBytes(body) : asked.content.raw);
+  return { ...UNKNOWN, hold, free: true, rewritten: body !== undefined, bodyFor };
 }
 
 /** Under a spend limit a call passes only with a known worst cost, at the standard price. */
@@ -76,13 +83,13 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   if ('refusal' in held) return held;
   const { hold, pricing } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
-  const bodyFor = (tokens: number) =>
-    toBytes(
-      hold.ratePerMtok === undefined
-        ? usageBody
-        : (held.spend.withOutputBound?.(usageBody, tokens) ?? usageBody),
-    );
-  return { plan: { ...UNKNOWN, ...asks, hold, spend: held.spend, model: held.model, pricing, bodyFor } };
+  const bodyFor = (tokens: number) => {
+    const bound = Math.min(tokens, held.askedTokens);
+    const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, bound);
+    return toBytes(bounded ?? usageBody);
+  };
+  const { model } = held;
+  return { plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, bodyFor } };
 }
 
 /** The body with the grant's config laid over it. */

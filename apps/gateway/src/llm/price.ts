@@ -28,14 +28,33 @@ export type Pricing = {
  */
 export function pricingOf(provider: Provider, model: string, now: number): Pricing | undefined {
   const own = provider.pricing?.get(model);
-  if (own) return operatorPricing(own);
+  if (own) return exact(operatorPricing(own));
+  // Longer names are no models', and are not to be kept.
+  if (model.length > NAME_MAX_CHARS) return undefined;
   const list = provider.priceList ?? provider.id;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${list} ${model} ${hour}`;
-  const found = remembered.get(key) ?? { pricing: listedPricing(list, model, hour) };
+  const found = remembered.get(key) ?? { pricing: exact(listedPricing(list, model, hour)) };
   remembered.set(key, found);
   return found.pricing;
 }
+
+const NAME_MAX_CHARS = 255;
+
+/** Without prices for what is no count of things, and without costs that a number cannot hold: they are unknown. */
+function exact<P extends Pricing | undefined>(pricing: P): P {
+  return (
+    pricing && {
+      ...pricing,
+      cost: (usage: Usage) => {
+        const cost = Object.values(usage).every(isExact) ? pricing.cost(usage) : undefined;
+        return isExact(cost) ? cost : undefined;
+      },
+    }
+  );
+}
+
+const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Number(count) >= 0;
 
 /** Prices found in this hour, and that there is none. */
 const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });

@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
-import { isJsonObject, type JsonObject, nestsAtMost, type Refusal } from '@presign/schema';
+import { isJsonObject, type JsonObject, type Refusal } from '@presign/schema';
 import { ambiguousKey, type NamesRead } from './ambiguous-key.ts';
+import { isModest } from './is-modest.ts';
 
 /** What goes out: the holder's bytes as they come, or in one piece, or none. */
 export type Body = Readable | Buffer | null;
@@ -80,18 +81,25 @@ function detached(request: IncomingMessage): Readable {
 
 /** What a body says; what is checked here is what is sent. */
 function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { refusal: Refusal } {
+  if (!isModest(bytes, MODEST)) return { refusal: IMMODEST };
   const text = decode(bytes);
   const value = text === undefined ? undefined : parse(text);
   if (text === undefined || value === undefined) return { refusal: { code: 'invalid_json' } };
   if (!isJsonObject(value)) return { refusal: { code: 'unsupported_media_type' } };
   const key = ambiguousKey(text, names);
-  if (key !== undefined) return { refusal: ambiguous(key) };
-  if (nestsAtMost(MAX_DEPTH, value)) return { json: value };
-  return { refusal: { code: 'invalid_json', message: 'The body is nested too deeply.' } };
+  return key === undefined ? { json: value } : { refusal: ambiguous(key) };
 }
 
-/** Parsing has no limit of depth, writing has: V8's stack. */
-const MAX_DEPTH = 500;
+/**
+ * Parsing has no limit of depth, writing has: V8's stack. The parts are more than any call has: embeddings take at
+ * most 300,000 tokens, chats a few thousand messages.
+ */
+const MODEST = { depth: 500, parts: 1_000_000 };
+
+const IMMODEST: Refusal = {
+  code: 'invalid_json',
+  message: 'The body is nested too deeply, or has more than a million parts.',
+};
 
 async function readWhole(request: IncomingMessage): Promise<{ bytes: Buffer } | { refusal: Refusal }> {
   if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };

@@ -1,5 +1,10 @@
 import { open } from '@presign/crypto';
-import { credentialOf, type Spend } from '@presign/providers';
+import {
+  credentialOf,
+  PARTIAL_ANSWER_HEADERS,
+  PARTIAL_ANSWER_QUERY_KEYS,
+  type Spend,
+} from '@presign/providers';
 import { credentialContext } from '@presign/schema';
 import type { Admitted } from '../admit.ts';
 import type { Answer } from '../answer.ts';
@@ -43,10 +48,13 @@ async function sendWithCredential(
   if (secret === undefined) return { is: 'unsealable' };
   const body = plan.bodyFor(admitted.tokens);
   const credential = credentialOf(grant.provider, target.path);
-  const headers = meteredHeaders(call, requestHeaders(incoming.rawHeaders, credential, secret));
+  const given = requestHeaders(incoming.rawHeaders, credential, secret);
+  // In another charset or kind of form the provider would read another body than was checked.
+  const typed = plan.rewritten ? withHeader(given, 'content-type', 'application/json') : given;
+  const headers = meteredHeaders(call, typed);
   const upstream = {
     origin: grant.origin,
-    path: `${grant.basePath}${target.path}${cleanQuery(target.query)}`,
+    path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
     // undici writes the length of a body in one piece itself.
     headers: body instanceof Buffer ? withoutHeaders(headers, ['content-length']) : headers,
@@ -62,7 +70,8 @@ function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHea
   const accepted = String(incoming.headers['accept-encoding'] ?? '').split(',');
   const readable = accepted.map((each) => each.trim()).filter((each) => READABLE_CODINGS.has(codingOf(each)));
   const coding = streams || readable.length === 0 ? 'identity' : readable.join(', ');
-  const priced = hold ? withoutPriced(spend, headers) : headers;
+  const whole = withoutHeaders(headers, PARTIAL_ANSWER_HEADERS);
+  const priced = hold ? withoutPriced(spend, whole) : whole;
   return withHeader(priced, 'accept-encoding', coding);
 }
 

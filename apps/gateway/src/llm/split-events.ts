@@ -7,6 +7,7 @@ const CR = 13;
  */
 export class EventSplitter {
   #pending: Buffer[] = [];
+  #waiting = 0;
   #lineIsEmpty = true;
   /** The last byte was CR: an LF after it ends no second line (after a blank one it opens the next event). */
   #afterCr = false;
@@ -27,7 +28,13 @@ export class EventSplitter {
       this.#afterCr = byte === CR;
     }
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
+    this.#waiting += chunk.length - start;
     return events;
+  }
+
+  /** Bytes of the event that is not whole yet. */
+  get waiting(): number {
+    return this.#waiting;
   }
 
   /** What came after the last whole event. */
@@ -38,6 +45,7 @@ export class EventSplitter {
   #take(last: Buffer): Buffer {
     const whole = this.#pending.length === 0 ? last : Buffer.concat([...this.#pending, last]);
     this.#pending = [];
+    this.#waiting = 0;
     return whole;
   }
 }

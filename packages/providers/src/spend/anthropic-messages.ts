@@ -24,7 +24,7 @@ export const anthropicMessagesSpend: Spend = {
   withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
   atStandardPrice,
   // Betas bring other prices (a longer context, fast mode), other models, or code that is paid for by the hour.
-  pricedHeaders: ['anthropic-beta'],
+  pricedHeaders: ['anthropic-beta', 'x-anthropic-beta'],
   harmlessHeaderValues: {
     'anthropic-beta': new Set([
       'computer-use-2024-10-22',

@@ -8,6 +8,7 @@ import { isJsonObject } from '../dialect.ts';
 export function grownByNormalising(text: string): number {
   const bytes = Buffer.byteLength(text);
   if (bytes === text.length) return 0;
+  if (bytes > LONG) return bytes * NORMALISED_MOST;
   const forms = ['NFC', 'NFKC'] as const;
   return Math.max(0, ...forms.map((form) => Buffer.byteLength(text.normalize(form)) - bytes));
 }
@@ -19,6 +20,7 @@ export function grownByNormalising(text: string): number {
  * It need not be valid JSON: a call's arguments are whatever the model wrote.
  */
 export function grownByRewriting(json: string): number {
+  if (json.length > LONG) return json.length * (1 + INDENT * DEEP);
   let depth = 0;
   let inString = false;
   let grown = 0;
@@ -45,6 +47,13 @@ export function nestedWithin(value: unknown, levels: number): boolean {
   if (!Array.isArray(value) && !isJsonObject(value)) return true;
   return levels > 0 && Object.values(value).every((inner) => nestedWithin(inner, levels - 1));
 }
+
+/** Beyond this many characters growth is not counted but taken at its most: no window holds the text anyway. */
+const LONG = 8 * 1024 * 1024;
+/** NFKC has no worse than U+FDFA, 11 times as long (https://unicode.org/faq/normalization.html). */
+const NORMALISED_MOST = 10;
+/** Deeper than any body may nest. */
+const DEEP = 1_000;
 
 /** `\uXXXX` for one byte; what was written with more bytes grows less. */
 const REWRITTEN = 5;

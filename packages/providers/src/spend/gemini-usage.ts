@@ -82,8 +82,10 @@ function modalities(kind: 'input' | 'cache' | 'output', ...lists: readonly unkno
   const details = lists.flatMap((list) => (Array.isArray(list) ? list.filter(isJsonObject) : []));
   const usage = new Map<string, number>();
   for (const detail of details) {
-    const modality = PRICED.get(detail.modality);
-    if (modality === undefined) continue;
+    if (detail.modality === 'TEXT') continue;
+    // Another name, or a number (`$alt=json;enum-encoding=int`), may be of any price.
+    const modality = PRICED.get(detail.modality) ?? 'unknown';
+    if (modality === 'unknown' && countOf(detail, 'tokenCount') > 0) return { [modality]: Number.NaN };
     const unit = kind === 'cache' ? `cache_${modality}_read_tokens` : `${kind}_${modality}_tokens`;
     usage.set(unit, (usage.get(unit) ?? 0) + countOf(detail, 'tokenCount'));
   }

@@ -55,6 +55,7 @@ export function chunkSpend(provider: ProviderRules, outputBound: string): Omit<S
     streams: (body) => body.stream === true,
     withOutputBound: (body, tokens) => writeOutputBound(body, outputBound, tokens),
     atStandardPrice: (body) => atTier(body, provider.standardTier),
+    pricedHeaders: BETA_HEADERS,
     ...(provider.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
     readAnswer: (answer) => (isJsonObject(answer) ? usageOf(answer) : undefined),
     readStream: () => readChunks(provider.lastWord, usageOf),
@@ -97,6 +98,12 @@ export function boundText(
   const coversReasoning = provider.coversReasoning(body.model);
   return { bound: { inputTokens: bounded.tokens, fees: {}, output: { ...output, times, coversReasoning } } };
 }
+
+/**
+ * Betas may work, and be paid for, in other ways. OpenRouter hands those of `x-anthropic-beta` on
+ * (https://openrouter.ai/docs/guides/routing/provider-selection).
+ */
+export const BETA_HEADERS: readonly string[] = ['openai-beta', 'anthropic-beta', 'x-anthropic-beta'];
 
 /** The model that a body names. */
 export const modelIn = ({ model }: JsonObject): string | undefined =>

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject } from '../dialect.ts';
 import type { Bound, Reported, Spend, Usage } from '../spend.ts';
 import { allow, judge } from './allow-list.ts';
-import { atTier, boundText, modelIn } from './openai-chat.ts';
+import { atTier, BETA_HEADERS, boundText, modelIn } from './openai-chat.ts';
 import { isErrorOf } from './openai-errors.ts';
 import { standardTier } from './openai-fields.ts';
 import { argumentsIn, boundInput, inputOf } from './openai-input.ts';
@@ -40,6 +40,7 @@ export function openaiResponsesSpend({ provider, minimum, serverTools = new Map(
     },
     withOutputBound: (body, tokens) => writeOutputBound(body, 'max_output_tokens', tokens),
     atStandardPrice: (body) => atTier(body, provider.standardTier),
+    pricedHeaders: BETA_HEADERS,
     readAnswer: (answer) => (isJsonObject(answer) && isOver(answer) ? usageOf(answer) : undefined),
     readStream: () => readResponseEvents(usageOf),
     isOwnError: (answer) => isErrorOf(provider.errors, answer),
