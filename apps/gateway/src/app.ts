@@ -14,6 +14,7 @@ import { health } from './health.ts';
 import type { Leases } from './leases.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
+import type { Revocations } from './revocations.ts';
 import type { UnderWay } from './under-way.ts';
 import { createVerifier } from './verify.ts';
 
@@ -30,6 +31,7 @@ export type GatewayDeps = {
   /** Sends to upstreams; guards the addresses it connects to. */
   readonly dispatcher: Dispatcher;
   readonly leases: Leases;
+  readonly revocations: Revocations;
   readonly underWay: UnderWay;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;

@@ -23,7 +23,10 @@ export type Ended =
   /** The provider surely never got the call; nothing is written yet. */
   | { readonly is: 'unsent'; readonly blocked: boolean }
   /** The call went out, no answer came; nothing is written yet. */
-  | { readonly is: 'unanswered'; readonly timedOut: boolean };
+  | { readonly is: 'unanswered'; readonly why: 'timeout' | 'revoked' | 'failure' };
+
+/** Cuts a call whose grant is revoked; `forward` says how. */
+export type Revocation = { cut: () => void };
 
 /** How long a provider may take to begin its answer; the official SDKs wait ten minutes too. */
 const HEADERS_TIMEOUT_MS = 600_000;
@@ -37,9 +40,10 @@ export function forward(
   call: UpstreamCall,
   answer: Answer,
   timeoutMs: number,
+  revocation: Revocation,
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(answer, timeoutMs, resolve);
+    const passing = new Passing(answer, timeoutMs, revocation, resolve);
     dispatcher.dispatch(
       { ...call, headersTimeout: Math.min(HEADERS_TIMEOUT_MS, timeoutMs), bodyTimeout: 0 },
       passing,
@@ -51,20 +55,23 @@ export function forward(
 class Passing implements Dispatcher.DispatchHandler {
   readonly #answer: Answer;
   readonly #timeoutMs: number;
+  readonly #revocation: Revocation;
   readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
   #sent = false;
   #status = 0;
 
-  constructor(answer: Answer, timeoutMs: number, resolve: (ended: Ended) => void) {
+  constructor(answer: Answer, timeoutMs: number, revocation: Revocation, resolve: (ended: Ended) => void) {
     this.#answer = answer;
     this.#timeoutMs = timeoutMs;
+    this.#revocation = revocation;
     this.#resolve = resolve;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#sent = true;
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#timeoutMs);
+    this.#revocation.cut = () => controller.abort(new RevokedError());
     // Whether the holder got everything or left: a paused answer must be read on.
     this.#answer.whenClosed(() => controller.resume());
   }
@@ -90,10 +97,16 @@ class Passing implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     clearTimeout(this.#timer);
     if (this.#status !== 0) this.#resolve({ is: 'broken', status: this.#status });
-    else if (this.#sent) this.#resolve({ is: 'unanswered', timedOut: isTimeout(error) });
+    else if (this.#sent) this.#resolve({ is: 'unanswered', why: whyNot(error) });
     else this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError });
   }
 }
 
-const isTimeout = (error: Error) =>
-  error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
+/** The grant was revoked while its call was under way. */
+class RevokedError extends Error {}
+
+function whyNot(error: Error): 'timeout' | 'revoked' | 'failure' {
+  if (error instanceof RevokedError) return 'revoked';
+  const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
+  return isTimeout ? 'timeout' : 'failure';
+}

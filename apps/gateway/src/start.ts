@@ -6,6 +6,7 @@ import { refusalAnswer } from './answer-refusal.ts';
 import { createGateway, type GatewayDeps } from './app.ts';
 import { guardedDispatcher, type PrivateUpstreams } from './guard-address.ts';
 import { startLeases } from './leases.ts';
+import { watchRevocations } from './revocations.ts';
 import { trackUnderWay } from './under-way.ts';
 
 /** A listening gateway. */
@@ -15,7 +16,7 @@ export type RunningGateway = {
   readonly close: (graceMs?: number) => Promise<void>;
 };
 
-export type GatewayOptions = Omit<GatewayDeps, 'dispatcher' | 'leases' | 'underWay'> & {
+export type GatewayOptions = Omit<GatewayDeps, 'dispatcher' | 'leases' | 'revocations' | 'underWay'> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
 };
 
@@ -30,8 +31,9 @@ export async function startGateway(
 ): Promise<RunningGateway> {
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
   const leases = startLeases(options);
+  const revocations = watchRevocations(options.redis);
   const underWay = trackUnderWay();
-  const app = createGateway({ ...options, dispatcher, leases, underWay });
+  const app = createGateway({ ...options, dispatcher, leases, revocations, underWay });
   // Hono answers HEAD with a copy of its answer to GET, which no longer says that it has been sent.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
@@ -67,6 +69,7 @@ export async function startGateway(
     await underWay.done();
     clearTimeout(cut);
     leases.close();
+    revocations.close();
     await dispatcher.destroy();
   };
   const address = server.address();

@@ -76,6 +76,12 @@ export function refusalOf(sent: Sent): Refusal | undefined {
         ? { code: 'upstream_unreachable', message: "The provider's address is not public." }
         : { code: 'upstream_unreachable' };
     case 'unanswered':
-      return { code: sent.timedOut ? 'upstream_timeout' : 'upstream_unreachable' };
+      return { code: UNANSWERED[sent.why] };
   }
 }
+
+const UNANSWERED = {
+  timeout: 'upstream_timeout',
+  revoked: 'grant_revoked',
+  failure: 'upstream_unreachable',
+} as const;

@@ -60,7 +60,9 @@ async function sendWithCredential(
     headers: body instanceof Buffer ? withoutHeaders(headers, ['content-length']) : headers,
     body,
   };
-  return forward(deps.dispatcher, upstream, answer, deps.upstreamTimeoutMs);
+  const revocation = { cut: () => {} };
+  const unwatch = deps.revocations.watch(grant, () => revocation.cut());
+  return forward(deps.dispatcher, upstream, answer, deps.upstreamTimeoutMs, revocation).finally(unwatch);
 }
 
 /** What an answer must be, to be read here: at the standard price, and in a coding that can be decoded. */

@@ -1,0 +1,81 @@
+import { findGrant, revokeGrant } from '@presign/limits';
+import { ledger } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+
+let upstream: Upstream;
+let stack: Stack;
+
+/** Provider whose answers begin and never end, or never begin when `x-behave` says so. */
+beforeAll(async () => {
+  upstream = await startUpstream((seen, response) => {
+    if (seen.headers['x-behave'] === 'silent') return;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n');
+  });
+  const pricing = { 'model-1': { input: 150_000, output: 600_000 } };
+  stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url, pricing } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+
+const body =
+  '{"model":"model-1","stream":true,"max_tokens":1000,"messages":[{"role":"user","content":"Hi"}]}';
+
+async function issue() {
+  const ask = {
+    provider: 'openai',
+    path: '/v1/chat/completions',
+    client_api_key: 'sk-real',
+    cost_limit: 10_000,
+  };
+  const { url } = await stack.issue(ask);
+  const [payload = ''] = (url.split('/t/v4.public.')[1] ?? '').split('.');
+  const claims = JSON.parse(Buffer.from(payload, 'base64url').subarray(0, -64).toString()) as {
+    jti: string;
+    prt: number;
+    exp: string;
+  };
+  return { url, id: claims.jti, partition: claims.prt, expiresAtMs: Date.parse(claims.exp) };
+}
+
+const call = (url: string, behave = 'begin') =>
+  fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', 'x-behave': behave }, body });
+
+const settledRow = (id: string) =>
+  eventually(async () => {
+    await stack.issuer.ledger.drainAll();
+    return (await stack.db.select().from(ledger).where(eq(ledger.grantId, id)))[0];
+  });
+
+test('a revocation cuts an open stream, over any gateway, and the call is settled at its hold', async () => {
+  const grant = await issue();
+  const second = grant.url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[1] ?? '');
+  const answer = await call(second);
+  const reader = answer.body?.getReader();
+  await reader?.read();
+  await revokeGrant(stack.redis, grant);
+  await expect(reader?.read()).rejects.toThrow();
+  const row = await settledRow(grant.id);
+  expect(row?.uses).toBe(1);
+  // 1,000 tokens of output at $0.60 per million, and the input at its most.
+  expect(row?.costMicrousd).toBeGreaterThan(600);
+  expect((await call(grant.url)).status).toBe(403);
+});
+
+test('a revocation cuts a call that has no answer yet, and says why', async () => {
+  const grant = await issue();
+  const waiting = call(grant.url, 'silent');
+  await eventually(
+    async () => (await findGrant(stack.redis, grant.partition, grant.id)) && upstream.seen.at(-1),
+  );
+  await revokeGrant(stack.redis, grant);
+  const answer = await waiting;
+  expect(answer.status).toBe(403);
+  expect(await answer.json()).toMatchObject({ error: { code: 'grant_revoked' } });
+});
