@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type GrantRef, keys, type RedisClient, readFigures } from '@presign/limits';
 import type { Database } from '@presign/schema/database';
 import { grants, pots } from '@presign/schema/tables';
@@ -51,15 +52,14 @@ export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
     const sum = pot.settledMicrousd + pot.heldMicrousd;
     samples.most = Math.max(samples.most, sum);
     if (sum > (pot.costLimitMicrousd ?? Number.MAX_SAFE_INTEGER)) samples.over++;
-    await noteHolds(redis, ref, held);
   };
-  const run = async () => {
+  const again = async (work: () => Promise<void>, pauseMs: number) => {
     while (!stopped) {
-      await look().catch(() => {});
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await work().catch(() => {});
+      await sleep(pauseMs);
     }
   };
-  const running = run();
+  const running = Promise.all([again(look, 1), again(() => noteHolds(redis, ref, held), 10)]);
   return {
     samples,
     stop: async () => {
@@ -74,7 +74,7 @@ async function noteHolds(
   { partition }: GrantRef,
   held: Map<string, { amount: number; firstSeenMs: number }>,
 ): Promise<void> {
-  const ids = await redis.zrange(keys.leases(partition), 0, -1);
+  const ids = await redis.zrange(keys.leases(partition), 0, '-1');
   const fresh = ids.filter((id) => !held.has(id));
   const amounts = await Promise.all(fresh.map((id) => redis.hget(keys.hold(partition, id), 'amount')));
   for (const [i, id] of fresh.entries()) {

@@ -76,9 +76,9 @@ const anthropic: Recorded = {
   stream: [
     {
       type: 'message_start',
-      message: { id: 'm', type: 'message', model: 'm', usage: { input_tokens: 20, output_tokens: 1 } },
+      message: { id: 'm', type: 'message', content: [], usage: { input_tokens: 20, output_tokens: 1 } },
     },
-    { type: 'ping' },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
     { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'Hé' } },
     { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 30 } },
     { type: 'message_stop' },

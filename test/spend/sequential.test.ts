@@ -1,43 +1,58 @@
 import Anthropic from '@anthropic-ai/sdk';
-import { startSandboxLlm } from '@presign/local';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { statusOf } from './many-calls.ts';
+import { COST, PRICE, RECORDED } from './recorded.ts';
 
-type Sandbox = Awaited<ReturnType<typeof startSandboxLlm>>;
-let sandbox: Sandbox;
+let upstream: Upstream;
 let stack: Stack;
 
 const CALLS = 200;
-const pricing = { 'sandbox-1': { input: 150_000, output: 600_000 } };
-/** What a call may answer holds 12,000 microdollars; what it does answer costs less than 50. */
+/** What a call may answer holds more than 12,000 microdollars; what it does answer costs 21. */
 const MAX_TOKENS = 20_000;
 /** Room for one such hold, not for two. */
 const LIMIT = 23_000;
 
+const CHAT = {
+  id: 'c',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 },
+};
+const MESSAGE = {
+  id: 'm',
+  type: 'message',
+  role: 'assistant',
+  content: [{ type: 'text', text: 'Hi' }],
+  stop_reason: 'end_turn',
+  usage: { input_tokens: 20, output_tokens: 30 },
+};
+
 beforeAll(async () => {
-  sandbox = await startSandboxLlm();
-  const entry = { base_url: sandbox.url, pricing };
+  upstream = await startUpstream(({ url, body }, response) => {
+    const { stream } = JSON.parse(body.toString()) as { stream?: boolean };
+    const recorded = RECORDED.find((each) => each.path('') === url);
+    response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' });
+    response.end(stream ? recorded?.stream : JSON.stringify(url.endsWith('/messages') ? MESSAGE : CHAT));
+  });
+  const entry = { base_url: upstream.url, pricing: { m: PRICE } };
   stack = await startStack({ gateways: 1, providers: { openai: entry, anthropic: entry } });
 });
 afterAll(async () => {
   await stack.close();
-  await sandbox.close();
+  await upstream.close();
 });
 
 const issue = async (provider: string, path: string) =>
-  (await stack.issue({ provider, path, client_api_key: 'sk-sandbox', cost_limit: LIMIT })).url;
+  (await stack.issue({ provider, path, client_api_key: 'sk-real', cost_limit: LIMIT })).url;
 const messages = [{ role: 'user' as const, content: 'Hi' }];
-const ask = { model: 'sandbox-1', messages, max_tokens: MAX_TOKENS };
+const ask = { model: 'm', messages, max_tokens: MAX_TOKENS };
 
 /** Makes calls one after another, none before the one before it has ended; fails at the first refusal. */
 async function oneByOne(url: string, call: () => Promise<unknown>): Promise<void> {
   for (let i = 0; i < CALLS; i++) await call();
-  const { used, spent, held } = await statusOf(url);
-  expect({ used, held }).toEqual({ used: CALLS, held: 0 });
-  expect(spent).toBeGreaterThan(CALLS);
-  expect(spent).toBeLessThan(LIMIT - 12_000);
+  expect(await statusOf(url)).toMatchObject({ used: CALLS, spent: CALLS * COST, held: 0 });
 }
 
 test.each([true, false])(
@@ -76,8 +91,7 @@ test('two calls at once do meet: the limit has room for one hold only', async ()
       body: JSON.stringify(ask),
     });
   const answers = await Promise.all(Array.from({ length: 10 }, call));
-  const held = answers.filter(({ status }) => status === 429);
-  expect(held.length).toBeGreaterThan(0);
-  const { error } = (await held[0]?.json()) as { error: { code: string } };
-  expect([error.code, held[0]?.headers.get('retry-after')]).toEqual(['cost_held', '1']);
+  const [held] = answers.filter(({ status }) => status === 429);
+  expect(await held?.json()).toMatchObject({ error: { code: 'cost_held' } });
+  expect(held?.headers.get('retry-after')).toBe('1');
 });

@@ -15,6 +15,7 @@ import {
   unboundedShare,
 } from './input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from './output-bound.ts';
+import { textOf } from './read-count.ts';
 
 /** Messages, as of `@anthropic-ai/sdk` 1.11 (resources/messages, resources/beta/messages). */
 export const anthropicMessagesSpend: Spend = {
@@ -176,7 +177,7 @@ const editing = (value: unknown): Effect =>
     allow({
       edits: (edits) =>
         judgeEach(edits, ({ type }) =>
-          ['clear_tool_uses_20250919', 'clear_thinking_20251015'].includes(String(type))
+          ['clear_tool_uses_20250919', 'clear_thinking_20251015'].includes(textOf(type))
             ? 'harmless'
             : { unbounded: 'what this edit can cost is not known', at: 'type' },
         ),

@@ -10,6 +10,7 @@ import {
   WHOLE_WINDOW,
 } from './input-share.ts';
 import { isCount } from './output-bound.ts';
+import { textOf } from './read-count.ts';
 
 /** What a call's tools can add to it. */
 export type ToolsShare = {
@@ -24,10 +25,10 @@ export function anthropicTools(tools: unknown): ToolsShare {
   if (tools === undefined || tools === null) return { share: NOTHING, passes: 1, fees: {} };
   if (!Array.isArray(tools)) return { share: unboundedShare('is not a list'), passes: 1, fees: {} };
   const share = together(tools.map((tool, index) => shareBelow(index, toolShare(tool))));
-  const ofServer = tools.filter(isJsonObject).filter((tool) => SERVER_TOOL.test(String(tool.type)));
+  const ofServer = tools.filter(isJsonObject).filter((tool) => SERVER_TOOL.test(textOf(tool.type)));
   const uses = ofServer.reduce((sum, tool) => sum + Number(tool.max_uses), 0);
   const searches = ofServer
-    .filter((tool) => String(tool.type).startsWith('web_search'))
+    .filter((tool) => textOf(tool.type).startsWith('web_search'))
     .reduce((sum, tool) => sum + Number(tool.max_uses), 0);
   return {
     share: tools.length === 0 ? NOTHING : together([share, { effect: 'harmless', extra: TOOL_PROMPT }]),

@@ -9,6 +9,7 @@ import type { ProviderRules } from './openai-rules.ts';
 import { isUsageChunk, readChunks } from './openai-stream.ts';
 import { readChatUsage, reported } from './openai-usage.ts';
 import { countIn, readOutputBound, writeOutputBound } from './output-bound.ts';
+import { textOf } from './read-count.ts';
 
 /** One provider's chat completions. */
 export type ChatRules = {
@@ -78,7 +79,7 @@ export function boundText(
     readonly omitted?: number;
   },
 ): { readonly bound: Bound } | { readonly unbounded: Unbounded } {
-  if (provider.refusedModels?.test(String(body.model))) return { unbounded: REFUSED_MODEL };
+  if (provider.refusedModels?.test(textOf(body.model))) return { unbounded: REFUSED_MODEL };
   if (!nestedWithin(body, DEEPEST))
     return { unbounded: { param: 'body', reason: `is nested deeper than ${DEEPEST}` } };
   const bounded = call.input();

@@ -1,3 +1,5 @@
+import { textOf } from './read-count.ts';
+
 /**
  * Most input tokens of one image, for the models whose documentation lets it be worked out
  * (https://platform.openai.com/docs/guides/images-vision#calculating-costs). Models counted in tiles scale an image
@@ -22,4 +24,4 @@ const MOST: ReadonlyMap<string, number> = new Map([
 
 /** Most tokens of one image; undefined where the model's maximum is not published. */
 export const openaiImageTokens = (model: unknown): number | undefined =>
-  MOST.get(String(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+  MOST.get(textOf(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));

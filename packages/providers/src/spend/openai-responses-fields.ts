@@ -22,6 +22,7 @@ import {
 } from './openai-messages.ts';
 import type { InputRules } from './openai-rules.ts';
 import { isTokens } from './openai-usage.ts';
+import { textOf } from './read-count.ts';
 
 /** Tools that a provider runs under `max_tool_calls`, by the unit their calls are paid for. */
 export type ServerTools = ReadonlyMap<string, 'web_searches' | 'storage_searches'>;
@@ -64,7 +65,7 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
 /** Tools that the provider runs in this call, by the unit they are paid for. */
 export function serverToolsIn(body: JsonObject, serverTools: ServerTools): readonly string[] {
   const tools = Array.isArray(body.tools) ? body.tools.filter(isJsonObject) : [];
-  const units = tools.flatMap(({ type }) => serverTools.get(String(type)) ?? []);
+  const units = tools.flatMap(({ type }) => serverTools.get(textOf(type)) ?? []);
   return [...new Set(units)];
 }
 
@@ -85,7 +86,7 @@ const judgeTools =
     judgeEach(tools, (tool) => judgeTool(tool, serverTools, body));
 
 function judgeTool(tool: JsonObject, serverTools: ServerTools, body: JsonObject): Effect {
-  const type = String(tool.type);
+  const type = textOf(tool.type);
   if (OWN_TOOLS.includes(type)) return 'harmless';
   if (type === 'namespace') return judgeNamespace(tool);
   if (HIDDEN_PROMPT_TOOLS.includes(type)) return 'whole window';
@@ -109,7 +110,7 @@ const HIDDEN_PROMPT_TOOLS = ['local_shell', 'apply_patch', 'computer', 'computer
 
 function judgeNamespace({ tools }: JsonObject): Effect {
   const own = judgeEach(tools, ({ type }) =>
-    OWN_TOOLS.includes(String(type))
+    OWN_TOOLS.includes(textOf(type))
       ? 'harmless'
       : { unbounded: 'is a tool whose cost is not known', at: 'type' },
   );
@@ -128,7 +129,7 @@ const judgeInput =
 function judgeItem(item: JsonObject, parts: Parts): Effect {
   const type = item.type ?? 'message';
   if (typeof type === 'string' && STORED_ITEMS.includes(type)) return 'whole window';
-  const content = TEXT_ITEMS.get(String(type));
+  const content = TEXT_ITEMS.get(textOf(type));
   if (content === undefined) return { unbounded: 'is an item whose cost is not known', at: 'type' };
   return judge(allow(ITEM, { [content]: (value: unknown) => judgeContent(parts, value) }), item);
 }

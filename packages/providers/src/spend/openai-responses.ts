@@ -10,6 +10,7 @@ import type { ProviderRules } from './openai-rules.ts';
 import { readResponseEvents } from './openai-stream.ts';
 import { readResponsesUsage, reported } from './openai-usage.ts';
 import { writeOutputBound } from './output-bound.ts';
+import { textOf } from './read-count.ts';
 
 /** One provider's Responses. */
 export type ResponsesRules = {
@@ -75,7 +76,7 @@ function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bo
 function withServerTools(usage: Usage | undefined, { output }: JsonObject): Usage | undefined {
   if (usage === undefined || !Array.isArray(output)) return usage;
   const items = output.filter(isJsonObject);
-  if (items.some(({ type }) => UNPRICED_CALLS.includes(String(type)))) return undefined;
+  if (items.some(({ type }) => UNPRICED_CALLS.includes(textOf(type)))) return undefined;
   const searches = items.filter((item) => item.type === 'web_search_call' && isSearch(item)).length;
   const fileSearches = items.filter((item) => item.type === 'file_search_call').length;
   return {

@@ -1,5 +1,6 @@
 import type { ErrorShape } from './openai-errors.ts';
 import { openaiImageTokens } from './openai-images.ts';
+import { textOf } from './read-count.ts';
 
 /** How a provider that follows OpenAI differs from the others, as far as money is concerned. */
 export type ProviderRules = {
@@ -113,7 +114,7 @@ export const XAI_RULES: ProviderRules = {
   standardTier: undefined,
   asksUsage: true,
   lastWord: '[DONE]',
-  coversReasoning: (model) => /non-reasoning|^grok-2/.test(String(model)),
+  coversReasoning: (model) => /non-reasoning|^grok-2/.test(textOf(model)),
   refusedModels: /multi-agent/,
   reasoningApart: true,
   errors: ['error object', 'error text'],

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '../dialect.ts';
 import type { Reported, StreamReader } from '../spend.ts';
-import { parseObject } from './read-count.ts';
+import { parseObject, textOf } from './read-count.ts';
 
 /** What ends a stream that broke nowhere: OpenAI's closing event, or a chunk that says why it finished. */
 type LastWord = '[DONE]' | 'finish_reason';
@@ -43,7 +43,7 @@ export function readResponseEvents(usageOf: (response: JsonObject) => Reported |
     event: (data, name) => {
       const event = parseObject(data);
       const type = event?.type ?? name;
-      if (event === undefined || !LAST_EVENTS.includes(String(type)) || !isJsonObject(event.response)) return;
+      if (event === undefined || !LAST_EVENTS.includes(textOf(type)) || !isJsonObject(event.response)) return;
       usage = usageOf(event.response);
     },
     end: () => usage,

@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from '../dialect.ts';
 import type { Reported, Usage } from '../spend.ts';
 import type { ProviderRules } from './openai-rules.ts';
+import { textOf } from './read-count.ts';
 
 /**
  * Usage as chat completions, completions and embeddings report it (`openai` SDK, CompletionUsage), with what
@@ -54,7 +55,7 @@ export function reported(
   const model = typeof answer.model === 'string' ? answer.model : undefined;
   if (usage === undefined || (model !== undefined && rules.refusedModels?.test(model))) return undefined;
   const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
-  return STANDARD_TIERS.includes(String(tier)) ? { model, usage } : undefined;
+  return STANDARD_TIERS.includes(textOf(tier)) ? { model, usage } : undefined;
 }
 
 /** Names for the standard price in answers: OpenAI's, Groq's and Mistral's. */

@@ -11,6 +11,9 @@ export function parseObject(data: string): JsonObject | undefined {
   }
 }
 
+/** A text as it stands, '' for what is none: an object from outside may bring a `toString` that throws. */
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
 /** A count as reported, 0 where it is absent; NaN for what is no count, which spoils every sum it is part of. */
 export const countOf = (reported: unknown, field: string): number => {
   const value = isJsonObject(reported) ? (reported[field] ?? 0) : 0;

@@ -172,7 +172,7 @@ describe('the price of Anthropic messages', () => {
 
   it('is changed by no beta that may stay', () => {
     const kept = MESSAGES.spend.harmlessHeaderValues?.['anthropic-beta'];
-    expect(MESSAGES.spend.pricedHeaders).toEqual(['anthropic-beta']);
+    expect(MESSAGES.spend.pricedHeaders).toEqual(['anthropic-beta', 'x-anthropic-beta']);
     for (const beta of ['context-1m-2025-08-07', 'fast-mode-2026-02-01', 'server-side-fallback-2026-07-01']) {
       expect(kept?.has(beta)).toBe(false);
     }

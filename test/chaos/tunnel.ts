@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+/** An address that stays while the server behind it changes, and a line that can fall silent. */
+export type Tunnel = {
+  readonly port: number;
+  /** Passes nothing on any more, and says nothing of it: a lagging line. */
+  readonly silence: () => void;
+  /** Cuts all connections, and leads new ones to another port. */
+  readonly lead: (port: number) => void;
+  readonly close: () => void;
+};
+
+export async function openTunnel(firstPort: number): Promise<Tunnel> {
+  let target = firstPort;
+  let silent = false;
+  const sockets = new Set<Socket>();
+  const server = createServer((inner) => {
+    const outer = connect(target, '127.0.0.1');
+    for (const [from, to] of [
+      [inner, outer],
+      [outer, inner],
+    ] as const) {
+      sockets.add(from);
+      from.setNoDelay(true);
+      from.on('data', (chunk) => void (silent || to.write(chunk)));
+      from.on('error', () => {});
+      from.on('close', () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+    }
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const cut = () => {
+    for (const socket of sockets) socket.destroy();
+  };
+  return {
+    port: (server.address() as AddressInfo).port,
+    silence: () => {
+      silent = true;
+    },
+    lead: (port) => {
+      target = port;
+      silent = false;
+      cut();
+    },
+    close: () => {
+      cut();
+      server.close();
+    },
+  };
+}
