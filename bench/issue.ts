@@ -7,7 +7,7 @@ import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
 import { migrateDatabase } from '@presign/schema/database';
-import pg from 'pg';
+import postgres from 'postgres';
 import { Pool } from 'undici';
 
 const MAIN = fileURLToPath(new URL('../apps/issuer/src/main.ts', import.meta.url));
@@ -30,10 +30,9 @@ const body = JSON.stringify({
 await main();
 
 async function main(): Promise<void> {
-  const admin = new pg.Client({ connectionString: server });
-  await admin.connect();
+  const admin = postgres(server, { max: 1, onnotice: () => {} });
   const name = `presign_bench_${process.pid}`;
-  await admin.query(`create database ${name}`);
+  await admin`create database ${admin(name)}`;
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
   await migrateDatabase(url);
   const issuer = startIssuer(url);
@@ -46,7 +45,7 @@ async function main(): Promise<void> {
   } finally {
     issuer.kill('SIGTERM');
     await once(issuer, 'exit');
-    await admin.query(`drop database ${name} with (force)`);
+    await admin`drop database ${admin(name)} with (force)`;
     await admin.end();
   }
 }

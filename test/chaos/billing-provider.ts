@@ -24,6 +24,8 @@ export type Billed = {
   readonly microusd: number;
   /** The bound it was told to keep to. */
   readonly maxTokens: number;
+  /** When it came, Unix ms. */
+  readonly atMs: number;
   /** How many times the call came: more than once would be a fault. */
   times: number;
 };
@@ -66,7 +68,7 @@ export async function startBillingProvider(options: Options): Promise<BillingPro
     const usage = usageOf(seen, maxTokens, random, body.model.startsWith('full'));
     const fate = body.model.startsWith('full') ? 'answer' : random.pick(fates);
     const microusd = WORKLESS.has(fate) ? 0 : costOf(usage, price);
-    if (!again) billed.set(body.model, { fate, microusd, maxTokens, times: 1 });
+    if (!again) billed.set(body.model, { fate, microusd, maxTokens, atMs: Date.now(), times: 1 });
     await sleep(random.int(0, slowestMs));
     await ANSWERS[fate](response, body, usage, random);
   });

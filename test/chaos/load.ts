@@ -12,14 +12,14 @@ export type Outcome = {
   readonly bytes: Buffer;
 };
 
-/** Prices of as many models as there will be calls: `call-00001`…; each call has one of its own. */
+/** Prices of as many models as there will be calls: `call-000001`…; each call has one of its own. */
 export function randomPrices(count: number, seed: number, prefix = 'call'): Map<string, Price> {
   const random = seeded(seed);
   const price = () => ({ input: random.int(500_000, 8_000_000), output: random.int(1_000_000, 20_000_000) });
   return new Map(Array.from({ length: count }, (_, i) => [modelName(i, prefix), price()]));
 }
 
-export const modelName = (i: number, prefix = 'call') => `${prefix}-${String(i).padStart(5, '0')}`;
+export const modelName = (i: number, prefix = 'call') => `${prefix}-${String(i).padStart(6, '0')}`;
 
 /** As `PROVIDERS_FILE` has them. */
 export const providersOf = (baseUrl: string, ...prices: ReadonlyMap<string, Price>[]) => ({

@@ -46,7 +46,7 @@ export function reckon({ billed, rows, held }: Books): Reckoning {
   for (const [model, own] of byModel) {
     if (own.length > 1) violations.push(`${model}: ${own.length} rows in the ledger`);
     for (const row of own) {
-      const fault = faultOf(row, billed.get(model), held.get(row.holdId.replaceAll('-', ''))?.amount);
+      const fault = faultOf(row, billed.get(model), held.get(row.holdId.replaceAll('-', '')));
       if (fault) violations.push(`${model}: ${fault}`);
     }
   }

@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util';
 import { concurrentCalls } from './concurrent.ts';
-import { canStrike, strikeAll, tellConcurrent, tellStruck } from './strike-all.ts';
+import { DISASTERS } from './disasters.ts';
+import type { Struck } from './strike.ts';
+import { canStrike, openDisasters, tellConcurrent, tellStruck } from './strike-all.ts';
 
 /** `npx tsx test/chaos/run.ts [--seconds N] [--seed S]`: prints figures; fails if a limit or the ledger did not hold. */
 async function main(): Promise<void> {
@@ -15,7 +17,10 @@ async function main(): Promise<void> {
   const held = together.samples.over === 0 && together.settledMicrousd >= together.limit * 0.95;
   let wrong = together.reckoning.violations.length + together.reckoning.missing.length + (held ? 0 : 1);
   if (canStrike) {
-    const struck = await strikeAll(Number(values.seconds), seed);
+    const disasters = await openDisasters(Number(values.seconds), seed);
+    const struck: Struck[] = [];
+    for (const disaster of DISASTERS) struck.push(await disasters.strike(disaster));
+    await disasters.close();
     tell(tellStruck(struck));
     wrong += struck.reduce((sum, { violations }) => sum + violations.length, 0);
   } else {

@@ -11,8 +11,12 @@ export type Samples = {
   readonly most: number;
   /** Moments at which settled and held together were above the limit. */
   readonly over: number;
+  /** The most settled calls that waited in Redis for the ledger, in this URL's partition. */
+  readonly backlog: number;
   /** What was held, by hold id. */
-  readonly held: ReadonlyMap<string, { readonly amount: number; readonly firstSeenMs: number }>;
+  readonly held: ReadonlyMap<string, number>;
+  /** When each epoch of the partition was first seen, Unix ms: a new one begins when a loss is detected. */
+  readonly epochs: ReadonlyMap<string, number>;
 };
 
 export type Sampler = { readonly samples: Samples; readonly stop: () => Promise<void> };
@@ -42,8 +46,9 @@ export function grantIdOf(url: string): string {
 
 /** Reads a pot again and again, as fast as Redis answers; through an outage it goes on trying. */
 export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
-  const held = new Map<string, { amount: number; firstSeenMs: number }>();
-  const samples = { count: 0, most: 0, over: 0, held };
+  const held = new Map<string, number>();
+  const epochs = new Map<string, number>();
+  const samples = { count: 0, most: 0, over: 0, backlog: 0, held, epochs };
   let stopped = false;
   const look = async () => {
     const [pot] = await readFigures(redis, ref);
@@ -53,13 +58,19 @@ export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
     samples.most = Math.max(samples.most, sum);
     if (sum > (pot.costLimitMicrousd ?? Number.MAX_SAFE_INTEGER)) samples.over++;
   };
+  const lookAside = async () => {
+    const epoch = await redis.hget(keys.partition(ref.partition), 'epoch');
+    if (epoch !== null && !epochs.has(epoch)) epochs.set(epoch, Date.now());
+    samples.backlog = Math.max(samples.backlog, await redis.xlen(keys.usage(ref.partition)));
+    await noteHolds(redis, ref, held);
+  };
   const again = async (work: () => Promise<void>, pauseMs: number) => {
     while (!stopped) {
       await work().catch(() => {});
       await sleep(pauseMs);
     }
   };
-  const running = Promise.all([again(look, 1), again(() => noteHolds(redis, ref, held), 10)]);
+  const running = Promise.all([again(look, 1), again(lookAside, 10)]);
   return {
     samples,
     stop: async () => {
@@ -72,12 +83,12 @@ export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
 async function noteHolds(
   redis: RedisClient,
   { partition }: GrantRef,
-  held: Map<string, { amount: number; firstSeenMs: number }>,
+  held: Map<string, number>,
 ): Promise<void> {
   const ids = await redis.zrange(keys.leases(partition), 0, '-1');
   const fresh = ids.filter((id) => !held.has(id));
   const amounts = await Promise.all(fresh.map((id) => redis.hget(keys.hold(partition, id), 'amount')));
   for (const [i, id] of fresh.entries()) {
-    if (amounts[i] !== null) held.set(id, { amount: Number(amounts[i]), firstSeenMs: Date.now() });
+    if (amounts[i] !== null) held.set(id, Number(amounts[i]));
   }
 }

@@ -1,7 +1,7 @@
 import { hasPostgres } from '../issuer/postgres-server.ts';
 import { startBillingProvider } from './billing-provider.ts';
 import type { Concurrent } from './concurrent.ts';
-import { DISASTERS, failedOver } from './disasters.ts';
+import { DISASTERS, type Disaster } from './disasters.ts';
 import { providersOf, randomPrices } from './load.ts';
 import { hasRedisServer } from './redis-server.ts';
 import { type Struck, strike } from './strike.ts';
@@ -10,31 +10,36 @@ import { startWorld } from './world.ts';
 /** Whether servers can be made that may be killed. */
 export const canStrike = hasRedisServer && hasPostgres;
 
-/** Models, and so calls, that one disaster may use. */
-const MOST_CALLS = 8_000;
-/** Microdollars of the limit for each second of load: some disasters reach it, so that the end is seen too. */
-const LIMIT_A_SECOND = 1_000_000;
+/** Models, and so calls, that each second of a disaster may use. */
+const CALLS_A_SECOND = 1_200;
+/** Microdollars of the limit for each second of load: most loads reach it near their end. */
+const LIMIT_A_SECOND = 2_000_000;
 
-/** Each disaster in turn, under load. */
-export async function strikeAll(seconds: number, seed: number): Promise<Struck[]> {
-  const prices = randomPrices(MOST_CALLS * DISASTERS.length, seed);
+/** One world, to be struck again and again. */
+export type Disasters = {
+  readonly strike: (disaster: Disaster) => Promise<Struck>;
+  readonly close: () => Promise<void>;
+};
+
+/** @param seconds how long each disaster lasts */
+export async function openDisasters(seconds: number, seed: number): Promise<Disasters> {
+  const most = CALLS_A_SECOND * seconds;
+  const prices = randomPrices(most * DISASTERS.length, seed);
   const provider = await startBillingProvider({ prices, seed });
   const world = await startWorld(providersOf(provider.url, prices));
-  const struck: Struck[] = [];
-  try {
-    for (const [i, disaster] of DISASTERS.entries()) {
-      const from = i * MOST_CALLS;
-      const limit = LIMIT_A_SECOND * seconds;
-      struck.push(
-        await strike({ world, provider, disaster, seconds, seed: seed + i, from, most: MOST_CALLS, limit }),
-      );
-    }
-    return struck;
-  } finally {
-    await world.close();
-    for (const server of failedOver) await server.remove();
-    await provider.close();
-  }
+  const limit = LIMIT_A_SECOND * seconds;
+  let from = 0;
+  return {
+    strike: async (disaster) => {
+      const numbers = { seed: seed + from, from, most };
+      from += most;
+      return strike({ world, provider, disaster, seconds, limit, ...numbers });
+    },
+    close: async () => {
+      await world.close();
+      await provider.close();
+    },
+  };
 }
 
 /** What the concurrent calls came to, one line each. */
@@ -61,6 +66,7 @@ export function tellStruck(all: readonly Struck[]): string[] {
     'calls',
     'rows',
     'expired',
+    'backlog',
     'samples',
     'most/limit',
     'billed',
@@ -73,6 +79,7 @@ export function tellStruck(all: readonly Struck[]): string[] {
     calls,
     reckoning.rows,
     reckoning.expired,
+    samples.backlog,
     samples.count,
     `${((samples.most / limit) * 100).toFixed(2)}%`,
     reckoning.billedMicrousd,
@@ -86,12 +93,14 @@ export function tellStruck(all: readonly Struck[]): string[] {
   const outcomes = all.map(
     ({ disaster, statuses }) => `${disaster}: ${[...statuses].map(([name, n]) => `${name} ${n}`).join(', ')}`,
   );
-  const losses = all
-    .filter(({ lossBound }) => lossBound !== undefined)
-    .map(
-      ({ disaster, reckoning, limit, lossBound }) =>
-        `${disaster}: spent ${reckoning.billedMicrousd} of ${limit}; ${reckoning.missing.length} calls not billed; at most ${lossBound} beyond is stated`,
-    );
+  const losses = all.flatMap(({ disaster, loss }) =>
+    loss === undefined
+      ? []
+      : [
+          `${disaster}: writes of ${loss.ms} ms were lost; ${loss.notBilled} calls (${loss.notBilledMicrousd}) not billed,`,
+          `  ${loss.beyondMicrousd} spent beyond the limit; ${loss.boundMicrousd} is the bound`,
+        ],
+  );
   const wrong = all.flatMap(({ disaster, violations }) =>
     violations.map((each) => `VIOLATION ${disaster}: ${each}`),
   );

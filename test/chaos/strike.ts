@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '@presign/limits';
 import { eventually } from '../harness/eventually.ts';
-import type { BillingProvider } from './billing-provider.ts';
+import type { Billed, BillingProvider } from './billing-provider.ts';
 import type { Disaster } from './disasters.ts';
 import { call, modelName, type Outcome, randomCall } from './load.ts';
 import { seeded } from './random.ts';
@@ -17,9 +17,21 @@ export type Struck = {
   readonly statuses: ReadonlyMap<string, number>;
   readonly samples: Samples;
   readonly reckoning: Reckoning;
-  /** What was held by calls that began between the loss and its end: the bound that is stated for it. */
-  readonly lossBound: number | undefined;
+  readonly loss: Loss | undefined;
   readonly violations: readonly string[];
+};
+
+/** What Redis acknowledged and lost. */
+export type Loss = {
+  /** From the first lost write until it was detected. */
+  readonly ms: number;
+  /** What the calls cost that came in that time: the stated bound of what may be spent beyond the limit. */
+  readonly boundMicrousd: number;
+  /** Calls that no ledger has; each of them came in that time. */
+  readonly notBilled: number;
+  readonly notBilledMicrousd: number;
+  /** Spent beyond the limit, by the provider's books. */
+  readonly beyondMicrousd: number;
 };
 
 type Options = {
@@ -57,10 +69,11 @@ export async function strike(options: Options): Promise<Struck> {
     while (!over() && next < from + most) {
       const outcome = await call(own, randomCall(modelName(next++), random));
       outcomes.push(outcome);
-      if (outcome.status !== 200) await sleep(random.int(5, 60));
+      if (outcome.status !== 200) await sleep(random.int(20, 120));
     }
   };
-  await Promise.all([disaster.strike(world, over), ...Array.from({ length: LANES }, (_, i) => lane(i))]);
+  const lanes = Array.from({ length: LANES }, (_, i) => lane(i));
+  const [lostSince] = await Promise.all([disaster.strike(world, over), ...lanes]);
   await quiet(world, ref.partition);
   await sampler.stop();
   const { samples } = sampler;
@@ -70,24 +83,13 @@ export async function strike(options: Options): Promise<Struck> {
   );
   const reckoning = reckon({ billed, rows, held: samples.held });
   const pot = await potOf(world.db, ref.potIds[0] ?? '');
-  const began = disaster.began?.() ?? 0;
-  const lossBound = disaster.loses
-    ? [...samples.held.values()].reduce(
-        (sum, each) => sum + (each.firstSeenMs > began - 200 ? each.amount : 0),
-        0,
-      )
-    : undefined;
-  const found = { samples, reckoning, limit, settled: pot.settledMicrousd, lossBound };
-  return {
-    disaster: disaster.name,
-    limit,
-    calls: outcomes.length,
-    statuses: countOf(outcomes),
-    samples,
-    reckoning,
-    lossBound,
-    violations: violationsOf(found),
-  };
+  const found = { samples, reckoning, limit, settled: pot.settledMicrousd };
+  const judged =
+    lostSince === undefined
+      ? { loss: undefined, violations: violationsOf(found) }
+      : judgeLoss(found, billed, lostSince);
+  const statuses = countOf(outcomes);
+  return { disaster: disaster.name, limit, calls: outcomes.length, statuses, samples, reckoning, ...judged };
 }
 
 /** Until no call is held any more and the ledger has taken everything. */
@@ -97,9 +99,9 @@ async function quiet({ redis }: World, partition: number): Promise<void> {
       redis.zcard(keys.leases(partition)),
       redis.xlen(keys.usage(partition)),
     ]).catch(() => [1, 1]);
+    // The drainer trims after its commit, so what has left the stream is in Postgres.
     return held === 0 && left === 0 ? true : undefined;
   }, 60_000);
-  // The drainer trims after its commit, so an empty stream is in Postgres.
 }
 
 type Found = {
@@ -107,23 +109,45 @@ type Found = {
   readonly reckoning: Reckoning;
   readonly limit: number;
   readonly settled: number;
-  readonly lossBound: number | undefined;
 };
 
-function violationsOf({ samples, reckoning, limit, settled, lossBound }: Found): string[] {
+function violationsOf({ samples, reckoning, limit, settled }: Found): string[] {
   const faults: string[] = [];
-  if (reckoning.ledgerMicrousd !== settled)
-    faults.push(`the ledger's rows come to ${reckoning.ledgerMicrousd}, its pot to ${settled}`);
-  if (lossBound !== undefined) {
-    const beyond = reckoning.billedMicrousd - limit;
-    if (beyond > lossBound) faults.push(`${beyond} beyond the limit, ${lossBound} stated`);
-    return [...faults, ...reckoning.violations];
-  }
+  const { ledgerMicrousd, billedMicrousd } = reckoning;
+  if (ledgerMicrousd !== settled)
+    faults.push(`the ledger's rows come to ${ledgerMicrousd}, its pot to ${settled}`);
   if (samples.over > 0) faults.push(`above the limit in ${samples.over} samples, up to ${samples.most}`);
-  if (reckoning.billedMicrousd > limit) faults.push(`the provider billed ${reckoning.billedMicrousd}`);
-  if (reckoning.ledgerMicrousd > limit) faults.push(`the ledger has ${reckoning.ledgerMicrousd}`);
+  if (billedMicrousd > limit) faults.push(`the provider billed ${billedMicrousd}`);
+  if (ledgerMicrousd > limit) faults.push(`the ledger has ${ledgerMicrousd}`);
   for (const model of reckoning.missing) faults.push(`${model}: not in the ledger`);
   return [...faults, ...reckoning.violations];
+}
+
+/** A call may be this long under way, in ms: one that came before the loss may have settled in it. */
+const CALL_MS = 250;
+
+/** A loss may cost what was admitted from its first write until it was detected, and no more. */
+function judgeLoss(found: Found, billed: BillingProvider['billed'], since: number) {
+  const { samples, reckoning, limit } = found;
+  const detected = Math.min(...[...samples.epochs.values()].filter((at) => at > since));
+  const inLoss = ({ atMs }: Billed) => atMs > since - CALL_MS && atMs < detected + CALL_MS;
+  const sum = (calls: readonly Billed[]) => calls.reduce((all, { microusd }) => all + microusd, 0);
+  const bound = sum([...billed.values()].filter(inLoss));
+  const lost = reckoning.missing.flatMap((model) => billed.get(model) ?? []);
+  const beyond = Math.max(0, reckoning.billedMicrousd - limit);
+  const violations = [...reckoning.violations];
+  if (!Number.isFinite(detected)) violations.push('the loss was not detected');
+  if (beyond > bound) violations.push(`${beyond} beyond the limit, ${bound} stated`);
+  for (const call of lost.filter((each) => !inLoss(each)))
+    violations.push(`a call that came ${call.atMs - since} ms after the loss began is not in the ledger`);
+  const loss: Loss = {
+    ms: detected - since,
+    boundMicrousd: bound,
+    notBilled: lost.length,
+    notBilledMicrousd: sum(lost),
+    beyondMicrousd: beyond,
+  };
+  return { loss, violations };
 }
 
 function countOf(outcomes: readonly Outcome[]): ReadonlyMap<string, number> {

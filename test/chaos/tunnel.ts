@@ -11,7 +11,8 @@ export type Tunnel = {
   readonly close: () => void;
 };
 
-export async function openTunnel(firstPort: number): Promise<Tunnel> {
+/** @param delayMs how long what is sent to the server takes to get there */
+export async function openTunnel(firstPort: number, delayMs = 0): Promise<Tunnel> {
   let target = firstPort;
   let silent = false;
   const sockets = new Set<Socket>();
@@ -23,7 +24,11 @@ export async function openTunnel(firstPort: number): Promise<Tunnel> {
     ] as const) {
       sockets.add(from);
       from.setNoDelay(true);
-      from.on('data', (chunk) => void (silent || to.write(chunk)));
+      const pass = (chunk: Buffer) => void (silent || to.destroyed || to.write(chunk));
+      // Timers of one length end in their order.
+      from.on('data', (chunk: Buffer) =>
+        delayMs > 0 && from === inner ? setTimeout(pass, delayMs, chunk) : pass(chunk),
+      );
       from.on('error', () => {});
       from.on('close', () => {
         sockets.delete(from);

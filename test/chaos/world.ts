@@ -32,14 +32,19 @@ export type World = {
   readonly db: Database;
   readonly redis: RedisClient;
   readonly issue: (body: object) => Promise<string>;
+  /** Something to be removed with the world. */
+  readonly adopt: (remove: () => Promise<void>) => void;
   readonly close: () => Promise<void>;
 };
 
 /** How long a hold outlives its gateway here. */
-export const LEASE_SECONDS = 3;
+const LEASE_SECONDS = 2;
 
 export async function startWorld(providers: object): Promise<World> {
-  const [postgres, redisServer] = await Promise.all([makePostgres(), makeRedis('--appendfsync', 'always')]);
+  const [postgres, redisServer] = await Promise.all([
+    makePostgres(),
+    makeRedis('--appendfsync', 'always', '--repl-diskless-sync-delay', '0'),
+  ]);
   await migrateDatabase(postgres.url);
   const way = await openTunnel(redisServer.port);
   const folder = mkdtempSync(join(tmpdir(), 'presign-chaos-'));
@@ -75,10 +80,12 @@ export async function startWorld(providers: object): Promise<World> {
   const { db, close: closeDatabase } = connectDatabase(postgres.url);
   const redis = connectRedis(env.REDIS_URL, () => {});
   await redisReady(redis);
+  const adopted: (() => Promise<void>)[] = [];
   return {
     postgres,
     redisServer,
     way,
+    adopt: (remove) => void adopted.push(remove),
     issuer,
     gateways,
     gatewayUrls,
@@ -98,6 +105,7 @@ export async function startWorld(providers: object): Promise<World> {
       redis.disconnect();
       await closeDatabase().catch(() => {});
       way.close();
+      for (const remove of adopted) await remove();
       await redisServer.remove();
       await postgres.remove();
       rmSync(folder, { recursive: true, force: true });

@@ -3,7 +3,7 @@ import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { Cluster } from 'ioredis';
-import pg from 'pg';
+import postgres from 'postgres';
 
 export type Stores = {
   readonly db: Database;
@@ -36,9 +36,8 @@ async function openDatabase(server: string | undefined) {
     return { db: db as Database, databaseUrl: undefined, close };
   }
   const name = `presign_test_${randomBytes(6).toString('hex')}`;
-  const admin = new pg.Client({ connectionString: server });
-  await admin.connect();
-  await admin.query(`create database ${name}`);
+  const admin = postgres(server, { max: 1, onnotice: () => {} });
+  await admin`create database ${admin(name)}`;
   const url = new URL(server);
   url.pathname = `/${name}`;
   await migrateDatabase(url.href);
@@ -48,7 +47,7 @@ async function openDatabase(server: string | undefined) {
     databaseUrl: url.href,
     close: async () => {
       await close();
-      await admin.query(`drop database ${name} with (force)`);
+      await admin`drop database ${admin(name)} with (force)`;
       await admin.end();
     },
   };

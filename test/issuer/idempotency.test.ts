@@ -1,5 +1,6 @@
 import { generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
 import { grants, idempotencyKeys, pots, sessions } from '@presign/schema/tables';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -245,6 +246,5 @@ servers(
 
 /** Whether any transaction waits for another. */
 async function waiting(): Promise<boolean> {
-  const found = await stack.db.execute('select 1 from pg_locks where not granted');
-  return (found as unknown as { rows: unknown[] }).rows.length > 0;
+  return (await stack.db.$count(sql`pg_locks`, sql`not granted`)) > 0;
 }

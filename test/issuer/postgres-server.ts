@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import postgres from 'postgres';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 
@@ -66,14 +66,13 @@ function serverUser(): { uid: number; gid: number } | undefined {
 }
 
 async function answers(url: string): Promise<true | undefined> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  client.on('error', () => {});
+  const client = postgres(url, { max: 1, connect_timeout: 2 });
   try {
-    await client.connect();
+    await client`select 1`;
     return true;
   } catch {
     return undefined;
   } finally {
-    await client.end().catch(() => {});
+    await client.end({ timeout: 0 });
   }
 }

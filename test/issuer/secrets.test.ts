@@ -88,22 +88,18 @@ test('no key of Redis holds a secret in clear, after a call that used one', asyn
 
 /** Names of the tables with a row that holds this text anywhere. */
 async function tablesWith(text: string): Promise<string[]> {
-  const tables = await rows(
-    sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
-  );
+  const tables = await stack.db
+    .select({ name: sql<string>`tablename` })
+    .from(sql`pg_tables`)
+    .where(sql`schemaname = 'public'`)
+    .orderBy(sql`1`);
   const found: string[] = [];
   for (const { name } of tables) {
-    const hit = await rows(
-      sql`select 1 as name from ${sql.identifier(String(name))} t where strpos(t::text, ${text}) > 0 limit 1`,
-    );
-    if (hit.length > 0) found.push(String(name));
+    const holds = sql`strpos(t::text, ${text}) > 0`;
+    if ((await stack.db.$count(sql`${sql.identifier(name)} t`, holds)) > 0) found.push(name);
   }
   expect(tables.length).toBeGreaterThan(8);
   return found;
-}
-
-async function rows(query: ReturnType<typeof sql>): Promise<{ name: unknown }[]> {
-  return ((await stack.db.execute(query)) as unknown as { rows: { name: unknown }[] }).rows;
 }
 
 async function dumpRedis(): Promise<string> {

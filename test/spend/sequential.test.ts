@@ -1,6 +1,8 @@
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openTunnel, type Tunnel } from '../chaos/tunnel.ts';
+import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { statusOf } from './many-calls.ts';
@@ -8,6 +10,9 @@ import { COST, PRICE, RECORDED } from './recorded.ts';
 
 let upstream: Upstream;
 let stack: Stack;
+/** A gateway to which Redis is far away. */
+let far: GatewayProcess;
+let slowWay: Tunnel;
 
 const CALLS = 200;
 /** What a call may answer holds more than 12,000 microdollars; what it does answer costs 21. */
@@ -38,8 +43,14 @@ beforeAll(async () => {
   });
   const entry = { base_url: upstream.url, pricing: { m: PRICE } };
   stack = await startStack({ gateways: 1, providers: { openai: entry, anthropic: entry } });
+  const redis = new URL(stack.redisUrl);
+  slowWay = await openTunnel(Number(redis.port), 10);
+  redis.port = String(slowWay.port);
+  far = await startGatewayProcess(stack, { REDIS_URL: redis.href });
 });
 afterAll(async () => {
+  await far.kill();
+  slowWay.close();
   await stack.close();
   await upstream.close();
 });
@@ -48,6 +59,15 @@ const issue = async (provider: string, path: string) =>
   (await stack.issue({ provider, path, client_api_key: 'sk-real', cost_limit: LIMIT })).url;
 const messages = [{ role: 'user' as const, content: 'Hi' }];
 const ask = { model: 'm', messages, max_tokens: MAX_TOKENS };
+
+const openai = (url: string) =>
+  new OpenAI({ baseURL: url.replace('/chat/completions', ''), apiKey: 'x', maxRetries: 0 });
+
+/** Ends when the SDK takes the answer for ended: at a stream's last event. */
+async function chat(client: OpenAI, stream: boolean): Promise<void> {
+  if (!stream) await client.chat.completions.create(ask);
+  else for await (const _ of await client.chat.completions.create({ ...ask, stream: true }));
+}
 
 /** Makes calls one after another, none before the one before it has ended; fails at the first refusal. */
 async function oneByOne(url: string, call: () => Promise<unknown>): Promise<void> {
@@ -60,12 +80,8 @@ test.each([true, false])(
   async (stream) => {
     const path = '/v1/chat/completions';
     const url = await issue('openai', path);
-    const client = new OpenAI({ baseURL: url.replace('/chat/completions', ''), apiKey: 'x', maxRetries: 0 });
-    await oneByOne(url, async () => {
-      if (!stream) return client.chat.completions.create(ask);
-      for await (const _ of await client.chat.completions.create({ ...ask, stream: true }));
-      return undefined;
-    });
+    const client = openai(url);
+    await oneByOne(url, () => chat(client, stream));
   },
 );
 
@@ -79,6 +95,16 @@ test.each([true, false])(
       if (!stream) return client.messages.create(ask);
       return client.messages.stream(ask).finalMessage();
     });
+  },
+);
+
+test.each([true, false])(
+  'who calls a gateway far from Redis, then one nearby (streamed: %s), finds the first call settled',
+  async (stream) => {
+    const url = await issue('openai', '/v1/chat/completions');
+    const clients = [url, url.replace(stack.gatewayUrls[0] ?? '', far.url)].map(openai);
+    for (let i = 0; i < 20; i++) await chat(clients[i % 2] as OpenAI, stream);
+    expect(await statusOf(url)).toMatchObject({ used: 20, spent: 20 * COST, held: 0 });
   },
 );
 

@@ -1,0 +1,171 @@
+import { gzipSync } from 'node:zlib';
+import { BUILT_IN_PROVIDERS, dialectOf, type Spend } from '@presign/providers';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+
+const spendOf = (provider: string, path: string): Spend => {
+  const found = BUILT_IN_PROVIDERS.get(provider);
+  const spend = found && dialectOf(found, path)?.spend;
+  if (!spend) throw new Error(path);
+  return spend;
+};
+const CHAT = spendOf('openai', '/v1/chat/completions');
+const GEMINI = spendOf('google', '/v1beta/models/gemini-2.5-flash:streamGenerateContent');
+
+const data = (value: object | string) =>
+  `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`;
+const usage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };
+const SAID = data({ choices: [{ index: 0, delta: { content: 'Hé' } }] });
+const USAGE = data({ choices: [], usage });
+const STREAM = SAID + USAGE + data('[DONE]');
+const COUNTS = { input_tokens: 20, output_tokens: 30 };
+
+const events: MeterOptions = {
+  spend: CHAT,
+  status: 200,
+  contentType: 'text/event-stream',
+  contentEncoding: '',
+  dropsUsageEvent: true,
+  keepsLast: true,
+};
+const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
+
+/** What goes to the holder and what is learnt, of an answer in these chunks. */
+async function metered(options: MeterOptions, chunks: readonly (Buffer | string)[]) {
+  const meter = createMeter(options);
+  const passed = chunks.flatMap((chunk) => meter.pass(Buffer.from(chunk)) ?? []);
+  const { rest, ...told } = await meter.end();
+  return {
+    ...told,
+    early: String(Buffer.concat(passed)),
+    all: String(Buffer.concat([...passed, ...(rest ? [rest] : [])])),
+  };
+}
+
+describe('a stream', () => {
+  test('wherever it is cut, comes out whole but for the event that was asked for', async () => {
+    const bytes = Buffer.from(STREAM);
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(bytes.length)), fc.boolean(), async (cuts, keepsLast) => {
+        const at = [0, ...cuts.toSorted((a, b) => a - b), bytes.length];
+        const chunks = at.slice(1).map((end, i) => bytes.subarray(at[i], end));
+        const seen = await metered({ ...events, keepsLast }, chunks);
+        expect(seen.all).toBe(SAID + data('[DONE]'));
+        expect(seen.reported?.usage).toEqual(COUNTS);
+        expect(seen.early).toBe(keepsLast ? SAID : SAID + data('[DONE]'));
+      }),
+    );
+  });
+
+  test.each<[string, string]>([
+    ['without its last word', SAID + USAGE],
+    ['whose last word is cut', `${SAID}${USAGE}data: [DONE]\n`],
+    ['without usage', SAID + data('[DONE]')],
+    ['with usage of null', SAID + data({ choices: [], usage: null }) + data('[DONE]')],
+    ['with usage below zero', data({ choices: [], usage: { ...usage, prompt_tokens: -1 } }) + data('[DONE]')],
+    ['with usage as text', data({ choices: [], usage: { ...usage, prompt_tokens: '20' } }) + data('[DONE]')],
+    [
+      'with usage no number holds',
+      SAID + data('{"usage":{"prompt_tokens":1e400,"completion_tokens":1}}') + data('[DONE]'),
+    ],
+    ['that tells of an error', STREAM.replace(USAGE, USAGE + data({ error: { message: 'overloaded' } }))],
+    ['that is no JSON', `data: {{{\n\n${STREAM}`],
+    ['of odd values', data('null') + data('[]') + data('"usage"') + data('[DONE]')],
+  ])('%s tells nothing, and passes', async (_what, text) => {
+    const seen = await metered({ ...events, dropsUsageEvent: false }, [text]);
+    expect(seen.reported).toBeUndefined();
+    expect(seen.all).toBe(text);
+  });
+
+  test('the last of several usages counts', async () => {
+    const early = data({ choices: [], usage: { ...usage, completion_tokens: 1, total_tokens: 21 } });
+    expect((await metered(events, [early + STREAM])).reported?.usage).toEqual(COUNTS);
+  });
+
+  test('with an event that never ends passes on, is not kept in memory, and tells nothing', async () => {
+    const chunk = Buffer.alloc(1024 * 1024, 'x');
+    for (const options of [events, { ...events, dropsUsageEvent: false, keepsLast: false }]) {
+      const meter = createMeter(options);
+      let passed = 0;
+      for (let i = 0; i < 40; i++) passed += meter.pass(chunk)?.length ?? 0;
+      passed += meter.pass(Buffer.from(`\n\n${STREAM}`))?.length ?? 0;
+      const { rest, reported } = await meter.end();
+      expect(passed).toBe(40 * chunk.length + 2 + Buffer.byteLength(STREAM));
+      expect(rest?.length ?? 0).toBe(0);
+      expect(reported).toBeUndefined();
+    }
+  });
+
+  test('as one JSON array is read element by element', async () => {
+    const part = {
+      candidates: [{ index: 0, finishReason: 'STOP' }],
+      usageMetadata: { promptTokenCount: 20, totalTokenCount: 50 },
+    };
+    expect((await metered({ ...json, spend: GEMINI }, [JSON.stringify([part])])).reported?.usage).toEqual(
+      COUNTS,
+    );
+  });
+});
+
+describe('a whole answer', () => {
+  const WHOLE = JSON.stringify({ choices: [], usage });
+
+  test.each<[string, Partial<MeterOptions>, Buffer | string, boolean]>([
+    ['plain', {}, WHOLE, true],
+    ['as gzip', { contentEncoding: 'gzip' }, gzipSync(WHOLE), true],
+    ['called gzip, but plain', { contentEncoding: 'gzip' }, WHOLE, false],
+    ['in gzip twice', { contentEncoding: 'gzip, gzip' }, gzipSync(gzipSync(WHOLE)), false],
+    ['in a coding that is not known', { contentEncoding: 'zstd' }, WHOLE, false],
+    [
+      'as gzip of more than is kept',
+      { contentEncoding: 'gzip' },
+      gzipSync(Buffer.alloc(65 * 1024 * 1024, ' ')),
+      false,
+    ],
+    ['called a stream', { contentType: 'text/event-stream', dropsUsageEvent: false }, WHOLE, false],
+    ['of another type than it is', { contentType: 'image/png' }, WHOLE, true],
+    ['that is an error', {}, '{"error":{"message":"no"}}', false],
+    ['nested without end', {}, '['.repeat(200_000) + ']'.repeat(200_000), false],
+    ['empty', {}, '', false],
+  ])('%s', async (_what, options, bytes, isTold) => {
+    const seen = await metered({ ...json, ...options }, [bytes]);
+    expect(seen.reported?.usage).toEqual(isTold ? COUNTS : undefined);
+    expect(seen.all).toBe(String(Buffer.from(bytes)));
+  });
+
+  test('longer than is kept passes, and tells nothing', async () => {
+    const meter = createMeter(json);
+    const chunk = Buffer.alloc(8 * 1024 * 1024, ' ');
+    for (let i = 0; i < 9; i++) meter.pass(chunk);
+    meter.pass(Buffer.from(WHOLE));
+    expect((await meter.end()).reported).toBeUndefined();
+  });
+
+  test.each<[string, string, boolean]>([
+    ["the provider's own", '{"error":{"message":"overloaded"}}', true],
+    ["an intermediary's page", '<html>502</html>', false],
+    ['nothing', '', false],
+  ])('of a failure is known for what it is: %s', async (_what, text, isOwn) => {
+    expect((await metered({ ...json, status: 502 }, [text])).ownError).toBe(isOwn);
+  });
+});
+
+test('a dialect that throws costs the answer its usage, and nothing else', async () => {
+  const fail = () => {
+    throw new Error('of a dialect');
+  };
+  const bad: Spend = {
+    ...CHAT,
+    readAnswer: fail,
+    isOwnError: fail,
+    isUsageEvent: fail,
+    readStream: () => ({ event: fail, end: fail }),
+  };
+  expect(await metered({ ...events, spend: bad }, [STREAM])).toMatchObject({
+    all: STREAM,
+    reported: undefined,
+  });
+  expect(await metered({ ...json, spend: bad }, ['{}'])).toMatchObject({ all: '{}', reported: undefined });
+  expect(await metered({ ...json, spend: bad, status: 500 }, ['{}'])).toMatchObject({ ownError: false });
+});

@@ -1,0 +1,165 @@
+import { loadProviders } from '@presign/providers';
+import { isJsonObject, type JsonObject } from '@presign/schema';
+import { describe, expect, test } from 'vitest';
+import type { Terms } from '../src/grant.ts';
+import { ambiguousKey } from '../src/llm/ambiguous-key.ts';
+import { isModest } from '../src/llm/is-modest.ts';
+import { planCall } from '../src/llm/plan.ts';
+
+const PRICES = '{"m": {"input": 150000, "output": 600000}}';
+const providers = loadProviders(
+  `{"openai": {"pricing": ${PRICES}}, "xai": {"pricing": {"grok-4": {"input": 1, "output": 1}}}}`,
+);
+const NOW = Date.parse('2026-11-21T12:00:00Z');
+
+/** The plan of a call, as the gateway makes it. */
+function plan(
+  json: JsonObject,
+  {
+    provider = 'openai',
+    path = '/v1/chat/completions',
+    costLimited = true,
+    config = undefined as unknown,
+  } = {},
+) {
+  const known = providers.get(provider);
+  if (!known) throw new Error(provider);
+  const terms: Terms = {
+    ref: { id: 'g', partition: 0, credentialId: 'c', potIds: ['p'] },
+    accountId: 'a',
+    externalUser: undefined,
+    config: isJsonObject(config) ? config : undefined,
+    costLimited,
+  };
+  const raw = Buffer.from(JSON.stringify(json));
+  const target = { path, query: '' };
+  const planned = planCall({
+    grant: { provider: known, method: 'POST' },
+    target,
+    terms,
+    content: { raw, json },
+    now: NOW,
+  });
+  if ('refusal' in planned) return { refusal: planned.refusal.code, plan: undefined, sent: undefined };
+  const body = planned.plan.bodyFor(planned.plan.hold?.askedTokens ?? 0);
+  return { refusal: undefined, plan: planned.plan, sent: JSON.parse(String(body)) as JsonObject };
+}
+const ask = (more: JsonObject = {}) => ({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...more });
+
+describe('under a spend limit', () => {
+  test('what is sent is what was judged: one bound, the standard tier, usage asked for', () => {
+    const { sent, plan: made } = plan(
+      ask({
+        max_tokens: 9,
+        service_tier: 'priority',
+        stream: true,
+        stream_options: { include_usage: false },
+      }),
+    );
+    expect(sent).toEqual({
+      ...ask(),
+      max_completion_tokens: 9,
+      service_tier: 'default',
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+    expect(made).toMatchObject({ rewritten: true, dropsUsageEvent: true, streams: true });
+  });
+
+  test('the hold grows with the choices and with the text', () => {
+    const hold = (more: JsonObject) => plan(ask(more)).plan?.hold;
+    expect(hold({ n: 3, max_tokens: 9 })?.ratePerMtok).toBe(3 * 600_000);
+    const long = { messages: [{ role: 'user', content: 'x'.repeat(1_000_000) }] };
+    expect(hold(long)?.fixedMicrousd).toBeGreaterThanOrEqual(150_000);
+  });
+
+  test('where the bound leaves thinking out, all the model can write is held, and what was asked is sent', () => {
+    const thinks = plan(
+      { ...ask({ max_tokens: 50 }), model: 'openai/gpt-5' },
+      {
+        provider: 'openrouter',
+        path: '/api/v1/chat/completions',
+      },
+    );
+    expect(thinks.plan?.hold?.askedTokens).toBeGreaterThan(10_000);
+    expect(thinks.sent).toMatchObject({ max_completion_tokens: 50 });
+  });
+
+  test.each<[string, JsonObject, string]>([
+    ['no model', { messages: [] }, 'cost_unbounded'],
+    ['a model in another case', ask({ model: 'M' }), 'price_unknown'],
+    ['a model of spaces', ask({ model: ' m ' }), 'price_unknown'],
+    ['a model with a prefix', ask({ model: 'models/m' }), 'price_unknown'],
+    ['a model of a megabyte', ask({ model: 'm'.repeat(1_000_000) }), 'price_unknown'],
+    ['a model that is a list', ask({ model: ['m'] }), 'cost_unbounded'],
+    ['a tool of the provider', ask({ tools: [{ type: 'web_search' }] }), 'cost_unbounded'],
+    ['a type that throws', ask({ tools: [{ type: { toString: 1 } }] }), 'cost_unbounded'],
+    ['more choices than there are', ask({ n: 1e300 }), 'cost_unbounded'],
+  ])('%s is refused', (_what, body, code) => {
+    expect(plan(body).refusal).toBe(code);
+  });
+
+  test("a refusal repeats no more of the holder's words than a line", () => {
+    const known = providers.get('openai');
+    const field = 'x'.repeat(1_000_000);
+    const json = ask({ [field]: 1 });
+    const planned =
+      known &&
+      planCall({
+        grant: { provider: known, method: 'POST' },
+        target: { path: '/v1/chat/completions', query: '' },
+        terms: {
+          ref: { id: 'g', partition: 0, credentialId: 'c', potIds: [] },
+          accountId: 'a',
+          externalUser: undefined,
+          config: undefined,
+          costLimited: true,
+        },
+        content: { raw: null, json },
+        now: NOW,
+      });
+    expect(JSON.stringify(planned).length).toBeLessThan(2_000);
+  });
+
+  test('more than numbers can count is refused, not counted wrongly', () => {
+    const prompt = Array.from({ length: 400_000 }, () => 'x');
+    const body = { model: 'gpt-3.5-turbo-instruct', prompt, n: 128, max_tokens: 4_096 };
+    expect(plan(body, { path: '/v1/completions' }).refusal).toBe('cost_unbounded');
+  });
+});
+
+test("without a limit a body is sent as it came, and a config's as it was laid over", () => {
+  expect(plan(ask(), { costLimited: false }).plan).toMatchObject({ hold: undefined, rewritten: false });
+  const config = { max_tokens: 5 };
+  expect(plan(ask(), { costLimited: false, config })).toMatchObject({
+    plan: { rewritten: true },
+    sent: { max_completion_tokens: 5 },
+  });
+});
+
+describe('a body that would be dear to read', () => {
+  const modest = (text: string) => isModest(Buffer.from(text), { depth: 5, parts: 10 });
+
+  test.each<[string, string, boolean]>([
+    ['as deep as may be', '[[[[[1]]]]]', true],
+    ['deeper', '[[[[[[1]]]]]]', false],
+    ['as many as may be', '[1,2,3,4,5,6,7,8,9,10]', true],
+    ['more', '[1,2,3,4,5,6,7,8,9,10,11]', false],
+    ['of many objects', `[${'{}'.repeat(10)}]`, false],
+    ['of many strings', '""'.repeat(11), false],
+    ['whose text is full of brackets', JSON.stringify({ a: '[{"\\'.repeat(100) }), true],
+    ['whose string never ends', `"${'\\'.repeat(100)}`, true],
+    ['that closes more than it opens', ']]]]', true],
+  ])('%s: %s', (_what, text, isTaken) => {
+    expect(modest(text)).toBe(isTaken);
+  });
+
+  test('is looked through for keys in one pass, however deep and however long its names', () => {
+    const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
+    expect(ambiguousKey(deep, new Set(['model']))).toBeUndefined();
+    const long = 'k'.repeat(1_000_000);
+    const members = Array.from({ length: 200_000 }, (_, i) => `"${i}":1`).join(',');
+    expect(ambiguousKey(`{"${long}":{${members},"Model":1}}`, new Set(['model']))).toBeUndefined();
+    expect(ambiguousKey(`{"${long}":1,"Model":1}`, new Set(['model']))).toBe('Model');
+  }, 10_000);
+});

@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
+import { sql } from 'drizzle-orm';
+import postgres, { type TransactionSql } from 'postgres';
+import { afterEach, describe, expect, test } from 'vitest';
+
+// What patches/postgres@3.4.9.patch mends: each of these fails without it. docs/adr/0006-postgres-driver.md
+const url = process.env.TEST_DATABASE_URL ?? '';
+const quiet = { fetch_types: false, onnotice: () => {} } as const;
+
+test('a query is told when its server accepts connections and closes them at once', async () => {
+  const server = createServer((socket) => socket.on('error', () => {}).end()).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { db, close } = connectDatabase(`postgres://a@127.0.0.1:${(server.address() as AddressInfo).port}/a`);
+  const error = await db.execute(sql`select 1`).then(
+    () => undefined,
+    (failed: unknown) => failed,
+  );
+  expect(isDatabaseOutage(error)).toBe(true);
+  await close();
+  server.close();
+});
+
+describe.skipIf(url === '')('a connection that Postgres ends', () => {
+  const opened: postgres.Sql[] = [];
+  const open = () => {
+    const client = postgres(url, { ...quiet, max: 1 });
+    opened.push(client);
+    return client;
+  };
+  afterEach(() => Promise.all(opened.splice(0).map((client) => client.end({ timeout: 5 }))));
+
+  const pidOf = async (tx: TransactionSql) =>
+    (await tx`select pg_backend_pid() as pid`)[0]?.['pid'] as number;
+  const end = (pid: number) => open()`select pg_terminate_backend(${pid})`.execute();
+
+  test('in the middle of a transaction is opened anew, and the pool can be closed', async () => {
+    const client = open();
+    const lost = client.begin(async (tx) => {
+      const pid = await pidOf(tx);
+      const sleeping = tx`select pg_sleep(20)`.execute();
+      await Promise.all([end(pid), sleeping, tx`select ${1}::int`, tx`select ${2}::int`]);
+    });
+    await expect(lost).rejects.toThrow();
+    expect(await client`select ${3}::int as three`).toEqual([{ three: 3 }]);
+  });
+
+  test('between two statements of a transaction has no more of it run in the next one', async () => {
+    const client = open();
+    const ran: unknown[] = [];
+    const lost = client.begin(async (tx) => {
+      await end(await pidOf(tx));
+      await sleep(300);
+      ran.push(await tx`select 1`);
+    });
+    const next = sleep(100).then(() => client.begin(() => sleep(600)));
+    await expect(lost).rejects.toThrow();
+    await next;
+    expect(ran).toEqual([]);
+  });
+});
+
+test.skipIf(url === '')('a transaction that begins behind a full pipeline is one', async () => {
+  const client = postgres(url, { ...quiet, max: 2 });
+  await Promise.all([client`select 1`, client`select 1`]);
+  // The driver sends up to 100 on a connection before the first is answered.
+  const before = Array.from({ length: 200 }, () => client`select 1`.execute());
+  const one = client.begin(async (tx) => (await tx`select 1 as one`)[0]?.['one'] as number);
+  await Promise.all(before);
+  expect(await one).toBe(1);
+  await client.end({ timeout: 5 });
+});
