@@ -10,10 +10,7 @@ test.each([
   [failed('ECONNREFUSED'), 'DATABASE_URL: Postgres does not answer (ECONNREFUSED)'],
   [failed('42P01'), 'DATABASE_URL: the tables are missing, run the step "migrate" first'],
   [failed('28P01'), 'DATABASE_URL: Postgres refused (28P01)'],
-  [
-    new Error('Failed query: …', { cause: new Error('Connection terminated unexpectedly') }),
-    'DATABASE_URL: Postgres does not answer',
-  ],
+  [failed('CONNECTION_CLOSED'), 'DATABASE_URL: Postgres does not answer (CONNECTION_CLOSED)'],
   [
     Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8787 }),
     'ISSUER_PORT: port 8787 is taken',
