@@ -40,17 +40,16 @@ export type World = {
 /** How long a hold outlives its gateway here. */
 const LEASE_SECONDS = 2;
 
+/** Replicas need not wait for others to come. */
+const REDIS_SETTINGS = ['--appendfsync', 'always', '--repl-diskless-sync-delay', '0'];
+
 export async function startWorld(providers: object): Promise<World> {
-  const [postgres, redisServer] = await Promise.all([
-    makePostgres(),
-    makeRedis('--appendfsync', 'always', '--repl-diskless-sync-delay', '0'),
-  ]);
+  const [postgres, redisServer] = await Promise.all([makePostgres(), makeRedis(...REDIS_SETTINGS)]);
   await migrateDatabase(postgres.url);
   const way = await openTunnel(redisServer.port);
   const folder = mkdtempSync(join(tmpdir(), 'presign-chaos-'));
   writeFileSync(join(folder, 'providers.json'), JSON.stringify(providers));
-  const signing = generateSigningKey();
-  const apiKey = generateApiKey();
+  const [signing, apiKey] = [generateSigningKey(), generateApiKey()];
   const [issuerPort, first, second] = await Promise.all([freePort(), freePort(), freePort()]);
   const gatewayUrls = [`http://127.0.0.1:${first}`, `http://127.0.0.1:${second}`] as const;
   const env = {
@@ -78,8 +77,7 @@ export async function startWorld(providers: object): Promise<World> {
   const gateways = [gatewayOf(first), gatewayOf(second)] as const;
   await Promise.all([issuer, ...gateways].map((each) => each.start()));
   const { db, close: closeDatabase } = connectDatabase(postgres.url);
-  const redis = connectRedis(env.REDIS_URL, () => {});
-  await redisReady(redis);
+  const redis = await connected(env.REDIS_URL);
   const adopted: (() => Promise<void>)[] = [];
   return {
     postgres,
@@ -91,15 +89,7 @@ export async function startWorld(providers: object): Promise<World> {
     gatewayUrls,
     db,
     redis,
-    issue: async (body) => {
-      const answer = await fetch(`http://127.0.0.1:${issuerPort}/v1/presign`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      });
-      if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
-      return ((await answer.json()) as PresignAnswer).url;
-    },
+    issue: (body) => issueAt(`http://127.0.0.1:${issuerPort}`, apiKey, body),
     close: async () => {
       await Promise.all([issuer, ...gateways].map((each) => each.kill()));
       redis.disconnect();
@@ -111,6 +101,22 @@ export async function startWorld(providers: object): Promise<World> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function connected(url: string): Promise<RedisClient> {
+  const redis = connectRedis(url, () => {});
+  await redisReady(redis);
+  return redis;
+}
+
+async function issueAt(issuerUrl: string, apiKey: string, body: object): Promise<string> {
+  const answer = await fetch(`${issuerUrl}/v1/presign`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
+  return ((await answer.json()) as PresignAnswer).url;
 }
 
 function serviceOf(main: string, env: Record<string, string>, port: number): Service {

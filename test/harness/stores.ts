@@ -55,15 +55,20 @@ async function openDatabase(server: string | undefined) {
 
 async function openRedis(server: string | undefined) {
   if (server === undefined || server === '') return startEmbeddedRedis();
-  const client = connectRedis(server, () => {});
+  const url = server.includes('+') ? server : `${server.replace(/\/\d*$/, '')}/${database++ % DATABASES}`;
+  const client = connectRedis(url, () => {});
   await redisReady(client);
   await flush(client);
   client.disconnect();
-  return { url: server, close: async () => {} };
+  return { url, close: async () => {} };
 }
 
-/** Empties Redis: every master of a Cluster. */
+/** Stacks of one file each have a numbered database of their own; a server has 16 (Redis Cluster has one). */
+const DATABASES = 16;
+let database = 0;
+
+/** Empties a stack's Redis: its database, or every master of a Cluster. */
 export async function flush(client: RedisClient): Promise<void> {
   if (client instanceof Cluster) await Promise.all(client.nodes('master').map((node) => node.flushall()));
-  else await client.flushall();
+  else await client.flushdb();
 }

@@ -92,14 +92,20 @@ function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>
       return { code: 'uses_exhausted', details: { limit: admission.limit, used: admission.used } };
     case 'cost_held':
       return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
-    case 'cost_limit_reached':
     case 'cost_limit_too_low':
+      return { code: admission.is, message: tooLow(admission), details: costDetails(admission) };
+    case 'cost_limit_reached':
       return { code: admission.is, details: costDetails(admission) };
   }
 }
 
+const tooLow = ({ neededMicrousd, ...at }: CostRefusal) =>
+  `This call may cost ${neededMicrousd} microdollars, and ${costDetails({ neededMicrousd, ...at }).remaining} are left: shorten its input or its output bound.`;
+
+type CostRefusal = Extract<Admission, { limitMicrousd: number }>;
+
 /** Microdollars: the limit, what of it is not spent, and what this call would have to hold. */
-const costDetails = (at: Extract<Admission, { limitMicrousd: number }>) => ({
+const costDetails = (at: CostRefusal) => ({
   limit: at.limitMicrousd,
   remaining: Math.max(0, at.limitMicrousd - at.settledMicrousd),
   needed: at.neededMicrousd,

@@ -21,7 +21,7 @@ export type Ended =
   /** The provider's answer broke off, or our own timeout cut it. */
   | { readonly is: 'broken'; readonly status: number }
   /** The provider surely never got the call; nothing is written yet. */
-  | { readonly is: 'unsent'; readonly blocked: boolean }
+  | { readonly is: 'unsent'; readonly blocked: boolean; readonly code: string | undefined }
   /** The call went out, no answer came; nothing is written yet. */
   | { readonly is: 'unanswered'; readonly why: 'timeout' | 'revoked' | 'failure' };
 
@@ -98,9 +98,12 @@ class Passing implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     if (this.#status !== 0) this.#resolve({ is: 'broken', status: this.#status });
     else if (this.#sent) this.#resolve({ is: 'unanswered', why: whyNot(error) });
-    else this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError });
+    else this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError, code: codeOf(error) });
   }
 }
+
+/** `ENOTFOUND`, `ECONNREFUSED`…: for the operator's log. */
+const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : undefined);
 
 /** The grant was revoked while its call was under way. */
 class RevokedError extends Error {}

@@ -36,7 +36,7 @@ const STATUS = fc.integer({ min: 200, max: 599 });
 const SENT: fc.Arbitrary<Sent> = fc.oneof(
   fc.record({ is: fc.constantFrom('complete' as const, 'broken' as const), status: STATUS }),
   fc.constantFrom<Sent>(
-    { is: 'unsent', blocked: false },
+    { is: 'unsent', blocked: false, code: undefined },
     { is: 'unsent', blocked: true },
     { is: 'unanswered', why: 'timeout' },
     { is: 'unanswered', why: 'failure' },

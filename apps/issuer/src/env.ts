@@ -39,7 +39,7 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
 }
 
 /** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
-function readProviders(env: Environment): ReadonlyMap<string, Provider> {
+export function readProviders(env: Environment): ReadonlyMap<string, Provider> {
   const file = readVariable(env, 'PROVIDERS_FILE', undefined);
   if (file === undefined) return loadProviders(undefined);
   // The system's own message quotes the path.

@@ -1,3 +1,4 @@
 export { createIssuer, type IssuerDeps, type IssuerEnv } from './app.ts';
 export { bootstrap } from './bootstrap.ts';
+export { readProviders } from './env.ts';
 export { type RunningIssuer, startIssuer } from './start.ts';

@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { loadProviders } from '@presign/providers';
+import { readProviders } from '@presign/issuer';
 import { readVariable } from '@presign/schema';
 
 /**
@@ -11,7 +10,6 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
   const issuerPort = readVariable(env, 'ISSUER_PORT', 8787);
   const gatewayPort = readVariable(env, 'GATEWAY_PORT', 8788);
   const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
-  const providersFile = readVariable(env, 'PROVIDERS_FILE', undefined);
   return {
     host,
     issuerPort,
@@ -25,7 +23,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     publicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined),
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
-    providers: loadProviders(providersFile === undefined ? undefined : readFileSync(providersFile, 'utf8')),
+    providers: readProviders(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,

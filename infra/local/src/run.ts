@@ -14,6 +14,7 @@ import { lockFolder } from './lock-folder.ts';
 import { migrateEmbedded } from './migrate-embedded.ts';
 import { startSandboxLlm } from './sandbox-llm.ts';
 import { startSandboxMcp } from './sandbox-mcp.ts';
+import { SANDBOX_MODELS } from './sandbox-reply.ts';
 
 /** Issuer and gateway in one process. */
 export type RunningLocal = {
@@ -121,6 +122,6 @@ function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {
   const builtIn = loadProviders(undefined);
   const routes = [...(builtIn.get('openai')?.routes ?? []), ...(builtIn.get('anthropic')?.routes ?? [])];
   const credential = { header: 'authorization', scheme: 'Bearer' } as const;
-  const pricing = new Map([['sandbox-1', SANDBOX_PRICE]]);
+  const pricing = new Map(SANDBOX_MODELS.map((model) => [model, SANDBOX_PRICE]));
   return new Map([['sandbox', { id: 'sandbox', baseUrl, credential, routes, pricing }]]);
 }

@@ -1,4 +1,4 @@
-import { type PotFigures, readFigures } from '@presign/limits';
+import { findRevoked, type PotFigures, readFigures } from '@presign/limits';
 import type { GrantStatus, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import { getTerms } from '../admit.ts';
@@ -29,7 +29,10 @@ async function statusOf(
   for (const tries of [1, 2]) {
     const found = await getTerms(deps, grant);
     if ('refusal' in found) return found;
-    const [own] = await readFigures(deps.redis, found.terms.ref).catch(() => []);
+    const { ref } = found.terms;
+    const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref.id])] as const;
+    const [[own], revoked] = await Promise.all(asked).catch(() => [[], []] as const);
+    if (revoked.length > 0) return { refusal: { code: 'grant_revoked' } };
     if (own) return { status: toStatus(grant, own) };
     // Remembered here, but gone from Redis: opened anew.
     if (tries === 1) deps.memory.terms.delete(grant.id);

@@ -19,6 +19,7 @@ export function logCall(
       provider: grant.provider.id,
       method: grant.method,
       ended: sent.is,
+      error: 'code' in sent ? sent.code : undefined,
       status: 'status' in sent ? sent.status : undefined,
       // An unpriced name may be anything that the holder wrote.
       model: plan.pricing && plan.model,

@@ -60,6 +60,8 @@ for _, pot in ipairs(limited) do
   if needed > room then return {'cost_limit_too_low', pot[4], pot[5], pot[6], text(needed)} end
   if price(tokens) > room then tokens = math.floor((room - fixed) * 1000000 / rate) end
   while price(tokens) > room do tokens = tokens - 1 end
+  -- The quotient may have been rounded down past what is known to fit.
+  tokens = math.max(tokens, least)
 end
 local amount = price(tokens)
 for _, pot in ipairs(limited) do
