@@ -37,7 +37,7 @@ const SENT: fc.Arbitrary<Sent> = fc.oneof(
   fc.record({ is: fc.constantFrom('complete' as const, 'broken' as const), status: STATUS }),
   fc.constantFrom<Sent>(
     { is: 'unsent', blocked: false, code: undefined },
-    { is: 'unsent', blocked: true },
+    { is: 'unsent', blocked: true, code: undefined },
     { is: 'unanswered', why: 'timeout' },
     { is: 'unanswered', why: 'failure' },
     { is: 'unavailable' },
