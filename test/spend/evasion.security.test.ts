@@ -1,5 +1,7 @@
 import { request } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { ledger } from '@presign/schema/tables';
+import { gt } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { openSocket } from '../harness/raw-http.ts';
@@ -214,8 +216,14 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
     answer = bare(withUsage({ prompt_tokens: huge, completion_tokens: huge, total_tokens: null }));
     const url = await issue();
     await (await send(url)).arrayBuffer();
-    expect(await settled(url)).toBe(hold);
-    await stack.issuer.ledger.drainAll();
+    const row = await eventually(async () => {
+      await stack.issuer.ledger.drainAll();
+      const rows = stack.db.select().from(ledger).where(gt(ledger.overrunMicrousd, 0));
+      return (await rows)[0];
+    });
+    expect(row.costMicrousd).toBe(hold);
+    // More than its worst case: the grant has ended, and its URL says so.
+    expect((await send(url)).status).toBe(403);
   });
 });
 

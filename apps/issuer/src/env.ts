@@ -24,7 +24,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     signingKey: parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(signingKey)),
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
-    providers: readProviders(env),
+    providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
@@ -39,8 +39,7 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
 }
 
 /** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
-export function readProviders(env: Environment): ReadonlyMap<string, Provider> {
-  const file = readVariable(env, 'PROVIDERS_FILE', undefined);
+export function readProviders(file: string | undefined): ReadonlyMap<string, Provider> {
   if (file === undefined) return loadProviders(undefined);
   // The system's own message quotes the path.
   const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);

@@ -23,7 +23,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     publicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined),
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
-    providers: readProviders(env),
+    providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
