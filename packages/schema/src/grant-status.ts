@@ -9,6 +9,8 @@ export const grantStatus = z.strictObject({
   session_id: z.guid(),
   /** Unix time in seconds. */
   expires_at: z.number(),
+  /** By its owner, or because a call cost more than its worst case. */
+  revoked: z.boolean(),
   /** -1: unlimited. */
   max_uses: z.int(),
   used: z.int(),

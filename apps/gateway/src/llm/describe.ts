@@ -32,20 +32,20 @@ async function statusOf(
     const { ref } = found.terms;
     const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref.id])] as const;
     const [[own], revoked] = await Promise.all(asked).catch(() => [[], []] as const);
-    if (revoked.length > 0) return { refusal: { code: 'grant_revoked' } };
-    if (own) return { status: toStatus(grant, own) };
+    if (own) return { status: toStatus(grant, own, revoked.length > 0) };
     // Remembered here, but gone from Redis: opened anew.
     if (tries === 1) deps.memory.terms.delete(grant.id);
   }
   return { refusal: { code: 'limits_unavailable', retryAfterSeconds: 1 } };
 }
 
-const toStatus = (grant: VerifiedGrant, own: PotFigures): GrantStatus => ({
+const toStatus = (grant: VerifiedGrant, own: PotFigures, revoked: boolean): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],
   session_id: grant.sessionId,
   expires_at: grant.expiresAtMs / 1000,
+  revoked,
   max_uses: own.maxUses ?? -1,
   used: own.used,
   cost_limit: own.costLimitMicrousd ?? null,
