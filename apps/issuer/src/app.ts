@@ -9,6 +9,7 @@ import { bodyLimit } from 'hono/body-limit';
 import type { Logger } from 'pino';
 import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
+import { getSession } from './get-session.ts';
 import { health } from './health.ts';
 import { presign } from './presign.ts';
 import { publicKeys } from './public-keys.ts';
@@ -75,6 +76,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     }),
   );
   app.post('/v1/presign', presign(deps));
+  app.get('/v1/sessions/:id', getSession(deps));
   return app;
 }
 

@@ -7,5 +7,6 @@ export * from './json.ts';
 export * from './money.ts';
 export * from './presign.ts';
 export * from './refuse.ts';
+export * from './session.ts';
 export * from './usage.ts';
 export * from './variables.ts';

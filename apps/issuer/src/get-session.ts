@@ -1,0 +1,105 @@
+import { type PotFigures, readFigures } from '@presign/limits';
+import { RefusedError, type SessionAnswer, type SessionGrant } from '@presign/schema';
+import { grants, pots, sessions } from '@presign/schema/tables';
+import { and, asc, eq } from 'drizzle-orm';
+import type { Handler } from 'hono';
+import { z } from 'zod';
+import type { IssuerDeps, IssuerEnv } from './app.ts';
+import { requireScope } from './authenticate.ts';
+
+/**
+ * `GET /v1/sessions/{id}`: a session's grants, their limits, and what of them is used and spent, live and
+ * settled. Another account's session is not found.
+ */
+export function getSession(deps: IssuerDeps): Handler<IssuerEnv> {
+  return async (c) => {
+    const apiKey = c.get('apiKey');
+    requireScope(apiKey, 'read');
+    const id = z.guid().safeParse(c.req.param('id'));
+    if (!id.success) throw new RefusedError({ code: 'not_found' });
+    const [session] = await deps.db
+      .select()
+      .from(sessions)
+      .where(and(eq(sessions.id, id.data), eq(sessions.accountId, apiKey.accountId)));
+    if (!session) throw new RefusedError({ code: 'not_found' });
+    const told = await tellGrants(deps, session);
+    const answer: SessionAnswer = {
+      id: session.id,
+      created_at: seconds(session.createdAt),
+      status: told.some((grant) => grant.status === 'active') ? 'active' : 'ended',
+      grants: told,
+    };
+    return c.json(answer);
+  };
+}
+
+type Session = typeof sessions.$inferSelect;
+type Row = { readonly grants: typeof grants.$inferSelect; readonly pots: typeof pots.$inferSelect };
+
+async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGrant[]> {
+  const rows = await deps.db
+    .select()
+    .from(grants)
+    .innerJoin(pots, eq(pots.id, grants.potId))
+    .where(eq(grants.sessionId, session.id))
+    .orderBy(asc(grants.issuedAt), asc(grants.id));
+  return Promise.all(
+    rows.map(async (row) => toGrant(row, await liveOf(deps, row), session.revokedAt !== null, deps.now())),
+  );
+}
+
+/** Live figures; a grant that no call has opened yet has used what the ledger says. */
+async function liveOf({ redis }: IssuerDeps, { grants: grant, pots: pot }: Row): Promise<Live | null> {
+  const ref = {
+    id: grant.id,
+    partition: pot.partition,
+    credentialId: grant.credentialId ?? '',
+    potIds: [pot.id],
+  };
+  const found = await readFigures(redis, ref).catch(() => 'unknown' as const);
+  if (found === 'unknown') return null;
+  const [live] = found;
+  return live ? liveFigures(live) : { used: pot.used, spent: pot.settledMicrousd, held: 0 };
+}
+
+type Live = NonNullable<SessionGrant['live']>;
+
+const liveFigures = ({ used, settledMicrousd, heldMicrousd }: PotFigures): Live => ({
+  used,
+  spent: settledMicrousd,
+  held: heldMicrousd,
+});
+
+const toGrant = (
+  { grants: grant, pots: pot }: Row,
+  live: Live | null,
+  ended: boolean,
+  now: number,
+): SessionGrant => ({
+  id: grant.id,
+  provider: grant.provider,
+  method: grant.method,
+  paths: [...grant.paths],
+  external_session: grant.externalSession,
+  external_user: grant.externalUser,
+  issued_at: seconds(grant.issuedAt),
+  expires_at: seconds(grant.expiresAt),
+  status: statusOf({ grants: grant, pots: pot }, live, ended, now),
+  max_uses: pot.maxUses ?? -1,
+  cost_limit: pot.costLimitMicrousd,
+  settled: { used: pot.used, spent: pot.settledMicrousd },
+  live,
+});
+
+function statusOf({ grants: grant, pots: pot }: Row, live: Live | null, ended: boolean, now: number) {
+  if (ended || grant.revokedAt) return 'revoked';
+  if (grant.expiresAt.getTime() <= now) return 'expired';
+  const used = live?.used ?? pot.used;
+  const spent = live?.spent ?? pot.settledMicrousd;
+  const isExhausted =
+    (pot.maxUses !== null && used >= pot.maxUses) ||
+    (pot.costLimitMicrousd !== null && pot.costLimitMicrousd > 0 && spent >= pot.costLimitMicrousd);
+  return isExhausted ? 'exhausted' : 'active';
+}
+
+const seconds = (time: Date) => time.getTime() / 1000;

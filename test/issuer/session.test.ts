@@ -1,0 +1,68 @@
+import { sessionAnswer } from '@presign/schema';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addApiKey } from './accounts.ts';
+
+let upstream: Upstream;
+let stack: Stack;
+
+beforeAll(async () => {
+  const usage = { prompt_tokens: 100, completion_tokens: 100, total_tokens: 200 };
+  const answer = JSON.stringify({ choices: [{ index: 0, message: {}, finish_reason: 'stop' }], usage });
+  upstream = await startUpstream((_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(answer);
+  });
+  const pricing = { 'model-1': { input: 150_000, output: 600_000 } };
+  stack = await startStack({ providers: { openai: { base_url: upstream.url, pricing } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+
+const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+const get = (id: string, apiKey = stack.apiKey) =>
+  fetch(`${stack.issuerUrl}/v1/sessions/${id}`, { headers: { authorization: `Bearer ${apiKey}` } });
+const read = async (id: string) => sessionAnswer.parse(await (await get(id)).json());
+/** The grant of two uses: both are issued in the same second, so their order is not told. */
+const limited = async (id: string) => (await read(id)).grants.find((grant) => grant.max_uses === 2);
+const call = (url: string) =>
+  fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"model":"model-1","max_tokens":200,"messages":[]}',
+  });
+
+test('a session shows what its grants used and spent, live at once and settled when the ledger has it', async () => {
+  const first = await stack.issue({ ...ask, max_uses: 2, cost_limit: 10_000, external_user: 'u1' });
+  const { session_id } = first;
+  await stack.issue({ ...ask, session_id });
+  expect((await read(session_id)).grants.map((grant) => grant.live)).toEqual([
+    { used: 0, spent: 0, held: 0 },
+    { used: 0, spent: 0, held: 0 },
+  ]);
+  // 100 × $0.15 + 100 × $0.60 per million.
+  expect((await call(first.url)).headers.get('x-presign-cost')).toBe('75');
+  expect((await limited(session_id))?.live).toEqual({ used: 1, spent: 75, held: 0 });
+  await stack.issuer.ledger.drainAll();
+  expect(await limited(session_id)).toMatchObject({
+    settled: { used: 1, spent: 75 },
+    status: 'active',
+    external_user: 'u1',
+    max_uses: 2,
+  });
+  await call(first.url);
+  const after = await read(session_id);
+  expect(after.grants.map((each) => each.status).sort()).toEqual(['active', 'exhausted']);
+  expect(after.status).toBe('active');
+});
+
+test("another account's session, an unknown one and no id at all are not found", async () => {
+  const { session_id } = await stack.issue(ask);
+  const { id } = await addAccount(stack);
+  const stranger = await addApiKey(stack, id, { scopes: ['read'] });
+  expect((await get(session_id, stranger)).status).toBe(404);
+  expect((await get('0d9c8b7a-6f5e-4d3c-8b2a-190807060504')).status).toBe(404);
+  expect((await get('not-an-id')).status).toBe(404);
+});
