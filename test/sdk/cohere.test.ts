@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cohere, CohereClientV2, CohereError } from 'cohere-ai';
+import { Cohere, CohereClient, CohereClientV2, CohereError } from 'cohere-ai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { expectRealKeyAlone, PLACEHOLDER_KEY, REAL_KEY } from './keys.ts';
@@ -48,6 +48,22 @@ test('a streamed answer arrives event by event', async () => {
   expect(upstream.seen.at(-1)?.url).toBe(CHAT);
   expectRealKeyAlone(upstream.seen.at(-1), 'authorization', `Bearer ${REAL_KEY}`);
 });
+
+test.each([{}, { cost_limit: 1_000_000 }])(
+  'a streamed answer of v1 arrives line by line (limits %j)',
+  async (limits) => {
+    const path = '/v1/chat';
+    const { url } = await stack.issue({ provider: 'cohere', path, client_api_key: REAL_KEY, ...limits });
+    const client = new CohereClient({ baseUrl: url.replace(path, ''), token: PLACEHOLDER_KEY });
+    const pace = upstream.pace();
+    const stream = await client.chatStream({ model: 'command-r-08-2024', message: 'Hello', maxTokens: 100 });
+    const events = await takeInStep(stream, pace);
+    const texts = events.map((event) => (event.eventType === 'text-generation' ? event.text : ''));
+    expect(texts.join('')).toBe(COHERE_PIECES.join(''));
+    expect([events[0]?.eventType, events.at(-1)?.eventType]).toEqual(['stream-start', 'stream-end']);
+    expectRealKeyAlone(upstream.seen.at(-1), 'authorization', `Bearer ${REAL_KEY}`);
+  },
+);
 
 test('spent uses are a ForbiddenError that says so', async () => {
   const { url } = await issue({ max_uses: 1 });

@@ -125,7 +125,11 @@ const geminiArray: Recorded = {
 };
 
 // https://docs.cohere.com/reference/chat-stream: what is billed leaves out the template.
-const cohere: Recorded = {
+const COHERE_USAGE = {
+  billed_units: { input_tokens: 20, output_tokens: 30 },
+  tokens: { input_tokens: 90, output_tokens: 30 },
+};
+const cohereV2: Recorded = {
   name: 'Cohere chat v2',
   provider: 'cohere',
   path: () => '/v2/chat',
@@ -134,18 +138,36 @@ const cohere: Recorded = {
   stream: [
     { type: 'message-start', id: 'm', delta: { message: { role: 'assistant', content: [] } } },
     { type: 'content-delta', index: 0, delta: { message: { content: { text: 'Hé' } } } },
-    {
-      type: 'message-end',
-      delta: {
-        finish_reason: 'COMPLETE',
-        usage: {
-          billed_units: { input_tokens: 20, output_tokens: 30 },
-          tokens: { input_tokens: 90, output_tokens: 30 },
-        },
-      },
-    },
+    { type: 'message-end', delta: { finish_reason: 'COMPLETE', usage: COHERE_USAGE } },
   ]
     .map(named)
+    .join(''),
+};
+
+// https://docs.cohere.com/reference/chat-stream-v1: events one a line, unless server-sent ones are asked for. That the
+// model does not think is said for the sake of its price: nothing is known of a model by this name.
+const cohereV1: Recorded = {
+  name: 'Cohere chat v1',
+  provider: 'cohere',
+  path: () => '/v1/chat',
+  body: (model) => ({ model, message: 'Hi', max_tokens: 100, stream: true, thinking: { type: 'disabled' } }),
+  contentType: 'application/stream+json',
+  stream: [
+    { is_finished: false, event_type: 'stream-start', generation_id: 'g' },
+    { is_finished: false, event_type: 'text-generation', text: 'Hé' },
+    {
+      is_finished: true,
+      event_type: 'stream-end',
+      response: {
+        text: 'Hé',
+        generation_id: 'g',
+        finish_reason: 'COMPLETE',
+        meta: { api_version: { version: '1' }, ...COHERE_USAGE },
+      },
+      finish_reason: 'COMPLETE',
+    },
+  ]
+    .map((event) => `${JSON.stringify(event)}\n`)
     .join(''),
 };
 
@@ -155,5 +177,6 @@ export const RECORDED: readonly Recorded[] = [
   anthropic,
   geminiEvents,
   geminiArray,
-  cohere,
+  cohereV2,
+  cohereV1,
 ];

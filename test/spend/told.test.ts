@@ -107,6 +107,29 @@ test.each(respelled)('events with %s are metered and pass as they are', async (_
   }
 });
 
+test.each([
+  ['CRLF', (stream: string) => stream.replaceAll('\n', '\r\n')],
+  ['blank lines between', (stream: string) => `\n${stream.replaceAll('\n', '\n\n')}`],
+])('JSON lines with %s are metered and pass as they are', async (_what, respell) => {
+  const lines = named('Cohere chat v1');
+  wire = plain(lines, respell(lines.stream));
+  const { got, costs } = await answers(lines, 1);
+  expect(costs).toEqual([COST]);
+  expect(got[0]?.bytes.toString()).toBe(respell(lines.stream));
+});
+
+test('a chat of Cohere v1 that was asked for as server-sent events is metered', async () => {
+  const { stream, ...lines } = named('Cohere chat v1');
+  const events = stream.replaceAll('\n', '\n\n').replaceAll('{"is_finished"', 'data: {"is_finished"');
+  wire = plain({ ...lines, stream: events, contentType: 'text/event-stream' });
+  const { got, costs } = await answers({ ...lines, stream: events }, 1, lines.body, {
+    accepts: 'text/event-stream',
+  });
+  expect(costs).toEqual([COST]);
+  expect(got[0]?.bytes.toString()).toBe(events);
+  expect(spending.seen.at(-1)?.headers.accepts).toBe('text/event-stream');
+});
+
 test('a usage event that the holder asked for passes; one that it declined does not', async () => {
   const chat = named('OpenAI chat');
   wire = plain(chat);
@@ -159,7 +182,8 @@ test.each(codings)(
       named('Anthropic'),
       named('Gemini as server'),
       named('Gemini as one'),
-      named('Cohere'),
+      named('Cohere chat v2'),
+      named('Cohere chat v1'),
     ]) {
       const bytes = encode(Buffer.from(shape.stream));
       wire = {

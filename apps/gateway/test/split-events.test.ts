@@ -1,6 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EventSplitter, readEvent } from '../src/llm/split-events.ts';
+import { EventSplitter, type StreamForm, streamForm } from '../src/llm/split-events.ts';
+
+const formOf = (contentType: string): StreamForm => {
+  const form = streamForm(contentType);
+  if (!form) throw new Error(contentType);
+  return form;
+};
+const EVENTS = formOf('text/event-stream');
+const LINES = formOf('application/stream+json');
 
 const ends = ['\n', '\r\n', '\r'];
 const events = [
@@ -23,33 +31,74 @@ const stream = (end: string) =>
     ].join(''),
   );
 
-function read(chunks: readonly Buffer[]) {
-  const splitter = new EventSplitter();
+const LINE_TEXTS = ['{"a":1}', '{"b": "\\r\\n"}', '{"ünïcödé":"🎈"}', '[1]'];
+
+/** JSON texts one a line, a blank line between. */
+const lines = (end: string) =>
+  Buffer.from([...LINE_TEXTS, '', '[2]'].map((line) => `${line}${end}`).join(''));
+const texts = [...LINE_TEXTS, '[2]'].map((data) => ({ data, name: undefined }));
+
+const streams = ends.flatMap((end) => [
+  { what: 'events', end, form: EVENTS, bytes: stream(end), expected: events },
+  { what: 'lines', end, form: LINES, bytes: lines(end), expected: texts },
+]);
+
+function read(form: StreamForm, chunks: readonly Buffer[]) {
+  const splitter = new EventSplitter(form);
   const whole = chunks.flatMap((chunk) => splitter.push(chunk));
   const rest = splitter.rest();
-  const found = whole.map(readEvent).filter((event) => event !== undefined);
+  const found = whole.map(form.read).filter((event) => event !== undefined);
   return { found, bytes: Buffer.concat([...whole, rest]) };
 }
 
-test.each(ends)('events are read the same wherever the stream is cut in two (line end %j)', (end) => {
-  const bytes = stream(end);
+test.each(streams)('$what are read the same wherever the stream is cut in two (line end $end)', (each) => {
+  const { form, bytes, expected } = each;
   for (let cut = 0; cut <= bytes.length; cut++) {
-    const result = read([bytes.subarray(0, cut), bytes.subarray(cut)]);
-    expect(result.found).toEqual(events);
+    const result = read(form, [bytes.subarray(0, cut), bytes.subarray(cut)]);
+    expect(result.found).toEqual(expected);
     expect(result.bytes).toEqual(bytes);
   }
 });
 
-test.each(ends)('events are read the same byte by byte (line end %j)', (end) => {
-  const bytes = stream(end);
-  expect(read([...bytes].map((byte) => Buffer.of(byte))).found).toEqual(events);
+test.each(streams)('$what are read the same byte by byte (line end $end)', ({ form, bytes, expected }) => {
+  expect(
+    read(
+      form,
+      [...bytes].map((byte) => Buffer.of(byte)),
+    ).found,
+  ).toEqual(expected);
 });
 
-test('whatever the bytes and the cuts, the parts put together are the stream', () => {
-  fc.assert(
-    fc.property(fc.array(fc.stringMatching(/^[a\n\r:]{0,12}$/)), (parts) => {
-      const chunks = parts.map((part) => Buffer.from(part));
-      expect(read(chunks).bytes).toEqual(Buffer.concat(chunks));
-    }),
-  );
+test('a line that does not end is no event', () => {
+  expect(read(LINES, [Buffer.from('{"a":1}\n{"b":2}')]).found).toEqual([
+    { data: '{"a":1}', name: undefined },
+  ]);
+});
+
+test.each([EVENTS, LINES])(
+  'whatever the bytes and the cuts, the parts put together are the stream (%o)',
+  (form) => {
+    fc.assert(
+      fc.property(fc.array(fc.stringMatching(/^[a\n\r:]{0,12}$/)), (parts) => {
+        const chunks = parts.map((part) => Buffer.from(part));
+        expect(read(form, chunks).bytes).toEqual(Buffer.concat(chunks));
+      }),
+    );
+  },
+);
+
+test.each<[string, StreamForm | undefined]>([
+  ['text/event-stream; charset=utf-8', EVENTS],
+  ['TEXT/EVENT-STREAM', EVENTS],
+  ['application/stream+json', LINES],
+  ['Application/Stream+JSON; charset=utf-8', LINES],
+  ['application/x-ndjson', LINES],
+  ['application/ndjson', LINES],
+  ['application/jsonl', LINES],
+  ['application/json', undefined],
+  ['application/problem+json', undefined],
+  ['text/plain; of=application/stream+json', undefined],
+  ['', undefined],
+])('what %j is a stream of', (contentType, form) => {
+  expect(streamForm(contentType)).toBe(form);
 });

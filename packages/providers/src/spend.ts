@@ -87,7 +87,7 @@ export type Spend = {
   readonly isUsageEvent?: (data: string) => boolean;
   /** Usage of a whole answer, parsed. */
   readonly readAnswer: (answer: unknown) => Reported | undefined;
-  /** Usage of a stream. `array`: the stream is one JSON array whose elements are the events. */
+  /** Usage of a stream: server-sent events, JSON texts one a line, or one JSON array whose elements are the events. */
   readonly readStream?: () => StreamReader;
   /** Whether an error's body is the provider's own, not an intermediary's page. */
   readonly isOwnError: (answer: unknown) => boolean;

@@ -3,9 +3,13 @@ import { type PacedUpstream, startPacedUpstream } from './paced.ts';
 /** What the model says, in the pieces in which a stream brings it. */
 export const COHERE_PIECES = ['Presigned ', 'URLs ', 'expire.'];
 
-/** Cohere's v2 chat (https://docs.cohere.com/reference/chat, https://docs.cohere.com/docs/streaming). */
+/**
+ * Cohere's v2 chat (https://docs.cohere.com/reference/chat, https://docs.cohere.com/docs/streaming), and the streams
+ * of v1 (https://docs.cohere.com/reference/chat-stream-v1).
+ */
 export const startCohereUpstream = (): Promise<PacedUpstream> =>
-  startPacedUpstream(({ body }) => {
+  startPacedUpstream(({ url, body }) => {
+    if (url === '/v1/chat') return { events: V1_LINES, contentType: 'application/stream+json' };
     const { stream } = JSON.parse(body.toString()) as { stream?: boolean };
     return stream ? { events: EVENTS } : { json: ANSWER };
   });
@@ -36,4 +40,20 @@ const EVENTS = [
   event('content-end', { index: 0 }),
   event('message-end', { delta: { finish_reason: 'COMPLETE', usage: USAGE } }),
   'data: [DONE]\n\n',
+];
+
+const line = (event_type: string, fields: object) =>
+  `${JSON.stringify({ is_finished: event_type === 'stream-end', event_type, ...fields })}\n`;
+
+const V1_ANSWER = {
+  text: COHERE_PIECES.join(''),
+  generation_id: 'recorded',
+  finish_reason: 'COMPLETE',
+  meta: USAGE,
+};
+
+const V1_LINES = [
+  line('stream-start', { generation_id: 'recorded' }),
+  ...COHERE_PIECES.map((text) => line('text-generation', { text })),
+  line('stream-end', { response: V1_ANSWER, finish_reason: 'COMPLETE' }),
 ];

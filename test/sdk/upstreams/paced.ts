@@ -4,7 +4,7 @@ import { type Seen, startUpstream, type Upstream } from '../../harness/upstream.
 /** What an upstream answers: a JSON body, or a stream's events as they stand on the wire. */
 export type Reply =
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
-  | { readonly events: readonly string[] };
+  | { readonly events: readonly string[]; readonly contentType?: string };
 
 /** Leave to send: one event at first, one more for each `next()`. */
 export type Pace = {
@@ -31,7 +31,7 @@ export async function startPacedUpstream(
     if ('events' in reply) {
       const own = steps;
       steps = undefined;
-      return sendEvents(response, reply.events, own);
+      return sendEvents(response, reply, own);
     }
     const { status = 200, headers, json } = reply;
     response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -70,8 +70,12 @@ function newSteps(): Steps {
   };
 }
 
-async function sendEvents(response: ServerResponse, events: readonly string[], steps: Steps | undefined) {
-  response.writeHead(200, { 'content-type': 'text/event-stream' });
+async function sendEvents(
+  response: ServerResponse,
+  { events, contentType = 'text/event-stream' }: Extract<Reply, { events: unknown }>,
+  steps: Steps | undefined,
+) {
+  response.writeHead(200, { 'content-type': contentType });
   for (const event of events) {
     // SDKs keep pings to themselves, so nobody could give leave for what follows one.
     if (!event.startsWith('event: ping')) await steps?.leave();

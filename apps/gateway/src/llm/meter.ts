@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Reported, Spend, StreamReader } from '@presign/providers';
-import { EventSplitter, readEvent } from './split-events.ts';
+import { EventSplitter, type StreamForm, streamForm } from './split-events.ts';
 
 /**
  * Looks at an answer's bytes on their way to the holder and finds out what was used. The bytes pass
@@ -47,19 +47,20 @@ const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
-  const isEvents = /^text\/event-stream\b/i.test(options.contentType);
+  // An error is read for whose it is, whatever it calls itself.
+  const form = options.status < 400 ? streamForm(options.contentType) : undefined;
   const isPlain = options.contentEncoding === '' || options.contentEncoding === 'identity';
-  return isEvents && isPlain ? eventMeter(options) : wholeMeter(options, isEvents);
+  return form && isPlain ? eventMeter(options, form) : wholeMeter(options, form);
 }
 
-/** Server-sent events, read one by one. */
-function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions): Meter {
-  const splitter = new EventSplitter();
+/** A stream's events, read one by one. */
+function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: StreamForm): Meter {
+  const splitter = new EventSplitter(form);
   const reader = patient(spend.readStream?.());
   let overlong = false;
   let kept: Buffer | undefined;
   const passEvent = (bytes: Buffer): Buffer[] => {
-    const event = readEvent(bytes);
+    const event = form.read(bytes);
     if (event) reader?.event(event.data, event.name);
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
     const before = kept === undefined ? [] : [kept];
@@ -79,7 +80,10 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions): Meter 
       const events = splitter.push(chunk);
       overlong = splitter.waiting > EVENT_MAX_BYTES;
       // Where nothing is taken out or kept back, bytes need not wait for their event to be whole.
-      if (!dropsUsageEvent && !keepsLast) return look(events, reader, chunk);
+      if (!dropsUsageEvent && !keepsLast) {
+        look(events, form, reader);
+        return chunk;
+      }
       const passed = events.flatMap(passEvent);
       return join(overlong ? [...passed, ...letGo()] : passed);
     },
@@ -90,16 +94,18 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions): Meter 
   };
 }
 
-function look(events: readonly Buffer[], reader: StreamReader | undefined, chunk: Buffer): Buffer {
+function look(events: readonly Buffer[], form: StreamForm, reader: StreamReader | undefined): void {
   for (const bytes of events) {
-    const event = readEvent(bytes);
+    const event = form.read(bytes);
     if (event) reader?.event(event.data, event.name);
   }
-  return chunk;
 }
 
 /** An answer whose usage is known only from the whole of it: one JSON text, or a compressed stream. */
-function wholeMeter({ spend, status, contentEncoding, keepsLast }: MeterOptions, isEvents: boolean): Meter {
+function wholeMeter(
+  { spend, status, contentEncoding, keepsLast }: MeterOptions,
+  form: StreamForm | undefined,
+): Meter {
   let chunks: Buffer[] | undefined = [];
   let size = 0;
   let rest: Buffer | undefined;
@@ -122,15 +128,15 @@ function wholeMeter({ spend, status, contentEncoding, keepsLast }: MeterOptions,
       if (!bytes) return untold;
       if (status >= 400)
         return { ...untold, ownError: attempt(() => spend.isOwnError(parse(bytes))) === true };
-      return { ...untold, reported: attempt(() => readWhole(spend, bytes, isEvents)) };
+      return { ...untold, reported: attempt(() => readWhole(spend, bytes, form)) };
     },
   };
 }
 
-function readWhole(spend: Spend, bytes: Buffer, isEvents: boolean): Reported | undefined {
+function readWhole(spend: Spend, bytes: Buffer, form: StreamForm | undefined): Reported | undefined {
   const reader = spend.readStream?.();
-  if (isEvents) {
-    look(new EventSplitter().push(bytes), reader, bytes);
+  if (form) {
+    look(new EventSplitter(form).push(bytes), form, reader);
     return reader?.end();
   }
   const answer = parse(bytes);

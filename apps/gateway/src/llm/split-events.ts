@@ -1,25 +1,54 @@
 const LF = 10;
 const CR = 13;
 
+/** How a stream's events are told apart, and read. */
+export type StreamForm = {
+  /** What an event ends with. */
+  readonly end: 'blank line' | 'line';
+  /** The data and the name of one event; undefined for what holds none. */
+  readonly read: (bytes: Buffer) => StreamEvent | undefined;
+};
+
+type StreamEvent = { readonly data: string; readonly name: string | undefined };
+
 /**
- * Cuts a server-sent event stream into its events as they come, byte for byte, wherever the chunks are cut:
- * an event ends with a blank line, and a line with LF, CR or CRLF (WHATWG HTML §9.2.6).
+ * The form of a stream of this content type; undefined for what is no stream of events. JSON texts one a line go by
+ * several names: Cohere's v1 chat answers `application/stream+json`, others `application/x-ndjson`.
+ * https://github.com/ndjson/ndjson-spec
+ */
+export function streamForm(contentType: string): StreamForm | undefined {
+  if (/^text\/event-stream\b/i.test(contentType)) return SERVER_SENT;
+  return /^application\/(stream\+json|(x-)?ndjson|(x-)?jsonl)\b/i.test(contentType) ? LINES : undefined;
+}
+
+/** WHATWG HTML §9.2.6. */
+const SERVER_SENT: StreamForm = { end: 'blank line', read: readEvent };
+const LINES: StreamForm = { end: 'line', read: readLine };
+
+/**
+ * Cuts a stream into its events as they come, byte for byte, wherever the chunks are cut. A line ends with LF, CR or
+ * CRLF, as server-sent events have it; JSON has none of them within a text that is written in one line.
  */
 export class EventSplitter {
+  readonly #eachLine: boolean;
   #pending: Buffer[] = [];
   #waiting = 0;
   #lineIsEmpty = true;
   /** The last byte was CR: an LF after it ends no second line (after a blank one it opens the next event). */
   #afterCr = false;
 
-  /** The events that are whole now, each with the blank line that ends it. */
+  constructor({ end }: Pick<StreamForm, 'end'> = SERVER_SENT) {
+    this.#eachLine = end === 'line';
+  }
+
+  /** The events that are whole now, each with the line end that ends it. */
   push(chunk: Buffer): Buffer[] {
     const events: Buffer[] = [];
     let start = 0;
     for (let i = 0; i < chunk.length; i++) {
       const byte = chunk[i];
       const endsLine = byte === CR || (byte === LF && !this.#afterCr);
-      if (endsLine && this.#lineIsEmpty) {
+      if (endsLine && (this.#eachLine || this.#lineIsEmpty)) {
         events.push(this.#take(chunk.subarray(start, i + 1)));
         start = i + 1;
       }
@@ -50,8 +79,8 @@ export class EventSplitter {
   }
 }
 
-/** The data and the name of one event; undefined for comments and events without data. */
-export function readEvent(bytes: Buffer): { data: string; name: string | undefined } | undefined {
+/** One server-sent event; undefined for comments and events without data. */
+export function readEvent(bytes: Buffer): StreamEvent | undefined {
   let data: string | undefined;
   let name: string | undefined;
   for (const line of bytes.toString('utf8').split(/\r\n|\r|\n/)) {
@@ -60,6 +89,12 @@ export function readEvent(bytes: Buffer): { data: string; name: string | undefin
     else if (field === 'event') name = value;
   }
   return data === undefined ? undefined : { data, name };
+}
+
+/** One JSON text; undefined for a blank line. */
+function readLine(bytes: Buffer): StreamEvent | undefined {
+  const data = bytes.toString('utf8').trim();
+  return data === '' ? undefined : { data, name: undefined };
 }
 
 function fieldOf(line: string): [string, string] {

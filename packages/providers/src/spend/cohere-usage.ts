@@ -13,7 +13,10 @@ export function readCohereAnswer(answer: unknown): Reported | undefined {
   return usage && { model: undefined, usage };
 }
 
-/** The last event tells the usage: `message-end` in v2, `stream-end` in v1, which holds the whole answer. */
+/**
+ * The last event tells the usage: `message-end` in v2, `stream-end` in v1, which holds the whole answer. The events of
+ * v1 come one a line, or server-sent if the header `Accepts` asks for that. https://docs.cohere.com/reference/chat-stream-v1
+ */
 export function readCohereStream(): StreamReader {
   let last: JsonObject | undefined;
   let failed = false;

@@ -69,6 +69,16 @@ const V1_EVENTS = [
   },
 ];
 
+describe('a stream of Cohere v1', () => {
+  it('costs what the price list computes from the whole answer, which its last event holds', () => {
+    const whole = V1_EVENTS[2]?.response;
+    const reported = streamed(V1, V1_EVENTS);
+    expect(reported).toEqual(V1.spend.readAnswer(whole));
+    // The price list knows the units as v2 names them: `meta` of v1 is `usage` there.
+    costsAsListed('cohere', 'command-r-08-2024', reported, { ...whole, usage: whole?.meta });
+  });
+});
+
 describe.each([
   ['v2', V2, V2_EVENTS],
   ['v1', V1, V1_EVENTS],
