@@ -36,9 +36,11 @@ CREATE TABLE "grants" (
 	"virtual_key_id" text,
 	"kind" text NOT NULL,
 	"provider" text NOT NULL,
-	"method" text NOT NULL,
-	"paths" text NOT NULL,
+	"method" text,
+	"paths" text,
 	"config" text,
+	"bundle_id" uuid,
+	"server" text,
 	"external_session" text,
 	"external_user" text,
 	"metadata" text,
@@ -64,6 +66,8 @@ CREATE TABLE "ledger" (
 	"grant_id" uuid NOT NULL,
 	"provider" text NOT NULL,
 	"model" text,
+	"server" text,
+	"tool" text,
 	"external_user" text,
 	"uses" integer NOT NULL,
 	"cost_microusd" bigint,
@@ -74,6 +78,15 @@ CREATE TABLE "ledger" (
 	"outcome" text NOT NULL,
 	"started_at" timestamp with time zone NOT NULL,
 	"settled_at" timestamp with time zone NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "oauth_tokens" (
+	"credential_id" uuid PRIMARY KEY NOT NULL,
+	"origin" text NOT NULL,
+	"sealed" text,
+	"version" integer DEFAULT 0 NOT NULL,
+	"leased_until" timestamp with time zone,
+	CONSTRAINT "oauth_tokens_origin_unique" UNIQUE("origin")
 );
 --> statement-breakpoint
 CREATE TABLE "partitions" (
@@ -116,11 +129,13 @@ ALTER TABLE "grants" ADD CONSTRAINT "grants_session_id_sessions_id_fk" FOREIGN K
 ALTER TABLE "grants" ADD CONSTRAINT "grants_pot_id_pots_id_fk" FOREIGN KEY ("pot_id") REFERENCES "public"."pots"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "grants" ADD CONSTRAINT "grants_credential_id_credentials_id_fk" FOREIGN KEY ("credential_id") REFERENCES "public"."credentials"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "grants" ADD CONSTRAINT "grants_virtual_key_id_virtual_keys_id_fk" FOREIGN KEY ("virtual_key_id") REFERENCES "public"."virtual_keys"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "oauth_tokens" ADD CONSTRAINT "oauth_tokens_credential_id_credentials_id_fk" FOREIGN KEY ("credential_id") REFERENCES "public"."credentials"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "sessions" ADD CONSTRAINT "sessions_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_credential_id_credentials_id_fk" FOREIGN KEY ("credential_id") REFERENCES "public"."credentials"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_pot_id_pots_id_fk" FOREIGN KEY ("pot_id") REFERENCES "public"."pots"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "grants_session_id_index" ON "grants" USING btree ("session_id");--> statement-breakpoint
+CREATE INDEX "grants_bundle_id_index" ON "grants" USING btree ("bundle_id") WHERE "grants"."bundle_id" is not null;--> statement-breakpoint
 CREATE INDEX "grants_account_id_external_user_index" ON "grants" USING btree ("account_id","external_user") WHERE "grants"."external_user" is not null;--> statement-breakpoint
 CREATE INDEX "grants_account_id_external_session_index" ON "grants" USING btree ("account_id","external_session") WHERE "grants"."external_session" is not null;--> statement-breakpoint
 CREATE INDEX "idempotency_keys_created_at_index" ON "idempotency_keys" USING btree ("created_at");--> statement-breakpoint

@@ -23,6 +23,9 @@ const registered = {
     .max(PARTITIONS - 1),
 };
 
+/** What every token says. */
+export type TokenClaims = z.infer<z.ZodObject<typeof registered>>;
+
 /**
  * What an LLM token says: enough to refuse a wrong call before any store is asked, nothing secret.
  * Registered claims as in the PASETO specification (times are ISO 8601 strings).
@@ -37,6 +40,19 @@ export const llmClaims = z.strictObject({
   mdl: z.string().optional(),
 });
 export type LlmClaims = z.infer<typeof llmClaims>;
+
+/** What the token of one MCP server's URL says. */
+export const mcpClaims = z.strictObject({
+  ...registered,
+  knd: z.literal('mcp'),
+  /** SHA-256 of the server's URL, base64url: the URL itself stands beside the token, and would double its length. */
+  srv: z.string().length(43),
+});
+export type McpClaims = z.infer<typeof mcpClaims>;
+
+/** What a bundle's token says. */
+export const mcpBundleClaims = z.strictObject({ ...registered, knd: z.literal('mcp_bundle') });
+export type McpBundleClaims = z.infer<typeof mcpBundleClaims>;
 
 /** How far in the future `iat` may lie: clocks differ. `exp` has no leeway. */
 export const IAT_LEEWAY_SECONDS = 60;

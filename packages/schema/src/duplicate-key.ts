@@ -1,3 +1,13 @@
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  COMMA,
+  QUOTE,
+} from './json-characters.ts';
+
 /**
  * Finds a key that stands twice in one object: parsers differ on which of the two they take (RFC 8259 §4), so
  * what one checks need not be what another reads.
@@ -76,14 +86,6 @@ function repeats(within: Container, literal: string): boolean {
   within.keys?.add(within.key);
   return repeated;
 }
-
-const QUOTE = 0x22;
-const COMMA = 0x2c;
-const BACKSLASH = 0x5c;
-const BRACKET_OPEN = 0x5b;
-const BRACKET_CLOSE = 0x5d;
-const BRACE_OPEN = 0x7b;
-const BRACE_CLOSE = 0x7d;
 
 /** Index of the quote that ends the string beginning at `start`. */
 function endOfString(text: string, start: number): number {

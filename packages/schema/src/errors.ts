@@ -21,6 +21,7 @@ export const ERRORS = {
   uses_exhausted: [403, 'permission_error', 'All uses of this URL are spent.'],
   path_not_allowed: [403, 'permission_error', 'This URL does not allow that path.'],
   method_not_allowed: [403, 'permission_error', 'This URL does not allow that method.'],
+  tool_not_allowed: [403, 'permission_error', 'This URL does not allow that tool.'],
   not_found: [404, 'not_found_error', 'There is nothing here.'],
   session_conflict: [409, 'conflict_error', 'This session cannot be joined.'],
   idempotency_conflict: [409, 'conflict_error', 'This Idempotency-Key was used for another request.'],
@@ -40,6 +41,8 @@ export const ERRORS = {
   cost_held: [429, 'rate_limit_error', 'What is left of the spend limit is held by calls under way.'],
   internal_error: [500, 'api_error', 'Something failed on our side.'],
   upstream_unreachable: [502, 'api_error', 'The provider could not be reached.'],
+  upstream_auth_failed: [502, 'api_error', 'The server did not accept the credential that is kept for it.'],
+  overloaded: [503, 'api_error', 'Too many bytes of request bodies are held here just now. Try again.'],
   limits_unavailable: [503, 'api_error', 'Limits cannot be checked now, so no call is let through.'],
   database_unavailable: [503, 'api_error', 'The database does not answer.'],
   upstream_timeout: [504, 'api_error', 'The provider did not answer in time.'],
@@ -86,8 +89,9 @@ export function errorBody(refusal: Refusal, requestId: string): ErrorBody {
 /** A refusal thrown through layers that return something else; `onError` turns it into its answer. */
 export class RefusedError extends Error {
   readonly refusal: Refusal;
-  constructor(refusal: Refusal) {
-    super(refusal.message ?? ERRORS[refusal.code][2]);
+  /** @param options `cause`: what went wrong, for the log */
+  constructor(refusal: Refusal, options?: ErrorOptions) {
+    super(refusal.message ?? ERRORS[refusal.code][2], options);
     this.name = 'RefusedError';
     this.refusal = refusal;
   }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { microusd } from './money.ts';
 
 /** What is used and spent: settled as the ledger has it, and live, calls under way included. */
@@ -9,12 +10,18 @@ const figures = z.strictObject({
   live: z.strictObject({ used: z.int(), spent: microusd, held: microusd }).nullable(),
 });
 
-/** One grant of a session, as its owner sees it. */
+/** One grant of a session, as its owner sees it. The grants of a bundle have one pot: each tells the figures of all. */
 export const sessionGrant = z.strictObject({
   id: z.guid(),
+  kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
+  /** `mcp` for MCP grants. */
   provider: z.string(),
-  method: z.string(),
-  paths: z.array(z.string()),
+  /** Of an LLM grant. */
+  method: z.string().nullable(),
+  paths: z.array(z.string()).nullable(),
+  /** Of an MCP server's grant: the server as it was asked for, and the grant of its bundle. */
+  server: z.strictObject({ name: z.string(), url: z.string(), transport: z.enum(MCP_TRANSPORTS) }).nullable(),
+  bundle_id: z.guid().nullable(),
   external_session: z.string().nullable(),
   external_user: z.string().nullable(),
   /** Unix times in seconds. */

@@ -11,6 +11,11 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
+import type { McpServerTerms } from './mcp-terms.ts';
+
+/** What a grant gives access to. */
+export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
+export type GrantKind = (typeof GRANT_KINDS)[number];
 
 /** Microdollars and counts: whole numbers up to 2^53 − 1. */
 const whole = () => bigint({ mode: 'number' });
@@ -124,13 +129,19 @@ export const grants = pgTable(
     potId: uuid()
       .notNull()
       .references(() => pots.id),
+    /** A bundle's own is its document, sealed: its servers' URLs carry tokens. */
     credentialId: uuid().references(() => credentials.id),
     virtualKeyId: text().references(() => virtualKeys.id),
-    kind: text({ enum: ['llm'] }).notNull(),
+    kind: text({ enum: GRANT_KINDS }).notNull(),
+    /** `mcp` for MCP grants. */
     provider: text().notNull(),
-    method: text().notNull(),
-    paths: jsonText<readonly string[]>().notNull(),
+    /** Of an LLM grant. */
+    method: text(),
+    paths: jsonText<readonly string[]>(),
     config: jsonText<Record<string, unknown>>(),
+    /** Of an MCP server's grant: the grant of its bundle, and the server. */
+    bundleId: uuid(),
+    server: jsonText<McpServerTerms>(),
     externalSession: text(),
     externalUser: text(),
     metadata: jsonText<Record<string, unknown>>(),
@@ -140,10 +151,29 @@ export const grants = pgTable(
   },
   (t) => [
     index().on(t.sessionId),
+    index().on(t.bundleId).where(sql`${t.bundleId} is not null`),
     index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
     index().on(t.accountId, t.externalSession).where(sql`${t.externalSession} is not null`),
   ],
 );
+
+/**
+ * The tokens that an OAuth refresh token led to: one row for each refresh token that was handed in, however many
+ * grants it was handed in for, because a server may revoke the whole chain when an old one is used again.
+ */
+export const oauthTokens = pgTable('oauth_tokens', {
+  credentialId: uuid()
+    .primaryKey()
+    .references(() => credentials.id),
+  /** HMAC of account, token address, client and the refresh token that was handed in. */
+  origin: text().notNull().unique(),
+  /** The newest tokens, sealed; null until the first refresh. */
+  sealed: text(),
+  /** Counts refreshes. */
+  version: integer().notNull().default(0),
+  /** Until then one gateway is refreshing, and others wait for its result. */
+  leasedUntil: time(),
+});
 
 /** Answers that a repeated `Idempotency-Key` finds again; nothing secret is kept. */
 export const idempotencyKeys = pgTable(
@@ -180,8 +210,11 @@ export const ledger = pgTable(
     grantId: uuid().notNull(),
     provider: text().notNull(),
     model: text(),
+    /** MCP: name of the server; tool or method that was called. */
+    server: text(),
+    tool: text(),
     externalUser: text(),
-    /** 0 when the use was given back. */
+    /** 0 when the use was given back; below 0 in a row that gives back what another row has charged. */
     uses: integer().notNull(),
     /** Null: the cost is not known. */
     costMicrousd: whole(),
@@ -192,8 +225,11 @@ export const ledger = pgTable(
     outputTokens: whole(),
     /** The provider's status; null when no answer came. */
     status: integer(),
-    /** How the call ended: `settled`, or `expired` when its gateway died and the lease ran out. */
-    outcome: text({ enum: ['settled', 'expired'] }).notNull(),
+    /**
+     * How the call ended: `settled`, or `expired` when its gateway died and the lease ran out. `refunded`: a row
+     * of its own, because an MCP call that was charged did surely not run.
+     */
+    outcome: text({ enum: ['settled', 'expired', 'refunded'] }).notNull(),
     startedAt: time().notNull(),
     settledAt: time().notNull(),
   },

@@ -12,6 +12,9 @@ export const callRecord = z.object({
   /** Provider, and the model where it is known. */
   prv: z.string(),
   mod: z.string().optional(),
+  /** MCP: the server's name, and the tool (of a batch: the first) or else the method that was called. */
+  srv: z.string().optional(),
+  tol: z.string().optional(),
   /** The caller's own user id, for billing. */
   usr: z.string().optional(),
   /** The provider's status; absent when no answer came. */

@@ -67,6 +67,16 @@ export const VARIABLES = {
     'JSON file of further or changed providers',
     '/etc/presign/providers.json',
   ),
+  MCP_DEFAULT_CALL_COST: variable(
+    digits.transform(Number).pipe(z.int()),
+    'price of an MCP call in microdollars, where nothing else prices it',
+    '1000',
+  ),
+  MCP_PRICES_FILE: variable(
+    z.string().min(1),
+    'JSON file of prices of MCP calls, by the address of the server',
+    '/etc/presign/mcp-prices.json',
+  ),
   ALLOW_PRIVATE_UPSTREAMS: variable(flag, 'whether private and loopback addresses may be called', 'false'),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
   HOLD_LEASE_SECONDS: variable(
@@ -75,6 +85,12 @@ export const VARIABLES = {
     '60',
   ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in all', '3600'),
+  MAX_HELD_BODY_BYTES: variable(
+    // A body of the greatest size must fit beside what is kept free for small ones.
+    digits.transform(Number).pipe(z.int().min(128 * 1024 * 1024)),
+    'how many bytes of request bodies a gateway holds in memory, at least 134217728; calls beyond are answered 503',
+    '536870912',
+  ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     'least level that is logged',

@@ -15,7 +15,7 @@ describe('the error table', () => {
     [422, ['price_unknown', 'cost_unbounded']],
     [429, ['rate_limited', 'cost_held']],
     [502, ['upstream_unreachable']],
-    [503, ['limits_unavailable', 'database_unavailable']],
+    [503, ['overloaded', 'limits_unavailable', 'database_unavailable']],
     [504, ['upstream_timeout']],
   ] as const)('%i stands for the codes that the documentation names', (status, codes) => {
     for (const code of codes) expect(errorStatus({ code })).toBe(status);

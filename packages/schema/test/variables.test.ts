@@ -42,6 +42,7 @@ describe('a variable', () => {
     ['SANDBOX', ['0', 'off']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],
     ['UPSTREAM_TIMEOUT_SECONDS', ['0', '86401']],
+    ['MAX_HELD_BODY_BYTES', ['0', '134217727', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],
   ];
   test.each(bad)('%s: malformed, one line names it and never its value', (name, texts) => {

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { causeOf } from './cause-of.ts';
+
+/** How long a store may take at a start before it is said that it does not answer. */
+export const STORE_WAIT_MS = 10_000;
+
+const AGAIN_MS = 250;
+const AGAIN_WHEN_LATE_MS = 2_000;
+
+type Store = {
+  readonly variable: 'DATABASE_URL' | 'REDIS_URL';
+  /** The variable's value. */
+  readonly url: string;
+  readonly ask: () => PromiseLike<unknown>;
+  /** Whether asking again is of no use. */
+  readonly isFinal?: (error: unknown) => boolean;
+  readonly log: { error: (facts: object, line: string) => void };
+};
+
+/**
+ * Asks a store until it answers, however long that takes: it may come up later than its services. One line of
+ * the log says so after `STORE_WAIT_MS`. Keeps no process from ending.
+ * @throws what `ask` throws, where that is final
+ */
+export async function awaitStore({ variable, url, ask, isFinal, log }: Store): Promise<void> {
+  const lateAt = Date.now() + STORE_WAIT_MS;
+  for (let told = false; ; ) {
+    try {
+      await ask();
+      return;
+    } catch (error) {
+      if (isFinal?.(error)) throw error;
+      if (!told && Date.now() >= lateAt) {
+        log.error(causeOf(error), `${variable}: ${addressOf(url)} does not answer`);
+        told = true;
+      }
+    }
+    await sleep(told ? AGAIN_WHEN_LATE_MS : AGAIN_MS, undefined, { ref: false });
+  }
+}
+
+/** Host and port of a store's URL; of a Cluster's or of Sentinels all. Never user or password. */
+export function addressOf(url: string): string {
+  if (URL.canParse(url)) return new URL(url).host;
+  const place = url.slice(Math.max(url.lastIndexOf('@') + 1, url.indexOf('://') + 3));
+  return place.split(/[/?#]/, 1)[0] ?? '';
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { allFinite, isJsonObject, nestsAtMost } from './json.ts';
+
+/** Seconds: the validity of what is issued, unless the caller says otherwise. */
+export const DEFAULT_EXPIRES_IN = 3600;
+export const METADATA_MAX_BYTES = 65_536;
+export const EXTERNAL_ID_MAX_CHARS = 255;
+const JSON_MAX_DEPTH = 64;
+
+/** Length in UTF-8. */
+export const bytes = (text: string) => new TextEncoder().encode(text).length;
+
+/** What a field must be: one sentence for a wrong type and a wrong value, so that it can be mended at once. */
+export const expected = (what: string) => ({
+  error: ({ input }: { input?: unknown }) =>
+    input === undefined ? 'this field is required' : `expected ${what}`,
+});
+
+/** An optional field: `null` means omitted. */
+export const optional = <T extends z.ZodType>(schema: T) =>
+  schema.nullish().transform((value) => value ?? undefined);
+
+const USES = expected(`-1 (unlimited) or a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`);
+/** A number of calls: -1 is unlimited. */
+export const maxUses = z.int(USES).refine((n) => n === -1 || n >= 1, USES);
+
+/** The caller's own id of a session or user. */
+export const externalId = z
+  .string(expected('a string'))
+  .refine((text) => [...text].length <= EXTERNAL_ID_MAX_CHARS, {
+    error: `expected at most ${EXTERNAL_ID_MAX_CHARS} characters`,
+    abort: true,
+  })
+  .refine((text) => text.isWellFormed() && !text.includes('\0'), {
+    error: 'expected Unicode text without NUL or lone surrogates',
+  });
+
+/** A JSON object of at most so many bytes, that can be written as it was read. */
+export const jsonObject = (maxBytes: number) =>
+  z
+    .custom<Record<string, unknown>>(isJsonObject, expected('a JSON object'))
+    .refine((value) => nestsAtMost(JSON_MAX_DEPTH, value), {
+      error: `expected at most ${JSON_MAX_DEPTH} levels of nesting`,
+      abort: true,
+    })
+    .refine(allFinite, {
+      error: 'expected numbers below 1.8e308: larger ones would be stored as null',
+      abort: true,
+    })
+    .refine((value) => bytes(JSON.stringify(value)) <= maxBytes, {
+      error: `expected at most ${maxBytes} bytes of JSON`,
+    });
+
+/** A key that goes into a header: visible ASCII only, so that nothing can be injected (RFC 9110 §5.5). */
+export const headerSafe = (most: number) =>
+  z
+    .string(expected('a string'))
+    .regex(
+      new RegExp(`^[\\x21-\\x7e]{1,${most}}$`),
+      `expected 1 to ${most} visible ASCII characters without spaces`,
+    );
+
+/** A session's id as the caller writes it. */
+export const sessionId = z
+  .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))
+  .transform((id) => id.toLowerCase());

@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import { bytes, expected, headerSafe, optional } from './fields.ts';
+import { isJsonObject } from './json.ts';
+
+/** Access tokens that carry claims (JWT) grow to several kilobytes. */
+const SECRET_MAX_CHARS = 8192;
+const URL_MAX_BYTES = 1536;
+
+const secret = headerSafe(SECRET_MAX_CHARS);
+
+/** Frame a message, or belong to the protocol: none may carry a key. */
+const RESERVED_HEADERS =
+  /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(-encoding)?|keep-alive|cookie|mcp-.*|last-event-id|proxy-.*)$/i;
+const headerName = z
+  .string(expected('the name of a header'))
+  .regex(/^[!#$%&'*+.^`|~\w-]{1,128}$/, "expected the name of a header, such as 'X-API-Key'")
+  .refine((name) => !RESERVED_HEADERS.test(name), 'expected a header that the protocol does not use itself');
+
+/** What an address of an upstream must be: printable, without user and fragment. */
+export const upstreamUrl = z
+  .string(expected('a string'))
+  .refine((text) => bytes(text) <= URL_MAX_BYTES, {
+    error: `expected at most ${URL_MAX_BYTES} bytes`,
+    abort: true,
+  })
+  .refine(isUpstreamUrl, 'expected an http or https URL in ASCII, without user, password or fragment');
+
+function isUpstreamUrl(text: string): boolean {
+  if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || text.includes('#') || text.includes('\\')) return false;
+  if (!URL.canParse(text)) return false;
+  const { username, password } = new URL(text);
+  return username === '' && password === '';
+}
+
+const bearer = z.strictObject({ token: secret }, expected('an object with token'));
+
+const apiKey = z
+  .strictObject(
+    {
+      key: secret,
+      header: optional(headerName),
+      query: optional(
+        z
+          .string(expected('the name of a query parameter'))
+          .regex(/^[\w.~-]{1,128}$/, 'expected 1 to 128 letters, digits or . _ ~ -'),
+      ),
+    },
+    expected('an object with key'),
+  )
+  .refine(({ header, query }) => header === undefined || query === undefined, {
+    path: ['query'],
+    error: 'expected either header or query',
+  });
+
+const oauth = z
+  .strictObject(
+    {
+      access_token: optional(secret),
+      token_url: optional(upstreamUrl),
+      client_id: optional(secret),
+      client_secret: optional(secret),
+      refresh_token: optional(secret),
+      scope: optional(
+        z.string(expected('a string')).regex(/^[\x20-\x7e]{1,1024}$/, 'expected scopes separated by spaces'),
+      ),
+      audience: optional(
+        z.string(expected('a string')).regex(/^[\x21-\x7e]{1,1024}$/, 'expected visible ASCII'),
+      ),
+    },
+    expected('an object with access_token, or with token_url and client_id'),
+  )
+  .superRefine((config, context) => {
+    const { access_token, token_url, client_id, client_secret, refresh_token } = config;
+    const fault = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    if (access_token !== undefined) {
+      const others = Object.entries(config).filter(
+        ([name, value]) => name !== 'access_token' && value !== undefined,
+      );
+      if (others[0]) fault(others[0][0], 'access_token stands alone');
+    } else if (token_url === undefined && client_id === undefined) {
+      fault('access_token', 'this field is required, or token_url and client_id');
+    } else if (token_url === undefined) fault('token_url', 'this field is required');
+    else if (client_id === undefined) fault('client_id', 'this field is required');
+    else if (client_secret === undefined && refresh_token === undefined)
+      fault('client_secret', 'this field is required, or refresh_token');
+  });
+
+const NONE = 'expected an auth_type that takes an auth_config: bearer, api_key or oauth';
+const none = z.custom<Record<string, never>>(
+  (value) => isJsonObject(value) && Object.keys(value).length === 0,
+  NONE,
+);
+
+/** What each `auth_type` takes as its `auth_config`. */
+export const MCP_AUTH = { none, bearer, api_key: apiKey, oauth } as const;
+export type McpAuthType = keyof typeof MCP_AUTH;
+export const MCP_AUTH_TYPES = Object.keys(MCP_AUTH) as [McpAuthType, ...McpAuthType[]];
+
+/** How a gateway authenticates to an MCP server; kept sealed. */
+export const mcpAuth = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('none') }),
+  z.strictObject({ type: z.literal('bearer'), ...bearer.shape }),
+  z.strictObject({ type: z.literal('api_key'), ...apiKey.shape }),
+  z.strictObject({ type: z.literal('oauth'), ...oauth.shape }),
+]);
+export type McpAuth = z.infer<typeof mcpAuth>;

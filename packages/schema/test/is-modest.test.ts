@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { isModest } from '../src/index.ts';
+
+const modest = (text: string) => isModest(Buffer.from(text), { depth: 5, parts: 10 });
+
+test.each<[string, string, boolean]>([
+  ['as deep as may be', '[[[[[1]]]]]', true],
+  ['deeper', '[[[[[[1]]]]]]', false],
+  ['as many as may be', '[1,2,3,4,5,6,7,8,9,10]', true],
+  ['more', '[1,2,3,4,5,6,7,8,9,10,11]', false],
+  ['of many objects', `[${'{}'.repeat(10)}]`, false],
+  ['of many strings', '""'.repeat(11), false],
+  ['whose text is full of brackets', JSON.stringify({ a: '[{"\\'.repeat(100) }), true],
+  ['whose string never ends', `"${'\\'.repeat(100)}`, true],
+  ['that closes more than it opens', ']]]]', true],
+])('a text %s is modest: %s', (_what, text, isTaken) => {
+  expect(modest(text)).toBe(isTaken);
+});
