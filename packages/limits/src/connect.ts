@@ -26,6 +26,13 @@ export function connectRedis(url: string, onError: (error: Error) => void): Redi
   return client;
 }
 
+/** A further connection to the same Redis: one that subscribes can do nothing else. It begins to connect. */
+export function anotherConnection(client: RedisClient, onError: (error: Error) => void): RedisClient {
+  const another = client instanceof Cluster ? client.duplicate() : client.duplicate();
+  another.on('error', onError);
+  return another;
+}
+
 /** Resolves when the client can be used, or rejects after `timeoutMs`. */
 export function redisReady(client: RedisClient, timeoutMs = 10_000): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();

@@ -8,16 +8,17 @@ const runCarry = script('carry');
 /** Holds named in one script call. */
 const CARRY_MOST = 1_000;
 
-/** One settled call as the usage stream has it. */
+/** One settled call, or what was given back of one, as the usage stream has it. */
 export type UsageEntry = {
   readonly id: string;
   readonly holdId: string;
   readonly grantId: string;
   readonly potIds: readonly string[];
+  /** Uses and cost are below 0 where they are given back. */
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
-  readonly outcome: 'settled' | 'expired';
+  readonly outcome: 'settled' | 'expired' | 'refunded';
   /** The gateway's record of the call: JSON. */
   readonly record: string;
 };
@@ -92,7 +93,7 @@ function readEntry([id, flat]: [string, string[]]): UsageEntry {
     potIds: text('pots').split(','),
     uses: Number(text('uses')),
     costMicrousd: text('cost') === '' ? undefined : Number(text('cost')),
-    outcome: text('outcome') === 'expired' ? 'expired' : 'settled',
+    outcome: text('outcome') as UsageEntry['outcome'],
     record: text('record'),
   };
 }

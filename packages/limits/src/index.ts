@@ -1,10 +1,13 @@
+export { type Admission, BACKLOG_MAX, fixedHold, type Hold } from './admission.ts';
 export * from './admit.ts';
+export * from './charge.ts';
 export * from './connect.ts';
 export * from './drain.ts';
 export * from './figures.ts';
 export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';
+export * from './refund.ts';
 export * from './revoke.ts';
 export type { RedisClient } from './script.ts';
 export * from './settle.ts';

@@ -20,4 +20,6 @@ export const keys = {
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
+  /** A stream of MCP's older transport that listens for refusals. */
+  listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };

@@ -3,10 +3,13 @@ import { type RedisClient, script } from './script.ts';
 
 const run = script('settle');
 
+/** For a call whose admission was never answered: it is given back if it was counted, and shall not be later. */
+export const UNHEARD = '';
+
 /** What a call came to. */
 export type Outcome = {
   readonly holdId: string;
-  /** Epoch of its admission. */
+  /** Epoch of its admission, or `UNHEARD`. */
   readonly epoch: string;
   /** Uses to keep: those admitted, or 0 to give them back. */
   readonly uses: number;

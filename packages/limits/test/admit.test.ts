@@ -8,6 +8,7 @@ import {
   type RedisClient,
   reopen,
   settle,
+  UNHEARD,
 } from '../src/index.ts';
 import { admitted, figures, newAsk, newGrant, newOutcome, newPot, openedGrant, tally } from './grant.ts';
 import { type Engine, engines, newPartition, openPartition } from './redis.ts';
@@ -166,7 +167,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
   test('a call given up while its admission was on its way is given back, whichever arrives first', async () => {
     const partition = await openPartition(redis);
     const { ref } = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
-    const giveUp = (holdId: string) => settle(redis, ref, newOutcome(holdId, { epoch: '', uses: 0 }));
+    const giveUp = (holdId: string) => settle(redis, ref, newOutcome(holdId, { epoch: UNHEARD, uses: 0 }));
     const [first, second] = [newAsk({ holdMicrousd: 50 }), newAsk({ holdMicrousd: 50 })];
     await admit(redis, ref, first);
     await giveUp(first.holdId);
@@ -174,6 +175,11 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await admit(redis, ref, second);
     expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
+    // Trying again changes nothing, and what was never admitted is not written down.
+    await giveUp(first.holdId);
+    await giveUp(second.holdId);
+    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
   test('a partition that is absent or closed lets nothing through', async () => {

@@ -3,6 +3,8 @@ import {
   type Admission,
   type Ask,
   admit,
+  type Charge,
+  charge,
   fixedHold,
   type GrantState,
   keys,
@@ -10,6 +12,7 @@ import {
   openGrant,
   type PotState,
   type RedisClient,
+  type Refund,
 } from '../src/index.ts';
 
 /** A pot nothing was drawn from yet; unlimited unless said. */
@@ -79,6 +82,28 @@ export async function admitted(redis: RedisClient, grant: GrantState, ask: Fixed
 /** A call that came to one use and cost nothing, unless said. */
 export function newOutcome(holdId: string, outcome: Partial<Outcome> = {}): Outcome {
   return { holdId, epoch: '1', uses: 1, costMicrousd: 0, record: '{"prv":"sandbox","sta":200}', ...outcome };
+}
+
+/** A call of one use that costs nothing, unless said. */
+export function newCharge(given: Partial<Charge> = {}): Charge {
+  return { chargeId: newHoldId(), uses: 1, costMicrousd: 0, record: '{"prv":"mcp"}', ...given };
+}
+
+/** Charges a call that must pass. */
+export async function charged(
+  redis: RedisClient,
+  grant: GrantState,
+  given: Partial<Charge> = {},
+): Promise<Charge> {
+  const asked = newCharge(given);
+  const admission = await charge(redis, grant.ref, asked);
+  if (admission.is !== 'admitted') throw new Error(`not charged: ${admission.is}`);
+  return asked;
+}
+
+/** All of a charge, unless said. */
+export function newRefund(of: Charge, given: Partial<Refund> = {}): Refund {
+  return { ...of, refundId: newHoldId(), record: '{"prv":"mcp","sta":502}', ...given };
 }
 
 /** A pot's figures as Redis has them, as text; undefined when it has none. */

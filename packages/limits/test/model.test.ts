@@ -1,18 +1,24 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { RedisClient } from '../src/index.ts';
 import { type Engine, engines } from './redis.ts';
-import { expectAgreement, expectBounded, expectExactPots, expectRightly } from './verdict.ts';
-import { comeToRest, newWorld, type Step, take } from './world.ts';
+import { comeToRest, type Step, take } from './take.ts';
+import { expectAgreement, expectBounded, expectExactPots, expectRightly, expectRows } from './verdict.ts';
+import { newWorld } from './world.ts';
 
 const at = fc.nat(1_000);
 const verb = <const D extends string>(...verbs: D[]) => ({ do: fc.constantFrom(...verbs) });
+const price = { uses: fc.nat(2), hold: fc.oneof(fc.constant(0), fc.nat(300)) };
 const calm = [
   {
     weight: 6,
     arbitrary: fc.record({ ...verb('admit'), at, uses: fc.integer({ min: 1, max: 2 }), hold: fc.nat(500) }),
   },
   { weight: 4, arbitrary: fc.record({ ...verb('settle'), at, share: fc.nat(100), kept: fc.boolean() }) },
+  { weight: 5, arbitrary: fc.record({ ...verb('charge'), at, ...price }) },
+  { weight: 3, arbitrary: fc.record({ ...verb('charge unheard'), at, ...price, arrives: fc.boolean() }) },
+  { weight: 4, arbitrary: fc.record({ ...verb('charge again', 'forestall'), at }) },
+  { weight: 3, arbitrary: fc.record({ ...verb('refund'), at, uses: fc.nat(2), cost: fc.nat(300) }) },
   { weight: 3, arbitrary: fc.record({ ...verb('say again', 'renew', 'end lease', 'ask again'), at }) },
   {
     weight: 2,
@@ -23,7 +29,7 @@ const calm = [
 ];
 const rough = { weight: 2, arbitrary: fc.record(verb('flush', 'snapshot', 'put back')) };
 const schedule = (...extra: (typeof rough)[]): fc.Arbitrary<Step[]> =>
-  fc.array(fc.oneof(...calm, ...extra), { maxLength: 50, size: 'max' });
+  fc.array(fc.oneof(...calm, ...extra), { maxLength: 70, size: 'max' });
 const RUNS = 50;
 /** Shrinking a counterexample takes many runs. */
 const TIMEOUT_MS = 120_000;
@@ -45,12 +51,12 @@ describe.each(engines)('any schedule on %s', (_name, start) => {
           const world = await newWorld(gateways);
           for (const [nth, step] of steps.entries()) {
             const answer = await take(world, step, nth);
-            if (step.do === 'admit' && answer) expectRightly(world, step, answer);
+            if ((step.do === 'admit' || step.do === 'charge') && answer) expectRightly(world, step, answer);
             await expectExactPots(world, 'under way');
           }
           await comeToRest(world);
           await expectExactPots(world, 'at rest');
-          expect([...world.ledger.rows.keys()].sort()).toEqual(world.calls.map((call) => call.holdId).sort());
+          expectRows(world);
           await expectAgreement(world);
         }),
         { numRuns: RUNS },

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import { type Admission, keys, type RedisClient } from '../src/index.ts';
 import { figures } from './grant.ts';
-import type { Call, Step, World } from './world.ts';
+import type { Step } from './take.ts';
+import type { Call, Charged, World } from './world.ts';
 
 /**
  * Limits hold, and each pot says what the calls made on it come to. Under way, a settle tried again in a later
@@ -25,7 +26,11 @@ export async function expectExactPots(world: World, when: 'under way' | 'at rest
 }
 
 /** A call is refused only with a true reason; that it was admitted rightly the pots' sums show. */
-export function expectRightly(world: World, ask: Extract<Step, { do: 'admit' }>, answer: Admission): void {
+export function expectRightly(
+  world: World,
+  ask: Extract<Step, { do: 'admit' | 'charge' }>,
+  answer: Admission,
+): void {
   const grant = world.grants[ask.at % world.grants.length] as World['grants'][number];
   const revoked = world.revoked.has(grant.ref.id);
   if (answer.is === 'admitted' || answer.is === 'revoked') {
@@ -43,18 +48,34 @@ export function expectRightly(world: World, ask: Extract<Step, { do: 'admit' }>,
 /** The ledger has each call as its gateway or its lease ended it, and passes limits by lost calls at most. */
 export function expectBounded(world: World): void {
   const made = new Map(world.calls.map((call) => [call.holdId, call]));
-  for (const [holdId, { uses, costMicrousd, outcome }] of world.ledger.rows) {
+  const charges = new Map(world.charges.map((each) => [each.record, each]));
+  for (const { holdId, uses, costMicrousd, outcome, record } of world.ledger.rows.values()) {
+    const charge = charges.get(record);
     const call = made.get(holdId);
     const ends = outcome === 'expired' ? { uses: call?.uses, cost: call?.hold } : call?.said;
-    expect({ uses, cost: costMicrousd }).toEqual(ends);
+    expect({ uses, cost: costMicrousd }).toEqual(charge ? charged(charge, outcome) : ends);
   }
   for (const pot of potsOf(world)) {
     const lost = [...world.lost].filter((call) => drawsOn(call, pot.id));
     const { used, settled } = world.ledger.pots.get(pot.id) ?? { used: 0, settled: 0 };
-    const [usesLost, costLost] = [total(lost, 'uses'), total(lost, 'hold')];
-    expect(used - usesLost).toBeLessThanOrEqual(pot.maxUses ?? used);
-    expect(settled - costLost).toBeLessThanOrEqual(pot.costLimitMicrousd ?? settled);
+    expect(used - total(lost, usesOf)).toBeLessThanOrEqual(pot.maxUses ?? used);
+    expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(pot.costLimitMicrousd ?? settled);
   }
+}
+
+/** The ledger has these and no others: each call, each charge that counted, and what was given back of one. */
+export function expectRows(world: World): void {
+  const charges = world.charges.filter(({ counted }) => counted);
+  const names = charges.flatMap(({ record, back }) => [
+    `settled ${record}`,
+    back ? `refunded ${record}` : [],
+  ]);
+  const records = new Set(charges.map(({ record }) => record));
+  const rows = [...world.ledger.rows.values()];
+  const named = rows.map(({ holdId, outcome, record }) =>
+    records.has(record) ? `${outcome} ${record}` : holdId,
+  );
+  expect(named.sort()).toEqual([...names.flat(), ...world.calls.map(({ holdId }) => holdId)].sort());
 }
 
 /** At rest Redis and the ledger say the same of every pot. */
@@ -75,7 +96,17 @@ function sums(world: World, potId: string, counting: 'once' | 'repeats too') {
     sum.settled += (end?.cost ?? 0) + repeats * (call.said?.cost ?? 0);
     sum.held += end ? 0 : call.hold;
   }
+  for (const charge of world.charges.filter((made) => made.counted && drawsOn(made, potId))) {
+    sum.used += charge.uses - (charge.back?.uses ?? 0);
+    sum.settled += charge.cost - (charge.back?.cost ?? 0);
+  }
   return sum;
+}
+
+/** What the ledger is to say of a charge, or of what was given back of it. */
+function charged({ uses, cost, back }: Charged, outcome: string): { uses: number; cost: number } | undefined {
+  if (outcome === 'settled') return { uses, cost };
+  return back && { uses: 0 - back.uses, cost: 0 - back.cost };
 }
 
 function ended(call: Call): { uses: number; cost: number } | undefined {
@@ -103,8 +134,10 @@ async function believedPots(world: World) {
   return new Map((await Promise.all(reads)).flat());
 }
 
-const drawsOn = (call: Call, potId: string) => call.grant.ref.potIds.includes(potId);
+const drawsOn = ({ grant }: Call | Charged, potId: string) => grant.ref.potIds.includes(potId);
 const potsOf = (world: World) =>
   new Map(world.grants.flatMap(({ pots }) => pots.map((pot) => [pot.id, pot]))).values();
-const total = (calls: readonly Call[], what: 'uses' | 'hold') =>
-  calls.reduce((sum, call) => sum + call[what], 0);
+const usesOf = ({ uses }: Call | Charged) => uses;
+const mostOf = (made: Call | Charged) => ('hold' in made ? made.hold : made.cost);
+const total = (made: readonly (Call | Charged)[], figure: (each: Call | Charged) => number) =>
+  made.reduce((sum, each) => sum + figure(each), 0);

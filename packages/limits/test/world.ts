@@ -1,19 +1,8 @@
-import {
-  type Admission,
-  admit,
-  fixedHold,
-  type GrantState,
-  openGrant,
-  type RedisClient,
-  renew,
-  revokeGrant,
-  settle,
-  sweep,
-} from '../src/index.ts';
-import { newGrant, newHoldId, newOutcome, newPot } from './grant.ts';
-import { drainAll, drainRound, type Ledger, newLedger, readGrant } from './ledger.ts';
-import { loseAll, openPartition } from './redis.ts';
-import { putBack, restarted, type Snapshot, takeSnapshot } from './snapshot.ts';
+import { type GrantState, openGrant, type RedisClient } from '../src/index.ts';
+import { newGrant, newPot } from './grant.ts';
+import { type Ledger, newLedger, readGrant } from './ledger.ts';
+import { openPartition } from './redis.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** A call as its gateway and an all-seeing observer know it. */
 export type Call = {
@@ -31,14 +20,26 @@ export type Call = {
   repeats: number;
 };
 
-/** One thing that happens; numbers choose a grant or call out of those there are. */
-export type Step =
-  | { readonly do: 'open' | 'revoke'; readonly at: number }
-  | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
-  | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
-  | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
-  | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
-  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
+/** A charged call as its gateway and an all-seeing observer know it. */
+export type Charged = {
+  readonly chargeId: string;
+  readonly refundId: string;
+  readonly grant: GrantState;
+  readonly uses: number;
+  readonly cost: number;
+  /** Names it in the ledger, its refund too where its gateway knows no other. */
+  readonly record: string;
+  /** Whether its gateway heard an answer, or is to forestall it. */
+  readonly heard: boolean;
+  /** Whether it ever counted. */
+  counted: boolean;
+  /** Whether its gateway has let go of it: a copy of it that arrives now is void. */
+  void: boolean;
+  /** What its gateway wants to give back, once it has said so. */
+  said?: { uses: number; cost: number };
+  /** What was given back. */
+  back?: { uses: number; cost: number };
+};
 
 /** A partition, its Postgres, three grants (two share a budget), and what happened. */
 export type World = {
@@ -48,9 +49,13 @@ export type World = {
   readonly grants: readonly GrantState[];
   readonly revoked: Set<string>;
   readonly calls: Call[];
-  /** Calls whose admission a loss took from Redis before the ledger had them. */
-  readonly lost: Set<Call>;
-  saved: { readonly snapshot: Snapshot; readonly calls: number } | undefined;
+  readonly charges: Charged[];
+  /**
+   * Calls and charges that a loss took from Redis before the ledger had them, and charges given back again because
+   * a loss took the first time.
+   */
+  readonly lost: Set<Call | Charged>;
+  saved: { readonly snapshot: Snapshot; readonly made: ReadonlySet<Call | Charged> } | undefined;
 };
 
 export async function newWorld(gateways: readonly RedisClient[]): Promise<World> {
@@ -69,152 +74,18 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     grants,
     revoked: new Set(),
     calls: [],
+    charges: [],
     lost: new Set(),
     saved: undefined,
   };
 }
 
-/** Does one step; returns what an admission was answered. */
-export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
-  const redis = one(world.gateways, nth);
-  switch (step.do) {
-    case 'open':
-      await open(world, redis, one(world.grants, step.at));
-      return undefined;
-    case 'admit':
-      return call(world, redis, one(world.grants, step.at), step);
-    case 'revoke':
-      return revoke(world, redis, one(world.grants, step.at));
-    case 'drain':
-      await drainRound(redis, world.ledger, step.most, step.trims);
-      return undefined;
-    case 'sweep':
-      return sweepAll(world);
-    case 'restart':
-    case 'catch up':
-      if (step.do === 'restart') await restarted(redis, world.partition);
-      await drainAll(redis, world.ledger);
-      return undefined;
-    case 'snapshot':
-      world.saved = { snapshot: await takeSnapshot(redis, world.partition), calls: world.calls.length };
-      return undefined;
-    case 'flush':
-    case 'put back':
-      return lose(world, redis, step.do === 'put back' ? world.saved : undefined);
-    default:
-      if (world.calls.length > 0) await touch(world, redis, one(world.calls, step.at), step);
-      return undefined;
-  }
-}
-
-/** Lets every lease end and everything reach the ledger, with every grant known to Redis. */
-export async function comeToRest(world: World): Promise<void> {
-  const redis = one(world.gateways, 0);
-  await drainAll(redis, world.ledger);
-  await renew(
-    redis,
-    world.partition,
-    -1_000,
-    world.calls.map((made) => made.holdId),
-  );
-  for (const made of world.calls) made.leaseEnded = true;
-  await sweepAll(world);
-  await drainAll(redis, world.ledger);
-  for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, grant));
-}
-
-/** As a gateway does: ask, open what is unknown, ask again. */
-async function call(
-  world: World,
-  redis: RedisClient,
-  grant: GrantState,
-  { uses, hold }: { uses: number; hold: number },
-): Promise<Admission> {
-  const ask = {
-    holdId: newHoldId(),
-    uses,
-    hold: hold === undefined ? undefined : fixedHold(hold),
-    leaseMs: 60_000,
-    record: '{}',
-  };
-  let answer = await admit(redis, grant.ref, ask);
-  if (answer.is === 'unknown' && (await open(world, redis, grant)))
-    answer = await admit(redis, grant.ref, ask);
-  if (answer.is === 'admitted') {
-    const { holdId } = ask;
-    world.calls.push({
-      holdId,
-      grant,
-      epoch: answer.epoch,
-      uses,
-      hold,
-      is: 'live',
-      leaseEnded: false,
-      repeats: 0,
-    });
-  }
-  return answer;
-}
-
 /** Reads Postgres and opens; a grant that Postgres calls revoked is not opened. */
-async function open(world: World, redis: RedisClient, grant: GrantState): Promise<boolean> {
+export async function open(world: World, redis: RedisClient, grant: GrantState): Promise<boolean> {
   if (world.revoked.has(grant.ref.id)) return false;
   return (await openGrant(redis, readGrant(world.ledger, grant))) === 'ok';
 }
 
-async function revoke(world: World, redis: RedisClient, grant: GrantState): Promise<undefined> {
-  world.revoked.add(grant.ref.id);
-  await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
-}
-
-async function touch(
-  world: World,
-  redis: RedisClient,
-  made: Call,
-  step: Extract<Step, { at: number }>,
-): Promise<void> {
-  if (step.do === 'settle') {
-    const share = Math.floor((made.hold * step.share) / 100);
-    made.said ??= step.kept ? { uses: made.uses, cost: share } : { uses: 0, cost: 0 };
-    await say(redis, made);
-  } else if (step.do === 'say again' && made.said) await say(redis, made);
-  else if (step.do === 'ask again' && made.is === 'live') {
-    const { holdId, uses, hold } = made;
-    await admit(redis, made.grant.ref, {
-      holdId,
-      uses,
-      hold: hold === undefined ? undefined : fixedHold(hold),
-      leaseMs: 60_000,
-      record: '{}',
-    });
-  } else if (step.do === 'renew' || step.do === 'end lease') {
-    const held = await renew(redis, world.partition, step.do === 'renew' ? 60_000 : -1_000, [made.holdId]);
-    if (held > 0) made.leaseEnded = step.do === 'end lease';
-  }
-}
-
-async function say(redis: RedisClient, made: Call): Promise<void> {
-  const { uses, cost } = made.said ?? { uses: made.uses, cost: made.hold };
-  const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost });
-  if (!(await settle(redis, made.grant.ref, outcome))) return;
-  if (made.is === 'live') made.is = 'said';
-  else made.repeats++;
-}
-
-async function sweepAll(world: World): Promise<undefined> {
-  await Promise.all(world.gateways.map((gateway) => sweep(gateway, world.partition)));
-  for (const made of world.calls) if (made.is === 'live' && made.leaseEnded) made.is = 'full';
-}
-
-async function lose(world: World, redis: RedisClient, to: World['saved']): Promise<undefined> {
-  world.calls.forEach((made, i) => {
-    const survives = to ? i < to.calls : world.ledger.rows.has(made.holdId);
-    if (!survives) world.lost.add(made);
-  });
-  if (to) await putBack(redis, world.partition, to.snapshot);
-  else await loseAll(redis, world.partition);
-}
-
-function one<T>(list: readonly T[], at: number): T {
+export function one<T>(list: readonly T[], at: number): T {
   return list[at % list.length] as T;
 }

@@ -1,13 +1,17 @@
--- admit: count a call's uses and hold its worst cost in every pot it draws on, or say why not.
+-- admit: count a call's uses and hold its worst cost in every pot it draws on, or say why not. A call of
+-- known cost may be charged instead: that is its end, nothing is held, and the stream has it at once.
 -- KEYS  1 partition, 2 grant, 3 credential, 4 hold, 5 leases, 6 usage stream, 7… pots
--- ARGV  1 hold id, 2 lease in ms, 3 uses, 4 most entries of stream and leases together, 5 grant id,
---       6 pot ids (comma), 7 call record, and the worst cost: 8 microdollars of input and fees ('' when the
---       cost has no known bound), 9 microdollars per million tokens of output, 10 tokens asked, 11 least tokens
+-- ARGV  1 hold id, 2 lease in ms ('' to charge), 3 uses, 4 most entries of stream and leases together,
+--       5 grant id, 6 pot ids (comma), 7 call record, and the worst cost: 8 microdollars of input and fees (''
+--       when the cost has no known bound), 9 microdollars per million tokens of output, 10 tokens asked,
+--       11 least tokens
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: tokens and rates are clipped by the caller.
 -- Asking again with the same hold id counts nothing: a Cluster client sends again when a node goes away.
+-- Nor does charging no uses and no cost: it only tells whether calls may pass.
 -- Figures are returned as text: clients' integer parsers are not exact up to 2^53 - 1.
--- Returns {'ok', epoch, credential version, uses left or -1, microdollars left or -1, microdollars held, tokens}
+-- Returns {'ok', epoch, credential version, uses left or -1, microdollars left or -1, microdollars held or
+--       charged, tokens}
 --      or {'closed'} {'backlog'} {'unknown'} {'revoked'} {'credential_revoked'}
 --      or {'uses_exhausted', limit, used}
 --      or {'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low', limit, settled, held, needed}
@@ -39,8 +43,8 @@ for i = 7, #KEYS do
   if pot[1] ~= epoch then return {'unknown'} end
   local maxUses, used = tonumber(pot[2]), tonumber(pot[3])
   if maxUses >= 0 then
-    if used + uses > maxUses then return {'uses_exhausted', pot[2], pot[3]} end
-    usesLeft = lower(usesLeft, maxUses - used - uses)
+    if uses > 0 and used + uses > maxUses then return {'uses_exhausted', pot[2], pot[3]} end
+    usesLeft = lower(usesLeft, math.max(maxUses - used - uses, 0))
   end
   if tonumber(pot[4]) >= 0 then limited[#limited + 1] = pot end
 end
@@ -54,7 +58,8 @@ local function price(bound)
   return fixed + (bound * rate - part) / 1000000 + (part > 0 and 1 or 0)
 end
 local needed = price(least)
-for _, pot in ipairs(limited) do
+-- What costs nothing passes even where a loss of data let others spend more than the limit.
+for _, pot in ipairs(price(tokens) > 0 and limited or {}) do
   local room = tonumber(pot[4]) - tonumber(pot[5])
   if needed > 0 and room <= 0 then return {'cost_limit_reached', pot[4], pot[5], pot[6], text(needed)} end
   if needed > room then return {'cost_limit_too_low', pot[4], pot[5], pot[6], text(needed)} end
@@ -66,8 +71,8 @@ end
 local amount = price(tokens)
 for _, pot in ipairs(limited) do
   local left = tonumber(pot[4]) - tonumber(pot[5]) - tonumber(pot[6]) - amount
-  if left < 0 then return {'cost_held', pot[4], pot[5], pot[6], text(amount)} end
-  costLeft = lower(costLeft, left)
+  if amount > 0 and left < 0 then return {'cost_held', pot[4], pot[5], pot[6], text(amount)} end
+  costLeft = lower(costLeft, math.max(left, 0))
 end
 
 if again then
@@ -75,13 +80,24 @@ if again then
   local held = tonumber(hold[1] or '') or 0
   return {'ok', epoch, credential[2], text(usesLeft), text(costLeft), text(held), hold[2] or '0'}
 end
+local charged = ARGV[2] == ''
+local answer = {'ok', epoch, credential[2], text(usesLeft), text(costLeft), text(amount), text(tokens)}
+if charged and uses == 0 and amount == 0 then return answer end
 for i = 7, #KEYS do
   redis.call('HINCRBY', KEYS[i], 'used', ARGV[3])
-  if amount > 0 then redis.call('HINCRBY', KEYS[i], 'held', text(amount)) end
+  if amount > 0 then redis.call('HINCRBY', KEYS[i], charged and 'settled' or 'held', text(amount)) end
+end
+if charged then
+  redis.call('XADD', KEYS[6], '*', 'hold', ARGV[1], 'grant', ARGV[5], 'pots', ARGV[6], 'uses', ARGV[3],
+    'cost', text(amount), 'outcome', 'settled', 'record', ARGV[7])
+  -- For as long as the call may be sent again, or given back by `refund`.
+  redis.call('HSET', KEYS[4], 'uses', ARGV[3], 'amount', text(amount))
+  redis.call('EXPIRE', KEYS[4], 300)
+  return answer
 end
 local time = redis.call('TIME')
 local ends = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[2])
 redis.call('ZADD', KEYS[5], text(ends), ARGV[1])
 redis.call('HSET', KEYS[4], 'epoch', epoch, 'uses', ARGV[3], 'amount', ARGV[8] == '' and '' or text(amount),
   'tokens', text(tokens), 'grant', ARGV[5], 'pots', ARGV[6], 'record', ARGV[7])
-return {'ok', epoch, credential[2], text(usesLeft), text(costLeft), text(amount), text(tokens)}
+return answer

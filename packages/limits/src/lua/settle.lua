@@ -2,7 +2,7 @@
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
 -- KEYS  1 partition, 2 hold, 3 leases, 4 usage stream, 5 survivors, 6… pots
 -- ARGV  1 hold id, 2 'settle' or 'expire', 3 uses, 4 cost in microdollars ('' when not known),
---       5 epoch of the admission, 6 grant id, 7 pot ids (comma), 8 call record
+--       5 epoch of the admission ('' when it was never answered), 6 grant id, 7 pot ids (comma), 8 call record
 --       ('expire' takes 3 to 8 from the hold itself)
 -- Returns {'settled', uses left or -1, microdollars left or -1} {'gone'} {'not_due'}
 local id, mode = ARGV[1], ARGV[2]
@@ -25,6 +25,8 @@ elseif not hold[1] then
   if ARGV[5] == epoch then return {'gone'} end
   redis.call('HSET', KEYS[2], 'done', '1')
   redis.call('EXPIRE', KEYS[2], 86400)
+  -- Never admitted, as far as anyone knows: nothing to write down, but an admission still on its way is void.
+  if ARGV[5] == '' then return {'gone'} end
 end
 
 -- A pot of this epoch counts every hold there is: those admitted since, and the survivors, by `open`.

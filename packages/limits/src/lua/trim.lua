@@ -3,6 +3,7 @@
 -- entry too, those opened before it, get it back here, when the entry is dropped.
 -- KEYS  1 partition, 2 usage stream, 3… a pot of an entry that the ledger had before
 -- ARGV  1 epoch, 2 last committed id (ms, seq apart: 2 ms, 3 seq), then for each pot: entry's ms, seq, uses, cost
+--       (below 0 in an entry that gives back)
 -- Returns 1, or 0 when the partition has another epoch or is trimmed further already
 local function before(id, ms, seq)
   local idMs, idSeq = string.match(id, '^(%d+)-(%d+)$')
@@ -18,9 +19,8 @@ for i = 3, #KEYS do
   local id = ARGV[at] .. '-' .. ARGV[at + 1]
   local stands = #redis.call('XRANGE', KEYS[2], id, id) == 1
   if stands and pot[1] == ARGV[1] and before(pot[2], ARGV[at], ARGV[at + 1]) then
-    local uses, cost = ARGV[at + 2], ARGV[at + 3]
-    if uses ~= '0' then redis.call('HINCRBY', KEYS[i], 'used', '-' .. uses) end
-    if cost ~= '0' then redis.call('HINCRBY', KEYS[i], 'settled', '-' .. cost) end
+    redis.call('HINCRBY', KEYS[i], 'used', string.format('%.0f', 0 - tonumber(ARGV[at + 2])))
+    redis.call('HINCRBY', KEYS[i], 'settled', string.format('%.0f', 0 - tonumber(ARGV[at + 3])))
   end
 end
 redis.call('HSET', KEYS[1], 'drained', ARGV[2] .. '-' .. ARGV[3])

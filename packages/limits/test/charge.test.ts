@@ -1,0 +1,242 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  admit,
+  BACKLOG_MAX,
+  charge,
+  keys,
+  openGrant,
+  type RedisClient,
+  reopen,
+  revokeGrant,
+  settle,
+} from '../src/index.ts';
+import {
+  admitted,
+  charged,
+  figures,
+  newAsk,
+  newCharge,
+  newGrant,
+  newOutcome,
+  newPot,
+  openedGrant,
+  tally,
+} from './grant.ts';
+import { drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
+import { type Engine, engines, newPartition, openPartition } from './redis.ts';
+import { restarted } from './snapshot.ts';
+
+const LARGEST = Number.MAX_SAFE_INTEGER;
+const MARKED_S = 300;
+
+describe.each(engines)('charge on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  test('exactly k of n parallel calls pass on max_uses = k, charged and held ones together', async () => {
+    const gateways = [redis, await engine.connect(), await engine.connect()];
+    const partition = await openPartition(redis);
+    const { ref } = await openedGrant(redis, partition, { maxUses: 61 });
+    const calls = Array.from({ length: 200 }, (_, i) => {
+      const gateway = gateways[i % 3] ?? redis;
+      return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
+    });
+    expect(tally(await Promise.all(calls))).toEqual({ admitted: 61, uses_exhausted: 139 });
+    expect(await figures(redis, partition, ref.potIds[0])).toMatchObject({ used: '61' });
+  });
+
+  test('a charge counts uses and cost in every pot and is in the stream, with nothing held', async () => {
+    const partition = await openPartition(redis);
+    const own = newPot({ maxUses: 5, costLimitMicrousd: 1_000 });
+    const budget = newPot({ maxUses: 9, costLimitMicrousd: 800, endsWithGrant: false });
+    const grant = newGrant(partition, own, budget);
+    await openGrant(redis, grant);
+    const call = newCharge({ uses: 2, costMicrousd: 300, record: '{"usr":"Zoë ☃"}' });
+    expect(await charge(redis, grant.ref, call)).toEqual({
+      is: 'admitted',
+      epoch: '1',
+      credentialVersion: 1,
+      usesLeft: 3,
+      microusdLeft: 500,
+      heldMicrousd: 300,
+      tokens: 0,
+    });
+    for (const { id } of [own, budget]) {
+      expect(await figures(redis, partition, id)).toEqual({ used: '2', settled: '300', held: '0' });
+    }
+    expect(await redis.zcard(keys.leases(partition))).toBe(0);
+    const { id: grantId, potIds } = grant.ref;
+    const { chargeId: holdId, uses, costMicrousd, record } = call;
+    const entry = { holdId, grantId, potIds, uses, costMicrousd, outcome: 'settled', record };
+    const ledger = newLedger(partition);
+    expect(await drainRound(redis, ledger)).toEqual({
+      is: 'ok',
+      entries: [{ id: expect.any(String), ...entry }],
+    });
+  });
+
+  test('a charge is counted in both pots of its grant or in neither, whichever is exhausted', async () => {
+    const partition = await openPartition(redis);
+    const own = newPot({ maxUses: 5, costLimitMicrousd: 1_000 });
+    const budget = newPot({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
+    const grant = newGrant(partition, own, budget);
+    await openGrant(redis, grant);
+    await charged(redis, grant, { costMicrousd: 200 });
+    const now = { limitMicrousd: 500, settledMicrousd: 200, heldMicrousd: 0, neededMicrousd: 301 };
+    expect(await charge(redis, grant.ref, newCharge({ costMicrousd: 301 }))).toEqual({
+      is: 'cost_limit_too_low',
+      ...now,
+    });
+    expect(await charge(redis, grant.ref, newCharge({ uses: 2 }))).toEqual({
+      is: 'uses_exhausted',
+      limit: 2,
+      used: 1,
+    });
+    for (const { id } of [own, budget]) {
+      expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '200', held: '0' });
+    }
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test("others' holds leave a charge no room until they are settled, and a charge leaves holds none", async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
+    const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
+    const hold = await admitted(redis, grant, { holdMicrousd: 60 });
+    const now = { limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    expect(await ask(41)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 41 });
+    expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
+    expect(await ask(39)).toMatchObject({ is: 'admitted', microusdLeft: 1 });
+    expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 2 }))).toMatchObject({ is: 'cost_held' });
+    await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 1 }));
+    expect(await ask(60)).toMatchObject({ is: 'admitted', microusdLeft: 0 });
+    expect(await ask(1)).toMatchObject({ is: 'cost_limit_reached', settledMicrousd: 100, heldMicrousd: 0 });
+    expect(await ask(0)).toMatchObject({ is: 'admitted', microusdLeft: 0 });
+  });
+
+  test('a charge sent again, by any gateway, counts nothing and gets the same answer', async () => {
+    const other = await engine.connect();
+    const partition = await openPartition(redis);
+    const { ref } = await openedGrant(redis, partition, { maxUses: 2, costLimitMicrousd: 50 });
+    const call = newCharge({ uses: 2, costMicrousd: 50 });
+    const first = await charge(redis, ref, call);
+    expect(first).toMatchObject({ is: 'admitted', usesLeft: 0, microusdLeft: 0 });
+    const again = await Promise.all([charge(redis, ref, call), charge(other, ref, call)]);
+    expect(again).toEqual([first, first]);
+    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '2', settled: '50', held: '0' });
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('a charge sent again after Redis restarted and the ledger had it counts nothing', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const ledger = newLedger(partition);
+    const call = await charged(redis, grant, { costMicrousd: 7 });
+    await restarted(redis, partition);
+    await drainAll(redis, ledger);
+    await openGrant(redis, readGrant(ledger, grant));
+    expect(await charge(redis, grant.ref, call)).toMatchObject({ is: 'admitted', epoch: '2' });
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '1',
+      settled: '7',
+      held: '0',
+    });
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+  });
+
+  test('what Redis keeps of a charge, once drained and trimmed, is gone after 5 minutes', async () => {
+    const partition = await openPartition(redis);
+    const { chargeId } = await charged(redis, await openedGrant(redis, partition));
+    await drainAll(redis, newLedger(partition));
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+    const seconds = await redis.ttl(keys.hold(partition, chargeId));
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThanOrEqual(MARKED_S);
+  });
+
+  test('no uses and no cost: nothing is written, and it passes where everything is used up', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, {
+      maxUses: 1,
+      used: 2,
+      costLimitMicrousd: 10,
+      settledMicrousd: 11,
+    });
+    const check = newCharge({ uses: 0 });
+    const passed = { is: 'admitted', credentialVersion: 1, usesLeft: 0, microusdLeft: 0 };
+    expect(await charge(redis, grant.ref, check)).toMatchObject(passed);
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: '2',
+      settled: '11',
+      held: '0',
+    });
+    const written = [keys.usage(partition), keys.leases(partition), keys.hold(partition, check.chargeId)];
+    expect(await Promise.all(written.map((key) => redis.exists(key)))).toEqual([0, 0, 0]);
+    await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
+    expect(await charge(redis, grant.ref, check)).toEqual({ is: 'revoked' });
+  });
+
+  test('a use that costs nothing is counted and written down, and so is a cost without a use', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 5 });
+    const free = await charged(redis, grant, { uses: 1, costMicrousd: 0 });
+    const useless = await charged(redis, grant, { uses: 0, costMicrousd: 5 });
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    expect([...ledger.rows.keys()]).toEqual([free.chargeId, useless.chargeId]);
+    expect(ledger.pots.get(grant.ref.potIds[0] ?? '')).toEqual({ used: 1, settled: 5 });
+    expect(await charge(redis, grant.ref, newCharge())).toMatchObject({ is: 'uses_exhausted' });
+  });
+
+  test('what is closed, unknown or revoked is told, and nothing is written', async () => {
+    const partition = newPartition();
+    const grant = newGrant(partition, newPot());
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });
+    await reopen(redis, partition, 1);
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });
+    await drainAll(redis, newLedger(partition));
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'unknown' });
+    await openGrant(redis, grant);
+    await redis.hset(keys.credential(partition, grant.ref.credentialId), 'revoked', '1');
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'credential_revoked' });
+    await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'revoked' });
+    expect(await redis.exists(keys.usage(partition))).toBe(0);
+  });
+
+  test('a backlog at its bound refuses charges until the ledger catches up', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition);
+    const leases = Array.from({ length: BACKLOG_MAX - 1 }, (_, i) => [Date.now() + 600_000, `other-${i}`]);
+    for (let i = 0; i < leases.length; i += 10_000) {
+      await redis.zadd(keys.leases(partition), ...leases.slice(i, i + 10_000).flat());
+    }
+    await charged(redis, grant);
+    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'backlog' });
+    await redis.xtrim(keys.usage(partition), 'MAXLEN', 0);
+    await charged(redis, grant);
+    await redis.del(keys.leases(partition));
+  });
+
+  test('figures up to 2^53 - 1 are exact', async () => {
+    const partition = await openPartition(redis);
+    const half = 4_503_599_627_370_001;
+    const before = { used: LARGEST - half - 1, settledMicrousd: LARGEST - half - 1 };
+    const limits = { maxUses: LARGEST, costLimitMicrousd: LARGEST, ...before };
+    const grant = await openedGrant(redis, partition, limits);
+    const call = newCharge({ uses: half, costMicrousd: half });
+    expect(await charge(redis, grant.ref, call)).toMatchObject({ usesLeft: 1, microusdLeft: 1 });
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+      used: String(LARGEST - 1),
+      settled: String(LARGEST - 1),
+      held: '0',
+    });
+    const drained = await drainRound(redis, newLedger(partition));
+    expect(drained).toMatchObject({ entries: [{ uses: half, costMicrousd: half }] });
+  });
+});

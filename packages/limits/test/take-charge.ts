@@ -1,0 +1,95 @@
+import {
+  type Admission,
+  charge,
+  forestall,
+  type GrantState,
+  type RedisClient,
+  refund,
+} from '../src/index.ts';
+import { newHoldId } from './grant.ts';
+import { type Charged, one, open, type World } from './world.ts';
+
+/** One thing that happens to a call of known price. */
+export type ChargeStep =
+  | { readonly do: 'charge'; readonly at: number; readonly uses: number; readonly hold: number }
+  | {
+      readonly do: 'charge unheard';
+      readonly at: number;
+      readonly uses: number;
+      readonly hold: number;
+      readonly arrives: boolean;
+    }
+  | { readonly do: 'charge again' | 'forestall'; readonly at: number }
+  | { readonly do: 'refund'; readonly at: number; readonly uses: number; readonly cost: number };
+
+const DOES: ReadonlySet<string> = new Set([
+  'charge',
+  'charge unheard',
+  'charge again',
+  'forestall',
+  'refund',
+] satisfies ChargeStep['do'][]);
+
+export const isChargeStep = (step: { readonly do: string }): step is ChargeStep => DOES.has(step.do);
+
+/** Does one step; returns what a new charge was answered, if its gateway heard it. */
+export async function takeCharge(
+  world: World,
+  redis: RedisClient,
+  step: ChargeStep,
+): Promise<Admission | undefined> {
+  if (step.do === 'charge' || step.do === 'charge unheard') {
+    const made = newCharged(one(world.grants, step.at), step, step.do === 'charge');
+    const sent = made.heard || (step.do === 'charge unheard' && step.arrives);
+    const answer = sent ? await send(world, redis, made) : undefined;
+    // What was refused, and heard to be, is over.
+    if (!made.heard || made.counted) world.charges.push(made);
+    return made.heard ? answer : undefined;
+  }
+  if (world.charges.length === 0) return undefined;
+  const made = one(world.charges, step.at);
+  if (step.do === 'charge again') await send(world, redis, made);
+  else if (step.do === 'refund' && made.heard) {
+    made.said ??= { uses: step.uses, cost: step.cost };
+    await giveBack(world, redis, made);
+  } else if (step.do === 'forestall' && !made.heard) {
+    made.said ??= { uses: made.uses, cost: made.cost };
+    await giveBack(world, redis, made);
+  }
+  return undefined;
+}
+
+function newCharged(
+  grant: GrantState,
+  { uses, hold }: { uses: number; hold: number },
+  heard: boolean,
+): Charged {
+  const chargeId = newHoldId();
+  const record = JSON.stringify({ charge: chargeId });
+  const refundId = newHoldId();
+  return { chargeId, refundId, grant, uses, cost: hold, record, heard, counted: false, void: false };
+}
+
+/** As a gateway does: ask, open what is unknown, ask again. */
+async function send(world: World, redis: RedisClient, made: Charged): Promise<Admission> {
+  const { chargeId, uses, cost, record, grant } = made;
+  const ask = { chargeId, uses, costMicrousd: cost, record };
+  let answer = await charge(redis, grant.ref, ask);
+  if (answer.is === 'unknown' && (await open(world, redis, grant)))
+    answer = await charge(redis, grant.ref, ask);
+  const counts = answer.is === 'admitted' && uses + cost > 0 && !made.void;
+  if (counts) made.counted = true;
+  return answer;
+}
+
+async function giveBack(world: World, redis: RedisClient, made: Charged): Promise<void> {
+  const { chargeId, refundId, uses, cost, record, said, grant } = made;
+  const what = { chargeId, uses: said?.uses ?? 0, costMicrousd: said?.cost ?? 0, record };
+  const gave = made.heard
+    ? await refund(redis, grant.ref, { ...what, refundId })
+    : await forestall(redis, grant.ref, what);
+  made.void = true;
+  if (!gave) return;
+  if (made.back) world.lost.add(made);
+  made.back = { uses: Math.min(what.uses, uses), cost: Math.min(what.costMicrousd, cost) };
+}

@@ -1,0 +1,170 @@
+import {
+  type Admission,
+  admit,
+  fixedHold,
+  type GrantState,
+  openGrant,
+  type RedisClient,
+  renew,
+  revokeGrant,
+  settle,
+  sweep,
+} from '../src/index.ts';
+import { newHoldId, newOutcome } from './grant.ts';
+import { drainAll, drainRound, readGrant } from './ledger.ts';
+import { loseAll } from './redis.ts';
+import { putBack, restarted, takeSnapshot } from './snapshot.ts';
+import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
+import { type Call, type Charged, one, open, type World } from './world.ts';
+
+/** One thing that happens; numbers choose a grant or call out of those there are. */
+export type Step =
+  | ChargeStep
+  | { readonly do: 'open' | 'revoke'; readonly at: number }
+  | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
+  | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
+  | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
+  | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
+  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
+
+/** Does one step; returns what an admission was answered. */
+export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
+  const redis = one(world.gateways, nth);
+  if (isChargeStep(step)) return takeCharge(world, redis, step);
+  switch (step.do) {
+    case 'open':
+      await open(world, redis, one(world.grants, step.at));
+      return undefined;
+    case 'admit':
+      return call(world, redis, one(world.grants, step.at), step);
+    case 'revoke':
+      return revoke(world, redis, one(world.grants, step.at));
+    case 'drain':
+      await drainRound(redis, world.ledger, step.most, step.trims);
+      return undefined;
+    case 'sweep':
+      return sweepAll(world);
+    case 'restart':
+    case 'catch up':
+      if (step.do === 'restart') await restarted(redis, world.partition);
+      await drainAll(redis, world.ledger);
+      return undefined;
+    case 'snapshot':
+      world.saved = { snapshot: await takeSnapshot(redis, world.partition), made: made(world) };
+      return undefined;
+    case 'flush':
+    case 'put back':
+      return lose(world, redis, step.do === 'put back' ? world.saved : undefined);
+    default:
+      if (world.calls.length > 0) await touch(world, redis, one(world.calls, step.at), step);
+      return undefined;
+  }
+}
+
+/** Lets every lease end and everything reach the ledger, with every grant known to Redis. */
+export async function comeToRest(world: World): Promise<void> {
+  const redis = one(world.gateways, 0);
+  await drainAll(redis, world.ledger);
+  await renew(
+    redis,
+    world.partition,
+    -1_000,
+    world.calls.map((made) => made.holdId),
+  );
+  for (const made of world.calls) made.leaseEnded = true;
+  await sweepAll(world);
+  await drainAll(redis, world.ledger);
+  for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, grant));
+}
+
+/** As a gateway does: ask, open what is unknown, ask again. */
+async function call(
+  world: World,
+  redis: RedisClient,
+  grant: GrantState,
+  { uses, hold }: { uses: number; hold: number },
+): Promise<Admission> {
+  const ask = {
+    holdId: newHoldId(),
+    uses,
+    hold: hold === undefined ? undefined : fixedHold(hold),
+    leaseMs: 60_000,
+    record: '{}',
+  };
+  let answer = await admit(redis, grant.ref, ask);
+  if (answer.is === 'unknown' && (await open(world, redis, grant)))
+    answer = await admit(redis, grant.ref, ask);
+  if (answer.is === 'admitted') {
+    const { holdId } = ask;
+    world.calls.push({
+      holdId,
+      grant,
+      epoch: answer.epoch,
+      uses,
+      hold,
+      is: 'live',
+      leaseEnded: false,
+      repeats: 0,
+    });
+  }
+  return answer;
+}
+
+async function revoke(world: World, redis: RedisClient, grant: GrantState): Promise<undefined> {
+  world.revoked.add(grant.ref.id);
+  await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
+}
+
+async function touch(
+  world: World,
+  redis: RedisClient,
+  made: Call,
+  step: Exclude<Extract<Step, { at: number }>, ChargeStep>,
+): Promise<void> {
+  if (step.do === 'settle') {
+    const share = Math.floor((made.hold * step.share) / 100);
+    made.said ??= step.kept ? { uses: made.uses, cost: share } : { uses: 0, cost: 0 };
+    await say(redis, made);
+  } else if (step.do === 'say again' && made.said) await say(redis, made);
+  else if (step.do === 'ask again' && made.is === 'live') {
+    const { holdId, uses, hold } = made;
+    await admit(redis, made.grant.ref, {
+      holdId,
+      uses,
+      hold: hold === undefined ? undefined : fixedHold(hold),
+      leaseMs: 60_000,
+      record: '{}',
+    });
+  } else if (step.do === 'renew' || step.do === 'end lease') {
+    const held = await renew(redis, world.partition, step.do === 'renew' ? 60_000 : -1_000, [made.holdId]);
+    if (held > 0) made.leaseEnded = step.do === 'end lease';
+  }
+}
+
+async function say(redis: RedisClient, made: Call): Promise<void> {
+  const { uses, cost } = made.said ?? { uses: made.uses, cost: made.hold };
+  const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost });
+  if (!(await settle(redis, made.grant.ref, outcome))) return;
+  if (made.is === 'live') made.is = 'said';
+  else made.repeats++;
+}
+
+async function sweepAll(world: World): Promise<undefined> {
+  await Promise.all(world.gateways.map((gateway) => sweep(gateway, world.partition)));
+  for (const made of world.calls) if (made.is === 'live' && made.leaseEnded) made.is = 'full';
+}
+
+async function lose(world: World, redis: RedisClient, to: World['saved']): Promise<undefined> {
+  for (const each of made(world)) {
+    const id = 'holdId' in each ? each.holdId : each.chargeId;
+    const survives = to ? to.made.has(each) : world.ledger.rows.has(id);
+    if (!survives) world.lost.add(each);
+  }
+  // What said so may be gone.
+  for (const each of world.charges) each.void = false;
+  if (to) await putBack(redis, world.partition, to.snapshot);
+  else await loseAll(redis, world.partition);
+}
+
+const made = (world: World): ReadonlySet<Call | Charged> =>
+  new Set([...world.calls, ...world.charges.filter((each) => each.counted)]);
