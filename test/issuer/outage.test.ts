@@ -180,6 +180,8 @@ describe.skipIf(!wanted)('a Postgres server', () => {
       allowPrivateUpstreams: true,
       leaseMs: 60_000,
       upstreamTimeoutMs: 60_000,
+      maxHeldBodyBytes: 128 * 1024 * 1024,
+      mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
       now: Date.now,
       log: pino({ level: 'silent' }),
     };

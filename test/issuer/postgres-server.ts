@@ -45,7 +45,7 @@ export async function makePostgres(): Promise<PostgresServer> {
     await eventually(() => answers(url));
   };
   const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
-    if (!server || server.exitCode !== null) return;
+    if (!server || server.exitCode !== null || server.signalCode !== null) return;
     const exited = once(server, 'exit');
     server.kill(signal);
     await exited;

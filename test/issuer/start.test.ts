@@ -1,5 +1,11 @@
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
+import { startEmbeddedRedis } from '@presign/local';
 import { describe, expect, test } from 'vitest';
+import { buildRoad } from '../gateway/road.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN, run } from './issuer-process.ts';
 
 const signing = generateSigningKey();
@@ -48,8 +54,71 @@ describe.each([
     },
   );
 
-  test('stops with one line that names REDIS_URL when Redis does not answer', async () => {
-    const { code, err } = await outcome(main, {});
-    expect([code, err]).toEqual([1, `presign ${name}: REDIS_URL: Redis does not answer\n`]);
+  test('goes on without its stores: one line names each, without a password, and /readyz says 503', async () => {
+    const port = String(await freePort());
+    const stores = {
+      DATABASE_URL: 'postgres://nobody:marked@127.0.0.1:1/none',
+      REDIS_URL: 'redis://:marked@127.0.0.1:2',
+    };
+    const child = run(main, { ...good, ...stores, ISSUER_PORT: port, GATEWAY_PORT: port });
+    const log = linesOf(child);
+    const answer = await eventually(() => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined));
+    expect(answer.status).toBe(503);
+    for (const line of [
+      'DATABASE_URL: 127.0.0.1:1 does not answer',
+      'REDIS_URL: 127.0.0.1:2 does not answer',
+    ]) {
+      const told = await eventually(async () => said(log(), line));
+      expect(told).toMatchObject({ level: 50, code: 'ECONNREFUSED' });
+      expect(log().filter(({ msg }) => msg === line)).toHaveLength(1);
+    }
+    expect(JSON.stringify(log())).not.toContain('marked');
+    expect(said(log(), `${name} is ready`)).toBeUndefined();
+    await end(child);
   });
 });
+
+test('a gateway whose Redis comes up later is ready then', async () => {
+  const redis = await startEmbeddedRedis();
+  const road = await buildRoad(redis.port);
+  await road.cut();
+  const port = String(await freePort());
+  const url = Object.assign(new URL(redis.url), { port: String(road.port) }).href;
+  const child = run(GATEWAY_MAIN, { ...good, GATEWAY_PORT: port, REDIS_URL: url });
+  const log = linesOf(child);
+  const ready = (status: number) =>
+    eventually(async () => {
+      const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+      return answer?.status === status ? true : undefined;
+    });
+  await ready(503);
+  await road.mend();
+  await ready(200);
+  await eventually(async () => said(log(), 'gateway is ready'));
+  await end(child);
+  await road.cut();
+  await redis.close();
+});
+
+type Line = { readonly msg: string; readonly level: number };
+
+/** What a service has logged so far. */
+function linesOf(child: ChildProcess): () => Line[] {
+  let text = '';
+  child.stdout?.on('data', (chunk) => {
+    text += String(chunk);
+  });
+  return () =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Line);
+}
+
+const said = (log: readonly Line[], msg: string) => log.find((line) => line.msg === msg);
+
+async function end(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  expect(await exited).toEqual([0, null]);
+}

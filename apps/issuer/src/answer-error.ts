@@ -1,4 +1,4 @@
-import { ERRORS, errorBody, type Refusal, RefusedError } from '@presign/schema';
+import { causeOf, ERRORS, errorBody, type Refusal, RefusedError } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
@@ -13,10 +13,10 @@ export const answerError =
     const refusal = refusalOf(error);
     const requestId = c.get('requestId');
     if (ERRORS[refusal.code][0] >= 500) {
-      // The driver's error may quote parameters; its name and code do not.
-      const cause = error.cause instanceof Error ? error.cause : error;
-      const code = 'code' in cause ? cause.code : undefined;
-      log.error({ request_id: requestId, error: cause.name, code, stack: framesOf(cause) }, refusal.code);
+      const { message, ...named } = causeOf(error);
+      // An unforeseen error's message may quote anything; an outage's tells what the operator must know.
+      const told = refusal.code === 'internal_error' ? named : { ...named, message };
+      log.error({ request_id: requestId, ...told, stack: framesOf(error) }, refusal.code);
     }
     // RFC 9110 §15.5.2: a 401 says which scheme is wanted.
     if (refusal.code === 'unauthenticated') c.header('www-authenticate', 'Bearer');
@@ -42,4 +42,7 @@ const mayHaveMoreToSend = (c: Context) =>
 const AT_ONCE_BYTES = 65_536;
 
 /** Where it happened, without the message. */
-const framesOf = (error: Error) => error.stack?.split('\n').filter((line) => line.startsWith('    at '));
+function framesOf({ stack, cause }: Error): string[] | undefined {
+  const text = cause instanceof Error ? cause.stack : stack;
+  return text?.split('\n').filter((line) => line.startsWith('    at '));
+}

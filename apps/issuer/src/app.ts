@@ -11,6 +11,7 @@ import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
 import { getSession } from './get-session.ts';
 import { health } from './health.ts';
+import { mcpPresign } from './mcp-presign.ts';
 import { presign } from './presign.ts';
 import { publicKeys } from './public-keys.ts';
 
@@ -63,7 +64,9 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 
   health(app, deps);
   app.get('/v1/keys', publicKeys(deps));
-  app.use('/v1/*', authenticate(deps));
+  const authenticated = authenticate(deps);
+  app.use('/v1/*', authenticated);
+  app.use('/v2/*', authenticated);
   app.use(
     bodyLimit({
       maxSize: BODY_MAX_BYTES,
@@ -76,6 +79,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     }),
   );
   app.post('/v1/presign', presign(deps));
+  app.post('/v2/mcp-presign', mcpPresign(deps));
   app.get('/v1/sessions/:id', getSession(deps));
   return app;
 }

@@ -1,5 +1,5 @@
 import { type PotFigures, readFigures } from '@presign/limits';
-import { RefusedError, type SessionAnswer, type SessionGrant } from '@presign/schema';
+import { type McpServerTerms, RefusedError, type SessionAnswer, type SessionGrant } from '@presign/schema';
 import { grants, pots, sessions } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
 import type { Handler } from 'hono';
@@ -43,9 +43,13 @@ async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGr
     .innerJoin(pots, eq(pots.id, grants.potId))
     .where(eq(grants.sessionId, session.id))
     .orderBy(asc(grants.issuedAt), asc(grants.id));
-  return Promise.all(
-    rows.map(async (row) => toGrant(row, await liveOf(deps, row), session.revokedAt !== null, deps.now())),
+  // The grants of a bundle share one pot, which is read once.
+  const byPot = new Map(rows.map((row) => [row.pots.id, row]));
+  const live = new Map(
+    await Promise.all(Array.from(byPot, async ([id, row]) => [id, await liveOf(deps, row)] as const)),
   );
+  const ended = session.revokedAt !== null;
+  return rows.map((row) => toGrant(row, live.get(row.pots.id) ?? null, ended, deps.now()));
 }
 
 /** Live figures; a grant that no call has opened yet has used what the ledger says. */
@@ -77,9 +81,12 @@ const toGrant = (
   now: number,
 ): SessionGrant => ({
   id: grant.id,
+  kind: grant.kind,
   provider: grant.provider,
   method: grant.method,
-  paths: [...grant.paths],
+  paths: grant.paths && [...grant.paths],
+  server: grant.server && serverOf(grant.server),
+  bundle_id: grant.bundleId,
   external_session: grant.externalSession,
   external_user: grant.externalUser,
   issued_at: seconds(grant.issuedAt),
@@ -90,6 +97,8 @@ const toGrant = (
   settled: { used: pot.used, spent: pot.settledMicrousd },
   live,
 });
+
+const serverOf = ({ name, url, transport }: McpServerTerms) => ({ name, url, transport });
 
 function statusOf({ grants: grant, pots: pot }: Row, live: Live | null, ended: boolean, now: number) {
   if (ended || grant.revokedAt) return 'revoked';

@@ -1,21 +1,25 @@
-import { checkMac } from '@presign/crypto';
-import { RefusedError } from '@presign/schema';
+import { checkMac, mac } from '@presign/crypto';
+import { idempotencyKey, RefusedError } from '@presign/schema';
 import { sqlState, type Transaction } from '@presign/schema/database';
 import { grants, idempotencyKeys, pots } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
-import type { IssuerDeps } from './app.ts';
-import type { IssuedGrant } from './sign-grant.ts';
+import type { Context } from 'hono';
+import type { IssuerDeps, IssuerEnv } from './app.ts';
 
 /** How long a key is remembered. */
 const REMEMBER_MS = 24 * 3_600_000;
 
-type Claim = {
+/** A request that may be the second of its `Idempotency-Key`. */
+export type Claim = {
   readonly accountId: string;
   readonly route: string;
   readonly key: string;
-  readonly bodyMac: string;
+  /** What the request is to issue, unless it has been issued. */
   readonly grantId: string;
 };
+
+/** A grant that was issued earlier. */
+export type EarlierGrant = typeof grants.$inferSelect & { readonly partition: number };
 
 /**
  * Claims an `Idempotency-Key` for this transaction's grant, or finds the grant that claimed it earlier.
@@ -28,13 +32,14 @@ export async function claimIdempotencyKey(
   deps: IssuerDeps,
   claim: Claim,
   body: Uint8Array,
-): Promise<IssuedGrant | undefined> {
-  const { accountId, route, key, bodyMac, grantId } = claim;
+): Promise<EarlierGrant | undefined> {
+  const { accountId, route, key, grantId } = claim;
   const createdAt = new Date(deps.now());
+  const bodyMac = mac(deps.encryptionKeys, 'idempotency', body);
   await tx.execute(sql`set local lock_timeout = '5s'`);
   const claimed = await tx
     .insert(idempotencyKeys)
-    .values({ ...claim, createdAt })
+    .values({ ...claim, bodyMac, createdAt })
     .onConflictDoUpdate({
       target: [idempotencyKeys.accountId, idempotencyKeys.route, idempotencyKeys.key],
       set: { bodyMac, grantId, createdAt },
@@ -62,6 +67,16 @@ export async function claimIdempotencyKey(
   if (!same)
     throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key', message: OTHER_BODY });
   return { ...earlier.grants, partition: earlier.pots.partition };
+}
+
+/** The `Idempotency-Key` of a request, if it has one. */
+export function readIdempotencyKey(c: Context<IssuerEnv>): string | undefined {
+  const header = c.req.header('idempotency-key');
+  if (header === undefined) return undefined;
+  const read = idempotencyKey.safeParse(header);
+  if (read.success) return read.data;
+  const message = 'Idempotency-Key: expected 1 to 255 visible ASCII characters.';
+  throw new RefusedError({ code: 'invalid_request', param: 'Idempotency-Key', message });
 }
 
 const OTHER_BODY = 'Idempotency-Key: this key was used with another body within the last 24 hours.';

@@ -13,7 +13,10 @@ const LONGEST_MS = 8_000;
 export function inTime<T>(asked: PromiseLike<T>, longestMs = LONGEST_MS): Promise<T> {
   let timer: NodeJS.Timeout;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new RefusedError(DATABASE_UNAVAILABLE)), longestMs);
+    timer = setTimeout(() => {
+      const cause = new Error(`no answer from Postgres in ${longestMs} ms`);
+      reject(new RefusedError(DATABASE_UNAVAILABLE, { cause }));
+    }, longestMs);
   });
   return Promise.race([asked, late]).finally(() => clearTimeout(timer));
 }

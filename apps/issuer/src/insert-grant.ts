@@ -2,9 +2,18 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { credentials, grants, pots, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 
-/** What one issued URL leaves in Postgres. */
+type GrantRow = typeof grants.$inferSelect;
+
+/** The row of an LLM grant, which has a method and paths, and no server. */
+export type LlmGrantRow = Omit<GrantRow, 'revokedAt' | 'bundleId' | 'server' | 'method' | 'paths'> & {
+  readonly kind: 'llm';
+  readonly method: string;
+  readonly paths: readonly string[];
+};
+
+/** What one issued LLM URL leaves in Postgres. */
 export type GrantRows = {
-  readonly grant: Omit<typeof grants.$inferSelect, 'revokedAt'>;
+  readonly grant: LlmGrantRow;
   readonly partition: number;
   /** Null: unlimited. */
   readonly maxUses: number | null;

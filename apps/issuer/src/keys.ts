@@ -1,9 +1,14 @@
+import { randomBytes } from 'node:crypto';
 import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 
-/** Prints fresh keys as lines for an env file: `pnpm --filter @presign/issuer keys > infra/.env`. */
+/**
+ * Prints fresh keys as lines for an env file: `pnpm --filter @presign/issuer keys > infra/.env`. The password is that
+ * of the Postgres in `infra/compose.yaml`, of characters that need no escape in an address.
+ */
 const signingKey = generateSigningKey();
 process.stdout.write(`TOKEN_SIGNING_KEY=${signingKey}
 TOKEN_PUBLIC_KEYS=${readSigningKey(signingKey).publicKey}
 ENCRYPTION_KEYS=${generateEncryptionKey('k1')}
 BOOTSTRAP_API_KEY=${generateApiKey()}
+POSTGRES_PASSWORD=${randomBytes(24).toString('hex')}
 `);

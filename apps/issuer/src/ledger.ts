@@ -1,4 +1,5 @@
 import { type Cursor, drain, type RedisClient, reopen, trim, type UsageEntry } from '@presign/limits';
+import { causeOf } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
@@ -24,7 +25,7 @@ export type Ledger = {
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
-  const place: Place = { cursors: new Map(), repeated: new Map() };
+  const place: Place = { cursors: new Map(), repeated: new Map(), reopened: 0 };
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
@@ -38,7 +39,7 @@ export function startLedger(deps: LedgerDeps): Ledger {
       failing = false;
     } catch (error) {
       place.cursors.clear();
-      if (!failing) deps.log.error({ error: nameOf(error) }, 'ledger is behind');
+      if (!failing) deps.log.error(causeOf(error), 'ledger is behind');
       failing = true;
     }
     if (!closed) timer = setTimeout(run, wait);
@@ -64,6 +65,8 @@ type Place = {
   readonly cursors: Map<number, Cursor>;
   /** Committed entries that the ledger had before, which `trim` has yet to be told of. */
   readonly repeated: Map<number, ReadonlyMap<string, UsageEntry>>;
+  /** Partitions that were opened before and had to be opened again, not told of yet. */
+  reopened: number;
 };
 
 /** Looks at every partition once; returns whether any had something to do. */
@@ -74,6 +77,9 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
       cursors.set(row.id, { ...row, partition: row.id });
   }
   const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
+  if (place.reopened > 0)
+    deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
+  place.reopened = 0;
   // All have ended, so none sets a cursor after the caller has dropped them; one that fails keeps none waiting.
   const failed = looked.find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;
@@ -98,8 +104,8 @@ async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promi
   if (!done) return undefined;
   const { cursor, reopens } = done;
   if (reopens) {
-    if (cursor.epoch > 1) deps.log.warn({ partition: id, epoch: cursor.epoch }, 'Redis lost data; restoring');
     await reopen(deps.redis, id, cursor.epoch);
+    if (cursor.epoch > 1) place.reopened += 1;
     return cursor;
   }
   // Kept by stream id until a trim has come through: one that failed is made up for by the next.
@@ -141,5 +147,3 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
   await tx.update(partitions).set({ epoch, lastId }).where(eq(partitions.id, cursor.partition));
   return cursor;
 }
-
-const nameOf = (error: unknown) => (error instanceof Error ? error.name : 'unknown');

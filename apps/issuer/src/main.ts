@@ -1,13 +1,15 @@
-import { connectRedis, redisReady } from '@presign/limits';
-import { MALFORMED, parseVariable } from '@presign/schema';
-import { connectDatabase } from '@presign/schema/database';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectRedis } from '@presign/limits';
+import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
+import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { bootstrap } from './bootstrap.ts';
 import { readIssuerEnv } from './env.ts';
 import { explainStart } from './explain-start.ts';
 import { startIssuer } from './start.ts';
 
-/** env → dependencies → listen → drain and close. */
+/** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
 async function main(): Promise<void> {
   const env = readIssuerEnv();
   const log = pino({ name: 'issuer', level: env.logLevel });
@@ -16,14 +18,24 @@ async function main(): Promise<void> {
     () => connectDatabase(env.databaseUrl),
     MALFORMED,
   );
-  const warn = (error: Error) => log.warn({ error: error.message }, 'Redis');
+  let lost: unknown;
+  const warn = (error: Error) => {
+    lost = error;
+    log.warn(causeOf(error), 'Redis');
+  };
   const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
-  await redisReady(redis).catch(() => {
-    throw new Error('REDIS_URL: Redis does not answer');
-  });
-  if (env.bootstrapApiKey !== undefined) await bootstrap(db, env.bootstrapApiKey);
+  const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
+  const select = () => db.execute(sql`select 1`);
+  const isFinal = (error: unknown) => !isDatabaseOutage(error);
+  const up = Promise.all([
+    awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log }),
+    awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, isFinal, log }).then(() =>
+      env.bootstrapApiKey === undefined ? undefined : bootstrap(db, env.bootstrapApiKey),
+    ),
+  ]);
+  await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
   const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
-  log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
+  up.then(() => log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready')).catch(fail);
 
   const stop = async () => {
     await issuer.close();
@@ -33,7 +45,9 @@ async function main(): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
 }
 
-main().catch((error: unknown) => {
+function fail(error: unknown): never {
   process.stderr.write(`presign issuer: ${explainStart(error)}\n`);
   process.exit(1);
-});
+}
+
+main().catch(fail);

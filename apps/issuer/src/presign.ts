@@ -1,24 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { mac } from '@presign/crypto';
 import { checkPathPattern, type Provider } from '@presign/providers';
 import {
-  idempotencyKey,
-  invalidRequest,
   isJsonObject,
   type PresignAnswer,
   type PresignRequest,
   presignRequest,
   RefusedError,
 } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
-import type { Context, Handler } from 'hono';
+import type { Handler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
 import { requireScope } from './authenticate.ts';
-import { claimIdempotencyKey } from './idempotency.ts';
+import { claimIdempotencyKey, readIdempotencyKey } from './idempotency.ts';
 import { inTime } from './in-time.ts';
 import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
-import { readJson } from './read-json.ts';
-import { signGrant } from './sign-grant.ts';
+import { readRequest } from './read-json.ts';
+import { asIssued, signGrant, wholeSecond } from './sign-grant.ts';
 import { type Issue, readsNothing, writeGrant } from './write-grant.ts';
 
 const ROUTE = 'POST /v1/presign';
@@ -30,8 +26,7 @@ export function presign(deps: IssuerDeps): Handler<IssuerEnv> {
     const apiKey = c.get('apiKey');
     requireScope(apiKey, 'presign');
     const repeatKey = readIdempotencyKey(c);
-    const { bytes, value } = await readJson(c);
-    const request = parse(value);
+    const { bytes, value, request } = await readRequest(c, presignRequest);
     const provider = findProvider(deps, request);
     checkPaths(value, request);
 
@@ -55,23 +50,18 @@ async function issueOnce(
     return signGrant(deps, await writeGrant(deps, insert, issue, undefined));
   }
   return deps.db.transaction(async (tx) => {
-    const earlier = repeat && (await claim(deps, tx, issue, repeat));
-    return signGrant(deps, earlier ?? (await writeGrant(deps, prepareInsertGrant(tx), issue, tx)));
+    const { accountId, grantId } = issue;
+    const earlier =
+      repeat &&
+      (await claimIdempotencyKey(
+        tx,
+        deps,
+        { accountId, route: ROUTE, key: repeat.key, grantId },
+        repeat.body,
+      ));
+    if (earlier) return signGrant(deps, asIssued(earlier));
+    return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx), issue, tx));
   });
-}
-
-function claim(deps: IssuerDeps, tx: Transaction, { accountId, grantId }: Issue, { key, body }: Repeat) {
-  const bodyMac = mac(deps.encryptionKeys, 'idempotency', body);
-  return claimIdempotencyKey(tx, deps, { accountId, route: ROUTE, key, grantId, bodyMac }, body);
-}
-
-/** Tokens and answers speak in whole seconds. */
-const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
-
-function parse(body: unknown): PresignRequest {
-  const read = presignRequest.safeParse(body);
-  if (!read.success) throw new RefusedError(invalidRequest(read.error));
-  return read.data;
 }
 
 function findProvider(deps: IssuerDeps, { provider: id }: PresignRequest): Provider {
@@ -94,13 +84,4 @@ function checkPaths(body: unknown, { path: paths }: PresignRequest): void {
     const param = isArray ? `path[${i}]` : 'path';
     throw new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
   }
-}
-
-function readIdempotencyKey(c: Context<IssuerEnv>): string | undefined {
-  const header = c.req.header('idempotency-key');
-  if (header === undefined) return undefined;
-  const read = idempotencyKey.safeParse(header);
-  if (read.success) return read.data;
-  const message = 'Idempotency-Key: expected 1 to 255 visible ASCII characters.';
-  throw new RefusedError({ code: 'invalid_request', param: 'Idempotency-Key', message });
 }

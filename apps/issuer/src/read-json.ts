@@ -1,12 +1,13 @@
-import { duplicateKey, type Refusal, RefusedError } from '@presign/schema';
+import { duplicateKey, invalidRequest, type Refusal, RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
+import type { z } from 'zod';
 
 /**
  * Reads a JSON body: its exact bytes and what they say.
  * @throws RefusedError for another content type, compressed or empty bodies, bad UTF-8, bad JSON, and a key
  *   that stands twice in one object, of which parsers would take one or the other (RFC 8259 §4)
  */
-export async function readJson(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
+async function readJson(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
   const refusal = wrongHeaders(c);
   if (refusal) throw new RefusedError(refusal);
   const bytes = new Uint8Array(await c.req.arrayBuffer());
@@ -17,6 +18,20 @@ export async function readJson(c: Context): Promise<{ bytes: Uint8Array; value: 
   const param = twice.slice(0, 128);
   const message = `${param}: this key stands twice in one object.`;
   throw new RefusedError({ code: 'invalid_request', param, message });
+}
+
+/**
+ * Reads a JSON body and judges it.
+ * @throws RefusedError as `readJson`, and `invalid_request` that names the first wrong field
+ */
+export async function readRequest<S extends z.ZodType>(
+  c: Context,
+  schema: S,
+): Promise<{ bytes: Uint8Array; value: unknown; request: z.output<S> }> {
+  const { bytes, value } = await readJson(c);
+  const read = schema.safeParse(value);
+  if (!read.success) throw new RefusedError(invalidRequest(read.error));
+  return { bytes, value, request: read.data };
 }
 
 function wrongHeaders(c: Context): Refusal | undefined {

@@ -1,6 +1,7 @@
 import { MAX_TOKEN_CHARS, signToken } from '@presign/crypto';
 import { type LlmClaims, type PresignAnswer, RefusedError } from '@presign/schema';
 import type { IssuerDeps } from './app.ts';
+import type { EarlierGrant } from './idempotency.ts';
 
 /** What of a grant goes into its token. */
 export type IssuedGrant = {
@@ -15,16 +16,20 @@ export type IssuedGrant = {
   readonly expiresAt: Date;
 };
 
+/** An LLM grant as it was written earlier. */
+export function asIssued(grant: EarlierGrant): IssuedGrant {
+  const { method, paths } = grant;
+  if (method === null || paths === null) throw new Error(`grant ${grant.id} is no LLM grant`);
+  return { ...grant, method, paths };
+}
+
+/** Tokens and answers speak in whole seconds. */
+export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
+
 /** Signs a grant's token and forms the answer. Ed25519 is deterministic: the same grant gives the same URL. */
 export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
   const claims: LlmClaims = {
-    jti: grant.id,
-    sub: grant.sessionId,
-    iat: grant.issuedAt.toISOString(),
-    exp: grant.expiresAt.toISOString(),
-    iss: deps.issuerUrl,
-    aud: deps.gatewayUrl,
-    prt: grant.partition,
+    ...registeredClaims(deps, grant),
     knd: 'llm',
     prv: grant.provider,
     mth: grant.method,
@@ -37,6 +42,20 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     expires_at: grant.expiresAt.getTime() / 1000,
   };
 }
+
+/** What the tokens of all kinds say. */
+export const registeredClaims = (
+  { issuerUrl, gatewayUrl }: IssuerDeps,
+  grant: Pick<IssuedGrant, 'id' | 'sessionId' | 'partition' | 'issuedAt' | 'expiresAt'>,
+) => ({
+  jti: grant.id,
+  sub: grant.sessionId,
+  iat: grant.issuedAt.toISOString(),
+  exp: grant.expiresAt.toISOString(),
+  iss: issuerUrl,
+  aud: gatewayUrl,
+  prt: grant.partition,
+});
 
 /** Paths within their own limit fit; a long model name, or long addresses of the services, may leave no room. */
 function signed({ signingKey }: IssuerDeps, claims: LlmClaims): string {

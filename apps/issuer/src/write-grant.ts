@@ -1,15 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { configMatchesPaths, type Provider } from '@presign/providers';
-import {
-  credentialContext,
-  ONE_YEAR_SECONDS,
-  PARTITIONS,
-  type PresignRequest,
-  RefusedError,
-} from '@presign/schema';
+import { credentialContext, ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import type { IssuerDeps } from './app.ts';
+import { choosePartition } from './choose-partition.ts';
 import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
 import type { GrantRows, InsertGrant } from './insert-grant.ts';
 import { joinSession } from './join-session.ts';
@@ -71,7 +66,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
-    partition: virtualKey?.partition ?? partitionOf(potId),
+    partition: virtualKey?.partition ?? choosePartition(potId),
     maxUses: request.max_uses === -1 ? null : request.max_uses,
     costLimitMicrousd: request.cost_limit ?? null,
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
@@ -87,9 +82,6 @@ function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefine
 /** Sealed before it leaves this process: neither Postgres nor Redis ever has it in clear. */
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
-
-/** A pot's id is random, so its last byte spreads pots evenly. */
-const partitionOf = (potId: string) => Number.parseInt(potId.slice(-2), 16) % PARTITIONS;
 
 /** A URL that could never be called is not issued. */
 function checkConfig({ provider, request }: Issue, config: Record<string, unknown> | null): void {

@@ -69,7 +69,9 @@ function ledgerRow(entry: UsageEntry) {
     sessionId: record.ses,
     grantId: record.grt,
     provider: storable(record.prv),
-    model: record.mod === undefined ? null : storable(record.mod),
+    model: storableOrNull(record.mod),
+    server: storableOrNull(record.srv),
+    tool: storableOrNull(record.tol),
     externalUser: record.usr ?? null,
     uses: entry.uses,
     costMicrousd: entry.costMicrousd ?? null,
@@ -85,9 +87,11 @@ function ledgerRow(entry: UsageEntry) {
 }
 
 /**
- * What a holder of a URL wrote into a call (its model's name) must not keep the ledger from going on: Postgres
- * takes no NUL in a text.
+ * What a holder of a URL wrote into a call (the name of a model or a tool) must not keep the ledger from going
+ * on: Postgres takes no NUL in a text.
  */
 const storable = (text: string) => text.replaceAll('\0', '').slice(0, NAME_MAX_CHARS);
+
+const storableOrNull = (text: string | undefined) => (text === undefined ? null : storable(text));
 
 const NAME_MAX_CHARS = 255;

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { open } from '@presign/crypto';
+import {
+  credentialContext,
+  type McpBundle,
+  type McpPresignAnswer,
+  mcpBundle,
+  mcpPresignRequest,
+} from '@presign/schema';
+import type { Transaction } from '@presign/schema/database';
+import { credentials } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+import type { Handler } from 'hono';
+import type { IssuerDeps, IssuerEnv } from './app.ts';
+import { requireScope } from './authenticate.ts';
+import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from './idempotency.ts';
+import { inTime } from './in-time.ts';
+import { joinSession } from './join-session.ts';
+import { readRequest } from './read-json.ts';
+import { answerBundle, signServers } from './sign-bundle.ts';
+import { wholeSecond } from './sign-grant.ts';
+import { type BundleIssue, planBundle, writeBundle } from './write-bundle.ts';
+
+const ROUTE = 'POST /v2/mcp-presign';
+
+/**
+ * `POST /v2/mcp-presign`: session, credentials, one pot, a grant for each server and one for the bundle are
+ * written as one.
+ */
+export function mcpPresign(deps: IssuerDeps): Handler<IssuerEnv> {
+  return async (c) => {
+    const apiKey = c.get('apiKey');
+    requireScope(apiKey, 'presign');
+    const key = readIdempotencyKey(c);
+    const { bytes, request } = await readRequest(c, mcpPresignRequest);
+
+    const issuedAt = wholeSecond(deps.now());
+    const issue = { grantId: randomUUID(), accountId: apiKey.accountId, request, issuedAt };
+    const repeat = key === undefined ? undefined : { key, body: bytes };
+    return c.json(await inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat))));
+  };
+}
+
+type Repeat = { readonly key: string; readonly body: Uint8Array };
+
+/** Signs and writes; the same `Idempotency-Key` finds what it wrote before. */
+async function issueOnce(
+  tx: Transaction,
+  deps: IssuerDeps,
+  issue: BundleIssue,
+  repeat: Repeat | undefined,
+): Promise<McpPresignAnswer> {
+  const { accountId, grantId, issuedAt } = issue;
+  if (repeat) {
+    const claim = { accountId, route: ROUTE, key: repeat.key, grantId };
+    const earlier = await claimIdempotencyKey(tx, deps, claim, repeat.body);
+    if (earlier) return answerBundle(deps, earlier, await readBundle(tx, deps, earlier));
+  }
+  const plan = planBundle(issue);
+  const bundle = signServers(deps, plan.grant, plan.servers);
+  const answer = answerBundle(deps, plan.grant, bundle);
+  await joinSession(tx, accountId, plan.grant.sessionId, issuedAt);
+  await writeBundle(tx, deps, issue, plan, bundle);
+  return answer;
+}
+
+/** The document of a bundle that was issued earlier: its servers' URLs, with the tokens they had then. */
+async function readBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant): Promise<McpBundle> {
+  const id = grant.credentialId ?? '';
+  const [row] = await tx.select().from(credentials).where(eq(credentials.id, id));
+  if (!row) throw new Error(`the bundle ${grant.id} has no document`);
+  const text = open(deps.encryptionKeys, row.sealed, credentialContext(row.accountId, row.id));
+  return mcpBundle.parse(JSON.parse(text));
+}

@@ -1,0 +1,22 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const KEYS = fileURLToPath(new URL('../src/keys.ts', import.meta.url));
+const compose = readFileSync(new URL('../../../infra/compose.yaml', import.meta.url), 'utf8');
+
+const print = () =>
+  execFileSync(process.execPath, ['--import', 'tsx', KEYS], { encoding: 'utf8' })
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/=(.*)/s, 2) as [string, string]);
+
+test('prints all that compose.yaml must be given, and every value is a new one', () => {
+  const wanted = [...compose.matchAll(/\$\{(\w+):\?/g)].map(([, name]) => name);
+  expect(wanted).toContain('POSTGRES_PASSWORD');
+  const printed = new Map(print());
+  expect([...printed.keys()]).toEqual(expect.arrayContaining(wanted));
+  for (const [name, value] of print()) expect(printed.get(name), name).not.toBe(value);
+  expect(printed.get('POSTGRES_PASSWORD')).toMatch(/^[\w-]{32,}$/);
+});
