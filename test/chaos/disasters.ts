@@ -1,49 +1,79 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeRedis } from './redis-server.ts';
-import { openTunnel } from './tunnel.ts';
+import { failOver, failOverSpent } from './fail-over.ts';
+import { killPostgres } from './kill-postgres.ts';
+import type { Outcome } from './load.ts';
 import type { World } from './world.ts';
+
+/** The calls that a disaster meets. */
+export type Load = {
+  /** Whether it has lasted as long as it was to. */
+  readonly over: () => boolean;
+  /** What its calls came to so far. */
+  readonly outcomes: readonly Outcome[];
+};
+
+/** What was done. */
+export type Deed = {
+  readonly kills: number;
+  /**
+   * Since when Redis acknowledged writes and lost them (Unix ms), if it did: there the stated bound is claimed, not
+   * the cap.
+   */
+  readonly lostSince?: number;
+};
+
+/** Lasts as long as the load does, or the load as long as it; what it broke stands again when it ends. */
+export type Strike = (load: Load) => Promise<Deed>;
 
 /** What is done to the world while calls are under way. */
 export type Disaster = {
   readonly name: string;
-  /**
-   * Lasts as long as the load does; what it broke stands again when it ends. Where Redis acknowledged writes and
-   * lost them, it tells since when (Unix ms): there the stated bound is claimed, not the cap.
-   */
-  readonly strike: (world: World, until: () => boolean) => Promise<number | undefined>;
+  /** Microdollars; without it, what most loads spend near their end. */
+  readonly limit?: number;
+  /** What must stand before the first call comes. */
+  readonly prepare: (world: World) => Promise<Strike>;
 };
 
 const PAUSE_MS = 700;
+/** Spent in some seconds; several times what all lanes hold at once, which a replica goes on holding. */
+const SMALL_LIMIT = 4_000_000;
+
+/** The one disaster in which more than the limit must be spent, or it did not do what it is for. */
+export const SPENT_TWICE = 'the same, and the limit is spent meanwhile';
 
 /** Kills and starts again, until it is over. */
-async function againAndAgain(until: () => boolean, kill: () => Promise<void>, start: () => Promise<void>) {
-  while (!until()) {
+async function againAndAgain({ over }: Load, kill: () => Promise<void>, start: () => Promise<void>) {
+  let kills = 0;
+  while (!over()) {
     await sleep(PAUSE_MS);
     await kill();
+    kills++;
     await sleep(PAUSE_MS / 2);
     await start();
   }
-  return undefined;
+  return { kills };
 }
 
 const redisKilled = (appendfsync: string): Disaster => ({
   name: `Redis killed (appendfsync ${appendfsync})`,
-  strike: async ({ redisServer }, until) =>
-    againAndAgain(until, redisServer.kill, async () => {
-      await redisServer.start();
-      await redisServer.command('CONFIG', 'SET', 'appendfsync', appendfsync);
-    }),
+  prepare:
+    async ({ master }) =>
+    (load) =>
+      againAndAgain(load, master().kill, async () => {
+        await master().start();
+        await master().command('CONFIG', 'SET', 'appendfsync', appendfsync);
+      }),
 });
 
-export const DISASTERS: readonly Disaster[] = [
-  { name: 'none', strike: async () => undefined },
-  {
-    name: 'gateways killed',
-    strike: ({ gateways }, until) => {
+const gatewaysKilled: Disaster = {
+  name: 'gateways killed',
+  prepare:
+    async ({ gateways }) =>
+    (load) => {
       let turn = 0;
       const next = () => gateways[turn % 2 === 0 ? 0 : 1];
       return againAndAgain(
-        until,
+        load,
         () => next().kill(),
         async () => {
           await next().start();
@@ -51,36 +81,27 @@ export const DISASTERS: readonly Disaster[] = [
         },
       );
     },
-  },
+};
+
+export const DISASTERS: readonly Disaster[] = [
+  { name: 'none', prepare: async () => async () => ({ kills: 0 }) },
+  gatewaysKilled,
   {
     name: 'issuer killed',
-    strike: ({ issuer }, until) => againAndAgain(until, issuer.kill, issuer.start),
+    prepare:
+      async ({ issuer }) =>
+      (load) =>
+        againAndAgain(load, issuer.kill, issuer.start),
   },
   redisKilled('always'),
   redisKilled('everysec'),
   {
     name: 'Postgres killed',
-    strike: ({ postgres }, until) => againAndAgain(until, () => postgres.stop('SIGQUIT'), postgres.start),
+    prepare:
+      async ({ postgres }) =>
+      (load) =>
+        againAndAgain(load, () => killPostgres(postgres.url), postgres.start),
   },
-  { name: 'Redis fails over to a lagging replica', strike: failOver },
+  { name: 'Redis fails over to a lagging replica', prepare: failOver },
+  { name: SPENT_TWICE, limit: SMALL_LIMIT, prepare: failOverSpent },
 ];
-
-/** The line to the replica falls silent, calls go on, the master dies, the replica takes over. */
-async function failOver({ redisServer, way, adopt }: World): Promise<number> {
-  const line = await openTunnel(redisServer.port);
-  const replica = await makeRedis('--appendfsync', 'everysec');
-  adopt(replica.remove);
-  await replica.command('REPLICAOF', '127.0.0.1', String(line.port));
-  while (!String(await replica.command('INFO', 'replication')).includes('master_link_status:up')) {
-    await sleep(50);
-  }
-  await sleep(PAUSE_MS);
-  const began = Date.now();
-  line.silence();
-  await sleep(PAUSE_MS / 2);
-  await redisServer.kill();
-  line.close();
-  await replica.command('REPLICAOF', 'NO', 'ONE');
-  way.lead(replica.port);
-  return began;
-}

@@ -12,28 +12,32 @@ export const canStrike = hasRedisServer && hasPostgres;
 
 /** Models, and so calls, that each second of a disaster may use. */
 const CALLS_A_SECOND = 1_200;
+/** A load goes on until its disaster is over; for about so many seconds there are models. */
+const OVERTIME_SECONDS = 5;
 /** Microdollars of the limit for each second of load: most loads reach it near their end. */
 const LIMIT_A_SECOND = 2_000_000;
 
 /** One world, to be struck again and again. */
 export type Disasters = {
+  /** Once each: every disaster has models, and so calls, of its own. */
   readonly strike: (disaster: Disaster) => Promise<Struck>;
   readonly close: () => Promise<void>;
 };
 
 /** @param seconds how long each disaster lasts */
 export async function openDisasters(seconds: number, seed: number): Promise<Disasters> {
-  const most = CALLS_A_SECOND * seconds;
+  const most = CALLS_A_SECOND * (seconds + OVERTIME_SECONDS);
   const prices = randomPrices(most * DISASTERS.length, seed);
   const provider = await startBillingProvider({ prices, seed });
-  const world = await startWorld(providersOf(provider.url, prices));
-  const limit = LIMIT_A_SECOND * seconds;
-  let from = 0;
+  const world = await startWorld(providersOf(provider.url, prices)).catch(async (error: unknown) => {
+    await provider.close();
+    throw error;
+  });
   return {
-    strike: async (disaster) => {
-      const numbers = { seed: seed + from, from, most };
-      from += most;
-      return strike({ world, provider, disaster, seconds, limit, ...numbers });
+    strike: (disaster) => {
+      const from = DISASTERS.indexOf(disaster) * most;
+      const limit = disaster.limit ?? LIMIT_A_SECOND * seconds;
+      return strike({ world, provider, disaster, seconds, limit, seed: seed + from, from, most });
     },
     close: async () => {
       await world.close();
@@ -63,6 +67,7 @@ export function tellConcurrent(run: Concurrent): string[] {
 export function tellStruck(all: readonly Struck[]): string[] {
   const head = [
     'disaster',
+    'kills',
     'calls',
     'rows',
     'expired',
@@ -74,8 +79,9 @@ export function tellStruck(all: readonly Struck[]): string[] {
     'missing',
     'wrong',
   ];
-  const rows = all.map(({ disaster, calls, limit, samples, reckoning, violations }) => [
+  const rows = all.map(({ disaster, kills, calls, limit, samples, reckoning, violations }) => [
     disaster,
+    kills,
     calls,
     reckoning.rows,
     reckoning.expired,
@@ -93,12 +99,12 @@ export function tellStruck(all: readonly Struck[]): string[] {
   const outcomes = all.map(
     ({ disaster, statuses }) => `${disaster}: ${[...statuses].map(([name, n]) => `${name} ${n}`).join(', ')}`,
   );
-  const losses = all.flatMap(({ disaster, loss }) =>
+  const losses = all.flatMap(({ disaster, limit, loss }) =>
     loss === undefined
       ? []
       : [
           `${disaster}: writes of ${loss.ms} ms were lost; ${loss.notBilled} calls (${loss.notBilledMicrousd}) not billed,`,
-          `  ${loss.beyondMicrousd} spent beyond the limit; ${loss.boundMicrousd} is the bound`,
+          `  ${loss.beyondMicrousd} spent beyond the limit of ${limit}; ${loss.boundMicrousd} is the bound`,
         ],
   );
   const wrong = all.flatMap(({ disaster, violations }) =>

@@ -14,6 +14,8 @@ export type Struck = {
   readonly disaster: string;
   readonly limit: number;
   readonly calls: number;
+  /** How often something was killed. */
+  readonly kills: number;
   readonly statuses: ReadonlyMap<string, number>;
   readonly samples: Samples;
   readonly reckoning: Reckoning;
@@ -51,6 +53,7 @@ const LANES = 24;
 /** Calls, one after another on each of many lanes, while the disaster strikes; then the books are compared. */
 export async function strike(options: Options): Promise<Struck> {
   const { world, provider, disaster, seconds, seed, from, most, limit } = options;
+  const strikeIt = await disaster.prepare(world);
   const url = await world.issue({
     provider: 'openai',
     path: '/v1/chat/completions',
@@ -64,16 +67,20 @@ export async function strike(options: Options): Promise<Struck> {
   const random = seeded(seed);
   const outcomes: Outcome[] = [];
   let next = from;
+  let done = false;
   const lane = async (i: number) => {
     const own = url.replace(world.gatewayUrls[0], world.gatewayUrls[i % 2] ?? '');
-    while (!over() && next < from + most) {
+    while (!(over() && done) && next < from + most) {
       const outcome = await call(own, randomCall(modelName(next++), random));
       outcomes.push(outcome);
       if (outcome.status !== 200) await sleep(random.int(20, 120));
     }
   };
   const lanes = Array.from({ length: LANES }, (_, i) => lane(i));
-  const [lostSince] = await Promise.all([disaster.strike(world, over), ...lanes]);
+  const struck = strikeIt({ over, outcomes }).finally(() => {
+    done = true;
+  });
+  const [{ kills, lostSince }] = await Promise.all([struck, ...lanes]);
   await quiet(world, ref.partition);
   await sampler.stop();
   const { samples } = sampler;
@@ -89,7 +96,8 @@ export async function strike(options: Options): Promise<Struck> {
       ? { loss: undefined, violations: violationsOf(found) }
       : judgeLoss(found, billed, lostSince);
   const statuses = countOf(outcomes);
-  return { disaster: disaster.name, limit, calls: outcomes.length, statuses, samples, reckoning, ...judged };
+  const { name } = disaster;
+  return { disaster: name, limit, calls: outcomes.length, kills, statuses, samples, reckoning, ...judged };
 }
 
 /** Until no call is held any more and the ledger has taken everything. */
@@ -129,7 +137,8 @@ const CALL_MS = 250;
 /** A loss may cost what was admitted from its first write until it was detected, and no more. */
 function judgeLoss(found: Found, billed: BillingProvider['billed'], since: number) {
   const { samples, reckoning, limit } = found;
-  const detected = Math.min(...[...samples.epochs.values()].filter((at) => at > since));
+  const [, ...later] = samples.epochs.values(); // the first is the one that the calls began in
+  const detected = Math.min(...later.filter((at) => at > since));
   const inLoss = ({ atMs }: Billed) => atMs > since - CALL_MS && atMs < detected + CALL_MS;
   const sum = (calls: readonly Billed[]) => calls.reduce((all, { microusd }) => all + microusd, 0);
   const bound = sum([...billed.values()].filter(inLoss));

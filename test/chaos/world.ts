@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,35 +5,44 @@ import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningK
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import type { PresignAnswer } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
+import { sql } from 'drizzle-orm';
 import { freePort } from '../harness/free-port.ts';
-import { GATEWAY_MAIN, ISSUER_MAIN, run } from '../issuer/issuer-process.ts';
+import { GATEWAY_MAIN, ISSUER_MAIN } from '../issuer/issuer-process.ts';
 import { makePostgres, type PostgresServer } from '../issuer/postgres-server.ts';
 import { makeRedis, type RedisServer } from './redis-server.ts';
-import { openTunnel, type Tunnel } from './tunnel.ts';
-
-/** A service in a process of its own, which comes back at the same address. */
-export type Service = {
-  readonly start: () => Promise<void>;
-  /** kill -9: nothing is settled, nothing is said. */
-  readonly kill: () => Promise<void>;
-};
+import { type Service, serviceOf } from './service.ts';
+import { openTunnel } from './tunnel.ts';
 
 /** Everything in processes of their own: Postgres, Redis, an issuer and two gateways. */
-export type World = {
+export type World = Stores &
+  Services & {
+    readonly issue: (body: object) => Promise<string>;
+    /** Something to be removed with the world. */
+    readonly adopt: Adopt;
+    readonly close: () => Promise<void>;
+  };
+
+type Stores = {
   readonly postgres: PostgresServer;
-  readonly redisServer: RedisServer;
-  /** The way to Redis of all services: it may lead elsewhere. */
-  readonly way: Tunnel;
+  readonly db: Database;
+  /** The Redis to which everybody's way leads now. */
+  readonly master: () => RedisServer;
+  /** Leads everybody to another one. */
+  readonly follow: (server: RedisServer) => void;
+  /** Goes that way, too. */
+  readonly redis: RedisClient;
+  readonly redisUrl: string;
+};
+
+type Services = {
   readonly issuer: Service;
   readonly gateways: readonly [Service, Service];
   readonly gatewayUrls: readonly [string, string];
-  readonly db: Database;
-  readonly redis: RedisClient;
-  readonly issue: (body: object) => Promise<string>;
-  /** Something to be removed with the world. */
-  readonly adopt: (remove: () => Promise<void>) => void;
-  readonly close: () => Promise<void>;
+  readonly issuerUrl: string;
+  readonly apiKey: string;
 };
+
+type Adopt = (remove: () => Promise<unknown>) => void;
 
 /** How long a hold outlives its gateway here. */
 const LEASE_SECONDS = 2;
@@ -43,11 +50,58 @@ const LEASE_SECONDS = 2;
 /** Replicas need not wait for others to come. */
 const REDIS_SETTINGS = ['--appendfsync', 'always', '--repl-diskless-sync-delay', '0'];
 
+/** With it, a commit that was answered is on the disk. */
+const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes'];
+
 export async function startWorld(providers: object): Promise<World> {
-  const [postgres, redisServer] = await Promise.all([makePostgres(), makeRedis(...REDIS_SETTINGS)]);
+  const removals: Parameters<Adopt>[0][] = [];
+  const adopt: Adopt = (remove) => void removals.push(remove);
+  const close = async () => {
+    for (const remove of removals.splice(0).reverse()) await remove();
+  };
+  try {
+    const stores = await startStores(adopt);
+    const services = await startServices(stores, providers, adopt);
+    const issue = (body: object) => issueAt(services.issuerUrl, services.apiKey, body);
+    return { ...stores, ...services, issue, adopt, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function startStores(adopt: Adopt): Promise<Stores> {
+  const postgres = await makePostgres();
+  adopt(postgres.remove);
   await migrateDatabase(postgres.url);
-  const way = await openTunnel(redisServer.port);
+  const { db, close: closeDatabase } = connectDatabase(postgres.url);
+  adopt(() => closeDatabase().catch(() => {}));
+  await mustBeDurable(db);
+  let server = await makeRedis(...REDIS_SETTINGS);
+  adopt(server.remove);
+  const way = await openTunnel(server.port);
+  adopt(async () => way.close());
+  const redisUrl = `redis://127.0.0.1:${way.port}`;
+  const redis = connectRedis(redisUrl, () => {});
+  adopt(async () => redis.disconnect());
+  await redisReady(redis);
+  const follow = (other: RedisServer) => {
+    server = other;
+    way.lead(other.port);
+  };
+  return { postgres, db, master: () => server, follow, redis, redisUrl };
+}
+
+async function mustBeDurable(db: Database): Promise<void> {
+  const columns = { name: sql<string>`name`, setting: sql<string>`setting` };
+  const rows = await db.select(columns).from(sql`pg_settings`);
+  const off = rows.filter(({ name, setting }) => DURABLE.includes(name) && setting !== 'on');
+  if (off.length > 0) throw new Error(`Postgres would lose commits: ${off.map(({ name }) => name)} is off`);
+}
+
+async function startServices(stores: Stores, providers: object, adopt: Adopt): Promise<Services> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-chaos-'));
+  adopt(async () => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'providers.json'), JSON.stringify(providers));
   const [signing, apiKey] = [generateSigningKey(), generateApiKey()];
   const [issuerPort, first, second] = await Promise.all([freePort(), freePort(), freePort()]);
@@ -56,8 +110,8 @@ export async function startWorld(providers: object): Promise<World> {
     HOST: '127.0.0.1',
     LOG_LEVEL: 'error',
     GATEWAY_URL: gatewayUrls[0],
-    DATABASE_URL: postgres.url,
-    REDIS_URL: `redis://127.0.0.1:${way.port}`,
+    DATABASE_URL: stores.postgres.url,
+    REDIS_URL: stores.redisUrl,
     ENCRYPTION_KEYS: generateEncryptionKey('k1'),
     PROVIDERS_FILE: join(folder, 'providers.json'),
   };
@@ -75,38 +129,10 @@ export async function startWorld(providers: object): Promise<World> {
   const gatewayOf = (port: number) =>
     serviceOf(GATEWAY_MAIN, { ...env, ...gatewayEnv, GATEWAY_PORT: String(port) }, port);
   const gateways = [gatewayOf(first), gatewayOf(second)] as const;
-  await Promise.all([issuer, ...gateways].map((each) => each.start()));
-  const { db, close: closeDatabase } = connectDatabase(postgres.url);
-  const redis = await connected(env.REDIS_URL);
-  const adopted: (() => Promise<void>)[] = [];
-  return {
-    postgres,
-    redisServer,
-    way,
-    adopt: (remove) => void adopted.push(remove),
-    issuer,
-    gateways,
-    gatewayUrls,
-    db,
-    redis,
-    issue: (body) => issueAt(`http://127.0.0.1:${issuerPort}`, apiKey, body),
-    close: async () => {
-      await Promise.all([issuer, ...gateways].map((each) => each.kill()));
-      redis.disconnect();
-      await closeDatabase().catch(() => {});
-      way.close();
-      for (const remove of adopted) await remove();
-      await redisServer.remove();
-      await postgres.remove();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
-
-async function connected(url: string): Promise<RedisClient> {
-  const redis = connectRedis(url, () => {});
-  await redisReady(redis);
-  return redis;
+  const all = [issuer, ...gateways];
+  adopt(() => Promise.all(all.map((each) => each.kill())));
+  await Promise.all(all.map((each) => each.start()));
+  return { issuer, gateways, gatewayUrls, issuerUrl: `http://127.0.0.1:${issuerPort}`, apiKey };
 }
 
 async function issueAt(issuerUrl: string, apiKey: string, body: object): Promise<string> {
@@ -117,30 +143,4 @@ async function issueAt(issuerUrl: string, apiKey: string, body: object): Promise
   });
   if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
   return ((await answer.json()) as PresignAnswer).url;
-}
-
-function serviceOf(main: string, env: Record<string, string>, port: number): Service {
-  let child: ChildProcess | undefined;
-  const kill = async () => {
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const exited = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exited;
-  };
-  const start = async () => {
-    // Its log is silent, so that it is ready is seen from outside.
-    child = run(main, env);
-    child.stdout?.resume();
-    await answers(`http://127.0.0.1:${port}/healthz`, child);
-  };
-  return { start, kill };
-}
-
-async function answers(url: string, child: ChildProcess): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`a service ended with ${child.exitCode}`);
-    const answer = await fetch(url).catch(() => undefined);
-    if (answer?.ok) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
 }

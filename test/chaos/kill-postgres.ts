@@ -1,0 +1,52 @@
+import { execFileSync } from 'node:child_process';
+import postgres from 'postgres';
+import { eventually } from '../harness/eventually.ts';
+
+/**
+ * kill -9 of a server and of every process it has: none of them gets to write, say or recover anything. Backends lead
+ * process groups of their own and outlive their postmaster until they notice, so they are found by their parent.
+ */
+export async function killPostgres(url: string): Promise<void> {
+  const postmaster = await postmasterOf(url);
+  // While it stands still it starts no more processes, and takes no child's death for a crash to recover from.
+  process.kill(postmaster, 'SIGSTOP');
+  const pids = [postmaster, ...childrenOf(postmaster)];
+  for (const pid of pids) killIfThere(pid);
+  await eventually(async () => {
+    const alive = new Set(living().map(({ pid }) => pid));
+    return pids.some((pid) => alive.has(pid)) ? undefined : true;
+  });
+}
+
+/** The first line of the lock file that the server keeps in its data directory. */
+async function postmasterOf(url: string): Promise<number> {
+  const client = postgres(url, { max: 1 });
+  try {
+    const [row] = await client`select split_part(pg_read_file('postmaster.pid'), chr(10), 1) as pid`;
+    const pid = Number(row?.pid);
+    if (!(pid > 1)) throw new Error('postmaster.pid names no process');
+    return pid;
+  } finally {
+    await client.end({ timeout: 0 });
+  }
+}
+
+const childrenOf = (parent: number) => living().flatMap((each) => (each.parent === parent ? [each.pid] : []));
+
+/** All processes of this machine but those that are dead and only not yet reaped. */
+function living(): { readonly pid: number; readonly parent: number }[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' }).trim().split('\n');
+  return lines
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, , state]) => !state?.startsWith('Z'))
+    .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    // A backend may have ended of itself since it was listed.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+  }
+}
