@@ -26,9 +26,15 @@ ${table()}
   \`PRESIGN_DATA_DIR\`. Each can be switched to a server alone.
 - \`start\` without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\` makes the missing ones at first
   start and keeps them in \`PRESIGN_DATA_DIR\`, readable by their owner alone. For a deployment in parts,
-  \`pnpm --filter @presign/issuer keys\` prints a fresh set.
+  \`pnpm --filter @presign/issuer keys\` prints a fresh set, and a password for the Postgres of
+  [compose.yaml](../infra/compose.yaml).
 - \`start\` with \`SANDBOX=true\` lets the gateway reach the sandbox's own loopback ports;
   \`ALLOW_PRIVATE_UPSTREAMS\` concerns all others.
+- \`PROVIDERS_FILE\` is [described with the providers](../packages/providers/README.md#operators-providers_file). Issuer
+  and gateway need the same one. Where a \`base_url\` in it leads to a private or loopback address, the gateway also needs
+  \`ALLOW_PRIVATE_UPSTREAMS=true\`; without it such a call is a 502 \`upstream_unreachable\`, and the log says why.
+- A store that does not answer stops no service: after ten seconds a line of the log names \`DATABASE_URL\` or
+  \`REDIS_URL\` and the address, \`/readyz\` says 503, and the service goes on asking. \`start\` and \`migrate\` stop.
 - The issuer takes \`TOKEN_PUBLIC_KEYS\` as keys to publish beside its own, while a rotation is under way; \`start\`
   also accepts tokens signed with them.
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.

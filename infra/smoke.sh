@@ -56,7 +56,6 @@ docker build -q -f infra/docker/issuer.Dockerfile -t presign-issuer . >/dev/null
   umask 077
   docker run --rm presign-issuer node dist/keys.js >"$scratch/env"
   cat >>"$scratch/env" <<EOF
-POSTGRES_PASSWORD=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')
 ISSUER_PORT=$issuer_port
 GATEWAY_PORT=$gateway_port
 ISSUER_URL=$issuer

@@ -96,10 +96,13 @@ test('the fourth call answers 403 uses_exhausted', async () => {
 });
 
 test('every script that its commands name exists', () => {
-  const commands = [...readme.matchAll(/^(?:npx -y pnpm@12|pnpm --filter @presign\/(\w+)) (\w+)/gm)];
-  expect(commands.length).toBeGreaterThan(4);
-  for (const [, app, script = ''] of commands) {
-    const file = app === undefined ? 'package.json' : `apps/${app}/package.json`;
+  const commands = [
+    ...readme.matchAll(/(?:^|; )(?:npx -y pnpm@12|pnpm)(?: --filter @presign\/(\w+))? ([\w-]+)/gm),
+  ];
+  expect(commands.length).toBeGreaterThan(6);
+  for (const [, member, script = ''] of commands) {
+    const folder = member === 'examples' ? member : `apps/${member}`;
+    const file = member === undefined ? 'package.json' : `${folder}/package.json`;
     const { scripts } = JSON.parse(readFileSync(new URL(file, ROOT), 'utf8')) as { scripts: object };
     expect(scripts, file).toHaveProperty(script);
   }

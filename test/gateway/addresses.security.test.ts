@@ -76,3 +76,17 @@ test('what is allowed by host and port lets exactly that pass', async () => {
   expect(await call(partly, 'one')).toEqual(['upstream_unreachable', 'upstream_unreachable']);
   expect(reached).toBe(before);
 });
+
+test('why an address was not reached is told to the operator alone, with the variable that allows it', async () => {
+  const { url } = await stack.issue({ provider: 'one', path: '/v1/x', client_api_key: 'sk-real' });
+  const answer = await request(url, { method: 'POST', body: '{}' });
+  const told = await answer.body.text();
+  expect(JSON.parse(told)).toMatchObject({ error: { message: expect.stringContaining('not public') } });
+  expect(told).not.toContain('ALLOW_PRIVATE_UPSTREAMS');
+  const lines = stack.logs.map((line) => JSON.parse(line) as { request_id?: string });
+  expect(lines.find((line) => line.request_id === answer.headers['x-presign-request-id'])).toMatchObject({
+    level: 40,
+    error: 'BLOCKED_ADDRESS',
+    hint: expect.stringContaining('ALLOW_PRIVATE_UPSTREAMS=true'),
+  });
+});

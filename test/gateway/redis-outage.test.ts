@@ -133,3 +133,38 @@ test('a use that cannot be given back at once is given back later, and the holde
   providers.answer = OK;
   await works(url);
 });
+
+test('a call that Redis counted as the connection died is given back when it answers again, long before its lease ends', async () => {
+  const url = await issue(2);
+  await works(url);
+  const known = await rowCount();
+  providers.seen.length = 0;
+  road.loseReplies();
+  const calling = call(url);
+  // The call has arrived; that it has, nobody was told.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await road.cut();
+  expect((await calling).is).toBe('limits_unavailable');
+  await road.mend();
+  expect(await newRows(known, 1)).toMatchObject([{ uses: 0, costMicrousd: 0, outcome: 'settled' }]);
+  expect(providers.seen).toHaveLength(0);
+  expect((await call(url)).is).toBe(200);
+  expect((await call(url)).is).toBe('uses_exhausted');
+});
+
+test('a call that Redis surely never got leaves nothing to give back', async () => {
+  const url = await issue(2);
+  await works(url);
+  const known = await rowCount();
+  const marks = async () => (await stack.redis.keys('presign:*:hold:*')).length;
+  const before = await marks();
+  await road.cut();
+  for (let i = 0; i < 20; i++) expect((await call(url)).is).toBe('limits_unavailable');
+  await road.mend();
+  await works(url);
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  expect((await newRows(known, 1)).map((row) => row.uses)).toEqual([1]);
+  // But for the first, which came before the gateway had noticed.
+  expect((await marks()) - before).toBeLessThanOrEqual(1);
+  expect((await call(url)).is).toBe('uses_exhausted');
+});

@@ -11,7 +11,7 @@ import { type GatewayOptions, type RunningGateway, startGateway } from '@presign
 import { bootstrap, type RunningIssuer, startIssuer } from '@presign/issuer';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
-import type { PresignAnswer } from '@presign/schema';
+import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
 import { freePort } from './free-port.ts';
@@ -44,6 +44,9 @@ export type Stack = {
   readonly presign: (body: object, headers?: Record<string, string>) => Promise<Response>;
   /** As `presign`, for requests that must succeed: the URL and the rest of the answer. */
   readonly issue: (body: object) => Promise<PresignAnswer>;
+  /** The same for `POST /v2/mcp-presign`. */
+  readonly mcpPresign: Stack['presign'];
+  readonly issueMcp: (body: object) => Promise<McpPresignAnswer>;
   readonly close: () => Promise<void>;
 };
 
@@ -95,6 +98,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       const settings = {
         leaseMs: 60_000,
         upstreamTimeoutMs: 60_000,
+        maxHeldBodyBytes: 512 * 1024 * 1024,
+        mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
         allowPrivateUpstreams: true,
         ...options.gateway,
       };
@@ -102,12 +107,16 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host: '127.0.0.1', port });
     }),
   );
-  const presign = (body: object, headers: Record<string, string> = {}) =>
-    fetch(`${shared.issuerUrl}/v1/presign`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
-      body: JSON.stringify(body),
-    });
+  const post =
+    (path: string) =>
+    (body: object, headers: Record<string, string> = {}) =>
+      fetch(`${shared.issuerUrl}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+  const presign = post('/v1/presign');
+  const mcpPresign = post('/v2/mcp-presign');
   return {
     issuerUrl: shared.issuerUrl,
     gatewayUrls,
@@ -122,11 +131,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     gateways,
     logs,
     presign,
-    issue: async (body) => {
-      const answer = await presign(body);
-      if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
-      return (await answer.json()) as PresignAnswer;
-    },
+    issue: async (body) => (await issued(await presign(body))) as PresignAnswer,
+    mcpPresign,
+    issueMcp: async (body) => (await issued(await mcpPresign(body))) as McpPresignAnswer,
     close: async () => {
       await Promise.all(gateways.map((gateway) => gateway.close(2_000)));
       await issuer.close();
@@ -143,4 +150,9 @@ function newKeys(): StackKeys {
     publicKeys: readSigningKey(signing).publicKey,
     encryption: generateEncryptionKey(`t${randomBytes(3).toString('hex')}`),
   };
+}
+
+async function issued(answer: Response): Promise<unknown> {
+  if (answer.status !== 200) throw new Error(`presign answered ${answer.status}: ${await answer.text()}`);
+  return answer.json();
 }

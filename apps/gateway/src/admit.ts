@@ -1,10 +1,22 @@
-import { type Admission, type Ask, admit, settle } from '@presign/limits';
-import { type Refusal, RefusedError } from '@presign/schema';
+import {
+  type Admission,
+  type Ask,
+  admit,
+  type Charge,
+  charge,
+  type GrantRef,
+  UNHEARD,
+} from '@presign/limits';
+import { causeOf, type Refusal, RefusedError } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
 import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
+import { forestallCharge } from './refund.ts';
+import { settleCall } from './settle.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 type Deps = Pick<GatewayDeps, 'db' | 'redis' | 'log'> & { readonly memory: GrantMemory };
+type ChargeDeps = Deps & Pick<GatewayDeps, 'underWay'>;
+type AdmitDeps = Deps & Pick<GatewayDeps, 'leases' | 'leaseMs' | 'underWay'>;
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
 /** A grant may have to be opened anew when Redis changes under us, but not for ever. */
@@ -13,6 +25,7 @@ const OPENINGS = 4;
 /** The grant's terms, opening it in Redis when this is its first call anywhere. */
 export async function getTerms(
   deps: Deps,
+  requestId: string,
   grant: VerifiedGrant,
 ): Promise<{ terms: Terms } | { refusal: Refusal }> {
   try {
@@ -24,7 +37,7 @@ export async function getTerms(
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
-    return { refusal: outage(deps, error) };
+    return { refusal: outage(deps, requestId, error) };
   }
 }
 
@@ -32,15 +45,34 @@ export async function getTerms(
  * Counts the call and holds its cost in one Redis round trip, or says why it may not pass. Whatever goes
  * wrong on the way is a refusal: nothing passes uncounted.
  */
-export async function admitCall(
-  deps: Deps,
+export const admitCall = (
+  deps: AdmitDeps,
+  requestId: string,
   grant: VerifiedGrant,
   terms: Terms,
   ask: Ask,
-): Promise<{ admitted: Admitted } | { refusal: Refusal }> {
+): Promise<Counted> => count(deps, requestId, grant, () => admitOnce(deps, requestId, terms.ref, ask));
+
+/** As `admitCall`, for a call of known price: it is charged at once, and nothing is held. */
+export const chargeCall = (
+  deps: ChargeDeps,
+  requestId: string,
+  grant: VerifiedGrant,
+  terms: Terms,
+  ask: Charge,
+): Promise<Counted> => count(deps, requestId, grant, () => chargeOnce(deps, terms, ask));
+
+type Counted = { admitted: Admitted } | { refusal: Refusal };
+
+async function count(
+  deps: Deps,
+  requestId: string,
+  grant: VerifiedGrant,
+  once: () => Promise<Admission>,
+): Promise<Counted> {
   try {
     for (let i = 0; i < OPENINGS; i++) {
-      const admission = await admit(deps.redis, terms.ref, ask);
+      const admission = await once();
       if (admission.is === 'admitted') return { admitted: admission };
       if (admission.is !== 'unknown') return { refusal: refusalOf(admission) };
       const refusal = await openGrantOnce(deps, grant);
@@ -48,18 +80,36 @@ export async function admitCall(
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
-    giveUp(deps, terms, ask);
-    return { refusal: outage(deps, error) };
+    return { refusal: outage(deps, requestId, error) };
+  }
+}
+
+async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask: Ask): Promise<Admission> {
+  // Without a connection nothing is sent (`connectRedis`), so nothing can have been counted.
+  const isConnected = deps.redis.status === 'ready';
+  try {
+    return await admit(deps.redis, ref, ask);
+  } catch (error) {
+    if (isConnected) deps.underWay.track(giveUp(deps, requestId, ref, ask));
+    throw error;
   }
 }
 
 /**
- * Redis may have counted a call whose admission we never heard of: it is given back, whichever of the two
- * arrives first. Not waited for; should it fail, the lease runs out and settles the call in full.
+ * Redis may have counted a call whose admission we never heard of: it is given back when Redis answers again,
+ * whichever of the two arrives first. Not waited for; at last its lease runs out and settles it in full.
  */
-function giveUp({ redis }: Deps, { ref }: Terms, { holdId, record }: Ask): void {
-  const back = { holdId, epoch: '', uses: 0, costMicrousd: 0, record };
-  settle(redis, ref, back).then(undefined, () => {});
+const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
+  settleCall(deps, requestId, ref, { holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, record });
+
+async function chargeOnce(deps: ChargeDeps, { ref }: Terms, ask: Charge): Promise<Admission> {
+  const isConnected = deps.redis.status === 'ready';
+  try {
+    return await charge(deps.redis, ref, ask);
+  } catch (error) {
+    if (isConnected && ask.uses > 0) deps.underWay.track(forestallCharge(deps, ref, ask));
+    throw error;
+  }
 }
 
 const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeconds: 1 };
@@ -112,8 +162,8 @@ const costDetails = (at: CostRefusal) => ({
 });
 
 /** A store failed: said so, never mistaken for a limit. */
-function outage(deps: Deps, error: unknown): Refusal {
+export function outage({ log }: Pick<Deps, 'log'>, requestId: string, error: unknown): Refusal {
   const refusal = error instanceof RefusedError ? error.refusal : UNAVAILABLE;
-  deps.log.error({ error: error instanceof Error ? error.name : 'unknown' }, refusal.code);
+  log.error({ request_id: requestId, ...causeOf(error) }, refusal.code);
   return refusal;
 }

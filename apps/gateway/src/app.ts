@@ -8,15 +8,23 @@ import { Hono } from 'hono';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import { answerRefusal } from './answer-refusal.ts';
+import type { BodyBudget } from './body-budget.ts';
+import type { Closing } from './closing.ts';
 import { preflight } from './cors.ts';
 import { grantMemory } from './grant.ts';
 import { health } from './health.ts';
 import type { Leases } from './leases.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
+import { llmVerifier } from './llm/llm-grant.ts';
+import { createAuthorizer } from './mcp/authorize.ts';
+import { bundle } from './mcp/bundle.ts';
+import { mcpCall } from './mcp/call.ts';
+import type { Listeners } from './mcp/listeners.ts';
+import { bundleVerifier, mcpVerifier } from './mcp/mcp-grant.ts';
+import type { McpPrices } from './mcp/price-call.ts';
 import type { Revocations } from './revocations.ts';
 import type { UnderWay } from './under-way.ts';
-import { createVerifier } from './verify.ts';
 
 /** What the gateway is made of; created once in `main.ts`. */
 export type GatewayDeps = {
@@ -33,6 +41,12 @@ export type GatewayDeps = {
   readonly leases: Leases;
   readonly revocations: Revocations;
   readonly underWay: UnderWay;
+  readonly closing: Closing;
+  /** Streams of MCP's older transport. */
+  readonly listeners: Listeners;
+  readonly mcpPrices: McpPrices;
+  /** Room for the bodies that are read whole. */
+  readonly bodyBudget: BodyBudget;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
   /** Unix milliseconds. */
@@ -59,8 +73,14 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.notFound((c) => answerRefusal(c, { code: 'not_found' }));
   app.options('*', preflight);
   health(app, deps);
-  const llm = { ...deps, verify: createVerifier(deps), memory: grantMemory() };
+  const memory = grantMemory();
+  const llm = { ...deps, verify: llmVerifier(deps), memory };
   app.get('/llm/t/:token', describeGrant(llm));
   app.all('/llm/t/*', llmCall(llm));
+  const mcp = mcpCall({ ...deps, verify: mcpVerifier(deps), memory, authorizer: createAuthorizer(deps) });
+  app.all('/mcp/mcp', mcp);
+  // Some clients want the older transport's address to end so.
+  app.all('/mcp/sse', mcp);
+  app.get('/mcp/bundle/:token', bundle({ ...deps, verify: bundleVerifier(deps), memory }));
   return app;
 }

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
 import { parseVariable, readVariable } from '@presign/schema';
+import type { McpPrices } from './mcp/price-call.ts';
+import { readMcpPrices } from './mcp/prices-file.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -25,6 +27,11 @@ export function readGatewayEnv(env: Environment = process.env) {
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
+    maxHeldBodyBytes: readVariable(env, 'MAX_HELD_BODY_BYTES', 536870912),
+    mcpPrices: {
+      byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
+      defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
+    },
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }
@@ -36,6 +43,13 @@ function readProviders(env: Environment): ReadonlyMap<string, Provider> {
   // The system's own message quotes the path.
   const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
   return loadProviders(text);
+}
+
+/** The operator's prices of MCP calls. */
+export function readMcpPricesFile(file: string | undefined): McpPrices['byServer'] {
+  if (file === undefined) return new Map();
+  const text = parseVariable('MCP_PRICES_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
+  return parseVariable('MCP_PRICES_FILE', () => readMcpPrices(text));
 }
 
 const UNREADABLE = (error: Error) =>

@@ -1,6 +1,5 @@
 import type { Readable } from 'node:stream';
 import { type Dispatcher, errors } from 'undici';
-import type { Answer } from './answer.ts';
 import type { FlatHeaders } from './flat-headers.ts';
 import { BlockedAddressError } from './guard-address.ts';
 import { responseHeaders } from './headers.ts';
@@ -23,82 +22,109 @@ export type Ended =
   /** The provider surely never got the call; nothing is written yet. */
   | { readonly is: 'unsent'; readonly blocked: boolean; readonly code: string | undefined }
   /** The call went out, no answer came; nothing is written yet. */
-  | { readonly is: 'unanswered'; readonly why: 'timeout' | 'revoked' | 'failure' };
+  | { readonly is: 'unanswered'; readonly why: Why };
+
+/** Why no whole answer came; `left`: nobody wanted it any more. */
+export type Why = 'timeout' | 'revoked' | 'left' | 'failure';
 
 /** Cuts a call whose grant is revoked; `forward` says how. */
 export type Revocation = { cut: () => void };
 
-/** How long a provider may take to begin its answer; the official SDKs wait ten minutes too. */
-const HEADERS_TIMEOUT_MS = 600_000;
+/** The holder's side of an answer. */
+export type Receiver = {
+  /** The upstream's status and headers, cleaned. */
+  readonly head: (status: number, headers: FlatHeaders) => void;
+  /** Takes the next bytes; false when no more may come before `whenDrained` says so. */
+  readonly data: (chunk: Buffer) => boolean;
+  /** Tells when everything has gone to the holder, or the holder has gone. */
+  readonly whenClosed: (told: () => void) => void;
+  readonly whenDrained: (resume: () => void) => void;
+};
 
-/**
- * Sends a call and hands the answer on, chunk by chunk with back-pressure. When the holder leaves, the
- * provider's answer is read to its end all the same, so that what it came to is known.
- */
+/** How far a call may go. */
+export type Bounds = {
+  /** How long the answer may take to begin. */
+  readonly headersMs: number;
+  /** How long the call may take in all. */
+  readonly totalMs: number;
+  /** `read on`: to its end, so that it is known what the call came to. */
+  readonly whenHolderLeaves: 'read on' | 'stop';
+};
+
+/** How long an upstream may take to begin its answer; the official SDKs wait ten minutes too. */
+export const HEADERS_TIMEOUT_MS = 600_000;
+
+/** Sends a call and hands the answer on, chunk by chunk with back-pressure. */
 export function forward(
   dispatcher: Dispatcher,
   call: UpstreamCall,
-  answer: Answer,
-  timeoutMs: number,
+  receiver: Receiver,
+  bounds: Bounds,
   revocation: Revocation,
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(answer, timeoutMs, revocation, resolve);
-    dispatcher.dispatch(
-      { ...call, headersTimeout: Math.min(HEADERS_TIMEOUT_MS, timeoutMs), bodyTimeout: 0 },
-      passing,
-    );
+    const passing = new Passing(receiver, bounds, revocation, resolve);
+    dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
   });
 }
 
 /** undici's view of one answer on its way to the holder. */
 class Passing implements Dispatcher.DispatchHandler {
-  readonly #answer: Answer;
-  readonly #timeoutMs: number;
+  readonly #receiver: Receiver;
+  readonly #bounds: Bounds;
   readonly #revocation: Revocation;
   readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
   #sent = false;
+  #ended = false;
   #status = 0;
 
-  constructor(answer: Answer, timeoutMs: number, revocation: Revocation, resolve: (ended: Ended) => void) {
-    this.#answer = answer;
-    this.#timeoutMs = timeoutMs;
+  constructor(receiver: Receiver, bounds: Bounds, revocation: Revocation, resolve: (ended: Ended) => void) {
+    this.#receiver = receiver;
+    this.#bounds = bounds;
     this.#revocation = revocation;
     this.#resolve = resolve;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#sent = true;
-    this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#timeoutMs);
+    const { totalMs, whenHolderLeaves } = this.#bounds;
+    this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), totalMs);
     this.#revocation.cut = () => controller.abort(new RevokedError());
-    // Whether the holder got everything or left: a paused answer must be read on.
-    this.#answer.whenClosed(() => controller.resume());
+    // Whether the holder got everything or left: a paused answer must be read on, or stopped.
+    this.#receiver.whenClosed(() => {
+      if (whenHolderLeaves === 'read on') controller.resume();
+      else if (!this.#ended) controller.abort(new LeftError());
+    });
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     // Informational answers (RFC 9110 §15.2) are not the answer.
     if (status < 200) return;
     this.#status = status;
-    this.#answer.head(status, responseHeaders((controller.rawHeaders ?? []) as Buffer[]));
+    this.#receiver.head(status, responseHeaders((controller.rawHeaders ?? []) as Buffer[]));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#answer.data(chunk)) return;
+    if (this.#receiver.data(chunk)) return;
     controller.pause();
-    this.#answer.whenDrained(() => controller.resume());
+    this.#receiver.whenDrained(() => controller.resume());
   }
 
   onResponseEnd(): void {
-    clearTimeout(this.#timer);
-    this.#resolve({ is: 'complete', status: this.#status });
+    this.#end({ is: 'complete', status: this.#status });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#status !== 0) this.#end({ is: 'broken', status: this.#status });
+    else if (this.#sent) this.#end({ is: 'unanswered', why: whyNot(error) });
+    else this.#end({ is: 'unsent', blocked: error instanceof BlockedAddressError, code: codeOf(error) });
+  }
+
+  #end(ended: Ended): void {
+    this.#ended = true;
     clearTimeout(this.#timer);
-    if (this.#status !== 0) this.#resolve({ is: 'broken', status: this.#status });
-    else if (this.#sent) this.#resolve({ is: 'unanswered', why: whyNot(error) });
-    else this.#resolve({ is: 'unsent', blocked: error instanceof BlockedAddressError, code: codeOf(error) });
+    this.#resolve(ended);
   }
 }
 
@@ -108,8 +134,12 @@ const codeOf = (error: Error) => ('code' in error && typeof error.code === 'stri
 /** The grant was revoked while its call was under way. */
 class RevokedError extends Error {}
 
-function whyNot(error: Error): 'timeout' | 'revoked' | 'failure' {
+/** The holder has left. */
+class LeftError extends Error {}
+
+function whyNot(error: Error): Why {
   if (error instanceof RevokedError) return 'revoked';
+  if (error instanceof LeftError) return 'left';
   const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
   return isTimeout ? 'timeout' : 'failure';
 }

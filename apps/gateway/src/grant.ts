@@ -1,5 +1,5 @@
 import { findCredential, findGrant, type GrantRef, type Opened, openGrant } from '@presign/limits';
-import { isJsonObject, type JsonObject, RefusedError } from '@presign/schema';
+import { isJsonObject, type JsonObject, type McpServerTerms, RefusedError } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import { credentials, grants, partitions, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
@@ -14,6 +14,8 @@ export type Terms = {
   readonly accountId: string;
   readonly externalUser: string | undefined;
   readonly config: JsonObject | undefined;
+  /** Of an MCP server's grant. */
+  readonly server: McpServerTerms | undefined;
   /** Whether any of its pots limits spending. */
   readonly costLimited: boolean;
 };
@@ -70,6 +72,7 @@ export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promis
     accountId: row.grants.accountId,
     externalUser: row.grants.externalUser ?? undefined,
     config: row.grants.config ?? undefined,
+    server: row.grants.server ?? undefined,
     costLimited: state.some((pot) => pot.costLimitMicrousd !== null),
   };
   const opened = await openGrant(deps.redis, {
@@ -113,22 +116,31 @@ async function readGrant({ db }: Deps, id: string) {
     .where(eq(grants.id, id))
     .catch((error: unknown) => {
       throw isDatabaseOutage(error)
-        ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 })
+        ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }, { cause: error })
         : error;
     });
   return row;
 }
 
 /** What Redis keeps of the terms, in short names. */
-type Doc = { acc: string; crd: string; pot: string[]; usr?: string; cfg?: JsonObject; lim?: true };
+type Doc = {
+  acc: string;
+  crd: string;
+  pot: string[];
+  usr?: string;
+  cfg?: JsonObject;
+  srv?: McpServerTerms;
+  lim?: true;
+};
 
-function writeDoc({ ref, accountId, externalUser, config, costLimited }: Terms): string {
+function writeDoc({ ref, accountId, externalUser, config, server, costLimited }: Terms): string {
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
     pot: [...ref.potIds],
     ...(externalUser === undefined ? {} : { usr: externalUser }),
     ...(config === undefined ? {} : { cfg: config }),
+    ...(server === undefined ? {} : { srv: server }),
     ...(costLimited ? { lim: true as const } : {}),
   };
   return JSON.stringify(doc);
@@ -141,6 +153,7 @@ function readDoc(grant: VerifiedGrant, text: string): Terms {
     accountId: doc.acc,
     externalUser: doc.usr,
     config: isJsonObject(doc.cfg) ? doc.cfg : undefined,
+    server: doc.srv,
     costLimited: doc.lim === true,
   };
 }

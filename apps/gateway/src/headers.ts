@@ -62,13 +62,16 @@ const NOT_RETURNED_PREFIX = /^(access-control-|x-forwarded-|x-presign-)/;
  * own credentials, with the real one.
  */
 export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {
-  const headers = keep(raw, isForwarded);
+  const headers = holdersHeaders(raw);
   headers.push(
     credential.header,
     credential.header === 'authorization' ? `${credential.scheme} ${secret}` : secret,
   );
   return headers;
 }
+
+/** The holder's headers, without what is meant for this hop and without the holder's own credentials. */
+export const holdersHeaders = (raw: readonly string[]): FlatHeaders => keep(raw, isForwarded);
 
 /** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` may be another spelling of what is dropped. */
 const isForwarded = (name: string) =>

@@ -1,11 +1,13 @@
-import { connectRedis, redisReady } from '@presign/limits';
-import { MALFORMED, parseVariable } from '@presign/schema';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { connectRedis } from '@presign/limits';
+import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 
-/** env → dependencies → listen → drain and close. */
+/** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
 async function main(): Promise<void> {
   const env = readGatewayEnv();
   const log = pino({ name: 'gateway', level: env.logLevel });
@@ -14,13 +16,20 @@ async function main(): Promise<void> {
     () => connectDatabase(env.databaseUrl),
     MALFORMED,
   );
-  const warn = (error: Error) => log.warn({ error: error.message }, 'Redis');
+  let lost: unknown;
+  const warn = (error: Error) => {
+    lost = error;
+    log.warn(causeOf(error), 'Redis');
+  };
   const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
-  await redisReady(redis).catch(() => {
-    throw new Error('REDIS_URL: Redis does not answer');
-  });
+  const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
+  const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
+  // Asked only for grants that are not in Redis: not waited for.
+  const select = () => db.execute(sql`select 1`);
+  void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
+  await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
   const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
-  log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready');
+  void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
 
   const stop = async () => {
     await gateway.close();

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GrantRef, type Left, type Outcome, settle } from '@presign/limits';
+import { type GrantRef, type Left, type Outcome, settle, UNHEARD } from '@presign/limits';
+import { causeOf } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
 
 const FIRST_WAIT_MS = 50;
@@ -12,20 +13,22 @@ const LONGEST_WAIT_MS = 5_000;
  */
 export async function settleCall(
   { redis, leases, leaseMs, log }: Pick<GatewayDeps, 'redis' | 'leases' | 'leaseMs' | 'log'>,
+  requestId: string,
   ref: GrantRef,
   outcome: Outcome,
 ): Promise<Left | undefined> {
   const giveUpAt = Date.now() + leaseMs;
+  const named = { request_id: requestId, grant: ref.id, hold: outcome.holdId };
   let left: Left | undefined;
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
     try {
       left = await settle(redis, ref, outcome);
       // The only sign of a call that Redis lost before the loss was noticed.
-      if (!left) log.warn({ grant: ref.id, hold: outcome.holdId }, 'settled before, or lost');
+      if (!left && outcome.epoch !== UNHEARD) log.warn(named, 'settled before, or lost');
       break;
-    } catch {
+    } catch (error) {
       if (Date.now() + wait > giveUpAt) {
-        log.error({ grant: ref.id, hold: outcome.holdId }, 'not settled: the lease will run out');
+        log.error({ ...named, ...causeOf(error) }, 'not settled: the lease will run out');
         break;
       }
       await sleep(wait);

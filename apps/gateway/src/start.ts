@@ -4,8 +4,11 @@ import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { refusalAnswer } from './answer-refusal.ts';
 import { createGateway, type GatewayDeps } from './app.ts';
+import { bodyBudget } from './body-budget.ts';
+import { createClosing } from './closing.ts';
 import { guardedDispatcher, type PrivateUpstreams } from './guard-address.ts';
 import { startLeases } from './leases.ts';
+import { createListeners } from './mcp/listeners.ts';
 import { watchRevocations } from './revocations.ts';
 import { trackUnderWay } from './under-way.ts';
 
@@ -16,8 +19,13 @@ export type RunningGateway = {
   readonly close: (graceMs?: number) => Promise<void>;
 };
 
-export type GatewayOptions = Omit<GatewayDeps, 'dispatcher' | 'leases' | 'revocations' | 'underWay'> & {
+/** What a gateway makes for itself. */
+type OwnDeps = 'dispatcher' | 'leases' | 'revocations' | 'underWay' | 'bodyBudget' | 'closing' | 'listeners';
+
+export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** The most bytes of request bodies that are in memory at once. */
+  readonly maxHeldBodyBytes: number;
 };
 
 const GRACE_MS = 30_000;
@@ -33,7 +41,13 @@ export async function startGateway(
   const leases = startLeases(options);
   const revocations = watchRevocations(options.redis);
   const underWay = trackUnderWay();
-  const app = createGateway({ ...options, dispatcher, leases, revocations, underWay });
+  const closing = createClosing();
+  const listeners = createListeners(options.redis);
+  const own = {
+    ...{ dispatcher, leases, revocations, underWay, closing, listeners },
+    bodyBudget: bodyBudget(options.maxHeldBodyBytes),
+  };
+  const app = createGateway({ ...options, ...own });
   // Hono answers HEAD with a copy of its answer to GET, which no longer says that it has been sent.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
@@ -57,6 +71,7 @@ export async function startGateway(
   });
   const close = async (graceMs = GRACE_MS) => {
     const closed = new Promise((resolve) => server.close(resolve));
+    closing.begin();
     // A connection kept alive is idle only once its last answer has left.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
     const cut = setTimeout(() => {
@@ -70,6 +85,7 @@ export async function startGateway(
     clearTimeout(cut);
     leases.close();
     revocations.close();
+    listeners.close();
     await dispatcher.destroy();
   };
   const address = server.address();

@@ -54,6 +54,7 @@ const bad: Bad[] = [
   ['ALLOW_PRIVATE_UPSTREAMS', 'no flag', MARK],
   ['HOLD_LEASE_SECONDS', 'zero', '0'],
   ['UPSTREAM_TIMEOUT_SECONDS', 'no number', MARK],
+  ['MAX_HELD_BODY_BYTES', 'less than two bodies', '1000'],
 ];
 
 function problemOf(environment: Partial<Record<string, string | undefined>>): string {
@@ -82,6 +83,7 @@ test('what is left out has the documented default', () => {
     allowPrivateUpstreams: false,
     leaseMs: 60_000,
     upstreamTimeoutMs: 3_600_000,
+    maxHeldBodyBytes: 536_870_912,
     logLevel: 'info',
   });
 });

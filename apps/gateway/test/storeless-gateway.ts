@@ -44,6 +44,8 @@ export async function startStorelessGateway(): Promise<StorelessGateway> {
       // So long that no timer asks a store meanwhile.
       leaseMs: 24 * HOUR_MS,
       upstreamTimeoutMs: HOUR_MS,
+      mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
+      maxHeldBodyBytes: 128 * 1024 * 1024,
       allowPrivateUpstreams: false,
       now: () => clock.ms,
       log: pino({ level: 'silent' }),

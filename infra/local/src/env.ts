@@ -1,3 +1,4 @@
+import { readMcpPricesFile } from '@presign/gateway';
 import { readProviders } from '@presign/issuer';
 import { readVariable } from '@presign/schema';
 
@@ -28,6 +29,11 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
+    maxHeldBodyBytes: readVariable(env, 'MAX_HELD_BODY_BYTES', 536870912),
+    mcpPrices: {
+      byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
+      defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
+    },
     logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
   };
 }

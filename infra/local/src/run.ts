@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { startGateway } from '@presign/gateway';
-import { bootstrap, startIssuer } from '@presign/issuer';
+import { bootstrap, explainStart, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
 import { loadProviders, type Provider } from '@presign/providers';
+import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import { openEmbeddedPostgres } from './embedded-postgres.ts';
@@ -77,7 +78,9 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
 
 async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
   if (env.databaseUrl !== undefined) {
-    await migrateDatabase(env.databaseUrl);
+    await migrateDatabase(env.databaseUrl).catch((error: unknown) => {
+      throw new Error(explainStart(error));
+    });
     const { db, close } = connectDatabase(env.databaseUrl);
     closers.push(close);
     return db;
@@ -95,9 +98,11 @@ async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
     closers.push(() => engine.close());
     url = engine.url;
   }
-  const redis = connectRedis(url, (error) => log.warn({ error: error.message }, 'Redis'));
+  const redis = connectRedis(url, (error) => log.warn(causeOf(error), 'Redis'));
   closers.push(async () => redis.disconnect());
-  await redisReady(redis);
+  await redisReady(redis).catch(() => {
+    throw new Error(`REDIS_URL: ${addressOf(url)} does not answer`);
+  });
   return redis;
 }
 

@@ -9,12 +9,14 @@ import { type Admitted, admitCall, getTerms } from '../admit.ts';
 import { Answer } from '../answer.ts';
 import { answerRefusal } from '../answer-refusal.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
+import type { HeldBytes } from '../body-budget.ts';
 import type { GrantMemory, Terms } from '../grant.ts';
 import { settleCall } from '../settle.ts';
-import type { VerifiedGrant, Verifier } from '../verify.ts';
+import type { Verifier } from '../verify.ts';
 import { answerPlan, costHeaders } from './answer-headers.ts';
 import { callRecord } from './call-record.ts';
 import { type Charge, judge, refusalOf } from './judge-end.ts';
+import type { LlmGrant } from './llm-grant.ts';
 import { logCall } from './log-call.ts';
 import { match, type Target } from './match.ts';
 import { newHoldId } from './new-hold-id.ts';
@@ -23,17 +25,19 @@ import { type Need, namesRead, readBody } from './read-body.ts';
 import { send } from './send.ts';
 import { splitUrl } from './split-url.ts';
 
-export type LlmDeps = GatewayDeps & { readonly verify: Verifier; readonly memory: GrantMemory };
+export type LlmDeps = GatewayDeps & { readonly verify: Verifier<LlmGrant>; readonly memory: GrantMemory };
 
 /** One call under way, as far as it has come. */
 export type Call = {
   readonly requestId: string;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly grant: VerifiedGrant;
+  readonly grant: LlmGrant;
   readonly target: Target;
   readonly terms: Terms;
   readonly plan: Plan;
+  /** What its body takes of the memory for bodies. */
+  readonly held: HeldBytes;
   readonly holdId: string;
   readonly beganMs: number;
 };
@@ -52,7 +56,9 @@ export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
     const incoming = c.env.incoming as IncomingMessage;
     const outgoing = c.env.outgoing as ServerResponse;
-    const refusal = await serve(deps, c.get('requestId'), incoming, outgoing);
+    const held = deps.bodyBudget.open();
+    const serving = serve(deps, c.get('requestId'), incoming, outgoing, held);
+    const refusal = await serving.finally(held.giveBack);
     // A holder who has left, or has half an answer, can be told nothing more.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
     return answerRefusal(c, refusal);
@@ -65,6 +71,7 @@ async function serve(
   requestId: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
+  held: HeldBytes,
 ): Promise<Refusal | undefined> {
   const beganMs = deps.now();
   const unservable = unservableHeader(incoming);
@@ -76,19 +83,19 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', path, query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  const found = await getTerms(deps, grant);
+  const found = await getTerms(deps, requestId, grant);
   if ('refusal' in found) return found.refusal;
   const { terms } = found;
 
-  const read = await readBody(incoming, needOf(grant, target, terms));
+  const read = await readBody(incoming, needOf(grant, target, terms), held);
   if ('refusal' in read) return read.refusal;
   const planned = planCall({ grant, target, terms, content: read.content, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
   const holdId = newHoldId();
-  const call: Call = { requestId, incoming, outgoing, grant, target, terms, plan, holdId, beganMs };
+  const call: Call = { requestId, incoming, outgoing, grant, target, terms, plan, held, holdId, beganMs };
   const ask = { holdId, uses: 1, hold: plan.hold, leaseMs: deps.leaseMs, record: callRecord(call) };
-  const counted = await admitCall(deps, grant, terms, ask);
+  const counted = await admitCall(deps, requestId, grant, terms, ask);
   if ('refusal' in counted) return counted.refusal;
   const running = run(deps, call, counted.admitted);
   deps.underWay.track(running);
@@ -119,7 +126,8 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   logCall(deps, call, sent, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
-  const settled = settleCall(deps, terms.ref, { holdId, epoch: admitted.epoch, uses, costMicrousd, record });
+  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record };
+  const settled = settleCall(deps, call.requestId, terms.ref, outcome);
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(plan, uses));
@@ -129,7 +137,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
 }
 
 /** A body is read when a config or a limit acts on it, or when its usage can be metered. */
-function needOf(grant: VerifiedGrant, { path }: Target, terms: Terms): Need {
+function needOf(grant: LlmGrant, { path }: Target, terms: Terms): Need {
   const dialect = dialectOf(grant.provider, path);
   if (terms.config) return { is: 'must', names: namesRead(dialect, terms.config) };
   if (terms.costLimited && !costsNothing(grant.provider, grant.method, path))

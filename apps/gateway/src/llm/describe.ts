@@ -1,12 +1,12 @@
 import { findRevoked, type PotFigures, readFigures } from '@presign/limits';
 import type { GrantStatus, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { getTerms } from '../admit.ts';
+import { getTerms, outage } from '../admit.ts';
 import { answerRefusal } from '../answer-refusal.ts';
 import type { GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
-import type { VerifiedGrant } from '../verify.ts';
 import type { LlmDeps } from './call.ts';
+import type { LlmGrant } from './llm-grant.ts';
 import { splitUrl } from './split-url.ts';
 
 /**
@@ -16,7 +16,7 @@ import { splitUrl } from './split-url.ts';
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
     const verified = deps.verify(splitUrl(c.env.incoming.url ?? '').token);
-    const told = 'refusal' in verified ? verified : await statusOf(deps, verified.grant);
+    const told = 'refusal' in verified ? verified : await statusOf(deps, c.get('requestId'), verified.grant);
     if ('refusal' in told) return answerRefusal(c, told.refusal);
     return c.json(told.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
   };
@@ -24,14 +24,17 @@ export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
 
 async function statusOf(
   deps: LlmDeps,
-  grant: VerifiedGrant,
+  requestId: string,
+  grant: LlmGrant,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
   for (const tries of [1, 2]) {
-    const found = await getTerms(deps, grant);
+    const found = await getTerms(deps, requestId, grant);
     if ('refusal' in found) return found;
     const { ref } = found.terms;
     const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref.id])] as const;
-    const [[own], revoked] = await Promise.all(asked).catch(() => [[], []] as const);
+    const answered = await Promise.all(asked).catch((error: unknown) => outage(deps, requestId, error));
+    if ('code' in answered) return { refusal: answered };
+    const [[own], revoked] = answered;
     if (own) return { status: toStatus(grant, own, revoked.length > 0) };
     // Remembered here, but gone from Redis: opened anew.
     if (tries === 1) deps.memory.terms.delete(grant.id);
@@ -39,7 +42,7 @@ async function statusOf(
   return { refusal: { code: 'limits_unavailable', retryAfterSeconds: 1 } };
 }
 
-const toStatus = (grant: VerifiedGrant, own: PotFigures, revoked: boolean): GrantStatus => ({
+const toStatus = (grant: LlmGrant, own: PotFigures, revoked: boolean): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],

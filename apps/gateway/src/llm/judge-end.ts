@@ -73,7 +73,10 @@ export function refusalOf(sent: Sent): Refusal | undefined {
       return { code: 'internal_error' };
     case 'unsent':
       return sent.blocked
-        ? { code: 'upstream_unreachable', message: "The provider's address is not public." }
+        ? {
+            code: 'upstream_unreachable',
+            message: "The provider's address is not public, and only public ones are called here.",
+          }
         : { code: 'upstream_unreachable' };
     case 'unanswered':
       return { code: UNANSWERED[sent.why] };
@@ -83,5 +86,6 @@ export function refusalOf(sent: Sent): Refusal | undefined {
 const UNANSWERED = {
   timeout: 'upstream_timeout',
   revoked: 'grant_revoked',
+  left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;

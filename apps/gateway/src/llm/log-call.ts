@@ -3,32 +3,43 @@ import type { Call } from './call.ts';
 import type { Charge } from './judge-end.ts';
 import type { Sent } from './send.ts';
 
-/** One line a call. Neither URL nor header nor body: a token rides in the first, keys and content in the rest. */
+/**
+ * One line a call, a warning where the provider was not reached. Neither URL nor header nor body: a token rides in
+ * the first, keys and content in the rest.
+ */
 export function logCall(
   { log, now }: Pick<GatewayDeps, 'log' | 'now'>,
   { requestId, incoming, grant, plan, beganMs }: Call,
   sent: Sent,
   charge: Charge,
 ): void {
-  log.info(
-    {
-      request_id: requestId,
-      holder_request_id: holdersRequestId(incoming.headers['x-request-id']),
-      session: grant.sessionId,
-      grant: grant.id,
-      provider: grant.provider.id,
-      method: grant.method,
-      ended: sent.is,
-      error: 'code' in sent ? sent.code : undefined,
-      status: 'status' in sent ? sent.status : undefined,
-      // An unpriced name may be anything that the holder wrote.
-      model: plan.pricing && plan.model,
-      uses: charge.uses,
-      cost: charge.costMicrousd,
-      ms: now() - beganMs,
-    },
-    'call',
-  );
+  const line = {
+    request_id: requestId,
+    holder_request_id: holdersRequestId(incoming.headers['x-request-id']),
+    session: grant.sessionId,
+    grant: grant.id,
+    provider: grant.provider.id,
+    method: grant.method,
+    ended: sent.is,
+    error: errorOf(sent),
+    status: 'status' in sent ? sent.status : undefined,
+    // An unpriced name may be anything that the holder wrote.
+    model: plan.pricing && plan.model,
+    uses: charge.uses,
+    cost: charge.costMicrousd,
+    ms: now() - beganMs,
+  };
+  const unreached = sent.is === 'unsent' || (sent.is === 'unanswered' && sent.why !== 'revoked');
+  const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED : undefined;
+  if (unreached) log.warn({ ...line, upstream: grant.origin, hint }, 'call');
+  else log.info(line, 'call');
+}
+
+const BLOCKED = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
+
+function errorOf(sent: Sent): string | undefined {
+  if (sent.is === 'unanswered') return sent.why;
+  return sent.is === 'unsent' ? sent.code : undefined;
 }
 
 /** What a holder calls the request, if it looks like an id: short enough that no token fits. */

@@ -1,13 +1,13 @@
 import { applyConfig, checkCallPath, dialectOf, doubledVersionPrefix } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { VerifiedGrant } from '../verify.ts';
+import type { LlmGrant } from './llm-grant.ts';
 
 /** Where a call goes: the path that was checked is byte for byte the path that is sent. */
 export type Target = { readonly path: string; readonly query: string };
 
 /** Judges a call's method and path by the token alone, before any store is asked. */
 export function match(
-  grant: VerifiedGrant,
+  grant: LlmGrant,
   method: string,
   rawPath: string,
   query: string,
@@ -26,12 +26,12 @@ export function match(
     : { refusal: pathRefusal(grant, rawPath) };
 }
 
-function withModel({ model, provider }: VerifiedGrant, path: string): string {
+function withModel({ model, provider }: LlmGrant, path: string): string {
   if (model === undefined) return path;
   return applyConfig(dialectOf(provider, path), { model }, { path, body: {} }).path;
 }
 
-function pathRefusal(grant: VerifiedGrant, path: string): Refusal {
+function pathRefusal(grant: LlmGrant, path: string): Refusal {
   const allowed = grant.paths.join(', ');
   const doubled = doubledVersionPrefix(path, grant.paths)
     ? " The version prefix is doubled: cut it from the SDK's base URL."

@@ -2,8 +2,8 @@ import { fixedHold, type Hold } from '@presign/limits';
 import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Terms } from '../grant.ts';
-import type { VerifiedGrant } from '../verify.ts';
 import { worstCase } from './hold.ts';
+import type { LlmGrant } from './llm-grant.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
 import type { Body, Content } from './read-body.ts';
@@ -24,12 +24,12 @@ export type Plan = {
   readonly dropsUsageEvent: boolean;
   /** The body to send is JSON written here, whatever the holder's headers call it. */
   readonly rewritten: boolean;
-  /** The body to send, given the output bound that admission allowed. */
+  /** Makes the body to send, once, given the output bound that admission allowed. */
   readonly bodyFor: (boundTokens: number) => Body;
 };
 
 type Asked = {
-  readonly grant: Pick<VerifiedGrant, 'provider' | 'method'>;
+  readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
   readonly terms: Terms;
   readonly content: Content;
@@ -46,14 +46,14 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const spend = dialectOf(provider, target.path)?.spend;
   const configures = body !== undefined && terms.config !== undefined;
   if (!body || !spend) {
-    const bodyFor = () => (configures ? toBytes(body) : content.raw);
+    const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
     return { plan: { ...UNKNOWN, rewritten: configures, bodyFor } };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.now);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
   const rewritten = configures || asks.dropsUsageEvent;
-  const bodyFor = () => (rewritten ? toBytes(usageBody) : content.raw);
+  const bodyFor = once(() => (rewritten ? toBytes(usageBody) : content.raw));
   return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor } };
 }
 
@@ -71,7 +71,7 @@ const UNKNOWN = {
 function freePlan(asked: Asked): Plan {
   const body = asked.terms.config ? configured(asked) : undefined;
   const hold = asked.terms.costLimited ? fixedHold(0) : undefined;
-  const bodyFor = () => (body ? toBytes(body) : asked.content.raw);
+  const bodyFor = once(() => (body ? toBytes(body) : asked.content.raw));
   return { ...UNKNOWN, hold, free: true, rewritten: body !== undefined, bodyFor };
 }
 
@@ -83,11 +83,11 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   if ('refusal' in held) return held;
   const { hold, pricing } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
-  const bodyFor = (tokens: number) => {
+  const bodyFor = once((tokens) => {
     const bound = Math.min(tokens, held.askedTokens);
     const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, bound);
     return toBytes(bounded ?? usageBody);
-  };
+  });
   const { model } = held;
   return { plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, bodyFor } };
 }
@@ -104,6 +104,16 @@ function askingForUsage(spend: Spend, body: JsonObject, { path, query }: Target)
   const streams = spend.streams(body, path, query);
   const asked = streams ? spend.askUsage?.(body) : undefined;
   return { streams, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
+}
+
+/** What is read of a body is forgotten when the body is made: the answer may take an hour. */
+function once(make: (tokens: number) => Body): (tokens: number) => Body {
+  let remembered: typeof make | undefined = make;
+  return (tokens) => {
+    const body = remembered?.(tokens) ?? null;
+    remembered = undefined;
+    return body;
+  };
 }
 
 const toBytes = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body));

@@ -1,18 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
-import { isJsonObject, type JsonObject, type Refusal } from '@presign/schema';
+import { isJsonObject, isModest, type JsonObject, type Refusal } from '@presign/schema';
+import { type HeldBytes, SMALL_BODY_BYTES } from '../body-budget.ts';
+import { contentCoding, readDecoded, readWhole } from '../read-whole.ts';
 import { ambiguousKey, type NamesRead } from './ambiguous-key.ts';
-import { isModest } from './is-modest.ts';
 
 /** What goes out: the holder's bytes as they come, or in one piece, or none. */
 export type Body = Readable | Buffer | null;
-
-/** The largest body that is read whole because something must act on it. */
-export const BODY_MAX_BYTES = 64 * 1024 * 1024;
-
-/** A body this small is waited for: one write upstream, and no upstream connection for a holder who stalls. */
-const SMALL_BYTES = 64 * 1024;
 
 /** A body as far as it had to be read. */
 export type Content = {
@@ -32,10 +27,15 @@ export type Need =
 /** Bodies up to this size are read for their model, and for whether the answer will be a stream. */
 const METERED_MAX_BYTES = 8 * 1024 * 1024;
 
-/** Reads as much of a body as is needed; a large one of which nothing must be known streams through. */
+/**
+ * Reads as much of a body as is needed; a large one of which nothing must be known streams through. A small one is
+ * waited for: one write upstream, and no upstream connection for a holder who stalls.
+ * @param held takes what is read
+ */
 export async function readBody(
   request: IncomingMessage,
   need: Need,
+  held: HeldBytes,
 ): Promise<{ content: Content } | { refusal: Refusal }> {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
   if (coding === undefined && (length === undefined || Number(length) === 0)) {
@@ -43,13 +43,10 @@ export async function readBody(
   }
   const knows = need.is === 'must' || (need.is === 'may' && isPlainJson(request));
   const size = coding === undefined ? Number(length) : Number.POSITIVE_INFINITY;
-  if (need.is !== 'must' && size > (knows ? METERED_MAX_BYTES : SMALL_BYTES)) {
+  if (need.is !== 'must' && size > (knows ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
     return { content: { raw: detached(request), json: undefined } };
   }
-  if (need.is === 'must' && !isPlain(request)) {
-    return { refusal: { code: 'unsupported_media_type', param: 'Content-Encoding' } };
-  }
-  const whole = await readWhole(request);
+  const whole = need.is === 'must' ? await readDecoded(request, held) : await readWhole(request, held);
   if ('refusal' in whole) return whole;
   const read = knows ? readObject(whole.bytes, need.is === 'must' ? need.names : NO_NAMES) : undefined;
   if (read && 'refusal' in read && need.is === 'must') return read;
@@ -58,11 +55,9 @@ export async function readBody(
 
 const NO_NAMES: NamesRead = new Set();
 
-const isPlain = ({ headers }: IncomingMessage) =>
-  (headers['content-encoding'] ?? 'identity').toLowerCase() === 'identity';
-
 const isPlainJson = (request: IncomingMessage) =>
-  isPlain(request) && /^application\/json\b/i.test(request.headers['content-type'] ?? '');
+  contentCoding(request) === 'identity' &&
+  /^application\/json\b/i.test(request.headers['content-type'] ?? '');
 
 /**
  * A stream of its own: undici destroys the one it is given when a provider answers before it has all, and the
@@ -99,31 +94,6 @@ const MODEST = { depth: 500, parts: 1_000_000 };
 const IMMODEST: Refusal = {
   code: 'invalid_json',
   message: 'The body is nested too deeply, or has more than a million parts.',
-};
-
-async function readWhole(request: IncomingMessage): Promise<{ bytes: Buffer } | { refusal: Refusal }> {
-  if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    // Not destroyed when left early: the refusal leaves on the same connection.
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      size += chunk.length;
-      if (size > BODY_MAX_BYTES) break;
-      chunks.push(chunk);
-    }
-  } catch {
-    return { refusal: { code: 'invalid_request', message: 'The body broke off.' } };
-  }
-  if (size <= BODY_MAX_BYTES) return { bytes: Buffer.concat(chunks) };
-  // What still comes is thrown away, so that a holder who is sending gets to read the answer.
-  request.resume();
-  return { refusal: TOO_LARGE };
-}
-
-const TOO_LARGE: Refusal = {
-  code: 'body_too_large',
-  message: `The body may have at most ${BODY_MAX_BYTES} bytes.`,
 };
 
 /** UTF-8, with a byte order mark refused later by the parser (RFC 8259 §8.1). */

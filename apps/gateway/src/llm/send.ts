@@ -6,14 +6,16 @@ import {
   type Spend,
 } from '@presign/providers';
 import { credentialContext } from '@presign/schema';
-import type { Admitted } from '../admit.ts';
+import { type Admitted, outage } from '../admit.ts';
 import type { Answer } from '../answer.ts';
 import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../flat-headers.ts';
-import { type Ended, forward } from '../forward.ts';
+import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
 import { findSealed, type SealedCredential } from '../grant.ts';
 import { cleanQuery, requestHeaders } from '../headers.ts';
 import type { Call, LlmDeps } from './call.ts';
+import { leaving } from './leaving.ts';
 import { READABLE_CODINGS } from './meter.ts';
+import type { Body } from './read-body.ts';
 
 /** How sending a call ended; all but `Ended` ended here, `failed` by a fault of ours. */
 export type Sent =
@@ -40,9 +42,10 @@ async function sendWithCredential(
   answer: Answer,
 ): Promise<Sent> {
   const { incoming, grant, target, terms, plan } = call;
-  const found = await findSealed(deps, terms.ref, admitted.credentialVersion).catch(
-    () => 'unavailable' as const,
-  );
+  const found = await findSealed(deps, terms.ref, admitted.credentialVersion).catch((error: unknown) => {
+    outage(deps, call.requestId, error);
+    return 'unavailable' as const;
+  });
   if (found === 'unavailable') return { is: 'unavailable' };
   const secret = found && unseal(deps, call, found);
   if (secret === undefined) return { is: 'unsealable' };
@@ -50,19 +53,32 @@ async function sendWithCredential(
   const credential = credentialOf(grant.provider, target.path);
   const given = requestHeaders(incoming.rawHeaders, credential, secret);
   // In another charset or kind of form the provider would read another body than was checked.
-  const typed = plan.rewritten ? withHeader(given, 'content-type', 'application/json') : given;
-  const headers = meteredHeaders(call, typed);
+  const typed = plan.rewritten ? asJson(given) : given;
+  const leaves = leaving(body, call.held.giveBack);
   const upstream = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
-    // undici writes the length of a body in one piece itself.
-    headers: body instanceof Buffer ? withoutHeaders(headers, ['content-length']) : headers,
-    body,
+    headers: sized(meteredHeaders(call, typed), body, leaves),
+    body: leaves,
   };
   const revocation = { cut: () => {} };
   const unwatch = deps.revocations.watch(grant, () => revocation.cut());
-  return forward(deps.dispatcher, upstream, answer, deps.upstreamTimeoutMs, revocation).finally(unwatch);
+  const totalMs = deps.upstreamTimeoutMs;
+  const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
+  const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;
+  return forward(deps.dispatcher, upstream, answer, bounds, revocation).finally(unwatch);
+}
+
+/** A body that was decoded and written anew. */
+const asJson = (headers: FlatHeaders): FlatHeaders =>
+  withHeader(withoutHeaders(headers, ['content-encoding']), 'content-type', 'application/json');
+
+/** undici writes the length of a body in one piece itself. */
+function sized(headers: FlatHeaders, body: Body, leaves: Body): FlatHeaders {
+  if (!(body instanceof Buffer)) return headers;
+  const sizeless = withoutHeaders(headers, ['content-length']);
+  return leaves === body ? sizeless : [...sizeless, 'content-length', String(body.length)];
 }
 
 /** What an answer must be, to be read here: at the standard price, and in a coding that can be decoded. */

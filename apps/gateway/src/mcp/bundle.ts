@@ -1,0 +1,56 @@
+import { open } from '@presign/crypto';
+import { credentialContext, type McpBundle, type Refusal } from '@presign/schema';
+import type { Handler } from 'hono';
+import { chargeCall, getTerms, outage } from '../admit.ts';
+import type { GatewayDeps, GatewayEnv } from '../app.ts';
+import { ANSWER_HEADERS } from '../cors.ts';
+import { findSealed, type GrantMemory } from '../grant.ts';
+import { newHoldId } from '../llm/new-hold-id.ts';
+import type { VerifiedGrant, Verifier } from '../verify.ts';
+import { FORMATS, inFormat } from './bundle-formats.ts';
+import { bundleRefusalAnswer } from './refuse.ts';
+
+type BundleDeps = GatewayDeps & { readonly verify: Verifier<VerifiedGrant>; readonly memory: GrantMemory };
+
+/** `GET /mcp/bundle/<token>`: the bundle's document, or with `?format=` a client's own configuration. Costs no use. */
+export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
+  return async (c) => {
+    const requestId = c.get('requestId');
+    const format = c.req.query('format');
+    const found = await findBundle(deps, requestId, c.req.param('token') ?? '');
+    if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);
+    const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
+    if (body === undefined) return bundleRefusalAnswer(UNKNOWN_FORMAT, requestId);
+    return c.json(body, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+  };
+}
+
+const UNKNOWN_FORMAT: Refusal = {
+  code: 'invalid_request',
+  param: 'format',
+  message: `format: expected one of ${FORMATS.join(', ')}.`,
+};
+
+async function findBundle(
+  deps: BundleDeps,
+  requestId: string,
+  token: string,
+): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
+  const verified = deps.verify(token);
+  if ('refusal' in verified) return verified;
+  const { grant } = verified;
+  const found = await getTerms(deps, requestId, grant);
+  if ('refusal' in found) return found;
+  const { ref, accountId } = found.terms;
+  // Counts nothing; tells whether the bundle still stands.
+  const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
+  const checked = await chargeCall(deps, requestId, grant, found.terms, ask);
+  if ('refusal' in checked) return checked;
+  try {
+    const sealed = await findSealed(deps, ref, checked.admitted.credentialVersion);
+    const context = credentialContext(accountId, ref.credentialId);
+    return { bundle: JSON.parse(open(deps.encryptionKeys, sealed?.sealed ?? '', context)) as McpBundle };
+  } catch (error) {
+    return { refusal: outage(deps, requestId, error) };
+  }
+}

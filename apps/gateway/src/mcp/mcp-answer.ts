@@ -1,0 +1,174 @@
+import type { ServerResponse } from 'node:http';
+import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
+import type { Receiver } from '../forward.ts';
+import { EventSplitter, readEvent } from '../llm/split-events.ts';
+import type { UnrunRequests } from './unrun.ts';
+
+/** What is done to an answer on its way to the holder. */
+export type McpAnswerPlan = {
+  readonly ownHeaders: FlatHeaders;
+  /** A session id as the holder gets it. */
+  readonly sealSession: (id: string) => string;
+  /**
+   * Of a GET: takes the older transport's `endpoint` event, and gives the event that the holder gets instead;
+   * undefined when the endpoint is none of the server's own.
+   */
+  readonly openEndpoint: ((data: string) => Promise<Buffer | undefined>) | undefined;
+  /** Of a charged POST: notes which requests did not run, and gives their charge back. */
+  readonly unrun: UnrunRequests | undefined;
+  readonly giveBack: () => Promise<void>;
+};
+
+/** Answers with which a server refuses our credential: not the holder's business, whom a 401 would send to log in. */
+export const refusesCredential = (status: number): boolean => status === 401 || status === 403;
+
+/** An event is waited for up to this many bytes; the rest of a stream with a longer one passes as it comes. */
+const EVENT_MAX_BYTES = 16 * 1024 * 1024;
+/** A charged POST's answer that is no stream is kept up to this size, for a charge to be given back before it ends. */
+const KEPT_MAX_BYTES = 1024 * 1024;
+/** Well below the minute after which common proxies drop a silent connection. */
+const KEEP_ALIVE_MS = 15_000;
+const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
+
+/** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
+export class McpAnswer implements Receiver {
+  readonly #response: ServerResponse;
+  readonly #plan: McpAnswerPlan;
+  #status = 0;
+  #headers: FlatHeaders = [];
+  #discards = false;
+  #events: EventSplitter | undefined;
+  #isStream = false;
+  #kept: Buffer[] | undefined;
+  #keptBytes = 0;
+  #busy: Promise<void> | undefined;
+  #keepAlive: NodeJS.Timeout | undefined;
+
+  constructor(response: ServerResponse, plan: McpAnswerPlan) {
+    this.#response = response;
+    this.#plan = plan;
+  }
+
+  head(status: number, headers: FlatHeaders): void {
+    this.#discards = refusesCredential(status);
+    if (this.#discards) return;
+    this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
+    this.#status = status;
+    this.#headers = this.#cleaned(headers);
+    if (this.#isStream) this.#beginStream();
+    else if (this.#plan.unrun) this.#kept = [];
+    else this.#writeHead();
+  }
+
+  data(chunk: Buffer): boolean {
+    if (this.#discards || this.#response.destroyed) return true;
+    if (this.#kept) return this.#keep(chunk);
+    if (!this.#events) return this.#response.write(chunk);
+    const events = this.#events.push(chunk);
+    if (this.#events.waiting > EVENT_MAX_BYTES) {
+      events.push(this.#events.rest());
+      this.#events = undefined;
+      clearInterval(this.#keepAlive);
+    }
+    return this.#pass(events);
+  }
+
+  whenClosed(told: () => void): void {
+    this.#response.once('close', told);
+  }
+
+  whenDrained(resume: () => void): void {
+    if (this.#busy) void this.#busy.then(resume);
+    else this.#response.once('drain', resume);
+  }
+
+  /** Writes a message of our own into the stream: between events, so never within one. */
+  tell(message: string): void {
+    if (this.#events && !this.#response.destroyed) {
+      this.#response.write(`event: message\ndata: ${message}\n\n`);
+    }
+  }
+
+  /** After the server's last byte. */
+  async finish(): Promise<void> {
+    const kept = this.#kept && Buffer.concat(this.#kept);
+    if (kept) this.#plan.unrun?.see(kept.toString('utf8'));
+    if (this.#plan.unrun && this.#plan.unrun.unrun.uses > 0) await this.#plan.giveBack();
+    clearInterval(this.#keepAlive);
+    if (this.#response.destroyed) return;
+    if (kept) this.#writeHead();
+    this.#response.end(kept ?? this.#events?.rest());
+  }
+
+  /** The answer broke off. A stream that we ended ends like any; what else is not whole must not look so. */
+  abort(byUs: boolean): void {
+    clearInterval(this.#keepAlive);
+    if (byUs && this.#isStream) this.#response.end();
+    else this.#response.destroy();
+  }
+
+  #cleaned(headers: FlatHeaders): FlatHeaders {
+    const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
+    const session = headerOf(headers, 'mcp-session-id');
+    const own = session === undefined ? [] : ['mcp-session-id', this.#plan.sealSession(session)];
+    return [...withoutHeaders(headers, dropped), ...own];
+  }
+
+  #beginStream(): void {
+    this.#events = new EventSplitter();
+    this.#keepAlive = setInterval(() => this.#response.write(KEEP_ALIVE), KEEP_ALIVE_MS);
+    this.#response.once('close', () => clearInterval(this.#keepAlive));
+    // Read by nginx, which would hold a stream back (ngx_http_proxy_module, proxy_buffering).
+    this.#headers.push('x-accel-buffering', 'no');
+    this.#writeHead();
+  }
+
+  #pass(events: readonly Buffer[]): boolean {
+    if (events.length === 0) return true;
+    if (!events.some((bytes) => this.#isSpecial(bytes))) return this.#response.write(Buffer.concat(events));
+    this.#busy = this.#passEach(events).finally(() => {
+      this.#busy = undefined;
+    });
+    return false;
+  }
+
+  /** An event that must be waited for: it is rewritten, or a charge is given back before it leaves. */
+  #isSpecial(bytes: Buffer): boolean {
+    const { openEndpoint, unrun } = this.#plan;
+    const event = openEndpoint || unrun ? readEvent(bytes) : undefined;
+    if (!event) return false;
+    if (openEndpoint && event.name === 'endpoint') return true;
+    unrun?.see(event.data);
+    return unrun?.isDone === true;
+  }
+
+  async #passEach(events: readonly Buffer[]): Promise<void> {
+    for (const bytes of events) {
+      const event = this.#plan.openEndpoint && readEvent(bytes);
+      if (event?.name !== 'endpoint') {
+        if (this.#plan.unrun?.isDone) await this.#plan.giveBack();
+        this.#response.write(bytes);
+        continue;
+      }
+      const rewritten = await this.#plan.openEndpoint?.(event.data).catch(() => undefined);
+      if (!rewritten) return void this.#response.end();
+      this.#response.write(rewritten);
+    }
+  }
+
+  #keep(chunk: Buffer): boolean {
+    this.#kept?.push(chunk);
+    this.#keptBytes += chunk.length;
+    if (this.#keptBytes <= KEPT_MAX_BYTES) return true;
+    const early = Buffer.concat(this.#kept ?? []);
+    this.#kept = undefined;
+    this.#writeHead();
+    return this.#response.write(early);
+  }
+
+  #writeHead(): void {
+    if (this.#response.destroyed) return;
+    this.#response.writeHead(this.#status, [...this.#headers, ...this.#plan.ownHeaders]);
+    if (this.#isStream) this.#response.flushHeaders();
+  }
+}

@@ -1,0 +1,108 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Refusal } from '@presign/schema';
+import type { Admitted } from '../admit.ts';
+import type { HeldBytes } from '../body-budget.ts';
+import { ANSWER_HEADERS } from '../cors.ts';
+import type { FlatHeaders } from '../flat-headers.ts';
+import { newHoldId } from '../llm/new-hold-id.ts';
+import { refundCharge } from '../refund.ts';
+import type { McpCall, McpDeps } from './call.ts';
+import { logMcpCall } from './log-mcp-call.ts';
+import { McpAnswer, refusesCredential } from './mcp-answer.ts';
+import { mcpRecord } from './mcp-record.ts';
+import { openStream } from './open-stream.ts';
+import { sealSession } from './sealed-session.ts';
+import { type McpSent, sendMcp } from './send-mcp.ts';
+import type { Amount } from './unrun.ts';
+
+/** How long an answer waits for a charge to be given back: who calls again at once must find it. */
+const GIVING_BACK_MS = 1_000;
+
+/** Sends a charged call, passes its answer on, and gives back what did not run. */
+export async function runCall(
+  deps: McpDeps,
+  call: McpCall,
+  admitted: Admitted,
+  held: HeldBytes,
+): Promise<Refusal | undefined> {
+  const { grant, unrun, outgoing, method } = call;
+  const stream = openStream(deps, call);
+  const refund = once((amount: Amount, status?: number) => giveBack(deps, call, amount, status));
+  const answer: McpAnswer = new McpAnswer(outgoing, {
+    ownHeaders: ownHeaders(call, admitted),
+    sealSession: (id) => sealSession(deps.encryptionKeys, grant, id),
+    openEndpoint:
+      method === 'GET' ? (data) => stream.rewrite(data, (message) => answer.tell(message)) : undefined,
+    unrun: unrun.all.uses > 0 ? unrun : undefined,
+    giveBack: () => refund(unrun.unrun),
+  });
+  const cut = { byUs: false };
+  const sent = await sendMcp(deps, call, admitted, answer, cut, held.giveBack);
+  stream.close();
+  if (surelyDidNotRun(sent)) await refund(unrun.all, 'status' in sent ? sent.status : undefined);
+  logMcpCall(deps, call, sent);
+  if (sent.is === 'complete' && !refusesCredential(sent.status)) await answer.finish();
+  if (sent.is === 'broken') answer.abort(cut.byUs);
+  return refusalOf(sent);
+}
+
+/** As far as the POST's own answer tells: it never arrived, or the server refused it whole. */
+function surelyDidNotRun(sent: McpSent): boolean {
+  if (sent.is === 'complete') return sent.status < 200 || sent.status >= 300;
+  return sent.is === 'unsent' || sent.is === 'unauthorized' || sent.is === 'unavailable';
+}
+
+async function giveBack(
+  deps: McpDeps,
+  call: McpCall,
+  { uses, costMicrousd }: Amount,
+  status?: number,
+): Promise<void> {
+  if (uses === 0) return;
+  const { chargeId, terms } = call;
+  const refundId = newHoldId();
+  const record = mcpRecord(call, status);
+  const work = refundCharge(deps, terms.ref, { chargeId, refundId, uses, costMicrousd, record });
+  deps.underWay.track(work);
+  await Promise.race([work, sleep(GIVING_BACK_MS, undefined, { ref: false })]);
+}
+
+function once<A extends unknown[]>(work: (...args: A) => Promise<void>): (...args: A) => Promise<void> {
+  let done: Promise<void> | undefined;
+  return (...args) => {
+    done ??= work(...args);
+    return done;
+  };
+}
+
+function ownHeaders({ requestId, unrun }: McpCall, { usesLeft, microusdLeft }: Admitted): FlatHeaders {
+  const headers: FlatHeaders = [];
+  for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
+  headers.push('x-presign-request-id', requestId);
+  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft));
+  if (microusdLeft !== undefined) headers.push('x-presign-cost-remaining', String(microusdLeft));
+  if (unrun.all.uses > 0) headers.push('x-presign-cost', String(unrun.all.costMicrousd));
+  return headers;
+}
+
+/** What the holder is told where the server's answer says nothing. */
+function refusalOf(sent: McpSent): Refusal | undefined {
+  switch (sent.is) {
+    case 'complete':
+      return refusesCredential(sent.status) ? { code: 'upstream_auth_failed' } : undefined;
+    case 'broken':
+      return undefined;
+    case 'unauthorized':
+      return sent.refusal;
+    case 'unavailable':
+      return { code: 'limits_unavailable', retryAfterSeconds: 1 };
+    case 'failed':
+      return { code: 'internal_error' };
+    case 'unsent':
+      return { code: 'upstream_unreachable', message: 'The MCP server could not be reached.' };
+    case 'unanswered':
+      return sent.why === 'timeout'
+        ? { code: 'upstream_timeout', message: 'The MCP server did not answer in time.' }
+        : { code: sent.why === 'revoked' ? 'grant_revoked' : 'upstream_unreachable' };
+  }
+}

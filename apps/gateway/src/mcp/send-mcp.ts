@@ -1,0 +1,120 @@
+import { open } from '@presign/crypto';
+import { credentialContext, type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
+import { type Admitted, outage } from '../admit.ts';
+import { type FlatHeaders, withoutHeaders } from '../flat-headers.ts';
+import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
+import { findSealed, type SealedCredential } from '../grant.ts';
+import { holdersHeaders } from '../headers.ts';
+import { leaving } from '../llm/leaving.ts';
+import type { Authorization } from './authorize.ts';
+import type { McpCall, McpDeps } from './call.ts';
+import type { McpAnswer } from './mcp-answer.ts';
+
+/** How sending ended; all but `Ended` ended here. */
+export type McpSent =
+  | Ended
+  | { readonly is: 'unavailable' | 'failed' }
+  | { readonly is: 'unauthorized'; readonly refusal: Refusal };
+
+/** What ends a call before its server does; `byUs` says that it did. */
+export type Cut = { byUs: boolean };
+
+/** A stream's head, and the older transport's 202, come at once or never (some servers forget to answer). */
+const PROMPT_MS = 30_000;
+
+/** Sends a charged call with the real credential; a token that the server refuses is renewed once. Never throws. */
+export async function sendMcp(
+  deps: McpDeps,
+  call: McpCall,
+  admitted: Admitted,
+  answer: McpAnswer,
+  cut: Cut,
+  giveBackBody: () => void,
+): Promise<McpSent> {
+  try {
+    const { accountId, ref } = call.terms;
+    const found = await findSealed(deps, ref, admitted.credentialVersion).catch((error: unknown) => {
+      outage(deps, call.requestId, error);
+      return 'unavailable' as const;
+    });
+    if (found === 'unavailable') return { is: 'unavailable' };
+    const credential = { id: ref.credentialId, accountId, auth: readAuth(deps, call, found) };
+    const first = await deps.authorizer.authorize(credential);
+    if ('refusal' in first) return { is: 'unauthorized', ...first };
+    const sent = await attempt(deps, call, first.authorization, answer, cut, giveBackBody);
+    const { token } = first.authorization;
+    if (sent.is !== 'complete' || sent.status !== 401 || token === undefined) return sent;
+    const second = await deps.authorizer.authorize(credential, token);
+    if ('refusal' in second) return { is: 'unauthorized', ...second };
+    return await attempt(deps, call, second.authorization, answer, cut, giveBackBody);
+  } catch (error) {
+    // Only its name: a message may quote what must stay secret.
+    deps.log.error(
+      { request_id: call.requestId, error: (error as Error).name },
+      'an MCP call could not be sent',
+    );
+    return { is: 'failed' };
+  }
+}
+
+function readAuth(deps: McpDeps, { terms }: McpCall, found: SealedCredential | undefined): McpAuth {
+  const { accountId, ref } = terms;
+  const context = credentialContext(accountId, ref.credentialId);
+  return mcpAuth.parse(JSON.parse(open(deps.encryptionKeys, found?.sealed ?? '', context)));
+}
+
+async function attempt(
+  deps: McpDeps,
+  call: McpCall,
+  authorization: Authorization,
+  answer: McpAnswer,
+  cut: Cut,
+  giveBackBody: () => void,
+): Promise<Ended> {
+  const { grant, server, endpoint, method, body } = call;
+  const url = new URL(endpoint?.href ?? server.url);
+  const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
+  const upstream = {
+    origin: url.origin,
+    path: url.pathname + (query === '' ? '' : `?${query}`),
+    method,
+    headers: mcpHeaders(call, authorization),
+    body: authorization.token === undefined ? leaving(body, giveBackBody) : body,
+  };
+  const stop = { cut: () => {} };
+  const end = () => {
+    cut.byUs = true;
+    stop.cut();
+  };
+  const unwatch = deps.revocations.watch(grant, end);
+  const expiry = setTimeout(end, Math.max(0, grant.expiresAtMs - deps.now()));
+  // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
+  const unclose = method === 'GET' ? deps.closing.onClose(end) : () => {};
+  const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
+  const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
+  return forward(deps.dispatcher, upstream, answer, bounds, stop).finally(() => {
+    unwatch();
+    clearTimeout(expiry);
+    unclose();
+  });
+}
+
+/** No MCP URL lives longer than a day, so none of its streams does. */
+const LONGEST_MS = 86_400_000;
+
+function mcpHeaders({ incoming, session, body }: McpCall, { header }: Authorization): FlatHeaders {
+  const replaced = ['content-length', 'content-encoding', 'accept-encoding', 'mcp-session-id'];
+  const kept = withoutHeaders(holdersHeaders(incoming.rawHeaders), [
+    ...replaced,
+    ...(body ? ['content-type'] : []),
+    ...(header ? [header[0].toLowerCase()] : []),
+  ]);
+  return [
+    ...kept,
+    // Events are read on their way.
+    ...['accept-encoding', 'identity'],
+    ...(body ? ['content-type', 'application/json', 'content-length', String(body.length)] : []),
+    ...(session === undefined ? [] : ['mcp-session-id', session]),
+    ...(header ?? []),
+  ];
+}

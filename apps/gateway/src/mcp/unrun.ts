@@ -1,0 +1,75 @@
+import { isJsonObject } from '@presign/schema';
+import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR } from './json-rpc.ts';
+import type { Charged } from './price-call.ts';
+
+/** With these a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
+const NOT_RUN: ReadonlySet<unknown> = new Set([
+  PARSE_ERROR,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  INVALID_PARAMS,
+]);
+
+/** Uses and cost of requests. */
+export type Amount = { readonly uses: number; readonly costMicrousd: number };
+
+/** Which of a POST's charged requests surely did not run, as its own answer tells. */
+export class UnrunRequests {
+  readonly #waiting: Map<string, Charged>;
+  readonly #all: Amount;
+  #unrun: Amount = { uses: 0, costMicrousd: 0 };
+
+  constructor(charged: readonly Charged[]) {
+    this.#waiting = new Map(charged.map((each) => [JSON.stringify(each.message.id), each]));
+    this.#all = {
+      uses: charged.length,
+      costMicrousd: charged.reduce((sum, each) => sum + each.costMicrousd, 0),
+    };
+  }
+
+  /** Everything that was charged. */
+  get all(): Amount {
+    return this.#all;
+  }
+
+  /** What is known by now not to have run. */
+  get unrun(): Amount {
+    return this.#unrun;
+  }
+
+  /** Whether all that could be told has been told, and some of it did not run. */
+  get isDone(): boolean {
+    return this.#unrun.uses > 0 && this.#waiting.size === 0;
+  }
+
+  /** Takes note of an answer: a JSON-RPC message, or a batch of them, as text. */
+  see(text: string): void {
+    if (this.#waiting.size === 0) return;
+    const value = parse(text);
+    for (const message of Array.isArray(value) ? value : [value]) this.#note(message);
+  }
+
+  #note(message: unknown): void {
+    if (!isJsonObject(message) || (message.result === undefined && message.error === undefined)) return;
+    const key = JSON.stringify(message.id);
+    const request = this.#waiting.get(key);
+    // What could not be read has no id (JSON-RPC 2.0 §5): then it was the only one there.
+    const only = message.id === null && this.#waiting.size === 1 ? [...this.#waiting.values()][0] : undefined;
+    const meant = request ?? only;
+    if (!meant) return;
+    this.#waiting.delete(JSON.stringify(meant.message.id));
+    if (!isJsonObject(message.error) || !NOT_RUN.has(message.error.code)) return;
+    this.#unrun = {
+      uses: this.#unrun.uses + 1,
+      costMicrousd: this.#unrun.costMicrousd + meant.costMicrousd,
+    };
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+import type { McpBundle } from '@presign/schema';
+import { expect, test } from 'vitest';
+import { FORMATS, inFormat } from '../src/mcp/bundle-formats.ts';
+
+const url = (host: string) => `${host}/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fsse&token=v4.public.a.b`;
+const streamable = url('https://gateway.example.com');
+const legacy = url('http://127.0.0.1:8788');
+const bundle: McpBundle = {
+  mcpServers: {
+    files: { url: streamable, transport: 'http' },
+    constructor: { url: legacy, transport: 'sse' as const },
+  },
+};
+
+test.each<[string, object]>([
+  [
+    'claude-code',
+    { mcpServers: { files: { type: 'http', url: streamable }, constructor: { type: 'sse', url: legacy } } },
+  ],
+  [
+    'claude-desktop',
+    {
+      mcpServers: {
+        files: { command: 'npx', args: ['-y', 'mcp-remote', streamable, '--transport', 'http-only'] },
+        constructor: {
+          command: 'npx',
+          args: ['-y', 'mcp-remote', legacy, '--transport', 'sse-only', '--allow-http'],
+        },
+      },
+    },
+  ],
+  ['cursor', { mcpServers: { files: { url: streamable }, constructor: { url: legacy } } }],
+  [
+    'vscode',
+    { servers: { files: { type: 'http', url: streamable }, constructor: { type: 'sse', url: legacy } } },
+  ],
+  ['windsurf', { mcpServers: { files: { serverUrl: streamable }, constructor: { serverUrl: legacy } } }],
+  [
+    'cline',
+    {
+      mcpServers: {
+        files: { type: 'streamableHttp', url: streamable },
+        constructor: { type: 'sse', url: legacy },
+      },
+    },
+  ],
+])('%s has the form its client documents, byte for byte', (format, config) => {
+  expect(JSON.stringify(inFormat(bundle, format))).toBe(JSON.stringify(config));
+});
+
+test('the names of the formats are those of the documentation', () => {
+  expect(FORMATS).toEqual(['claude-code', 'claude-desktop', 'cursor', 'vscode', 'windsurf', 'cline']);
+});
+
+test.each(['', 'Cursor', 'claude', 'mcpServers', 'constructor', '__proto__', 'toString'])(
+  'a format "%s" is none',
+  (format) => expect(inFormat(bundle, format)).toBeUndefined(),
+);
+
+test.each(FORMATS)('%s carries every server under its own name, whatever that is', (format) => {
+  const names = ['a b', 'toString', 'Ünïcode 😀', '0', '"quoted"'];
+  const mcpServers = Object.fromEntries(
+    names.map((name) => [name, { url: streamable, transport: 'http' as const }]),
+  );
+  const [servers] = Object.values(inFormat({ mcpServers }, format) ?? {}) as [object];
+  expect(Object.keys(servers).sort()).toEqual([...names].sort());
+});

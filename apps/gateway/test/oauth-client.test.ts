@@ -1,0 +1,237 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { McpCredential } from '../src/mcp/authorize.ts';
+import {
+  type AuthorizationServer,
+  answerJson,
+  DESCRIPTION,
+  type Misbehaviour,
+  startAuthorizationServer,
+} from './authorization-server.ts';
+import { clock, credentialWith, noDatabase, type OauthGateway, oauthGateway } from './oauth-gateway.ts';
+
+let server: AuthorizationServer;
+let gateway: OauthGateway;
+let credential: McpCredential;
+beforeEach(async () => {
+  server = await startAuthorizationServer();
+  gateway = oauthGateway(noDatabase);
+  credential = clientCredentials();
+});
+afterEach(() => server.close());
+
+const clientCredentials = (more: object = {}) =>
+  credentialWith({
+    type: 'oauth',
+    token_url: server.url,
+    client_id: 'client-0',
+    client_secret: 'client-secret-0',
+    ...more,
+  });
+
+const times = <T>(count: number, run: () => Promise<T>) => Promise.all(Array.from({ length: count }, run));
+
+const GOOD = { access_token: 'a', token_type: 'Bearer' };
+
+const carrying = (token: string) => ({
+  authorization: { header: ['Authorization', `Bearer ${token}`], token },
+});
+
+test.each<[string, object, object]>([
+  ['none', { type: 'none' }, {}],
+  ['bearer', { type: 'bearer', token: 'secret-0' }, { header: ['Authorization', 'Bearer secret-0'] }],
+  ['api_key', { type: 'api_key', key: 'secret-0' }, { header: ['X-API-Key', 'secret-0'] }],
+  [
+    'api_key in a header of its own',
+    { type: 'api_key', key: 'secret-0', header: 'X-Key' },
+    { header: ['X-Key', 'secret-0'] },
+  ],
+  ['api_key in the query', { type: 'api_key', key: 'a+b&c=d', query: 'key' }, { query: 'key=a%2Bb%26c%3Dd' }],
+  [
+    'an access token as it was handed in, which cannot be renewed',
+    { type: 'oauth', access_token: 'secret-0' },
+    { header: ['Authorization', 'Bearer secret-0'] },
+  ],
+])('what a call carries: %s', async (_name, auth, authorization) => {
+  expect(await gateway.authorize(credentialWith(auth))).toEqual({ authorization });
+});
+
+test('50 parallel calls fetch one token', async () => {
+  const answers = await times(50, () => gateway.authorize(credential));
+  expect(answers).toEqual(Array.from({ length: 50 }, () => carrying('access-token-1')));
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a client says who it is as HTTP Basic, each part encoded for forms (RFC 6749 §2.3.1)', async () => {
+  await gateway.authorize(
+    clientCredentials({
+      client_id: 'client:0',
+      client_secret: 'p%ss&w0rd+',
+      scope: 'tools:read tools:call',
+      audience: 'https://mcp.example',
+    }),
+  );
+  expect(server.requests[0]?.headers.authorization).toBe(`Basic ${btoa('client%3A0:p%25ss%26w0rd%2B')}`);
+  expect(server.requests[0]?.form).toEqual({
+    grant_type: 'client_credentials',
+    scope: 'tools:read tools:call',
+    audience: 'https://mcp.example',
+  });
+});
+
+test('a token endpoint keeps its own query', async () => {
+  await gateway.authorize(clientCredentials({ token_url: `${server.url}?tenant=a%20b` }));
+  expect(server.requests[0]?.url).toBe('/token?tenant=a%20b');
+});
+
+test.each<[string, Misbehaviour]>([
+  ['says invalid_client', (_, response) => answerJson(response, 401, { error: 'invalid_client' })],
+  ['says so with 400', (_, response) => answerJson(response, 400, { error: 'invalid_client' })],
+  [
+    'challenges without a word',
+    (_, response) => response.writeHead(401, { 'www-authenticate': 'Basic realm="as"' }).end(),
+  ],
+])('to a server that %s the secret goes in the body, and from then on at once', async (_name, refuse) => {
+  server.misbehaves = (request, response) =>
+    request.headers.authorization === undefined ? false : refuse(request, response);
+  expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
+  expect(await gateway.authorize(credential, 'access-token-1')).toEqual(carrying('access-token-2'));
+  expect(server.requests.map(({ headers, form }) => [headers.authorization, form.client_secret])).toEqual([
+    [`Basic ${btoa('client%2D0:client%2Dsecret%2D0')}`, undefined],
+    [undefined, 'client-secret-0'],
+    [undefined, 'client-secret-0'],
+  ]);
+  expect(server.requests[1]?.form.client_id).toBe('client-0');
+});
+
+test('a client that is refused either way is not tried a third time', async () => {
+  server.misbehaves = (_, response) => answerJson(response, 401, { error: 'invalid_client' });
+  expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  expect(server.requests).toHaveLength(2);
+});
+
+test.each([
+  ['a minute before its end', 3600, 3540],
+  ['a tenth of its life before its end, if that is less than a minute', 60, 54],
+  ['an hour, if its life is not told', undefined, 3600],
+  ['not at all, if its life is over at once', 0, 0],
+])('an access token is used until %s', async (_name, expiresIn, usableSeconds) => {
+  server.expiresIn = expiresIn;
+  const began = clock.ms;
+  await gateway.authorize(credential);
+  if (usableSeconds > 0) {
+    clock.ms = began + usableSeconds * 1000 - 1;
+    expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
+  }
+  clock.ms = began + usableSeconds * 1000;
+  expect(await gateway.authorize(credential)).toEqual(carrying('access-token-2'));
+});
+
+test('two credentials never share a token', async () => {
+  expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
+  expect(await gateway.authorize({ ...credential, ...clientCredentials() })).toEqual(
+    carrying('access-token-2'),
+  );
+});
+
+test('50 parallel calls whose token was refused fetch one new token, and late ones use it', async () => {
+  await gateway.authorize(credential);
+  const answers = await times(50, () => gateway.authorize(credential, 'access-token-1'));
+  expect(answers).toEqual(Array.from({ length: 50 }, () => carrying('access-token-2')));
+  expect(await gateway.authorize(credential, 'access-token-1')).toEqual(carrying('access-token-2'));
+  expect(server.requests).toHaveLength(2);
+});
+
+test('while a refused token is replaced, no other call gets it', async () => {
+  await gateway.authorize(credential);
+  const release = server.hold();
+  const refused = gateway.authorize(credential, 'access-token-1');
+  const other = gateway.authorize(credential);
+  await server.reached(2);
+  release();
+  expect(await Promise.all([refused, other])).toEqual([
+    carrying('access-token-2'),
+    carrying('access-token-2'),
+  ]);
+});
+
+test('a server that gives the refused token again is not believed', async () => {
+  server.extra.access_token = 'access-token-same';
+  await gateway.authorize(credential);
+  const answers = await times(50, () => gateway.authorize(credential, 'access-token-same'));
+  for (const answer of answers) expect(answer).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  expect(server.requests).toHaveLength(2);
+});
+
+test('an ID token is left aside, whoever it is from', async () => {
+  server.extra.id_token = 'not.even.one';
+  expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
+});
+
+test.each<[string, Misbehaviour]>([
+  ['refuses', (_, r) => answerJson(r, 400, { error: 'invalid_scope', error_description: DESCRIPTION })],
+  ['refuses in words of its own', (_, r) => answerJson(r, 400, { error: 'client-secret-0 is wrong' })],
+  ['fails', (_, r) => r.writeHead(500).end(DESCRIPTION)],
+  ['answers with a page', (_, r) => r.writeHead(200, { 'content-type': 'text/html' }).end(DESCRIPTION)],
+  ['answers with a list', (_, r) => answerJson(r, 200, [GOOD])],
+  ['answers without a token', (_, r) => answerJson(r, 200, { token_type: 'Bearer' })],
+  ['answers nothing', (_, r) => r.writeHead(200).end()],
+  ['answers 204', (_, r) => r.writeHead(204).end()],
+  ['hangs up', (_, r) => r.destroy()],
+  ['answers too much', (_, r) => answerJson(r, 200, { ...GOOD, padding: ' '.repeat(70_000) })],
+  ['wants a proof of possession', (_, r) => answerJson(r, 200, { ...GOOD, token_type: 'DPoP' })],
+  [
+    'gives a token that breaks a header',
+    (_, r) => answerJson(r, 200, { ...GOOD, access_token: 'a\r\nX: y' }),
+  ],
+])(
+  'a token endpoint that %s: no token, and neither secret nor description told',
+  async (_name, misbehave) => {
+    server.misbehaves = misbehave;
+    const answer = await gateway.authorize(credential);
+    expect(answer).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+    const told = JSON.stringify(answer) + gateway.logged();
+    expect(gateway.logged()).toContain(credential.id);
+    for (const secret of ['client-secret-0', btoa('client%2D0:client%2Dsecret%2D0'), DESCRIPTION, 'X: y'])
+      expect(told).not.toContain(secret);
+    // Nothing of the failure stays.
+    server.misbehaves = undefined;
+    expect(await gateway.authorize(credential)).toEqual(carrying('access-token-1'));
+  },
+);
+
+test('a registered error code is told', async () => {
+  server.misbehaves = (_, response) => answerJson(response, 400, { error: 'invalid_scope' });
+  expect(await gateway.authorize(credential)).toMatchObject({
+    refusal: { message: 'The authorization server gave no access token (invalid_scope).' },
+  });
+});
+
+test.each([301, 302, 303, 307, 308])('a redirect (%i) is not followed', async (status) => {
+  const elsewhere = await startAuthorizationServer();
+  try {
+    server.misbehaves = (_, response) => response.writeHead(status, { location: elsewhere.url }).end();
+    expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+    expect(elsewhere.requests).toHaveLength(0);
+  } finally {
+    elsewhere.close();
+  }
+});
+
+test.each(['127.0.0.1', 'localhost'])(
+  'a token endpoint at a private address (%s) is not asked',
+  async (host) => {
+    gateway = oauthGateway(noDatabase, { allowPrivate: false });
+    const answer = await gateway.authorize(
+      clientCredentials({ token_url: server.url.replace('127.0.0.1', host) }),
+    );
+    expect(answer).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+    expect(gateway.logged()).toContain('ALLOW_PRIVATE_UPSTREAMS');
+    expect(server.requests).toHaveLength(0);
+  },
+);
+
+test('a token endpoint that never answers is given up', { timeout: 30_000 }, async () => {
+  server.hold();
+  expect(await gateway.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  expect(gateway.logged()).toContain('TimeoutError');
+});

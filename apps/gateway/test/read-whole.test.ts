@@ -1,0 +1,54 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
+import { bodyBudget } from '../src/body-budget.ts';
+import { readWhole } from '../src/read-whole.ts';
+
+const TEN_MINUTES_MS = 600_000;
+const { open } = bodyBudget(1024);
+const reads: { request: IncomingMessage; read: ReturnType<typeof readWhole> }[] = [];
+const server = createServer((request) => {
+  reads.push({ request, read: readWhole(request, open()) });
+});
+let socket: Socket;
+
+beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+  socket.destroy();
+});
+
+/** Sends a head that announces ten bytes, and these. */
+async function post(body: string) {
+  const arrived = new Promise((resolve) => server.once('request', resolve));
+  socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(`POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 10\r\n\r\n${body}`);
+  await arrived;
+  const last = reads.at(-1);
+  if (!last) throw new Error('no request came');
+  return last;
+}
+
+test('a body that has not arrived within ten minutes is cut off, and not before', async () => {
+  const { request, read } = await post('half');
+  vi.advanceTimersByTime(TEN_MINUTES_MS - 1);
+  expect(request.destroyed).toBe(false);
+  vi.advanceTimersByTime(1);
+  expect(await read).toMatchObject({ refusal: { code: 'invalid_request' } });
+  expect(request.destroyed).toBe(true);
+});
+
+test('a body that has arrived is waited for no longer', async () => {
+  const { request, read } = await post('ten bytes!');
+  expect(await read).toEqual({ bytes: Buffer.from('ten bytes!') });
+  expect(vi.getTimerCount()).toBe(0);
+  expect(request.socket.destroyed).toBe(false);
+});

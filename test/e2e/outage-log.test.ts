@@ -1,0 +1,80 @@
+import { startEmbeddedRedis } from '@presign/local';
+import { connectDatabase } from '@presign/schema/database';
+import { pino } from 'pino';
+import { request } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { startOwnIssuer } from '../issuer/own-issuer.ts';
+
+/** Nobody listens there. */
+const away = connectDatabase('postgres://nobody@127.0.0.1:1/none');
+
+let upstream: Upstream;
+let redis: Awaited<ReturnType<typeof startEmbeddedRedis>>;
+let stack: Stack;
+
+beforeAll(async () => {
+  upstream = await startUpstream();
+  redis = await startEmbeddedRedis();
+  stack = await startStack({
+    providers: { openai: { base_url: upstream.url } },
+    redisUrl: redis.url,
+    gateway: { db: away.db },
+  });
+});
+afterAll(async () => {
+  await away.close();
+  await stack.close();
+  await redis.close();
+  await upstream.close();
+});
+
+const ask = { provider: 'openai', path: '/v1/x', client_api_key: 'sk-marked' };
+
+async function requestId(url: string, method: 'GET' | 'POST', body?: string): Promise<string> {
+  const answer = await request(url, { method, body: body ?? null });
+  expect(answer.statusCode).toBe(503);
+  await answer.body.dump();
+  return String(answer.headers['x-request-id']);
+}
+
+/** The one error line of a request. */
+function errorOf(id: string, logs: readonly string[] = stack.logs): object {
+  const lines = logs.map((line) => JSON.parse(line) as { level: number; request_id?: string });
+  const found = lines.filter((line) => line.request_id === id && line.level === 50);
+  expect(found).toHaveLength(1);
+  return found[0] ?? {};
+}
+
+const refused = { code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 127.0.0.1:1' };
+
+test('a gateway that does not reach Postgres logs why, with the id of the request', async () => {
+  const { url } = await stack.issue(ask);
+  const id = await requestId(url, 'POST', '{}');
+  expect(errorOf(id)).toMatchObject({ msg: 'database_unavailable', ...refused });
+});
+
+test('an issuer that does not reach Postgres logs why, with the id of the request, and quotes nothing', async () => {
+  const logs: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
+  const issuer = await startOwnIssuer(stack, { db: away.db, log });
+  const answer = await fetch(`${issuer.issuerUrl}/v1/presign`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(ask),
+  });
+  expect(answer.status).toBe(503);
+  const id = String(answer.headers.get('x-request-id'));
+  expect(errorOf(id, logs)).toMatchObject({ msg: 'database_unavailable', ...refused });
+  expect(logs.find((line) => line.includes('ledger is behind'))).toContain(refused.message);
+  for (const secret of [ask.client_api_key, stack.apiKey]) expect(logs.join('')).not.toContain(secret);
+  await issuer.close();
+});
+
+test('a gateway that has lost Redis logs why, with the id of the request, for calls and for questions', async () => {
+  const { url } = await stack.issue(ask);
+  await redis.close();
+  for (const id of [await requestId(url, 'POST', '{}'), await requestId(url.replace('/v1/x', ''), 'GET')])
+    expect(errorOf(id)).toMatchObject({ msg: 'limits_unavailable', message: expect.stringMatching(/\w/) });
+});
