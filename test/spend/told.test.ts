@@ -178,13 +178,8 @@ test.each(codings)('an answer in %s is metered and passes as it is', async (codi
 test.each(codings)(
   'a stream that comes in %s unasked is metered and passes as it is',
   async (coding, encode) => {
-    for (const shape of [
-      named('Anthropic'),
-      named('Gemini as server'),
-      named('Gemini as one'),
-      named('Cohere chat v2'),
-      named('Cohere chat v1'),
-    ]) {
+    const names = ['Anthropic', 'Gemini as server', 'Gemini as one', 'Cohere chat v2', 'Cohere chat v1'];
+    for (const shape of names.map(named)) {
       const bytes = encode(Buffer.from(shape.stream));
       wire = {
         headers: { 'content-type': shape.contentType, 'content-encoding': coding },

@@ -1,17 +1,11 @@
 import { gzipSync } from 'node:zlib';
-import { BUILT_IN_PROVIDERS, dialectOf, type Spend } from '@presign/providers';
+import type { Spend } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+import { COUNTS, metered, spendOf } from './metered.ts';
 
-const spendOf = (provider: string, path: string): Spend => {
-  const found = BUILT_IN_PROVIDERS.get(provider);
-  const spend = found && dialectOf(found, path)?.spend;
-  if (!spend) throw new Error(path);
-  return spend;
-};
 const CHAT = spendOf('openai', '/v1/chat/completions');
-const COHERE = spendOf('cohere', '/v1/chat');
 const GEMINI = spendOf('google', '/v1beta/models/gemini-2.5-flash:streamGenerateContent');
 
 const data = (value: object | string) =>
@@ -20,7 +14,6 @@ const usage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };
 const SAID = data({ choices: [{ index: 0, delta: { content: 'Hé' } }] });
 const USAGE = data({ choices: [], usage });
 const STREAM = SAID + USAGE + data('[DONE]');
-const COUNTS = { input_tokens: 20, output_tokens: 30 };
 
 const events: MeterOptions = {
   spend: CHAT,
@@ -31,18 +24,6 @@ const events: MeterOptions = {
   keepsLast: true,
 };
 const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
-
-/** What goes to the holder and what is learnt, of an answer in these chunks. */
-async function metered(options: MeterOptions, chunks: readonly (Buffer | string)[]) {
-  const meter = createMeter(options);
-  const passed = chunks.flatMap((chunk) => meter.pass(Buffer.from(chunk)) ?? []);
-  const { rest, ...told } = await meter.end();
-  return {
-    ...told,
-    early: String(Buffer.concat(passed)),
-    all: String(Buffer.concat([...passed, ...(rest ? [rest] : [])])),
-  };
-}
 
 describe('a stream', () => {
   test('wherever it is cut, comes out whole but for the event that was asked for', async () => {
@@ -86,11 +67,7 @@ describe('a stream', () => {
 
   test('with an event that never ends passes on, is not kept in memory, and tells nothing', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
-    const lines = { ...events, contentType: 'application/stream+json' };
-    for (const options of [events, lines].flatMap((each) => [
-      each,
-      { ...each, dropsUsageEvent: false, keepsLast: false },
-    ])) {
+    for (const options of [events, { ...events, dropsUsageEvent: false, keepsLast: false }]) {
       const meter = createMeter(options);
       let passed = 0;
       for (let i = 0; i < 40; i++) passed += meter.pass(chunk)?.length ?? 0;
@@ -110,84 +87,6 @@ describe('a stream', () => {
     expect((await metered({ ...json, spend: GEMINI }, [JSON.stringify([part])])).reported?.usage).toEqual(
       COUNTS,
     );
-  });
-});
-
-describe('a stream of JSON lines', () => {
-  const options: MeterOptions = {
-    ...events,
-    spend: COHERE,
-    contentType: 'application/stream+json',
-    dropsUsageEvent: false,
-  };
-  const line = (event: object) => `${JSON.stringify(event)}\n`;
-  const START = line({ is_finished: false, event_type: 'stream-start', generation_id: 'g' });
-  const TEXT = line({ is_finished: false, event_type: 'text-generation', text: 'Hé' });
-  const meta = { billed_units: { input_tokens: 20, output_tokens: 30 } };
-  const END = line({ is_finished: true, event_type: 'stream-end', response: { text: 'Hé', meta } });
-  const LINES = START + TEXT + END;
-
-  test.each([true, false])(
-    'wherever it is cut, passes whole and tells its usage (keeps its last: %s)',
-    async (keepsLast) => {
-      const bytes = Buffer.from(LINES);
-      for (let cut = 0; cut <= bytes.length; cut++) {
-        const seen = await metered({ ...options, keepsLast }, [bytes.subarray(0, cut), bytes.subarray(cut)]);
-        expect(seen.reported?.usage).toEqual(COUNTS);
-        expect(seen.all).toBe(LINES);
-        expect(seen.early).toBe(keepsLast ? START + TEXT : LINES);
-      }
-    },
-  );
-
-  test('is read as it passes, though no chunk holds a whole line', async () => {
-    const seen = await metered(
-      options,
-      Array.from(Buffer.from(LINES), (byte) => Buffer.of(byte)),
-    );
-    expect(seen).toMatchObject({ reported: { usage: COUNTS }, early: START + TEXT, all: LINES });
-  });
-
-  test('cut off anywhere tells nothing, and passes', async () => {
-    const bytes = Buffer.from(LINES);
-    for (let size = 0; size < bytes.length; size++) {
-      for (const contentEncoding of ['', 'gzip']) {
-        const part = bytes.subarray(0, size);
-        const sent = contentEncoding === '' ? part : gzipSync(part);
-        const seen = await metered({ ...options, contentEncoding }, [sent]);
-        expect(seen.reported).toBeUndefined();
-        expect(seen.all).toBe(String(sent));
-      }
-    }
-  });
-
-  test.each<[string, string]>([
-    ['that tells of an error', START + line({ message: 'internal server error' }) + END],
-    ['whose end tells no units', START + TEXT + line({ is_finished: true, event_type: 'stream-end' })],
-    ['in one line', LINES.replaceAll('\n', ' ')],
-    ['of odd values', 'null\n[]\n"stream-end"\n7\n'],
-  ])('%s tells nothing, and passes', async (_what, text) => {
-    const seen = await metered(options, [text]);
-    expect(seen.reported).toBeUndefined();
-    expect(seen.all).toBe(text);
-  });
-
-  test.each(['gzip', 'identity', ''])('in the coding %j tells its usage', async (contentEncoding) => {
-    const sent = contentEncoding === 'gzip' ? gzipSync(LINES) : Buffer.from(LINES);
-    const seen = await metered({ ...options, contentEncoding }, [sent.subarray(0, 20), sent.subarray(20)]);
-    expect(seen.reported?.usage).toEqual(COUNTS);
-    expect(seen.all).toBe(String(sent));
-  });
-
-  test('is read under the events of v2, too', async () => {
-    const delta = { finish_reason: 'COMPLETE', usage: meta };
-    const text = line({ type: 'message-start', id: 'm' }) + line({ type: 'message-end', delta });
-    expect((await metered(options, [text])).reported?.usage).toEqual(COUNTS);
-  });
-
-  test('is an error by its status, whatever it calls itself', async () => {
-    const text = line({ message: 'internal server error' });
-    expect(await metered({ ...options, status: 500 }, [text])).toMatchObject({ ownError: true, all: text });
   });
 });
 

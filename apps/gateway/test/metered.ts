@@ -1,0 +1,25 @@
+import { BUILT_IN_PROVIDERS, dialectOf, type Spend } from '@presign/providers';
+import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
+
+/** What goes to the holder and what is learnt, of an answer in these chunks. */
+export async function metered(options: MeterOptions, chunks: readonly (Buffer | string)[]) {
+  const meter = createMeter(options);
+  const passed = chunks.flatMap((chunk) => meter.pass(Buffer.from(chunk)) ?? []);
+  const { rest, ...told } = await meter.end();
+  return {
+    ...told,
+    early: String(Buffer.concat(passed)),
+    all: String(Buffer.concat([...passed, ...(rest ? [rest] : [])])),
+  };
+}
+
+/** What every answer of these tests tells. */
+export const COUNTS = { input_tokens: 20, output_tokens: 30 };
+
+/** What a built-in provider's endpoint knows of spending. */
+export const spendOf = (provider: string, path: string): Spend => {
+  const found = BUILT_IN_PROVIDERS.get(provider);
+  const spend = found && dialectOf(found, path)?.spend;
+  if (!spend) throw new Error(path);
+  return spend;
+};
