@@ -28,7 +28,7 @@ function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): str
     `  admin API key  in ${apiKey}`,
   ];
   if (sandboxMcpUrl !== undefined) {
-    lines.push(`  sandbox        provider "sandbox" (offline), MCP server ${sandboxMcpUrl}`);
+    lines.push('  sandbox        provider "sandbox" (offline)', `  sandbox MCP    ${sandboxMcpUrl}`);
     lines.push(
       '',
       'Issue a URL that may be called three times, and call it:',

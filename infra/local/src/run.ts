@@ -42,7 +42,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     const keys = keepKeys(env);
     const db = await openDatabase(env, closers);
     const redis = await openRedis(env, log, closers);
-    const sandbox = env.sandbox ? await openSandbox(closers) : undefined;
+    const sandbox = env.sandbox ? await openSandbox(env, closers) : undefined;
     await bootstrap(db, keys.apiKey);
     const signingKey = readSigningKey(keys.signingKey);
     const olderPublicKeys = env.publicKeys?.split(/[\s,]+/).filter(Boolean) ?? [];
@@ -106,11 +106,16 @@ async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
   return redis;
 }
 
+/** From the gateway's port to the sandbox MCP server's: a URL issued for it is good after a restart, too. */
+const MCP_PORT_OFFSET = 2;
+
 /** The offline provider `sandbox`, which speaks as OpenAI and as Anthropic, and the sandbox MCP server. */
-async function openSandbox(closers: Closer[]) {
+async function openSandbox(env: LocalEnv, closers: Closer[]) {
   const llm = await startSandboxLlm();
   closers.push(() => llm.close());
-  const mcp = await startSandboxMcp();
+  const mcp = await startSandboxMcp({ port: env.gatewayPort + MCP_PORT_OFFSET })
+    // That port is another's: then any.
+    .catch(() => startSandboxMcp());
   closers.push(() => mcp.close());
   return {
     providers: sandboxProvider(llm.url),

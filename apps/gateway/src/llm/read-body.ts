@@ -2,12 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
 import { isJsonObject, isModest, type JsonObject, type Refusal } from '@presign/schema';
+import { ambiguousKey, type NamesRead } from '../ambiguous-key.ts';
 import { type HeldBytes, SMALL_BODY_BYTES } from '../body-budget.ts';
 import { contentCoding, readDecoded, readWhole } from '../read-whole.ts';
-import { ambiguousKey, type NamesRead } from './ambiguous-key.ts';
-
-/** What goes out: the holder's bytes as they come, or in one piece, or none. */
-export type Body = Readable | Buffer | null;
 
 /** A body as far as it had to be read. */
 export type Content = {

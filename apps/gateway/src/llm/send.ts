@@ -12,10 +12,10 @@ import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../flat-
 import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
 import { findSealed, type SealedCredential } from '../grant.ts';
 import { cleanQuery, requestHeaders } from '../headers.ts';
+import type { Body } from '../leaving.ts';
+import { leaving } from '../leaving.ts';
 import type { Call, LlmDeps } from './call.ts';
-import { leaving } from './leaving.ts';
 import { READABLE_CODINGS } from './meter.ts';
-import type { Body } from './read-body.ts';
 
 /** How sending a call ended; all but `Ended` ended here, `failed` by a fault of ours. */
 export type Sent =

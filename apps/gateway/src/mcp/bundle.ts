@@ -5,7 +5,7 @@ import { chargeCall, getTerms, outage } from '../admit.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
 import { findSealed, type GrantMemory } from '../grant.ts';
-import { newHoldId } from '../llm/new-hold-id.ts';
+import { newHoldId } from '../new-hold-id.ts';
 import type { VerifiedGrant, Verifier } from '../verify.ts';
 import { FORMATS, inFormat } from './bundle-formats.ts';
 import { bundleRefusalAnswer } from './refuse.ts';

@@ -6,7 +6,7 @@ import { chargeCall, getTerms } from '../admit.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import type { HeldBytes } from '../body-budget.ts';
 import type { GrantMemory, Terms } from '../grant.ts';
-import { newHoldId } from '../llm/new-hold-id.ts';
+import { newHoldId } from '../new-hold-id.ts';
 import { readDecoded } from '../read-whole.ts';
 import type { Verifier } from '../verify.ts';
 import type { Authorizer } from './authorize.ts';
@@ -104,7 +104,7 @@ async function serve(
     server: terms.server,
     body: read.body,
     chargeId: newHoldId(),
-    unrun: new UnrunRequests(priced.charged),
+    unrun: new UnrunRequests(priced.charged, messages?.all),
   };
   const charged = await chargeCall(deps, requestId, grant, terms, {
     chargeId: call.chargeId,

@@ -1,5 +1,5 @@
 import { isJsonObject, isModest, type Refusal } from '@presign/schema';
-import { ambiguousKey } from '../llm/ambiguous-key.ts';
+import { ambiguousKey } from '../ambiguous-key.ts';
 
 /** One JSON-RPC message, as far as the gateway reads it. */
 export type Message = {

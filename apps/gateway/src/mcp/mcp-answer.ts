@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
 import type { Receiver } from '../forward.ts';
-import { EventSplitter, readEvent } from '../llm/split-events.ts';
+import { EventSplitter, readEvent } from '../split-events.ts';
 import type { UnrunRequests } from './unrun.ts';
 
 /** What is done to an answer on its way to the holder. */
@@ -21,6 +21,12 @@ export type McpAnswerPlan = {
 
 /** Answers with which a server refuses our credential: not the holder's business, whom a 401 would send to log in. */
 export const refusesCredential = (status: number): boolean => status === 401 || status === 403;
+
+/** Not followed, nor passed on: servers redirect to what they were asked, a key in its query included. */
+export const redirects = (status: number): boolean => status >= 300 && status < 400;
+
+/** Answers in whose place the holder gets one of ours. */
+export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
 
 /** An event is waited for up to this many bytes; the rest of a stream with a longer one passes as it comes. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
@@ -50,7 +56,7 @@ export class McpAnswer implements Receiver {
   }
 
   head(status: number, headers: FlatHeaders): void {
-    this.#discards = refusesCredential(status);
+    this.#discards = isKeptBack(status);
     if (this.#discards) return;
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;

@@ -4,15 +4,15 @@ import type { Admitted } from '../admit.ts';
 import type { HeldBytes } from '../body-budget.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
 import type { FlatHeaders } from '../flat-headers.ts';
-import { newHoldId } from '../llm/new-hold-id.ts';
+import { newHoldId } from '../new-hold-id.ts';
 import { refundCharge } from '../refund.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import { logMcpCall } from './log-mcp-call.ts';
-import { McpAnswer, refusesCredential } from './mcp-answer.ts';
+import { isKeptBack, McpAnswer, redirects, refusesCredential } from './mcp-answer.ts';
 import { mcpRecord } from './mcp-record.ts';
 import { openStream } from './open-stream.ts';
 import { sealSession } from './sealed-session.ts';
-import { type McpSent, sendMcp } from './send-mcp.ts';
+import { type Cut, type McpSent, sendMcp } from './send-mcp.ts';
 import type { Amount } from './unrun.ts';
 
 /** How long an answer waits for a charge to be given back: who calls again at once must find it. */
@@ -36,14 +36,16 @@ export async function runCall(
     unrun: unrun.all.uses > 0 ? unrun : undefined,
     giveBack: () => refund(unrun.unrun),
   });
-  const cut = { byUs: false };
+  const cut: Cut = { by: undefined };
   const sent = await sendMcp(deps, call, admitted, answer, cut, held.giveBack);
   stream.close();
   if (surelyDidNotRun(sent)) await refund(unrun.all, 'status' in sent ? sent.status : undefined);
+  // What the answer told before it broke off is told.
+  else if (sent.is === 'broken') await refund(unrun.unrun);
   logMcpCall(deps, call, sent);
-  if (sent.is === 'complete' && !refusesCredential(sent.status)) await answer.finish();
-  if (sent.is === 'broken') answer.abort(cut.byUs);
-  return refusalOf(sent);
+  if (sent.is === 'complete' && !isKeptBack(sent.status)) await answer.finish();
+  if (sent.is === 'broken') answer.abort(cut.by !== undefined);
+  return refusalOf(sent, cut);
 }
 
 /** As far as the POST's own answer tells: it never arrived, or the server refused it whole. */
@@ -85,11 +87,23 @@ function ownHeaders({ requestId, unrun }: McpCall, { usesLeft, microusdLeft }: A
   return headers;
 }
 
+const CUT: Readonly<Record<NonNullable<Cut['by']>, Refusal>> = {
+  expiry: { code: 'token_expired' },
+  revocation: { code: 'grant_revoked' },
+  closing: { code: 'overloaded', message: 'This gateway is going away. Try again.', retryAfterSeconds: 1 },
+};
+
+const REDIRECTED: Refusal = {
+  code: 'upstream_unreachable',
+  message: 'The MCP server is at another address by now, or at one with or without a final slash.',
+};
+
 /** What the holder is told where the server's answer says nothing. */
-function refusalOf(sent: McpSent): Refusal | undefined {
+function refusalOf(sent: McpSent, cut: Cut): Refusal | undefined {
   switch (sent.is) {
     case 'complete':
-      return refusesCredential(sent.status) ? { code: 'upstream_auth_failed' } : undefined;
+      if (refusesCredential(sent.status)) return { code: 'upstream_auth_failed' };
+      return redirects(sent.status) ? REDIRECTED : undefined;
     case 'broken':
       return undefined;
     case 'unauthorized':
@@ -101,8 +115,9 @@ function refusalOf(sent: McpSent): Refusal | undefined {
     case 'unsent':
       return { code: 'upstream_unreachable', message: 'The MCP server could not be reached.' };
     case 'unanswered':
+      if (cut.by) return CUT[cut.by];
       return sent.why === 'timeout'
         ? { code: 'upstream_timeout', message: 'The MCP server did not answer in time.' }
-        : { code: sent.why === 'revoked' ? 'grant_revoked' : 'upstream_unreachable' };
+        : { code: 'upstream_unreachable' };
   }
 }

@@ -5,7 +5,7 @@ import { type FlatHeaders, withoutHeaders } from '../flat-headers.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
 import { findSealed, type SealedCredential } from '../grant.ts';
 import { holdersHeaders } from '../headers.ts';
-import { leaving } from '../llm/leaving.ts';
+import { leaving } from '../leaving.ts';
 import type { Authorization } from './authorize.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import type { McpAnswer } from './mcp-answer.ts';
@@ -16,8 +16,8 @@ export type McpSent =
   | { readonly is: 'unavailable' | 'failed' }
   | { readonly is: 'unauthorized'; readonly refusal: Refusal };
 
-/** What ends a call before its server does; `byUs` says that it did. */
-export type Cut = { byUs: boolean };
+/** What ended a call before its server did. */
+export type Cut = { by: 'expiry' | 'revocation' | 'closing' | undefined };
 
 /** A stream's head, and the older transport's 202, come at once or never (some servers forget to answer). */
 const PROMPT_MS = 30_000;
@@ -82,14 +82,14 @@ async function attempt(
     body: authorization.token === undefined ? leaving(body, giveBackBody) : body,
   };
   const stop = { cut: () => {} };
-  const end = () => {
-    cut.byUs = true;
+  const end = (by: Cut['by']) => () => {
+    cut.by = by;
     stop.cut();
   };
-  const unwatch = deps.revocations.watch(grant, end);
-  const expiry = setTimeout(end, Math.max(0, grant.expiresAtMs - deps.now()));
+  const unwatch = deps.revocations.watch(grant, end('revocation'));
+  const expiry = setTimeout(end('expiry'), Math.max(0, grant.expiresAtMs - deps.now()));
   // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
-  const unclose = method === 'GET' ? deps.closing.onClose(end) : () => {};
+  const unclose = method === 'GET' ? deps.closing.onClose(end('closing')) : () => {};
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
   return forward(deps.dispatcher, upstream, answer, bounds, stop).finally(() => {

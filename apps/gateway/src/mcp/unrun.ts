@@ -1,5 +1,5 @@
 import { isJsonObject } from '@presign/schema';
-import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR } from './json-rpc.ts';
+import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, type Message, PARSE_ERROR } from './json-rpc.ts';
 import type { Charged } from './price-call.ts';
 
 /** With these a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
@@ -17,10 +17,16 @@ export type Amount = { readonly uses: number; readonly costMicrousd: number };
 export class UnrunRequests {
   readonly #waiting: Map<string, Charged>;
   readonly #all: Amount;
+  readonly #isAlone: boolean;
   #unrun: Amount = { uses: 0, costMicrousd: 0 };
 
-  constructor(charged: readonly Charged[]) {
-    this.#waiting = new Map(charged.map((each) => [JSON.stringify(each.message.id), each]));
+  /** @param sent all messages of the POST, free ones too */
+  constructor(charged: readonly Charged[], sent: readonly Message[] = charged.map(({ message }) => message)) {
+    const ids = sent.map(({ id }) => id);
+    // What is said of an id that stands twice may be said of either.
+    const distinct = charged.filter(({ message: { id } }) => ids.indexOf(id) === ids.lastIndexOf(id));
+    this.#waiting = new Map(distinct.map((each) => [JSON.stringify(each.message.id), each]));
+    this.#isAlone = sent.length === 1;
     this.#all = {
       uses: charged.length,
       costMicrousd: charged.reduce((sum, each) => sum + each.costMicrousd, 0),
@@ -51,11 +57,7 @@ export class UnrunRequests {
 
   #note(message: unknown): void {
     if (!isJsonObject(message) || (message.result === undefined && message.error === undefined)) return;
-    const key = JSON.stringify(message.id);
-    const request = this.#waiting.get(key);
-    // What could not be read has no id (JSON-RPC 2.0 §5): then it was the only one there.
-    const only = message.id === null && this.#waiting.size === 1 ? [...this.#waiting.values()][0] : undefined;
-    const meant = request ?? only;
+    const meant = this.#meant(message.id);
     if (!meant) return;
     this.#waiting.delete(JSON.stringify(meant.message.id));
     if (!isJsonObject(message.error) || !NOT_RUN.has(message.error.code)) return;
@@ -63,6 +65,12 @@ export class UnrunRequests {
       uses: this.#unrun.uses + 1,
       costMicrousd: this.#unrun.costMicrousd + meant.costMicrousd,
     };
+  }
+
+  /** What could not be read has no id (JSON-RPC 2.0 §5): that tells of a message only where it came alone. */
+  #meant(id: unknown): Charged | undefined {
+    if (id !== null) return this.#waiting.get(JSON.stringify(id));
+    return this.#isAlone ? [...this.#waiting.values()][0] : undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
-import { SMALL_BODY_BYTES } from '../body-budget.ts';
-import type { Body } from './read-body.ts';
+import { SMALL_BODY_BYTES } from './body-budget.ts';
+/** What goes out: the holder's bytes as they come, or in one piece, or none. */
+export type Body = Readable | Buffer | null;
 
 /** What is written at a time. */
 const PIECE_BYTES = 64 * 1024;
