@@ -2,11 +2,12 @@ import { fixedHold, type Hold } from '@presign/limits';
 import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Terms } from '../grant.ts';
+import type { Body } from '../leaving.ts';
 import { worstCase } from './hold.ts';
 import type { LlmGrant } from './llm-grant.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
-import type { Body, Content } from './read-body.ts';
+import type { Content } from './read-body.ts';
 
 /** What is known of a call's cost before it is admitted. */
 export type Plan = {

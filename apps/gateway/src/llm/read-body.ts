@@ -4,6 +4,7 @@ import type { Dialect } from '@presign/providers';
 import { isJsonObject, isModest, type JsonObject, type Refusal } from '@presign/schema';
 import { ambiguousKey, type NamesRead } from '../ambiguous-key.ts';
 import { type HeldBytes, SMALL_BODY_BYTES } from '../body-budget.ts';
+import type { Body } from '../leaving.ts';
 import { contentCoding, readDecoded, readWhole } from '../read-whole.ts';
 
 /** A body as far as it had to be read. */
