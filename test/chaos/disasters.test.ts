@@ -12,7 +12,7 @@ describe.skipIf(!wanted)('calls of random cost on one cost_limit, in processes o
   });
   afterAll(() => disasters.close());
 
-  const others = DISASTERS.filter(({ name }) => name !== SPENT_TWICE);
+  const others = DISASTERS.filter((disaster) => disaster !== SPENT_TWICE);
   test.each(others)('$name: the cap holds and the ledger has every call once', async (disaster) => {
     const { kills, violations, reckoning, samples } = await disasters.strike(disaster);
     expect(violations).toEqual([]);
@@ -21,13 +21,10 @@ describe.skipIf(!wanted)('calls of random cost on one cost_limit, in processes o
     expect(samples.count).toBeGreaterThan(20);
   });
 
-  test.each(DISASTERS.filter(({ name }) => name === SPENT_TWICE))(
-    'Redis fails over, $name: what is spent beyond it is within the stated bound',
-    async (disaster) => {
-      const { violations, loss } = await disasters.strike(disaster);
-      expect(violations).toEqual([]);
-      expect(loss?.beyondMicrousd).toBeGreaterThan(0);
-      expect(loss?.beyondMicrousd).toBeLessThanOrEqual(loss?.boundMicrousd ?? 0);
-    },
-  );
+  test('Redis fails over, a limit is spent before and after: what is beyond it is within the stated bound', async () => {
+    const { violations, loss } = await disasters.strike(SPENT_TWICE);
+    expect(violations).toEqual([]);
+    expect(loss?.beyondMicrousd).toBeGreaterThan(0);
+    expect(loss?.beyondMicrousd).toBeLessThanOrEqual(loss?.boundMicrousd ?? 0);
+  });
 });

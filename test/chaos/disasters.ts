@@ -38,8 +38,12 @@ const PAUSE_MS = 700;
 /** Spent in some seconds; several times what all lanes hold at once, which a replica goes on holding. */
 const SMALL_LIMIT = 4_000_000;
 
-/** The one disaster in which more than the limit must be spent, or it did not do what it is for. */
-export const SPENT_TWICE = 'the same, and the limit is spent meanwhile';
+/** The one in which more than the limit must be spent, or it did not do what it is for. */
+export const SPENT_TWICE: Disaster = {
+  name: 'Redis fails over, limit spent meanwhile',
+  limit: SMALL_LIMIT,
+  prepare: failOverSpent,
+};
 
 /** Kills and starts again, until it is over. */
 async function againAndAgain({ over }: Load, kill: () => Promise<void>, start: () => Promise<void>) {
@@ -103,5 +107,5 @@ export const DISASTERS: readonly Disaster[] = [
         againAndAgain(load, () => killPostgres(postgres.url), postgres.start),
   },
   { name: 'Redis fails over to a lagging replica', prepare: failOver },
-  { name: SPENT_TWICE, limit: SMALL_LIMIT, prepare: failOverSpent },
+  SPENT_TWICE,
 ];
