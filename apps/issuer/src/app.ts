@@ -9,11 +9,8 @@ import { bodyLimit } from 'hono/body-limit';
 import type { Logger } from 'pino';
 import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
-import { getSession } from './get-session.ts';
 import { health } from './health.ts';
-import { mcpPresign } from './mcp-presign.ts';
-import { presign } from './presign.ts';
-import { publicKeys } from './public-keys.ts';
+import { ROUTES } from './routes.ts';
 
 /** What the issuer is made of; created once in `main.ts`. */
 export type IssuerDeps = {
@@ -63,7 +60,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found' }), c));
 
   health(app, deps);
-  app.get('/v1/keys', publicKeys(deps));
+  for (const { shape, mount } of ROUTES) if (shape.scope === undefined) mount(app, deps);
   const authenticated = authenticate(deps);
   app.use('/v1/*', authenticated);
   app.use('/v2/*', authenticated);
@@ -78,9 +75,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
       },
     }),
   );
-  app.post('/v1/presign', presign(deps));
-  app.post('/v2/mcp-presign', mcpPresign(deps));
-  app.get('/v1/sessions/:id', getSession(deps));
+  for (const { shape, mount } of ROUTES) if (shape.scope !== undefined) mount(app, deps);
   return app;
 }
 

@@ -9,6 +9,9 @@ import { inTime } from './in-time.ts';
 /** Who is asking: an API key of an account, with what it may do. */
 export type ApiKey = { readonly id: string; readonly accountId: string; readonly scopes: readonly string[] };
 
+/** What an API key may do: issue, read, or everything. */
+export type Scope = 'presign' | 'read' | 'admin';
+
 /** `last_used_at` is kept to the minute, so that a busy key does not cost a write a request. */
 const LAST_USED_STEP_MS = 60_000;
 
@@ -40,7 +43,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
 }
 
 /** Refuses a key without the scope; `admin` may do everything. */
-export function requireScope(apiKey: ApiKey, scope: 'presign' | 'read' | 'admin'): void {
+export function requireScope(apiKey: ApiKey, scope: Scope): void {
   if (apiKey.scopes.includes(scope) || apiKey.scopes.includes('admin')) return;
   throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
 }

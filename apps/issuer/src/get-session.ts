@@ -1,37 +1,41 @@
 import { type PotFigures, readFigures } from '@presign/limits';
-import { type McpServerTerms, RefusedError, type SessionAnswer, type SessionGrant } from '@presign/schema';
+import { type McpServerTerms, RefusedError, type SessionGrant, sessionAnswer } from '@presign/schema';
 import { grants, pots, sessions } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
-import type { Handler } from 'hono';
 import { z } from 'zod';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { requireScope } from './authenticate.ts';
+import type { IssuerDeps } from './app.ts';
+import { route } from './route.ts';
 
 /**
  * `GET /v1/sessions/{id}`: a session's grants, their limits, and what of them is used and spent, live and
  * settled. Another account's session is not found.
  */
-export function getSession(deps: IssuerDeps): Handler<IssuerEnv> {
-  return async (c) => {
-    const apiKey = c.get('apiKey');
-    requireScope(apiKey, 'read');
-    const id = z.guid().safeParse(c.req.param('id'));
-    if (!id.success) throw new RefusedError({ code: 'not_found' });
-    const [session] = await deps.db
-      .select()
-      .from(sessions)
-      .where(and(eq(sessions.id, id.data), eq(sessions.accountId, apiKey.accountId)));
-    if (!session) throw new RefusedError({ code: 'not_found' });
-    const told = await tellGrants(deps, session);
-    const answer: SessionAnswer = {
-      id: session.id,
-      created_at: seconds(session.createdAt),
-      status: told.some((grant) => grant.status === 'active') ? 'active' : 'ended',
-      grants: told,
-    };
-    return c.json(answer);
-  };
-}
+export const getSession = route(
+  {
+    method: 'get',
+    path: '/v1/sessions/{id}',
+    summary: "A session's grants, with what of them is used and spent",
+    scope: 'read',
+    params: z.object({ id: z.guid() }),
+    answer: sessionAnswer,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ apiKey, params }) => {
+      const [session] = await deps.db
+        .select()
+        .from(sessions)
+        .where(and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId)));
+      if (!session) throw new RefusedError({ code: 'not_found' });
+      const told = await tellGrants(deps, session);
+      return {
+        id: session.id,
+        created_at: seconds(session.createdAt),
+        status: told.some((grant) => grant.status === 'active') ? ('active' as const) : ('ended' as const),
+        grants: told,
+      };
+    },
+);
 
 type Session = typeof sessions.$inferSelect;
 type Row = { readonly grants: typeof grants.$inferSelect; readonly pots: typeof pots.$inferSelect };

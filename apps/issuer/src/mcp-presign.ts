@@ -5,18 +5,17 @@ import {
   type McpBundle,
   type McpPresignAnswer,
   mcpBundle,
+  mcpPresignAnswer,
   mcpPresignRequest,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentials } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { Handler } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { requireScope } from './authenticate.ts';
+import type { IssuerDeps } from './app.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from './idempotency.ts';
 import { inTime } from './in-time.ts';
 import { joinSession } from './join-session.ts';
-import { readRequest } from './read-json.ts';
+import { route } from './route.ts';
 import { answerBundle, signServers } from './sign-bundle.ts';
 import { wholeSecond } from './sign-grant.ts';
 import { type BundleIssue, planBundle, writeBundle } from './write-bundle.ts';
@@ -27,19 +26,25 @@ const ROUTE = 'POST /v2/mcp-presign';
  * `POST /v2/mcp-presign`: session, credentials, one pot, a grant for each server and one for the bundle are
  * written as one.
  */
-export function mcpPresign(deps: IssuerDeps): Handler<IssuerEnv> {
-  return async (c) => {
-    const apiKey = c.get('apiKey');
-    requireScope(apiKey, 'presign');
-    const key = readIdempotencyKey(c);
-    const { bytes, request } = await readRequest(c, mcpPresignRequest);
-
-    const issuedAt = wholeSecond(deps.now());
-    const issue = { grantId: randomUUID(), accountId: apiKey.accountId, request, issuedAt };
-    const repeat = key === undefined ? undefined : { key, body: bytes };
-    return c.json(await inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat))));
-  };
-}
+export const mcpPresign = route(
+  {
+    method: 'post',
+    path: '/v2/mcp-presign',
+    summary: 'Issue a bundle of signed URLs for MCP servers',
+    scope: 'presign',
+    body: mcpPresignRequest,
+    answer: mcpPresignAnswer,
+    errors: ['session_conflict', 'idempotency_conflict'],
+  },
+  (deps) =>
+    async ({ apiKey, body: request, raw, c }) => {
+      const key = readIdempotencyKey(c);
+      const issuedAt = wholeSecond(deps.now());
+      const issue = { grantId: randomUUID(), accountId: apiKey.accountId, request, issuedAt };
+      const repeat = key === undefined ? undefined : { key, body: raw.bytes };
+      return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat)));
+    },
+);
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
 

@@ -4,38 +4,45 @@ import {
   isJsonObject,
   type PresignAnswer,
   type PresignRequest,
+  presignAnswer,
   presignRequest,
   RefusedError,
 } from '@presign/schema';
-import type { Handler } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { requireScope } from './authenticate.ts';
+import type { IssuerDeps } from './app.ts';
 import { claimIdempotencyKey, readIdempotencyKey } from './idempotency.ts';
 import { inTime } from './in-time.ts';
 import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
-import { readRequest } from './read-json.ts';
+import { route } from './route.ts';
 import { asIssued, signGrant, wholeSecond } from './sign-grant.ts';
 import { type Issue, readsNothing, writeGrant } from './write-grant.ts';
 
 const ROUTE = 'POST /v1/presign';
 
 /** `POST /v1/presign`: session, credential, limits and grant are written as one; then the URL is signed. */
-export function presign(deps: IssuerDeps): Handler<IssuerEnv> {
-  const insert = prepareInsertGrant(deps.db);
-  return async (c) => {
-    const apiKey = c.get('apiKey');
-    requireScope(apiKey, 'presign');
-    const repeatKey = readIdempotencyKey(c);
-    const { bytes, value, request } = await readRequest(c, presignRequest);
-    const provider = findProvider(deps, request);
-    checkPaths(value, request);
+export const presign = route(
+  {
+    method: 'post',
+    path: '/v1/presign',
+    summary: 'Issue a signed URL for an LLM provider',
+    scope: 'presign',
+    body: presignRequest,
+    answer: presignAnswer,
+    errors: ['unknown_provider', 'session_conflict', 'idempotency_conflict'],
+  },
+  (deps) => {
+    const insert = prepareInsertGrant(deps.db);
+    return async ({ apiKey, body: request, raw, c }) => {
+      const repeatKey = readIdempotencyKey(c);
+      const provider = findProvider(deps, request);
+      checkPaths(raw.value, request);
 
-    const issuedAt = wholeSecond(deps.now());
-    const issue = { grantId: randomUUID(), accountId: apiKey.accountId, provider, request, issuedAt };
-    const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: bytes };
-    return c.json(await inTime(issueOnce(deps, insert, issue, repeat)));
-  };
-}
+      const issuedAt = wholeSecond(deps.now());
+      const issue = { grantId: randomUUID(), accountId: apiKey.accountId, provider, request, issuedAt };
+      const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
+      return inTime(issueOnce(deps, insert, issue, repeat));
+    };
+  },
+);
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
 

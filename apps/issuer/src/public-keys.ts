@@ -1,10 +1,21 @@
 import { readPublicKeys } from '@presign/crypto';
-import type { Handler } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
+import { publicKeysAnswer } from '@presign/schema';
+import { route } from './route.ts';
 
 /** `GET /v1/keys`: the PASERK public keys that verify this issuer's tokens; needs no API key. */
-export function publicKeys({ signingKey, olderPublicKeys }: IssuerDeps): Handler<IssuerEnv> {
-  const paserks = [...new Set([signingKey.publicKey, ...olderPublicKeys])];
-  const keys = paserks.map((paserk) => ({ kid: [...readPublicKeys(paserk).keys()][0], public_key: paserk }));
-  return (c) => c.json({ keys });
-}
+export const publicKeys = route(
+  {
+    method: 'get',
+    path: '/v1/keys',
+    summary: "The public keys that verify this issuer's tokens",
+    answer: publicKeysAnswer,
+  },
+  ({ signingKey, olderPublicKeys }) => {
+    const paserks = [...new Set([signingKey.publicKey, ...olderPublicKeys])];
+    const keys = paserks.map((paserk) => ({
+      kid: [...readPublicKeys(paserk).keys()][0] ?? '',
+      public_key: paserk,
+    }));
+    return async () => ({ keys });
+  },
+);

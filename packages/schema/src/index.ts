@@ -12,6 +12,7 @@ export * from './mcp-presign.ts';
 export * from './mcp-terms.ts';
 export * from './money.ts';
 export * from './presign.ts';
+export * from './public-keys.ts';
 export * from './refuse.ts';
 export * from './session.ts';
 export * from './usage.ts';
