@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
-  BACKLOG_MAX,
   findGrant,
   keys,
   openGrant,
@@ -218,27 +217,4 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await openGrant(redis, grant)).toBe('ok');
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
   });
-
-  test('a backlog at its bound refuses further calls and still takes every open settle', async () => {
-    const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
-    const [first, second] = [await admitted(redis, grant), await admitted(redis, grant)];
-    await fillBacklog(redis, partition, BACKLOG_MAX - 3);
-    const last = await admitted(redis, grant);
-    expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'backlog' });
-    for (const hold of [first, second, last]) {
-      expect(await settle(redis, grant.ref, newOutcome(hold))).toBeDefined();
-      expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'backlog' });
-    }
-    await redis.xtrim(keys.usage(partition), 'MAXLEN', 0);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
-    await redis.del(keys.leases(partition));
-  });
 });
-
-async function fillBacklog(redis: RedisClient, partition: number, count: number): Promise<void> {
-  const leases = Array.from({ length: count }, (_, i) => [Date.now() + 600_000, `other-${i}`]);
-  for (let i = 0; i < count; i += 10_000) {
-    await redis.zadd(keys.leases(partition), ...leases.slice(i, i + 10_000).flat());
-  }
-}

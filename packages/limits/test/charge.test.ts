@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
-  BACKLOG_MAX,
   charge,
   keys,
   openGrant,
@@ -207,20 +206,6 @@ describe.each(engines)('charge on %s', (_name, start) => {
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'revoked' });
     expect(await redis.exists(keys.usage(partition))).toBe(0);
-  });
-
-  test('a backlog at its bound refuses charges until the ledger catches up', async () => {
-    const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
-    const leases = Array.from({ length: BACKLOG_MAX - 1 }, (_, i) => [Date.now() + 600_000, `other-${i}`]);
-    for (let i = 0; i < leases.length; i += 10_000) {
-      await redis.zadd(keys.leases(partition), ...leases.slice(i, i + 10_000).flat());
-    }
-    await charged(redis, grant);
-    expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'backlog' });
-    await redis.xtrim(keys.usage(partition), 'MAXLEN', 0);
-    await charged(redis, grant);
-    await redis.del(keys.leases(partition));
   });
 
   test('figures up to 2^53 - 1 are exact', async () => {

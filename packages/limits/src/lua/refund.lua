@@ -1,11 +1,10 @@
 -- refund: give back what a charge took, or a part of it, as an entry of its own in the usage stream.
--- A charge is given back once. One that is not known is void if it arrives late, and nothing is given back: it
--- was never counted, or Redis lost it.
+-- A charge is given back once. From then on it is void, should it arrive again; so is one that is not known,
+-- which was never counted, or Redis lost it: nothing is given back.
 -- KEYS  1 partition, 2 hold of the charge, 3 usage stream, 4… pots
 -- ARGV  1 refund id, 2 most uses and 3 most microdollars to give back, 4 grant id, 5 pot ids (comma), 6 call record
 -- Returns 1, or 0 when nothing was given back
-local charge = redis.call('HMGET', KEYS[2], 'uses', 'amount', 'done')
-if charge[3] then return 0 end
+local charge = redis.call('HMGET', KEYS[2], 'uses', 'amount')
 redis.call('DEL', KEYS[2])
 redis.call('HSET', KEYS[2], 'done', '1')
 redis.call('EXPIRE', KEYS[2], 300)
