@@ -1,0 +1,50 @@
+import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
+import type { Driven, Generation, Transport } from './clients-drive.ts';
+
+/** Something that a client does with the reference server. */
+export type Scenario = {
+  readonly feature: string;
+  /** What it comes to. No ids and no times: so that it comes to the same each time. */
+  readonly run: (driven: Driven) => Promise<unknown>;
+  readonly outcome: unknown;
+  /** Uses that count. With the older transport nothing is given back: the answer to the POST says nothing. */
+  readonly uses: number | Readonly<Record<Transport, number>>;
+  /** Of one generation alone, where the other has no such thing. */
+  readonly generation?: Generation;
+};
+
+type CallOptions = {
+  readonly signal?: AbortSignal;
+  readonly onprogress?: (progress: { progress: number; total?: number }) => void;
+};
+
+/** Calls a tool, with either generation's client. */
+export function callTool(
+  { client }: Driven,
+  name: string,
+  args: Record<string, unknown> = {},
+  options: CallOptions = {},
+): Promise<Called> {
+  const params = { name, arguments: args };
+  const called =
+    client instanceof ClientV1
+      ? client.callTool(params, undefined, options as never)
+      : client.callTool(params, options as never);
+  return called as Promise<Called>;
+}
+
+export type Called = {
+  readonly content: readonly { readonly type: string; readonly text?: string; readonly data?: string }[];
+  readonly isError?: boolean;
+  readonly structuredContent?: unknown;
+};
+
+export const textOf = ({ content }: Called): string => content.map(({ text = '' }) => text).join('');
+
+/** A call that must fail: the code that the server gave. */
+export async function codeOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => 'succeeded',
+    (error: { code?: unknown }) => error.code,
+  );
+}
