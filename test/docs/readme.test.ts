@@ -19,6 +19,8 @@ let ports: readonly [number, number];
 let local: RunningLocal;
 /** Set by the first snippet, as in a reader's shell. */
 let presignedUrl: string;
+/** As `presignedUrl`, of the MCP server. */
+let mcpUrl: string;
 /** Microdollars that calls so far cost. */
 let spent = 0;
 
@@ -95,6 +97,19 @@ test('the fourth call answers 403 uses_exhausted', async () => {
   expect(await fourth.json()).toMatchObject({ error: { code: 'uses_exhausted', limit: 3, used: 3 } });
 });
 
+test('the sandbox MCP server listens where the page says', () => {
+  expect(readme).toContain(`http://127.0.0.1:${readLocalEnv({}).sandboxMcpPort}/mcp`);
+});
+
+test('the curl issues a URL for the MCP server, and the TypeScript runs a tool on it', async () => {
+  const here = new URL(local.sandboxMcpUrl ?? '').port;
+  const snippet = fence('bash', 2).replace(':8787', `:${ports[0]}`).replace(':8790', `:${here}`);
+  mcpUrl = await run('sh', ['-euc', `${snippet}\nprintf '%s' "$MCP_URL"`], folder);
+  expect(mcpUrl).toMatch(new RegExp(`^http://127.0.0.1:${ports[1]}/mcp/mcp\\?url=.*&token=v4.public`));
+  const printed = await run(process.execPath, ['--input-type=module', '-e', fence('ts', 1)], HERE);
+  expect(printed).toContain("text: '42'");
+});
+
 test('every script that its commands name exists', () => {
   const commands = [
     ...readme.matchAll(/(?:^|; )(?:npx -y pnpm@12|pnpm)(?: --filter @presign\/(\w+))? ([\w-]+)/gm),
@@ -116,10 +131,13 @@ test('where the money is spent first, the call answers 402 as the page says', as
   expect(JSON.parse(body)).toMatchObject({ error: { code: 'cost_limit_reached', limit: 0, remaining: 0 } });
 });
 
-/** A snippet of a language, by its place among them; of each but `bash` there is one. */
+/** How many snippets there are of a language; one, where nothing is said. */
+const FENCES: Readonly<Record<string, number>> = { bash: 3, ts: 2 };
+
+/** A snippet of a language, by its place among them. */
 function fence(language: string, place = 0): string {
   const found = [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].filter(([, name]) => name === language);
-  expect(found, language).toHaveLength(language === 'bash' ? 2 : 1);
+  expect(found, language).toHaveLength(FENCES[language] ?? 1);
   return found[place]?.[2] ?? '';
 }
 
@@ -138,7 +156,7 @@ const nothingHeld = (): Promise<Told> =>
 
 /** Runs a program to its end while the services in this process answer it; resolves with what it printed. */
 async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
-  const env = { PATH: process.env.PATH, PRESIGNED_URL: presignedUrl };
+  const env = { PATH: process.env.PATH, PRESIGNED_URL: presignedUrl, MCP_URL: mcpUrl };
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';
   for await (const chunk of child.stdout) printed += String(chunk);

@@ -29,6 +29,7 @@ beforeAll(async () => {
     PATH: process.env.PATH,
     ISSUER_URL: `http://127.0.0.1:${issuerPort}`,
     PRESIGN_API_KEY: local.keys.apiKey,
+    MCP_SERVER_URL: local.sandboxMcpUrl,
   };
 });
 afterAll(async () => {
@@ -51,6 +52,7 @@ const typescript = (name: string, more?: Record<string, string>) =>
 describe.each([
   ['first-call', ['You said: Hello', 'Uses left: 2', 'not /v1/embeddings']],
   ['streaming', ['Tell me a story', 'pieces']],
+  ['mcp', ['Tools: echo, add', '2 + 40 = 42', 'All uses of this URL are spent.']],
   ['out-of-budget', ['Ten calls at once', 'uses_exhausted: All uses of this URL are spent.']],
 ] as const)('the example %s', (name, shown) => {
   test('runs to its end and shows what it is for', async () => {

@@ -15,6 +15,8 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     host,
     issuerPort,
     gatewayPort,
+    // The same at every start: an MCP URL that was issued for it goes on being good.
+    sandboxMcpPort: gatewayPort + 2,
     issuerUrl: readVariable(env, 'ISSUER_URL', `http://${reachable}:${issuerPort}`),
     gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://${reachable}:${gatewayPort}`),
     dataDir: readVariable(env, 'PRESIGN_DATA_DIR', '.presign'),

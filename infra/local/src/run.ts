@@ -106,14 +106,11 @@ async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
   return redis;
 }
 
-/** From the gateway's port to the sandbox MCP server's: a URL issued for it is good after a restart, too. */
-const MCP_PORT_OFFSET = 2;
-
 /** The offline provider `sandbox`, which speaks as OpenAI and as Anthropic, and the sandbox MCP server. */
 async function openSandbox(env: LocalEnv, closers: Closer[]) {
   const llm = await startSandboxLlm();
   closers.push(() => llm.close());
-  const mcp = await startSandboxMcp({ port: env.gatewayPort + MCP_PORT_OFFSET })
+  const mcp = await startSandboxMcp({ port: env.sandboxMcpPort })
     // That port is another's: then any.
     .catch(() => startSandboxMcp());
   closers.push(() => mcp.close());

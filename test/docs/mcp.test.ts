@@ -1,0 +1,24 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readMcpPricesFile } from '@presign/gateway';
+import { mcpPresignRequest } from '@presign/schema';
+import { expect, test } from 'vitest';
+
+const page = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8');
+const [request = '', prices = ''] = [...page.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) => json);
+
+test('the request on the page is one that the issuer takes', () => {
+  const read = mcpPresignRequest.parse(JSON.parse(request));
+  expect(read.servers.map(({ auth }) => auth.type)).toEqual(['bearer', 'api_key', 'oauth']);
+  expect(read.servers.map(({ transport }) => transport)).toEqual(['http', 'sse', 'http']);
+});
+
+test('the MCP_PRICES_FILE on the page can be used', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'presign-prices-'));
+  writeFileSync(join(folder, 'prices.json'), prices);
+  const read = readMcpPricesFile(join(folder, 'prices.json'));
+  rmSync(folder, { recursive: true });
+  expect(read.get('https://search.example.com/mcp')).toMatchObject({ tools: { deep_search: 20_000 } });
+  expect(read.get('https://tickets.example.com')).toMatchObject({ default: 100 });
+});

@@ -1,0 +1,128 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { startSandboxMcp } from '@presign/local';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { JAVASCRIPT_LOADER, PYTHON_LOADERS } from './config-loaders.ts';
+import { mayFetch, npxArgs, type Ran, runProgram } from './fetched.ts';
+
+const require = createRequire(import.meta.url);
+const MCP_REMOTE = require.resolve('mcp-remote/dist/proxy.js');
+const PYTHON = process.env.PYTHON ?? 'python3';
+
+let stack: Stack;
+let sandbox: Awaited<ReturnType<typeof startSandboxMcp>>;
+let folder: string;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'presign-clients-'));
+  sandbox = await startSandboxMcp();
+  stack = await startStack({ providers: {}, gateways: 2 });
+});
+afterAll(async () => {
+  await stack?.close();
+  await sandbox?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A bundle of the sandbox over both transports, `modern` and `older`. */
+const issueBoth = (max_uses = -1) =>
+  stack.issueMcp({
+    servers: [
+      { name: 'modern', url: sandbox.url, transport: 'http' },
+      { name: 'older', url: sandbox.sseUrl, transport: 'sse' },
+    ],
+    max_uses,
+  });
+
+describe('mcp-remote, as the document for claude-desktop starts it', () => {
+  test.each(['modern', 'older'])('runs tools of the server %s until its uses are spent', async (name) => {
+    const { bundle_url } = await issueBoth(2);
+    const client = await connectRemote(await remoteArgs(bundle_url, name));
+    const echo = () => client.callTool({ name: 'echo', arguments: { message: 'from afar' } });
+    for (const _ of [1, 2]) expect(await echo()).toMatchObject({ content: [{ text: 'from afar' }] });
+    await expect(echo()).rejects.toMatchObject({ data: { code: 'uses_exhausted', limit: 2, used: 2 } });
+    await client.close();
+  });
+
+  test.each(['modern', 'older'])('gives up on a changed token of %s, and begins no login', async (name) => {
+    const args = await remoteArgs((await issueBoth()).bundle_url, name);
+    const changed = args.map((arg) => arg.replace(/(token=v4\.public\.)./, '$1_'));
+    const { code, stderr } = await runProgram(process.execPath, [MCP_REMOTE, ...changed], ownHome());
+    expect(code).toBe(1);
+    expect(stderr).not.toMatch(/authoriz|browser/i);
+  });
+});
+
+/** What claude_desktop_config.json tells npx to run, without `-y mcp-remote`. */
+async function remoteArgs(bundleUrl: string, name: string): Promise<string[]> {
+  const answer = await fetch(`${bundleUrl}?format=claude-desktop`);
+  type Entry = { readonly command: string; readonly args: readonly string[] };
+  const { mcpServers } = (await answer.json()) as { mcpServers: Record<string, Entry> };
+  const [yes, program, ...args] = mcpServers[name]?.args ?? [];
+  expect([mcpServers[name]?.command, yes, program]).toEqual(['npx', '-y', 'mcp-remote']);
+  return args;
+}
+
+async function connectRemote(args: readonly string[]): Promise<Client> {
+  const client = new Client({ name: 'desktop', version: '1.0.0' });
+  const command = { command: process.execPath, args: [MCP_REMOTE, ...args], stderr: 'ignore' as const };
+  await client.connect(new StdioClientTransport({ ...command, env: ownHome() }));
+  return client;
+}
+
+/** Where it would keep what it learns in a login. */
+const ownHome = () => ({ PATH: process.env.PATH ?? '', HOME: folder, MCP_REMOTE_CONFIG_DIR: folder });
+
+describe.skipIf(!mayFetch)('the inspector', () => {
+  const inspect = (...args: string[]) =>
+    runProgram('npx', npxArgs('mcp-inspector', ['--cli', ...args, ...CALL]), { HOME: folder });
+  const CALL = ['--method', 'tools/call', '--tool-name', 'add', '--tool-arg', 'a=2', 'b=40'];
+
+  test.each(['modern', 'older'])(
+    'takes the document for claude-code as its --config and calls %s',
+    async (name) => {
+      const { bundle_url } = await issueBoth();
+      const file = join(folder, 'mcp.json');
+      writeFileSync(file, await (await fetch(`${bundle_url}?format=claude-code`)).text());
+      const ran = await inspect('--config', file, '--server', name);
+      expect(told(ran)).toContain('"42"');
+    },
+  );
+
+  test.each(['modern', 'older'])('calls %s by its address alone', async (name) => {
+    const { servers } = await issueBoth();
+    const { url = '', transport = 'http' } = servers[name] ?? {};
+    expect(told(await inspect('--server-url', url, '--transport', transport))).toContain('"42"');
+  });
+});
+
+describe.skipIf(!mayFetch)('@langchain/mcp-adapters', () => {
+  test('takes the bundle as it is: MultiServerMCPClient', async () => {
+    const home = mkdtempSync(join(folder, 'langchain-'));
+    const packages = ['@langchain/mcp-adapters@1.1.4', '@langchain/core@1', '@langchain/langgraph@1'];
+    const installed = await runProgram('npm', ['install', '--prefix', home, '--no-audit', ...packages]);
+    expect(installed.code, installed.stderr).toBe(0);
+    writeFileSync(join(home, 'load.mjs'), JAVASCRIPT_LOADER);
+    const { bundle_url } = await issueBoth();
+    expect(told(await runProgram(process.execPath, [join(home, 'load.mjs'), bundle_url]))).toContain('42 42');
+  });
+});
+
+describe.each(PYTHON_LOADERS)('Python: %s', (module, program) => {
+  const isThere = spawnSync(PYTHON, ['-c', `import ${module}`]).status === 0;
+  test.skipIf(!isThere)('takes the bundle as it is', async () => {
+    const { bundle_url } = await issueBoth();
+    expect(told(await runProgram(PYTHON, ['-c', program, bundle_url]))).toContain('42 42');
+  });
+});
+
+/** What a program printed; what it complained of, when it failed. */
+function told({ code, stdout, stderr }: Ran): string {
+  expect(code, stderr.slice(-2_000)).toBe(0);
+  return stdout;
+}
