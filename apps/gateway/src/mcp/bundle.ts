@@ -16,6 +16,7 @@ type BundleDeps = GatewayDeps & { readonly verify: Verifier<VerifiedGrant>; read
 export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   return async (c) => {
     const requestId = c.get('requestId');
+    if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return bundleRefusalAnswer(NOT_A_SERVER, requestId);
     const format = c.req.query('format');
     const found = await findBundle(deps, requestId, c.req.param('token') ?? '');
     if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);
@@ -24,6 +25,11 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
     return c.json(body, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
   };
 }
+
+const NOT_A_SERVER: Refusal = {
+  code: 'method_not_allowed',
+  message: 'This is the URL of a bundle: GET it, and connect to the URLs of the servers in it.',
+};
 
 const UNKNOWN_FORMAT: Refusal = {
   code: 'invalid_request',

@@ -1,27 +1,34 @@
+import { BLOCKED } from '../llm/log-call.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import type { McpSent } from './send-mcp.ts';
 
-/** One line a call. Neither URL nor header nor arguments: a token rides in the first, secrets in the rest. */
+/** One line a call, a warning where the server was not reached or refused our credential. Neither URL nor header nor arguments: a token rides in the first, secrets in the rest. */
 export function logMcpCall(
   { log, now }: Pick<McpDeps, 'log' | 'now'>,
   { requestId, method, grant, server, messages, unrun, beganMs }: McpCall,
   sent: McpSent,
 ): void {
-  log.info(
-    {
-      request_id: requestId,
-      session: grant.sessionId,
-      grant: grant.id,
-      server: server.name,
-      method,
-      messages: messages?.all.length,
-      ended: sent.is,
-      error: 'code' in sent ? sent.code : undefined,
-      status: 'status' in sent ? sent.status : undefined,
-      uses: unrun.all.uses - unrun.unrun.uses,
-      cost: unrun.all.costMicrousd - unrun.unrun.costMicrousd,
-      ms: now() - beganMs,
-    },
-    'mcp call',
-  );
+  const line = {
+    request_id: requestId,
+    session: grant.sessionId,
+    grant: grant.id,
+    server: server.name,
+    method,
+    messages: messages?.all.length,
+    ended: sent.is,
+    error: 'code' in sent ? sent.code : undefined,
+    status: 'status' in sent ? sent.status : undefined,
+    uses: unrun.all.uses - unrun.unrun.uses,
+    cost: unrun.all.costMicrousd - unrun.unrun.costMicrousd,
+    ms: now() - beganMs,
+  };
+  const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED : undefined;
+  if (isOperators(sent)) log.warn({ ...line, upstream: new URL(server.url).origin, hint }, 'mcp call');
+  else log.info(line, 'mcp call');
+}
+
+/** What the operator, or who asked for the URL, has to mend. */
+function isOperators(sent: McpSent): boolean {
+  if (sent.is === 'unanswered') return sent.why === 'timeout' || sent.why === 'failure';
+  return sent.is === 'unsent' || sent.is === 'unauthorized';
 }

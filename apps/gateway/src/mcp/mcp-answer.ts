@@ -2,11 +2,12 @@ import type { ServerResponse } from 'node:http';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
 import type { Receiver } from '../forward.ts';
 import { EventSplitter, readEvent } from '../split-events.ts';
-import type { UnrunRequests } from './unrun.ts';
+import { type Amount, NOTHING, type UnrunRequests } from './unrun.ts';
 
 /** What is done to an answer on its way to the holder. */
 export type McpAnswerPlan = {
-  readonly ownHeaders: FlatHeaders;
+  /** Headers of ours. `back` is what is given back, as far as it is known when the head leaves. */
+  readonly ownHeaders: (back: Amount) => FlatHeaders;
   /** A session id as the holder gets it. */
   readonly sealSession: (id: string) => string;
   /**
@@ -174,7 +175,9 @@ export class McpAnswer implements Receiver {
 
   #writeHead(): void {
     if (this.#response.destroyed) return;
-    this.#response.writeHead(this.#status, [...this.#headers, ...this.#plan.ownHeaders]);
+    const { unrun, ownHeaders } = this.#plan;
+    const back = (this.#status < 300 ? unrun?.unrun : unrun?.all) ?? NOTHING;
+    this.#response.writeHead(this.#status, [...this.#headers, ...ownHeaders(back)]);
     if (this.#isStream) this.#response.flushHeaders();
   }
 }

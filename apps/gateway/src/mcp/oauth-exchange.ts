@@ -1,6 +1,6 @@
+import { BlockedAddressError } from '@presign/outbound';
 import { LRUCache } from 'lru-cache';
 import * as oauth from 'oauth4webapi';
-import { BlockedAddressError } from '../guard-address.ts';
 import type { AuthorizerDeps } from './authorize.ts';
 import { tokenEndpointFetch } from './oauth-fetch.ts';
 import { authFailed, type Fetched, type OauthClient, type Tokens, usableUntil } from './oauth-tokens.ts';

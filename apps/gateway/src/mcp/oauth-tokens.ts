@@ -1,5 +1,5 @@
 import { type EncryptionKeys, open, seal } from '@presign/crypto';
-import { credentialContext, type Refusal } from '@presign/schema';
+import { oauthTokensContext, type Refusal } from '@presign/schema';
 
 /** A client at its authorization server; with a refresh token, on behalf of the user who gave consent. */
 export type OauthClient = {
@@ -64,5 +64,4 @@ export const sealTokens = (keys: EncryptionKeys, client: OauthClient, tokens: To
 export const openTokens = (keys: EncryptionKeys, client: OauthClient, sealed: string): Tokens =>
   JSON.parse(open(keys, sealed, context(client))) as Tokens;
 
-/** Tokens open only as those of the credential that they came from, and never as the credential itself. */
-const context = ({ accountId, id }: OauthClient) => `${credentialContext(accountId, id)} oauth`;
+const context = ({ accountId, id }: OauthClient) => oauthTokensContext(accountId, id);

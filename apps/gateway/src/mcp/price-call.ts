@@ -59,6 +59,6 @@ function priceIn(pricing: McpPricing | undefined, tool: string | undefined): num
 }
 
 function toolRefusal({ name }: Message, { tools = [] }: McpServerTerms): Refusal {
-  const message = `This URL allows the tools ${tools.join(', ') || '(none)'}, not ${name ?? 'one without a name'}.`;
+  const message = `This URL does not allow the tool ${name?.slice(0, 128) ?? 'without a name'}.`;
   return { code: 'tool_not_allowed', message, details: { allowed: tools } };
 }

@@ -59,14 +59,19 @@ const statusOf = (refusal: Refusal): number => {
 
 function errorOf(refusal: Refusal, requestId: string) {
   const { code, details = {} } = refusal;
-  const { limit, remaining } = details;
+  const { limit, remaining, needed } = details;
   const spent = typeof limit === 'number' && typeof remaining === 'number' ? { used: limit - remaining } : {};
   return {
     code: rpcCode(refusal),
-    message: refusal.message ?? ERRORS[code][2],
+    message:
+      code === 'cost_limit_too_low' ? tooDear(needed, remaining) : (refusal.message ?? ERRORS[code][2]),
     data: { code, ...details, ...spent, request_id: requestId },
   };
 }
+
+/** A tool's price is fixed: nothing about the call makes it cheaper. */
+const tooDear = (needed: unknown, remaining: unknown) =>
+  `This call costs ${needed} microdollars, and ${remaining} are left.`;
 
 /** Of the range that JSON-RPC leaves to servers and MCP to implementations. */
 const REFUSED = -32010;

@@ -8,7 +8,7 @@ import { newHoldId } from '../new-hold-id.ts';
 import { refundCharge } from '../refund.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import { logMcpCall } from './log-mcp-call.ts';
-import { isKeptBack, McpAnswer, redirects, refusesCredential } from './mcp-answer.ts';
+import { isKeptBack, McpAnswer, redirects } from './mcp-answer.ts';
 import { mcpRecord } from './mcp-record.ts';
 import { openStream } from './open-stream.ts';
 import { sealSession } from './sealed-session.ts';
@@ -29,7 +29,7 @@ export async function runCall(
   const stream = openStream(deps, call);
   const refund = once((amount: Amount, status?: number) => giveBack(deps, call, amount, status));
   const answer: McpAnswer = new McpAnswer(outgoing, {
-    ownHeaders: ownHeaders(call, admitted),
+    ownHeaders: (back) => ownHeaders(call, admitted, back),
     sealSession: (id) => sealSession(deps.encryptionKeys, grant, id),
     openEndpoint:
       method === 'GET' ? (data) => stream.rewrite(data, (message) => answer.tell(message)) : undefined,
@@ -77,13 +77,21 @@ function once<A extends unknown[]>(work: (...args: A) => Promise<void>): (...arg
   };
 }
 
-function ownHeaders({ requestId, unrun }: McpCall, { usesLeft, microusdLeft }: Admitted): FlatHeaders {
+function ownHeaders(
+  { requestId, unrun }: McpCall,
+  { usesLeft, microusdLeft }: Admitted,
+  back: Amount,
+): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
-  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft));
-  if (microusdLeft !== undefined) headers.push('x-presign-cost-remaining', String(microusdLeft));
-  if (unrun.all.uses > 0) headers.push('x-presign-cost', String(unrun.all.costMicrousd));
+  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + back.uses));
+  if (microusdLeft !== undefined) {
+    headers.push('x-presign-cost-remaining', String(microusdLeft + back.costMicrousd));
+  }
+  if (unrun.all.uses > 0) {
+    headers.push('x-presign-cost', String(unrun.all.costMicrousd - back.costMicrousd));
+  }
   return headers;
 }
 
@@ -92,6 +100,9 @@ const CUT: Readonly<Record<NonNullable<Cut['by']>, Refusal>> = {
   revocation: { code: 'grant_revoked' },
   closing: { code: 'overloaded', message: 'This gateway is going away. Try again.', retryAfterSeconds: 1 },
 };
+
+const BROKEN_OFF =
+  'The MCP server broke off before it answered. The call may have run there, so its charge stands.';
 
 const REDIRECTED: Refusal = {
   code: 'upstream_unreachable',
@@ -102,7 +113,6 @@ const REDIRECTED: Refusal = {
 function refusalOf(sent: McpSent, cut: Cut): Refusal | undefined {
   switch (sent.is) {
     case 'complete':
-      if (refusesCredential(sent.status)) return { code: 'upstream_auth_failed' };
       return redirects(sent.status) ? REDIRECTED : undefined;
     case 'broken':
       return undefined;
@@ -118,6 +128,6 @@ function refusalOf(sent: McpSent, cut: Cut): Refusal | undefined {
       if (cut.by) return CUT[cut.by];
       return sent.why === 'timeout'
         ? { code: 'upstream_timeout', message: 'The MCP server did not answer in time.' }
-        : { code: 'upstream_unreachable' };
+        : { code: 'upstream_unreachable', message: BROKEN_OFF };
   }
 }

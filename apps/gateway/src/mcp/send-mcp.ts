@@ -8,13 +8,14 @@ import { holdersHeaders } from '../headers.ts';
 import { leaving } from '../leaving.ts';
 import type { Authorization } from './authorize.ts';
 import type { McpCall, McpDeps } from './call.ts';
-import type { McpAnswer } from './mcp-answer.ts';
+import { type McpAnswer, refusesCredential } from './mcp-answer.ts';
 
 /** How sending ended; all but `Ended` ended here. */
 export type McpSent =
   | Ended
   | { readonly is: 'unavailable' | 'failed' }
-  | { readonly is: 'unauthorized'; readonly refusal: Refusal };
+  /** No credential was to be had, or the server refused it. */
+  | { readonly is: 'unauthorized'; readonly status?: number; readonly refusal: Refusal };
 
 /** What ended a call before its server did. */
 export type Cut = { by: 'expiry' | 'revocation' | 'closing' | undefined };
@@ -43,10 +44,12 @@ export async function sendMcp(
     if ('refusal' in first) return { is: 'unauthorized', ...first };
     const sent = await attempt(deps, call, first.authorization, answer, cut, giveBackBody);
     const { token } = first.authorization;
-    if (sent.is !== 'complete' || sent.status !== 401 || token === undefined) return sent;
+    if (sent.is !== 'complete' || sent.status !== 401 || token === undefined)
+      return told(sent, credential.auth);
     const second = await deps.authorizer.authorize(credential, token);
     if ('refusal' in second) return { is: 'unauthorized', ...second };
-    return await attempt(deps, call, second.authorization, answer, cut, giveBackBody);
+    const again = await attempt(deps, call, second.authorization, answer, cut, giveBackBody);
+    return told(again, credential.auth);
   } catch (error) {
     // Only its name: a message may quote what must stay secret.
     deps.log.error(
@@ -56,6 +59,18 @@ export async function sendMcp(
     return { is: 'failed' };
   }
 }
+
+/** A server's 401 or 403 is about our credential, not about the holder's. */
+function told(sent: Ended, { type }: McpAuth): McpSent {
+  if (sent.is !== 'complete' || !refusesCredential(sent.status)) return sent;
+  const refusal: Refusal = {
+    code: 'upstream_auth_failed',
+    ...(type === 'none' ? { message: NO_CREDENTIAL } : {}),
+  };
+  return { is: 'unauthorized', status: sent.status, refusal };
+}
+
+const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issued without one (auth_type).';
 
 function readAuth(deps: McpDeps, { terms }: McpCall, found: SealedCredential | undefined): McpAuth {
   const { accountId, ref } = terms;
@@ -71,7 +86,7 @@ async function attempt(
   cut: Cut,
   giveBackBody: () => void,
 ): Promise<Ended> {
-  const { grant, server, endpoint, method, body } = call;
+  const { grant, terms, server, endpoint, method, body } = call;
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
   const upstream = {
@@ -86,7 +101,7 @@ async function attempt(
     cut.by = by;
     stop.cut();
   };
-  const unwatch = deps.revocations.watch(grant, end('revocation'));
+  const unwatch = deps.revocations.watch(terms.ref, end('revocation'));
   const expiry = setTimeout(end('expiry'), Math.max(0, grant.expiresAtMs - deps.now()));
   // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
   const unclose = method === 'GET' ? deps.closing.onClose(end('closing')) : () => {};

@@ -13,12 +13,14 @@ const NOT_RUN: ReadonlySet<unknown> = new Set([
 /** Uses and cost of requests. */
 export type Amount = { readonly uses: number; readonly costMicrousd: number };
 
+export const NOTHING: Amount = { uses: 0, costMicrousd: 0 };
+
 /** Which of a POST's charged requests surely did not run, as its own answer tells. */
 export class UnrunRequests {
   readonly #waiting: Map<string, Charged>;
   readonly #all: Amount;
   readonly #isAlone: boolean;
-  #unrun: Amount = { uses: 0, costMicrousd: 0 };
+  #unrun: Amount = NOTHING;
 
   /** @param sent all messages of the POST, free ones too */
   constructor(charged: readonly Charged[], sent: readonly Message[] = charged.map(({ message }) => message)) {

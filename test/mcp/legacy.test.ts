@@ -1,0 +1,166 @@
+import { keys } from '@presign/limits';
+import type { McpPresignAnswer } from '@presign/schema';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { ask, at, ledgerOf, outcomes, post, type RpcAnswer, send, sumOf, toolCall, urlOf } from './holder.ts';
+import { type Listener, listen, openSession } from './listen.ts';
+import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let stack: Stack;
+const open: Listener[] = [];
+
+beforeAll(async () => {
+  stack = await startStack({ providers: {}, gateways: 2 });
+});
+afterAll(async () => {
+  await stack.close();
+});
+beforeEach(async () => {
+  upstream = await startMcpUpstream();
+  return async () => {
+    for (const each of open.splice(0)) each.leave();
+    await upstream.close();
+  };
+});
+
+const issue = (terms: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.sseUrl, ...server }], ...terms });
+
+async function connect(answer: McpPresignAnswer) {
+  const session = await openSession(stack, urlOf(answer, 'a'));
+  open.push(session.stream);
+  return session;
+}
+
+test('the stream is the same MCP server through any gateway, and the endpoint is sealed', async () => {
+  const { stream, endpoint } = await connect(await issue());
+  expect(stream.headers).toMatchObject({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' });
+  expect(new URL(endpoint).pathname).toBe('/mcp/mcp');
+  expect(decodeURIComponent(endpoint)).not.toContain('messages');
+  const heard = await post(endpoint, ask('initialize'));
+  expect([heard.status, heard.text]).toEqual([202, 'Accepted']);
+  expect(upstream.arrived.at(-1)).toMatchObject({ method: 'POST', url: '/messages?session=1' });
+  expect(await stream.reached(1)).toMatchObject([{ id: 1, result: {} }]);
+});
+
+test('a limit that one gateway finds is told on the stream that another holds, and the POST is a 202', async () => {
+  const answer = await issue({ max_uses: 3 });
+  const { stream, endpoint } = await connect(answer);
+  const heard = await Promise.all(
+    Array.from({ length: 50 }, (_, i) => post(at(stack, i % 2, endpoint), toolCall('run', `call ${i}`))),
+  );
+  expect(new Set(heard.map(({ status }) => status))).toEqual(new Set([202]));
+  const messages = (await stream.reached(50)) as RpcAnswer[];
+  expect(messages).toHaveLength(50);
+  expect(new Set(messages.map(({ id }) => id)).size).toBe(50);
+  const errors = messages.flatMap(({ error }) => error ?? []);
+  expect(errors).toHaveLength(47);
+  for (const { data } of errors) expect(data).toMatchObject({ code: 'uses_exhausted', limit: 3, used: 3 });
+  expect(upstream.ran).toHaveLength(3);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 3, cost: 3_000 });
+  // What is free goes on.
+  expect((await post(endpoint, ask('ping', 'p'))).status).toBe(202);
+  expect((await stream.reached(51)).at(-1)).toMatchObject({ id: 'p', result: {} });
+});
+
+test('a tool that is not allowed, and each request of a refused batch, is told on the stream', async () => {
+  const { stream, endpoint } = await connect(await issue({ max_uses: 1 }, { tools: ['run'] }));
+  expect((await post(endpoint, toolCall('delete', 'x'))).status).toBe(202);
+  expect(await stream.reached(1)).toMatchObject([{ id: 'x', error: { data: { code: 'tool_not_allowed' } } }]);
+  expect((await post(endpoint, [toolCall('run', 1), toolCall('run', 2)])).status).toBe(202);
+  expect((await stream.reached(2))[1]).toMatchObject([
+    { id: 1, error: {} },
+    { id: 2, error: {} },
+  ]);
+  expect(upstream.ran).toEqual([]);
+});
+
+test('a limit is 404 when no stream listens any more, so that its client does not wait', async () => {
+  const { stream, endpoint } = await connect(await issue({ max_uses: 1 }));
+  await post(endpoint, toolCall('run'));
+  stream.leave();
+  for (const gateway of [0, 1]) {
+    const url = at(stack, gateway, endpoint);
+    const heard = await eventually(async () => {
+      const each = await post(url, toolCall('run'));
+      return each.status === 202 ? undefined : each;
+    });
+    expect(heard.status).toBe(404);
+    expect(heard.headers['content-type']).toBe('application/json');
+  }
+  expect(upstream.ran).toHaveLength(1);
+});
+
+test('a dead gateway is not waited for: what it was to tell is 404 once its presence has run out', async () => {
+  const answer = await issue({ max_uses: 1 });
+  const { stream, endpoint } = await connect(answer);
+  await post(endpoint, toolCall('run'));
+  // As after a gateway's death: nobody renews what says that the stream is there.
+  const present = await stack.redis.keys(keys.listening(0, '*').replace('{p00}', '{p??}'));
+  expect(present.length).toBeGreaterThan(0);
+  for (const key of present) {
+    expect(await stack.redis.pttl(key)).toBeGreaterThan(0);
+    await stack.redis.del(key);
+  }
+  expect((await post(endpoint, toolCall('run'))).status).toBe(404);
+  expect(stream.messages()).toHaveLength(1);
+});
+
+test('a server that broke off or refuses connections is told on the stream, and only the latter gives back', async () => {
+  const answer = await issue({ max_uses: 2 });
+  const { stream, endpoint } = await connect(answer);
+  upstream.behaves = (_arrived, _response, request) => request.socket.destroy();
+  expect((await post(endpoint, toolCall('run', 'cut'))).status).toBe(202);
+  const unreachable = { data: { code: 'upstream_unreachable' } };
+  expect(await stream.reached(1)).toMatchObject([{ id: 'cut', error: unreachable }]);
+  upstream.stopListening();
+  expect((await post(endpoint, toolCall('run', 'away'))).status).toBe(202);
+  expect((await stream.reached(2))[1]).toMatchObject({ id: 'away', error: unreachable });
+  expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
+});
+
+test('a server that does not know the session says so with its own status, and the use is given back', async () => {
+  const answer = await issue({ max_uses: 1 });
+  const { endpoint } = await connect(answer);
+  upstream.behaves = ({ method }, response) =>
+    method === 'POST' && response.writeHead(404).end('Session not found');
+  for (let i = 0; i < 3; i++) {
+    const heard = await post(endpoint, toolCall('run'));
+    expect([heard.status, heard.text]).toEqual([404, 'Session not found']);
+  }
+  expect(await sumOf(stack, answer)).toEqual({ rows: 6, uses: 0, cost: 0 });
+});
+
+test('an error that comes on the stream gives nothing back: it is no answer of the POST itself', async () => {
+  const answer = await issue({ max_uses: 1 });
+  const { stream, endpoint } = await connect(answer);
+  await post(endpoint, toolCall('error-32602'));
+  expect(await stream.reached(1)).toMatchObject([{ error: { code: -32602 } }]);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 1_000 });
+});
+
+test('a stream costs nothing, and is refused in JSON-RPC where it cannot be had', async () => {
+  const answer = await issue({ max_uses: 1, cost_limit: 0 });
+  await connect(answer);
+  await connect(answer);
+  expect(await ledgerOf(stack, answer)).toEqual([]);
+  await upstream.close();
+  upstream = await startMcpUpstream();
+  const heard = await send(urlOf(answer, 'a'), 'GET', { accept: 'text/event-stream' });
+  expect([heard.status, ...outcomes(heard)]).toEqual([502, 'upstream_unreachable']);
+});
+
+test('a stream that ends right after its endpoint is passed on whole', async () => {
+  upstream.behaves = ({ method }, response) =>
+    method === 'GET' &&
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end('event: endpoint\ndata: /messages?session=1\n\nevent: message\ndata: {"last":"words"}\n\n');
+  const stream = await listen(urlOf(await issue(), 'a'));
+  expect(await stream.over).toBe('ended');
+  expect(stream.messages()).toEqual([{ last: 'words' }]);
+  // Nothing of it is left behind in Redis.
+  await eventually(async () => ((await stack.redis.keys('*listening:*')).length === 0 ? true : undefined));
+});

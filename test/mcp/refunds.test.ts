@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { freePort } from '../harness/free-port.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { ask, at, ledgerOf, outcomes, post, sumOf, toolCall, urlOf } from './holder.ts';
+import { eventOf, type McpUpstream, run, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let stack: Stack;
+
+beforeAll(async () => {
+  upstream = await startMcpUpstream();
+  stack = await startStack({ providers: {}, gateways: 2 });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+beforeEach(() => {
+  upstream.form = 'json';
+  upstream.behaves = undefined;
+});
+
+const pricing = { default: 300, tools: { dear: 70_000 } };
+const issue = (terms: object, url = upstream.url) =>
+  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http', pricing }], ...terms });
+
+describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
+  beforeEach(() => {
+    upstream.form = form;
+  });
+
+  test.each([-32600, -32601, -32602, -32700])('%i gives use and cost back at once', async (code) => {
+    const answer = await issue({ max_uses: 1, cost_limit: 300 });
+    const url = urlOf(answer, 'a');
+    for (let i = 0; i < 6; i++) {
+      // A sequential caller never meets its own charge, at whichever gateway.
+      expect(outcomes(await post(at(stack, i % 2, url), toolCall(`error${code}`)))).toEqual([code]);
+    }
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 13, uses: 1, cost: 300 });
+  });
+
+  test.each([
+    ['a result that is an error', 'fails', 'ran'],
+    ['-32603', 'error-32603', -32603],
+    ['an error of its own', 'error-32000', -32000],
+  ])('%s gives nothing back', async (_what, tool, outcome) => {
+    const answer = await issue({ max_uses: 1 });
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall(tool)))).toEqual([outcome]);
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['uses_exhausted']);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
+  });
+
+  test('of a batch that is given back which did not run, at its own price', async () => {
+    const answer = await issue({ max_uses: 3 });
+    const url = urlOf(answer, 'a');
+    const batch = [
+      toolCall('error-32602', 1),
+      toolCall('dear', 2),
+      toolCall('error-32601', 3),
+      ask('ping', 4),
+    ];
+    expect(outcomes(await post(url, batch))).toEqual([-32602, 'ran', -32601, 'ran']);
+    const rows = await ledgerOf(stack, answer);
+    expect(rows.map((row) => [row.outcome, row.uses, row.costMicrousd])).toEqual([
+      ['settled', 3, 70_600],
+      ['refunded', -2, -600],
+    ]);
+    expect(rows.map((row) => [row.server, row.tool, row.provider])).toEqual([
+      ['a', 'error-32602', 'mcp'],
+      ['a', 'error-32602', 'mcp'],
+    ]);
+    expect(outcomes(await post(url, [toolCall('run', 1), toolCall('run', 2)]))).toEqual(['ran', 'ran']);
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
+  });
+});
+
+test.each([500, 404, 405, 400, 503, 429])(
+  'an answer of %i gives all back and passes as it is',
+  async (status) => {
+    const answer = await issue({ max_uses: 2 });
+    const url = urlOf(answer, 'a');
+    upstream.behaves = (_arrived, response) =>
+      response.writeHead(status, { 'content-type': 'text/plain', 'x-theirs': 'yes' }).end('their words');
+    for (let i = 0; i < 3; i++) {
+      const heard = await post(at(stack, i % 2, url), [toolCall('run', 1), toolCall('dear', 2)]);
+      expect([heard.status, heard.text, heard.headers['x-theirs']]).toEqual([status, 'their words', 'yes']);
+    }
+    const rows = await ledgerOf(stack, answer);
+    expect(rows.filter((row) => row.outcome === 'refunded').map((row) => [row.uses, row.status])).toEqual(
+      Array(3).fill([-2, status]),
+    );
+    upstream.behaves = undefined;
+    expect(outcomes(await post(url, [toolCall('run', 1), toolCall('run', 2)]))).toEqual(['ran', 'ran']);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 7, uses: 2, cost: 600 });
+  },
+);
+
+test('a server that refuses connections gives all back, and the holder is told in JSON-RPC', async () => {
+  const port = await freePort();
+  const answer = await issue({ max_uses: 1 }, `http://127.0.0.1:${port}/mcp`);
+  for (let i = 0; i < 3; i++) {
+    const heard = await post(at(stack, i % 2, urlOf(answer, 'a')), toolCall('run', 'x'));
+    expect(heard.status).toBe(502);
+    expect(heard.messages).toMatchObject([{ id: 'x', error: { data: { code: 'upstream_unreachable' } } }]);
+  }
+  expect(await sumOf(stack, answer)).toEqual({ rows: 6, uses: 0, cost: 0 });
+});
+
+test('a host name that does not exist gives all back', async () => {
+  const answer = await issue({ max_uses: 1 }, 'http://nowhere.invalid/mcp');
+  for (let i = 0; i < 2; i++) {
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
+  }
+  expect(await sumOf(stack, answer)).toEqual({ rows: 4, uses: 0, cost: 0 });
+});
+
+test('a connection reset after the call was sent gives nothing back', async () => {
+  const answer = await issue({ max_uses: 1 });
+  upstream.behaves = (_arrived, _response, request) => request.socket.destroy();
+  const heard = await post(urlOf(answer, 'a'), toolCall('run', 'x'));
+  expect([heard.status, heard.messages[0]?.id, ...outcomes(heard)]).toEqual([
+    502,
+    'x',
+    'upstream_unreachable',
+  ]);
+  upstream.behaves = undefined;
+  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['uses_exhausted']);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
+});
+
+test('a server that takes the call and closes without a word gives nothing back', async () => {
+  const silent = createServer((socket) => socket.once('data', () => socket.destroy())).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const address = silent.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const answer = await issue({ max_uses: 1 }, `http://127.0.0.1:${port}/mcp`);
+  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
+  silent.close();
+});
+
+test('a stream that breaks off after an error was told gives that back, and no more', async () => {
+  const answer = await issue({ max_uses: 2 });
+  const url = urlOf(answer, 'a');
+  const error = { jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'no' } };
+  upstream.behaves = (_arrived, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write(eventOf(error), () => setTimeout(() => response.destroy(), 50));
+  };
+  await expect(post(url, [toolCall('run', 1), toolCall('run', 2)])).rejects.toThrow();
+  upstream.behaves = undefined;
+  const sum = await sumOf(stack, answer);
+  expect([sum.uses, sum.cost]).toEqual([1, 300]);
+});
+
+test('a message that is none, beside a call that runs, does not give the call back', async () => {
+  const answer = await issue({ max_uses: 1 });
+  const url = urlOf(answer, 'a');
+  // What a server says of a message it cannot read has no id (JSON-RPC 2.0 §5): it need not mean the call.
+  const unread = { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request' } };
+  upstream.behaves = ({ body }, response) => {
+    const answers = [unread, ...run(body, [])];
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answers));
+  };
+  const notice = { method: 'notifications/x' };
+  expect(outcomes(await post(url, [notice, toolCall('dear')]))).toEqual([-32600, 'ran']);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 70_000 });
+});
+
+test.each([
+  ['a cheap call', toolCall('error-32602', 1), 2],
+  ['a free request', { ...ask('ping', 1), params: { name: 'error-32602' } }, 1],
+])('an error for %s gives nothing back for a dear one of the same id', async (_what, cheap, uses) => {
+  const answer = await issue({ max_uses: 2 });
+  expect(outcomes(await post(urlOf(answer, 'a'), [cheap, toolCall('dear', 1)]))).toEqual([-32602, 'ran']);
+  const sum = await sumOf(stack, answer);
+  expect([sum.rows, sum.uses, sum.cost]).toEqual([1, uses, 70_000 + (uses - 1) * 300]);
+});
+
+test('an error longer than what is kept back passes, whatever becomes of its charge', async () => {
+  const answer = await issue({ max_uses: 5 });
+  const long = randomBytes(1_500_000).toString('hex');
+  upstream.behaves = (_arrived, response) => {
+    const error = { jsonrpc: '2.0', id: 1, error: { code: -32602, message: long } };
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(error));
+  };
+  const heard = await post(urlOf(answer, 'a'), toolCall('run'));
+  expect(heard.messages[0]?.error?.message).toBe(long);
+});

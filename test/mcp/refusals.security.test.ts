@@ -1,0 +1,220 @@
+import { revokeGrant } from '@presign/limits';
+import type { McpPresignAnswer } from '@presign/schema';
+import { grants } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import {
+  at,
+  grantIn,
+  type Heard,
+  ledgerOf,
+  outcomes,
+  post,
+  send,
+  sumOf,
+  tokenIn,
+  toolCall,
+  urlOf,
+} from './holder.ts';
+import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let stack: Stack;
+/** How far the gateways' clock is ahead. */
+let aheadMs = 0;
+
+beforeAll(async () => {
+  upstream = await startMcpUpstream();
+  stack = await startStack({ providers: {}, gateways: 2, gateway: { now: () => Date.now() + aheadMs } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+let arrived = 0;
+beforeEach(() => {
+  aheadMs = 0;
+  upstream.behaves = undefined;
+  arrived = upstream.arrived.length;
+});
+const reached = () => upstream.arrived.length - arrived;
+
+const issue = (terms: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const METHODS = ['POST', 'GET', 'DELETE'] as const;
+const ask = (url: string, method: (typeof METHODS)[number]) =>
+  method === 'POST' ? post(url, toolCall('run')) : send(url, method, { accept: 'text/event-stream' });
+
+/** A refusal in JSON-RPC that no client takes for an invitation to log in. */
+function refused(heard: Heard, status: number, code: string): void {
+  expect([heard.status, ...outcomes(heard)], heard.text).toEqual([status, code]);
+  expect(heard.headers['content-type']).toBe('application/json');
+  expect(heard.headers['www-authenticate']).toBeUndefined();
+  const [message] = heard.messages;
+  expect(message).toMatchObject({
+    jsonrpc: '2.0',
+    error: { code: expect.any(Number), message: expect.any(String) },
+  });
+}
+const withToken = (url: string, token: string) => url.replace(tokenIn(url), token);
+const withServer = (url: string, server: string) =>
+  url.replace(/url=[^&]*/, `url=${encodeURIComponent(server)}`);
+
+describe.each(METHODS)('%s', (method) => {
+  test('with an expired token is refused with 403', async () => {
+    const url = urlOf(await issue({ expires_in: 60 }), 'a');
+    aheadMs = 61_000;
+    for (const gateway of [0, 1]) refused(await ask(at(stack, gateway, url), method), 403, 'token_expired');
+    expect(reached()).toBe(0);
+  });
+
+  test('with a revoked token is refused with 403 by every gateway', async () => {
+    const answer = await issue();
+    const url = urlOf(answer, 'a');
+    expect((await post(url, toolCall('run'))).status).toBe(200);
+    await revoke(answer, 'a');
+    for (const gateway of [0, 1]) refused(await ask(at(stack, gateway, url), method), 403, 'grant_revoked');
+    expect(reached()).toBe(1);
+  });
+
+  test('with a token that is none, of another kind, server or bundle is refused with 403', async () => {
+    const answer = await stack.issueMcp({
+      servers: [
+        { name: 'a', url: upstream.url, transport: 'http' },
+        { name: 'b', url: upstream.sseUrl },
+      ],
+    });
+    const url = urlOf(answer, 'a');
+    const llm = await stack.issue({ provider: 'openai', path: '/v1/x', client_api_key: 'sk-x' });
+    const token = tokenIn(url);
+    const wrong = [
+      answer.bundle_token,
+      /\/t\/([^/]+)/.exec(llm.url)?.[1] ?? '',
+      tokenIn(urlOf(answer, 'b')),
+      '',
+      'x',
+      `${token}.`,
+      `${token}A`,
+      token.slice(0, -1),
+      token.replace('v4.public.', 'v4.local.'),
+      token.replace('v4.', 'v3.'),
+    ];
+    for (const each of wrong) refused(await ask(withToken(url, each), method), 403, 'token_invalid');
+    expect(reached()).toBe(0);
+  });
+
+  test('to another server than the token names is refused with 403, though the servers be one', async () => {
+    const url = urlOf(await issue(), 'a');
+    const wrong = [
+      `${upstream.url}/`,
+      `${upstream.url}?`,
+      upstream.url.toUpperCase(),
+      upstream.url.replace('127.0.0.1', 'localhost'),
+      upstream.url.replace('http:', 'HTTP:'),
+      upstream.sseUrl,
+      'http://169.254.169.254/',
+      '',
+    ];
+    for (const each of wrong) refused(await ask(withServer(url, each), method), 403, 'token_invalid');
+    for (const each of ['?', '?url=x', `?token=${tokenIn(url)}`]) {
+      refused(await ask(url.replace(/\?.*/, each), method), 403, 'token_invalid');
+    }
+    // Whichever of two a reader takes.
+    refused(await ask(`${url}&url=${encodeURIComponent(upstream.sseUrl)}`, method), 403, 'token_invalid');
+    refused(await ask(`${url}&token=x`, method), 403, 'token_invalid');
+    expect(reached()).toBe(0);
+  });
+});
+
+/** As the issuer does: Postgres first, then the tombstone. */
+async function revoke(answer: McpPresignAnswer, name?: string): Promise<void> {
+  const grant = grantIn(name === undefined ? answer.bundle_token : tokenIn(urlOf(answer, name)));
+  await stack.db.update(grants).set({ revokedAt: new Date() }).where(eq(grants.id, grant.id));
+  await revokeGrant(stack.redis, grant);
+}
+
+test('a token with any single bit flipped is refused', async () => {
+  const url = urlOf(await issue(), 'a');
+  const token = tokenIn(url);
+  expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+  for (let i = 0; i < token.length; i++) {
+    const flipped = String.fromCharCode(token.charCodeAt(i) ^ (1 << (i % 7)));
+    const changed = encodeURIComponent(token.slice(0, i) + flipped + token.slice(i + 1));
+    refused(await post(withToken(url, changed), toolCall('run')), 403, 'token_invalid');
+  }
+  expect(reached()).toBe(1);
+});
+
+test("an MCP server's token opens neither the LLM route nor a bundle", async () => {
+  const answer = await issue();
+  const token = tokenIn(urlOf(answer, 'a'));
+  const gateway = stack.gatewayUrls[0];
+  expect((await send(`${gateway}/llm/t/${token}/v1/chat/completions`, 'POST')).status).toBe(401);
+  for (const each of [token, `${answer.bundle_token}x`, answer.bundle_token.slice(1)]) {
+    const heard = await send(`${gateway}/mcp/bundle/${each}`, 'GET');
+    expect([heard.status, heard.headers['www-authenticate']]).toEqual([403, undefined]);
+    expect(heard.text).not.toContain('mcpServers');
+  }
+  expect(reached()).toBe(0);
+});
+
+test.each([401, 403, 301, 302, 307, 308])(
+  "a server's %i is told as 502, says nothing of whom it came from, and costs nothing",
+  async (status) => {
+    const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
+    const answer = await issue({ max_uses: 1 }, key);
+    const url = urlOf(answer, 'a');
+    upstream.behaves = (request, response) =>
+      response
+        .writeHead(status, {
+          'www-authenticate': 'Bearer resource_metadata="https://mcp.example/.well-known/x"',
+          // As frameworks do that mend a final slash.
+          location: `${request.url.replace('/mcp', '/mcp/')}`,
+        })
+        .end('{"their":"words"}');
+    for (const method of METHODS) {
+      const heard = await ask(url, method);
+      refused(heard, 502, status < 400 ? 'upstream_unreachable' : 'upstream_auth_failed');
+      expect(JSON.stringify(heard)).not.toMatch(/k-secret|resource_metadata|their/);
+      expect(heard.headers.location).toBeUndefined();
+    }
+    expect(reached()).toBe(3);
+    upstream.behaves = undefined;
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
+  },
+);
+
+test("a server's challenge never arrives, with whatever status it comes", async () => {
+  const url = urlOf(await issue(), 'a');
+  upstream.behaves = (_request, response) =>
+    response.writeHead(200, { 'www-authenticate': 'Bearer', 'content-type': 'application/json' }).end('{}');
+  for (const method of METHODS) expect((await ask(url, method)).headers['www-authenticate']).toBeUndefined();
+});
+
+test('where a client looks for an authorization server there is none', async () => {
+  const gateway = stack.gatewayUrls[0] ?? '';
+  const names = ['oauth-authorization-server', 'oauth-protected-resource', 'openid-configuration'];
+  const paths = names.flatMap((name) => [
+    `/.well-known/${name}`,
+    `/.well-known/${name}/mcp/mcp`,
+    `/mcp/mcp/.well-known/${name}`,
+  ]);
+  for (const path of [...paths, '/.well-known/', '/register', '/authorize', '/token']) {
+    const [got, posted] = await Promise.all([send(gateway + path, 'GET'), send(gateway + path, 'POST')]);
+    expect([path, got.status, posted.status, got.headers['www-authenticate']]).toEqual([
+      path,
+      404,
+      404,
+      undefined,
+    ]);
+  }
+});
+
+test.each(['PUT', 'HEAD', 'OPTIONS'] as const)('%s is refused and reaches no server', async (method) => {
+  const answer = await issue();
+  const heard = await send(urlOf(answer, 'a'), method);
+  expect([heard.status, heard.headers['www-authenticate'], reached()]).toEqual([403, undefined, 0]);
+  expect(await ledgerOf(stack, answer)).toEqual([]);
+});

@@ -1,0 +1,251 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { revokeGrant } from '@presign/limits';
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { startGatewayProcess } from '../harness/gateway-process.ts';
+import { openSocket } from '../harness/raw-http.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { ask, at, grantIn, outcomes, post, send, sumOf, tokenIn, toolCall, urlOf } from './holder.ts';
+import { type Listener, listen } from './listen.ts';
+import { eventOf, type McpUpstream, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let stack: Stack;
+let aheadMs = 0;
+/** How long the idle streams are looked at; by default until the first sign of life. */
+const IDLE_MINUTES = Number(process.env.MCP_IDLE_MINUTES ?? 0);
+/** Streams that nothing comes on, opened first and looked at last. */
+let idle: { server: McpUpstream; http: Listener; sse: Listener };
+
+beforeAll(async () => {
+  upstream = await startMcpUpstream();
+  stack = await startStack({ providers: {}, gateways: 2, gateway: { now: () => Date.now() + aheadMs } });
+  const server = await startMcpUpstream();
+  const { servers } = await stack.issueMcp({
+    servers: [
+      { name: 'http', url: server.url, transport: 'http' },
+      { name: 'sse', url: server.sseUrl },
+    ],
+  });
+  idle = {
+    server,
+    http: await listen(servers.http?.url ?? ''),
+    sse: await listen(at(stack, 1, servers.sse?.url ?? '')),
+  };
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+  await idle.server.close();
+});
+beforeEach(() => {
+  aheadMs = 0;
+  upstream.behaves = undefined;
+});
+
+const issue = (terms: object = {}, url = upstream.url) =>
+  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http' }], ...terms });
+
+/** The answer to the next request, in the test's own hand. */
+const taken = () =>
+  new Promise<ServerResponse>((resolve) => {
+    upstream.behaves = (_arrived, response) => resolve(response);
+  });
+const begun = (response: ServerResponse) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+  return response;
+};
+/** A POST whose answer is a stream that has begun. */
+async function stream(url: string, message: object = toolCall('run')) {
+  const answering = taken();
+  const asked = request(url, { method: 'POST', body: JSON.stringify(message) });
+  const response = begun(await answering);
+  return { response, heard: await asked };
+}
+const gone = (response: ServerResponse) =>
+  eventually(async () => (response.destroyed ? true : undefined), 5_000);
+
+test('events pass one by one as they come, in the bytes they came in', async () => {
+  const listener = await listen(urlOf(await issue(), 'a'), { 'last-event-id': '41' });
+  expect(upstream.arrived.at(-1)?.headers['last-event-id']).toBe('41');
+  const [response] = [...upstream.streams];
+  const events = [
+    'id: 42\nevent: message\ndata: {"n":1}\n\n',
+    ': a comment\n\n',
+    'retry: 10\ndata: x\ndata: y\r\n\r\n',
+  ];
+  for (const [i, event] of events.entries()) {
+    response?.write(event.slice(0, 9));
+    response?.write(event.slice(9));
+    // The last LF of a CRLF tells a reader nothing: it may come with the next event.
+    const sofar = events
+      .slice(0, i + 1)
+      .join('')
+      .trimEnd();
+    await eventually(async () => (listener.text().trimEnd() === sofar ? true : undefined));
+  }
+  response?.end();
+  expect(await listener.over).toBe('ended');
+  expect(listener.text()).toBe(events.join(''));
+});
+
+test('open streams end at expires_at, at every gateway', async () => {
+  const answer = await issue({ expires_in: 60 });
+  aheadMs = 58_500;
+  const listeners = await Promise.all([0, 1].map((i) => listen(at(stack, i, urlOf(answer, 'a')))));
+  const posted = await stream(urlOf(answer, 'a'));
+  const left = answer.expires_at * 1000 - (Date.now() + aheadMs);
+  expect(left).toBeGreaterThan(0);
+  expect(await Promise.all(listeners.map(({ over }) => over))).toEqual(['ended', 'ended']);
+  expect(await posted.heard.body.text()).toBe('');
+  expect(Date.now() + aheadMs).toBeGreaterThanOrEqual(answer.expires_at * 1000);
+  await gone(posted.response);
+});
+
+test('open streams end when their grant is revoked, at every gateway, and others go on', async () => {
+  const answer = await stack.issueMcp({
+    servers: ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' })),
+  });
+  const listeners = await Promise.all([0, 1].map((i) => listen(at(stack, i, urlOf(answer, 'a')))));
+  const posted = await stream(urlOf(answer, 'a'));
+  upstream.behaves = undefined;
+  const beside = await listen(urlOf(answer, 'b'));
+  await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
+  expect(await Promise.all(listeners.map(({ over }) => over))).toEqual(['ended', 'ended']);
+  expect(await posted.heard.body.text()).toBe('');
+  for (const each of upstream.streams) each.write(eventOf({ still: 'here' }));
+  expect(await beside.reached(1)).toEqual([{ still: 'here' }]);
+  beside.leave();
+});
+
+test.each(['GET', 'POST'] as const)(
+  'a %s that has no answer yet is told that its URL is revoked, or expired',
+  async (method) => {
+    const answer = await issue({ expires_in: 60 });
+    const url = urlOf(answer, 'a');
+    const call = () => (method === 'GET' ? send(url, 'GET') : post(url, toolCall('run')));
+    const wait = taken();
+    aheadMs = 59_000;
+    const late = call();
+    await wait;
+    expect([(await late).status, ...outcomes(await late)]).toEqual([403, 'token_expired']);
+    aheadMs = 0;
+    const again = taken();
+    const revoked = call();
+    await again;
+    await revokeGrant(stack.redis, grantIn(tokenIn(url)));
+    expect([(await revoked).status, ...outcomes(await revoked)]).toEqual([403, 'grant_revoked']);
+    // It may well have run.
+    expect((await sumOf(stack, answer)).uses).toBe(method === 'GET' ? 0 : 2);
+  },
+);
+
+test('a client that leaves ends its GET at the server, and its POST', async () => {
+  const answer = await issue();
+  const listener = await listen(urlOf(answer, 'a'));
+  const [response] = [...upstream.streams];
+  listener.leave();
+  if (response) await gone(response);
+  expect(upstream.streams.size).toBe(0);
+  const posted = await stream(urlOf(answer, 'a'));
+  posted.heard.body.on('error', () => {}).destroy();
+  await gone(posted.response);
+  expect((await sumOf(stack, answer)).uses).toBe(1);
+});
+
+test('a client that leaves before anything was answered ends its POST at the server, and pays', async () => {
+  const answer = await issue({ max_uses: 1 });
+  const answering = taken();
+  const leaving = new AbortController();
+  const body = JSON.stringify(toolCall('run'));
+  const asked = request(urlOf(answer, 'a'), { method: 'POST', body, signal: leaving.signal });
+  const response = await answering;
+  leaving.abort();
+  await expect(asked).rejects.toThrow();
+  await gone(response);
+  expect((await sumOf(stack, answer)).uses).toBe(1);
+});
+
+test('a client that reads slowly slows the server down, and gets everything', async () => {
+  const url = urlOf(await issue(), 'a');
+  const event = eventOf({ text: 'x'.repeat(100_000) });
+  const total = 1_000;
+  let written = 0;
+  upstream.behaves = (_arrived, response) => {
+    begun(response);
+    const more = () => {
+      while (written < total && !response.destroyed) {
+        written++;
+        if (!response.write(event)) return void response.once('drain', more);
+      }
+      response.end();
+    };
+    more();
+  };
+  const { pathname, search, origin } = new URL(url);
+  const socket = await openSocket(origin);
+  const body = JSON.stringify(toolCall('run'));
+  socket.pause();
+  socket.write(
+    `POST ${pathname}${search} HTTP/1.1\r\nHost: g\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+  );
+  await stands(() => written);
+  // 100 MB in all: what is under way fits into the sockets' own buffers.
+  expect(written).toBeLessThan(300);
+  let got = 0;
+  socket.on('data', (chunk) => {
+    got += chunk.toString('latin1').split('event: message').length - 1;
+    if (got >= total - 5) socket.end();
+  });
+  socket.resume();
+  await eventually(async () => (written === total ? true : undefined));
+  socket.destroy();
+});
+
+/** Waits until a figure has stopped rising. */
+async function stands(figure: () => number): Promise<void> {
+  for (let last = -1, still = 0; still < 10; await sleep(50)) {
+    still = figure() > 0 && figure() === last ? still + 1 : 0;
+    last = figure();
+  }
+}
+
+test('a gateway that closes ends GET streams at once, and lets a call that is worked on end', async () => {
+  const answer = await issue({ max_uses: 5 });
+  await post(urlOf(answer, 'a'), ask('initialize'));
+  const gateway = await startGatewayProcess(stack);
+  const url = at(stack, gateway.url, urlOf(answer, 'a'));
+  const listener = await listen(url);
+  const posted = await stream(url);
+  const waiting = taken();
+  const unanswered = send(url, 'GET');
+  await waiting;
+  const stopped = gateway.stop();
+  expect(await listener.over).toBe('ended');
+  // The gateway waits 30 s for what is worked on: these did not have to.
+  expect([(await unanswered).status, ...outcomes(await unanswered)]).toEqual([503, 'overloaded']);
+  posted.response.end(eventOf({ jsonrpc: '2.0', id: 1, result: {} }));
+  expect(await posted.heard.body.text()).toContain('"result":{}');
+  expect(await stopped).toBe(0);
+});
+
+test(
+  'a stream on which nothing comes is kept alive by comments, and stays up',
+  async () => {
+    // One comes every 15 seconds.
+    const least = Math.max(1, IDLE_MINUTES * 4);
+    for (const listener of [idle.http, idle.sse]) {
+      await eventually(
+        async () => (listener.text().split(': keep-alive\n\n').length > least ? true : undefined),
+        IDLE_MINUTES * 60_000 + 30_000,
+      );
+    }
+    expect(idle.server.streams.size).toBe(2);
+    for (const each of idle.server.streams) each.write(eventOf({ after: 'all' }));
+    for (const listener of [idle.http, idle.sse])
+      expect(await listener.reached(1)).toEqual([{ after: 'all' }]);
+  },
+  IDLE_MINUTES * 60_000 + 60_000,
+);
