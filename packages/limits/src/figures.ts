@@ -11,9 +11,12 @@ export type PotFigures = {
   readonly heldMicrousd: number;
 };
 
-/** The live figures of a grant's pots, in the order of its `potIds`; undefined for one that Redis does not know. */
-export function readFigures(redis: RedisClient, grant: GrantRef): Promise<(PotFigures | undefined)[]> {
-  return Promise.all(grant.potIds.map((id) => readPot(redis, keys.pot(grant.partition, id))));
+/** The live figures of these pots, in the order of `potIds`; undefined for one that Redis does not know. */
+export function readFigures(
+  redis: RedisClient,
+  { partition, potIds }: Pick<GrantRef, 'partition' | 'potIds'>,
+): Promise<(PotFigures | undefined)[]> {
+  return Promise.all(potIds.map((id) => readPot(redis, keys.pot(partition, id))));
 }
 
 async function readPot(redis: RedisClient, key: string): Promise<PotFigures | undefined> {

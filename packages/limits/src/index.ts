@@ -2,6 +2,7 @@ export { type Admission, BACKLOG_MAX, fixedHold, type Hold } from './admission.t
 export * from './admit.ts';
 export * from './charge.ts';
 export * from './connect.ts';
+export * from './credential.ts';
 export * from './drain.ts';
 export * from './figures.ts';
 export * from './keys.ts';

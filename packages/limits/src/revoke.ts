@@ -1,4 +1,4 @@
-import { keys } from './keys.ts';
+import { type GrantRef, keys } from './keys.ts';
 import { keysEndMs } from './open.ts';
 import { type RedisClient, script } from './script.ts';
 
@@ -13,13 +13,16 @@ export async function revokeGrant(
   await runRevoke(redis, [keys.grant(grant.partition, grant.id)], [keysEndMs(grant.expiresAtMs)]);
 }
 
-/** Which of these grants of one partition have been revoked. */
+/** Which of these grants of one partition have been revoked, themselves or by their credential: their ids. */
 export async function findRevoked(
   redis: RedisClient,
   partition: number,
-  ids: readonly string[],
+  grants: readonly Pick<GrantRef, 'id' | 'credentialId'>[],
 ): Promise<readonly string[]> {
-  const names = ids.map((id) => keys.grant(partition, id));
+  const names = grants.flatMap(({ id, credentialId }) => [
+    keys.grant(partition, id),
+    keys.credential(partition, credentialId),
+  ]);
   const positions = (await runRevoked(redis, names, [])) as number[];
-  return positions.map((position) => ids[position - 1] ?? '');
+  return positions.map((position) => grants[position - 1]?.id ?? '');
 }

@@ -22,6 +22,7 @@ if not partition[1] or partition[2] ~= 'open' then return {'closed'} end
 -- The ledger went on since Postgres was read: entries may be gone from the stream.
 if partition[1] ~= epoch or before(ARGV[2], partition[3]) then return {'stale'} end
 if redis.call('HEXISTS', KEYS[2], 'revoked') == 1 then return {'revoked'} end
+if redis.call('HEXISTS', KEYS[3], 'revoked') == 1 then return {'revoked'} end
 
 local fresh = {}
 for i = 6, #KEYS do
@@ -63,9 +64,12 @@ for _, pot in pairs(fresh) do
 end
 
 local known = redis.call('HMGET', KEYS[3], 'epoch', 'version')
-if known[1] ~= epoch or tonumber(known[2]) < tonumber(ARGV[5]) then
-  redis.call('HSET', KEYS[3], 'epoch', epoch, 'version', ARGV[5], 'sealed', ARGV[6])
+local version = tonumber(known[2] or '') or 0
+-- A later version came from Postgres after this one was read there (see `replace`): it stays, in any epoch.
+if version < tonumber(ARGV[5]) or (version == tonumber(ARGV[5]) and known[1] ~= epoch) then
+  redis.call('HSET', KEYS[3], 'version', ARGV[5], 'sealed', ARGV[6])
 end
+redis.call('HSET', KEYS[3], 'epoch', epoch)
 local ends = redis.call('PEXPIRETIME', KEYS[3])
 if ends ~= -1 and ends < tonumber(ARGV[4]) or not known[1] then redis.call('PEXPIREAT', KEYS[3], ARGV[4]) end
 

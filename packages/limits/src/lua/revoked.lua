@@ -1,8 +1,9 @@
--- revoked: which of these grants have been revoked.
--- KEYS  1… grants    ARGV  none
--- Returns the positions of the revoked ones, from 1
+-- revoked: which of these grants have been revoked, themselves or by their credential.
+-- KEYS  1… a grant, its credential, and so on    ARGV  none
+-- Returns the positions of the revoked grants among the grants, from 1
 local found = {}
-for i = 1, #KEYS do
-  if redis.call('HEXISTS', KEYS[i], 'revoked') == 1 then found[#found + 1] = i end
+for i = 1, #KEYS, 2 do
+  local revoked = redis.call('HEXISTS', KEYS[i], 'revoked') + redis.call('HEXISTS', KEYS[i + 1], 'revoked')
+  if revoked > 0 then found[#found + 1] = (i + 1) / 2 end
 end
 return found
