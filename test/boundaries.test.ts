@@ -14,12 +14,19 @@ type Member = {
   readonly files: ReadonlyMap<string, string>;
 };
 
-const PACKAGES = ['@presign/crypto', '@presign/limits', '@presign/providers', '@presign/schema'];
+const PACKAGES = [
+  '@presign/crypto',
+  '@presign/limits',
+  '@presign/outbound',
+  '@presign/providers',
+  '@presign/schema',
+];
 const APPS = ['@presign/gateway', '@presign/issuer'];
 
 /** Which members of the workspace each one may import: one direction, apps → packages. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   '@presign/crypto': [],
+  '@presign/outbound': [],
   '@presign/schema': [],
   '@presign/limits': ['@presign/schema'],
   '@presign/providers': ['@presign/schema'],

@@ -81,6 +81,6 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.all('/mcp/mcp', mcp);
   // Some clients want the older transport's address to end so.
   app.all('/mcp/sse', mcp);
-  app.get('/mcp/bundle/:token', bundle({ ...deps, verify: bundleVerifier(deps), memory }));
+  app.all('/mcp/bundle/:token', bundle({ ...deps, verify: bundleVerifier(deps), memory }));
   return app;
 }

@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
+import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
 import type { FlatHeaders } from './flat-headers.ts';
-import { BlockedAddressError } from './guard-address.ts';
 import { responseHeaders } from './headers.ts';
 
 /** What is sent to a provider. */

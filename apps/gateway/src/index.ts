@@ -1,4 +1,3 @@
 export { createGateway, type GatewayDeps } from './app.ts';
 export { readMcpPricesFile } from './env.ts';
-export { isReserved } from './guard-address.ts';
 export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts';

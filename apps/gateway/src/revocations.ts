@@ -1,31 +1,35 @@
-import { findRevoked, type RedisClient } from '@presign/limits';
+import { findRevoked, type GrantRef, type RedisClient } from '@presign/limits';
 
 /** What a revocation must cut: calls that were admitted before it. */
 export type Revocations = {
-  /** Calls `cut` soon after the grant is revoked, until the returned function is called. */
-  readonly watch: (grant: { readonly id: string; readonly partition: number }, cut: () => void) => () => void;
+  /** Calls `cut` soon after the grant or its credential is revoked, until the returned function is called. */
+  readonly watch: (grant: GrantRef, cut: () => void) => () => void;
   readonly close: () => void;
 };
 
 /** How often grants with calls under way are looked at: an open stream ends within a second of its revocation. */
 const EVERY_MS = 500;
 
+/** A grant with calls under way. */
+type Watched = { readonly ref: GrantRef; readonly cuts: Set<() => void> };
+
 /** Looks after the grants of calls under way, one script a partition. */
 export function watchRevocations(redis: RedisClient): Revocations {
-  /** By partition, then grant: what cuts its calls. */
-  const watched = new Map<number, Map<string, Set<() => void>>>();
+  const watched = new Map<number, Map<string, Watched>>();
   const look = setInterval(() => {
     for (const [partition, grants] of watched) void cutRevoked(redis, partition, grants);
   }, EVERY_MS);
   look.unref();
   return {
-    watch: ({ id, partition }, cut) => {
-      const grants = watched.get(partition) ?? new Map<string, Set<() => void>>();
-      const cuts = grants.get(id) ?? new Set();
-      watched.set(partition, grants.set(id, cuts.add(cut)));
+    watch: (ref, cut) => {
+      const { id, partition } = ref;
+      const grants = watched.get(partition) ?? new Map<string, Watched>();
+      const grant = grants.get(id) ?? { ref, cuts: new Set() };
+      grant.cuts.add(cut);
+      watched.set(partition, grants.set(id, grant));
       return () => {
-        cuts.delete(cut);
-        if (cuts.size === 0 && grants.get(id) === cuts) grants.delete(id);
+        grant.cuts.delete(cut);
+        if (grant.cuts.size === 0 && grants.get(id) === grant) grants.delete(id);
         if (grants.size === 0) watched.delete(partition);
       };
     },
@@ -36,9 +40,10 @@ export function watchRevocations(redis: RedisClient): Revocations {
 async function cutRevoked(
   redis: RedisClient,
   partition: number,
-  grants: ReadonlyMap<string, ReadonlySet<() => void>>,
+  grants: ReadonlyMap<string, Watched>,
 ): Promise<void> {
+  const refs = Array.from(grants.values(), ({ ref }) => ref);
   // While Redis does not answer nothing is cut; no new call passes either.
-  const revoked = await findRevoked(redis, partition, [...grants.keys()]).catch(() => []);
-  for (const id of revoked) for (const cut of [...(grants.get(id) ?? [])]) cut();
+  const revoked = await findRevoked(redis, partition, refs).catch(() => []);
+  for (const id of revoked) for (const cut of [...(grants.get(id)?.cuts ?? [])]) cut();
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
+import { guardedDispatcher } from '@presign/outbound';
 import { mcpAuth } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
-import { guardedDispatcher } from '../src/guard-address.ts';
 import { type Authorizer, createAuthorizer, type McpCredential } from '../src/mcp/authorize.ts';
 
 /** The one key of all gateways of a test file, and their clock, which stands still. */

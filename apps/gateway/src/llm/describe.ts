@@ -31,7 +31,7 @@ async function statusOf(
     const found = await getTerms(deps, requestId, grant);
     if ('refusal' in found) return found;
     const { ref } = found.terms;
-    const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref.id])] as const;
+    const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref])] as const;
     const answered = await Promise.all(asked).catch((error: unknown) => outage(deps, requestId, error));
     if ('code' in answered) return { refusal: answered };
     const [[own], revoked] = answered;

@@ -35,7 +35,8 @@ export function logCall(
   else log.info(line, 'call');
 }
 
-const BLOCKED = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
+/** What the operator has to know of an address that the guard refused. */
+export const BLOCKED = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
 
 function errorOf(sent: Sent): string | undefined {
   if (sent.is === 'unanswered') return sent.why;

@@ -46,8 +46,9 @@ async function sendWithCredential(
     outage(deps, call.requestId, error);
     return 'unavailable' as const;
   });
-  if (found === 'unavailable') return { is: 'unavailable' };
-  const secret = found && unseal(deps, call, found);
+  // Gone since the call was admitted: Redis lost it, or it was revoked, as the holder hears when asking again.
+  if (found === undefined || found === 'unavailable') return { is: 'unavailable' };
+  const secret = unseal(deps, call, found);
   if (secret === undefined) return { is: 'unsealable' };
   const body = plan.bodyFor(admitted.tokens);
   const credential = credentialOf(grant.provider, target.path);
@@ -63,7 +64,7 @@ async function sendWithCredential(
     body: leaves,
   };
   const revocation = { cut: () => {} };
-  const unwatch = deps.revocations.watch(grant, () => revocation.cut());
+  const unwatch = deps.revocations.watch(terms.ref, () => revocation.cut());
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;

@@ -16,7 +16,8 @@ type BundleDeps = GatewayDeps & { readonly verify: Verifier<VerifiedGrant>; read
 export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   return async (c) => {
     const requestId = c.get('requestId');
-    if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return bundleRefusalAnswer(NOT_A_SERVER, requestId);
+    if (c.req.method !== 'GET' && c.req.method !== 'HEAD')
+      return bundleRefusalAnswer(NOT_A_SERVER, requestId);
     const format = c.req.query('format');
     const found = await findBundle(deps, requestId, c.req.param('token') ?? '');
     if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);

@@ -17,7 +17,7 @@ export type PrivateUpstreams = boolean | ReadonlySet<string>;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * The gateway's one way out: keep-alive connections, to public addresses only. The address judged is the
+ * A service's one way out: keep-alive connections, to public addresses only. The address judged is the
  * address connected to, so a name that resolves differently the second time gains nothing.
  */
 export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {

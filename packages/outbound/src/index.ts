@@ -1,0 +1,6 @@
+export {
+  BlockedAddressError,
+  guardedDispatcher,
+  isReserved,
+  type PrivateUpstreams,
+} from './guard-address.ts';
