@@ -46,7 +46,8 @@ CREATE TABLE "grants" (
 	"metadata" text,
 	"issued_at" timestamp with time zone NOT NULL,
 	"expires_at" timestamp with time zone NOT NULL,
-	"revoked_at" timestamp with time zone
+	"revoked_at" timestamp with time zone,
+	"expiry_told" boolean DEFAULT false NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "idempotency_keys" (
@@ -101,7 +102,9 @@ CREATE TABLE "pots" (
 	"max_uses" bigint,
 	"cost_limit_microusd" bigint,
 	"used" bigint DEFAULT 0 NOT NULL,
-	"settled_microusd" bigint DEFAULT 0 NOT NULL
+	"settled_microusd" bigint DEFAULT 0 NOT NULL,
+	"told_uses_percent" smallint DEFAULT 0 NOT NULL,
+	"told_cost_percent" smallint DEFAULT 0 NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "sessions" (
@@ -123,6 +126,49 @@ CREATE TABLE "virtual_keys" (
 	"revoked_at" timestamp with time zone
 );
 --> statement-breakpoint
+CREATE TABLE "untold_usage" (
+	"hold_id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "webhook_deliveries" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"webhook_id" uuid NOT NULL,
+	"event_id" uuid NOT NULL,
+	"status" text DEFAULT 'pending' NOT NULL,
+	"attempts" integer DEFAULT 0 NOT NULL,
+	"claims" integer DEFAULT 0 NOT NULL,
+	"next_try_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"last_status" integer,
+	"last_error" text,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"delivered_at" timestamp with time zone
+);
+--> statement-breakpoint
+CREATE TABLE "webhook_events" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"type" text NOT NULL,
+	"payload" text NOT NULL,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL
+);
+--> statement-breakpoint
+CREATE TABLE "webhooks" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"account_id" uuid NOT NULL,
+	"url" text NOT NULL,
+	"description" text,
+	"events" text[],
+	"sealed" text NOT NULL,
+	"previous_sealed" text,
+	"previous_until" timestamp with time zone,
+	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"active_since" timestamp with time zone DEFAULT now() NOT NULL,
+	"failing_since" timestamp with time zone,
+	"disabled_at" timestamp with time zone,
+	"disabled_reason" text
+);
+--> statement-breakpoint
 ALTER TABLE "api_keys" ADD CONSTRAINT "api_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "credentials" ADD CONSTRAINT "credentials_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "grants" ADD CONSTRAINT "grants_session_id_sessions_id_fk" FOREIGN KEY ("session_id") REFERENCES "public"."sessions"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
@@ -134,7 +180,12 @@ ALTER TABLE "sessions" ADD CONSTRAINT "sessions_account_id_accounts_id_fk" FOREI
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_credential_id_credentials_id_fk" FOREIGN KEY ("credential_id") REFERENCES "public"."credentials"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "virtual_keys" ADD CONSTRAINT "virtual_keys_pot_id_pots_id_fk" FOREIGN KEY ("pot_id") REFERENCES "public"."pots"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "untold_usage" ADD CONSTRAINT "untold_usage_hold_id_ledger_hold_id_fk" FOREIGN KEY ("hold_id") REFERENCES "public"."ledger"("hold_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_webhook_id_webhooks_id_fk" FOREIGN KEY ("webhook_id") REFERENCES "public"."webhooks"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_event_id_webhook_events_id_fk" FOREIGN KEY ("event_id") REFERENCES "public"."webhook_events"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
+ALTER TABLE "webhooks" ADD CONSTRAINT "webhooks_account_id_accounts_id_fk" FOREIGN KEY ("account_id") REFERENCES "public"."accounts"("id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "grants_session_id_index" ON "grants" USING btree ("session_id");--> statement-breakpoint
+CREATE INDEX "grants_expiry_index" ON "grants" USING btree ("account_id","expires_at") WHERE not "grants"."expiry_told" and "grants"."revoked_at" is null and "grants"."bundle_id" is null;--> statement-breakpoint
 CREATE INDEX "grants_bundle_id_index" ON "grants" USING btree ("bundle_id") WHERE "grants"."bundle_id" is not null;--> statement-breakpoint
 CREATE INDEX "grants_account_id_external_user_index" ON "grants" USING btree ("account_id","external_user") WHERE "grants"."external_user" is not null;--> statement-breakpoint
 CREATE INDEX "grants_account_id_external_session_index" ON "grants" USING btree ("account_id","external_session") WHERE "grants"."external_session" is not null;--> statement-breakpoint
@@ -143,4 +194,9 @@ CREATE INDEX "ledger_account_id_settled_at_index" ON "ledger" USING btree ("acco
 CREATE INDEX "ledger_grant_id_index" ON "ledger" USING btree ("grant_id");--> statement-breakpoint
 CREATE INDEX "ledger_session_id_index" ON "ledger" USING btree ("session_id");--> statement-breakpoint
 CREATE INDEX "sessions_account_id_created_at_index" ON "sessions" USING btree ("account_id","created_at");--> statement-breakpoint
-CREATE INDEX "virtual_keys_account_id_index" ON "virtual_keys" USING btree ("account_id");
+CREATE INDEX "virtual_keys_account_id_index" ON "virtual_keys" USING btree ("account_id");--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_webhook_id_created_at_index" ON "webhook_deliveries" USING btree ("webhook_id","created_at");--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_due_index" ON "webhook_deliveries" USING btree ("webhook_id","next_try_at") WHERE "webhook_deliveries"."status" = 'pending';--> statement-breakpoint
+CREATE INDEX "webhook_deliveries_event_id_index" ON "webhook_deliveries" USING btree ("event_id");--> statement-breakpoint
+CREATE INDEX "webhook_events_created_at_index" ON "webhook_events" USING btree ("created_at");--> statement-breakpoint
+CREATE INDEX "webhooks_account_id_created_at_index" ON "webhooks" USING btree ("account_id","created_at");

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** What goes wrong, in one table for both services: code → HTTP status, error type, message. */
 export const ERRORS = {
   invalid_request: [400, 'invalid_request_error', 'The request is not valid.'],
@@ -25,6 +27,8 @@ export const ERRORS = {
   not_found: [404, 'not_found_error', 'There is nothing here.'],
   session_conflict: [409, 'conflict_error', 'This session cannot be joined.'],
   idempotency_conflict: [409, 'conflict_error', 'This Idempotency-Key was used for another request.'],
+  last_admin_key: [409, 'conflict_error', 'This is the last valid admin key of the account.'],
+  virtual_key_revoked: [409, 'conflict_error', 'This virtual key was deleted.'],
   body_too_large: [413, 'invalid_request_error', 'The body is too large.'],
   unsupported_media_type: [415, 'invalid_request_error', 'The body must be a JSON object.'],
   price_unknown: [
@@ -48,6 +52,8 @@ export const ERRORS = {
   upstream_timeout: [504, 'api_error', 'The provider did not answer in time.'],
 } as const satisfies Record<string, readonly [number, string, string]>;
 
+const ERROR_TYPES = [...new Set(Object.values(ERRORS).map(([, type]) => type))];
+
 /** A stable, documented name of what went wrong. */
 export type ErrorCode = keyof typeof ERRORS;
 
@@ -63,10 +69,26 @@ export type Refusal = {
   readonly retryAfterSeconds?: number;
 };
 
+const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
+
 /** The one body of every error of both services; the OpenAI and Anthropic SDKs can read it. */
-export type ErrorBody = {
-  error: { code: ErrorCode; message: string; type: string; param: string | null; request_id: string };
-};
+export const errorEnvelope = z
+  .strictObject({
+    error: z.looseObject({
+      code: z.enum(CODES).meta({ description: 'Stable: programs switch on it.' }),
+      message: z
+        .string()
+        .meta({ description: 'For people. It may be more precise than the table, and may change.' }),
+      type: z.enum(ERROR_TYPES).meta({ description: 'Kinds of errors, as SDKs of providers know them.' }),
+      param: z
+        .string()
+        .nullable()
+        .meta({ description: 'The field or header at fault, as the caller wrote it.' }),
+      request_id: z.guid().meta({ description: 'Names the request in the log.' }),
+    }),
+  })
+  .meta({ id: 'Error' });
+export type ErrorBody = z.infer<typeof errorEnvelope>;
 
 /** HTTP status of a refusal. */
 export const errorStatus = (refusal: Refusal): number => ERRORS[refusal.code][0];

@@ -22,7 +22,10 @@ export const optional = <T extends z.ZodType>(schema: T) =>
 
 const USES = expected(`-1 (unlimited) or a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`);
 /** A number of calls: -1 is unlimited. */
-export const maxUses = z.int(USES).refine((n) => n === -1 || n >= 1, USES);
+export const maxUses = z
+  .int(USES)
+  .refine((n) => n === -1 || n >= 1, USES)
+  .meta({ minimum: -1, not: { const: 0 } });
 
 /** The caller's own id of a session or user. */
 export const externalId = z
@@ -33,9 +36,10 @@ export const externalId = z
   })
   .refine((text) => text.isWellFormed() && !text.includes('\0'), {
     error: 'expected Unicode text without NUL or lone surrogates',
-  });
+  })
+  .meta({ maxLength: EXTERNAL_ID_MAX_CHARS });
 
-/** A JSON object of at most so many bytes, that can be written as it was read. */
+/** A JSON object of at most so many bytes, that can be written as it was read. `shownAs`: what the API's document has. */
 export const jsonObject = (maxBytes: number) =>
   z
     .custom<Record<string, unknown>>(isJsonObject, expected('a JSON object'))
@@ -49,7 +53,8 @@ export const jsonObject = (maxBytes: number) =>
     })
     .refine((value) => bytes(JSON.stringify(value)) <= maxBytes, {
       error: `expected at most ${maxBytes} bytes of JSON`,
-    });
+    })
+    .meta({ shownAs: z.record(z.string(), z.unknown()) });
 
 /** A key that goes into a header: visible ASCII only, so that nothing can be injected (RFC 9110 §5.5). */
 export const headerSafe = (most: number) =>

@@ -32,40 +32,51 @@ function isUpstreamUrl(text: string): boolean {
   return username === '' && password === '';
 }
 
-const bearer = z.strictObject({ token: secret }, expected('an object with token'));
+const bearer = z
+  .strictObject(
+    { token: secret.meta({ description: 'Sent as "Authorization: Bearer …".' }) },
+    expected('an object with token'),
+  )
+  .meta({ title: 'bearer' });
 
 const apiKey = z
   .strictObject(
     {
-      key: secret,
-      header: optional(headerName),
+      key: secret.meta({ description: 'The key, as the server wants it.' }),
+      header: optional(headerName).meta({
+        description: 'The header that carries the key. Left out: X-API-Key, unless query is given.',
+      }),
       query: optional(
         z
           .string(expected('the name of a query parameter'))
           .regex(/^[\w.~-]{1,128}$/, 'expected 1 to 128 letters, digits or . _ ~ -'),
-      ),
+      ).meta({ description: 'The query parameter that carries the key, instead of a header.' }),
     },
     expected('an object with key'),
   )
   .refine(({ header, query }) => header === undefined || query === undefined, {
     path: ['query'],
     error: 'expected either header or query',
-  });
+  })
+  .meta({ title: 'api_key' });
 
 const oauth = z
   .strictObject(
     {
-      access_token: optional(secret),
-      token_url: optional(upstreamUrl),
-      client_id: optional(secret),
-      client_secret: optional(secret),
-      refresh_token: optional(secret),
+      access_token: optional(secret).meta({ description: 'Used until it expires. Stands alone.' }),
+      token_url: optional(upstreamUrl).meta({
+        description:
+          'Where the gateway gets access tokens. Needs client_id, and client_secret or refresh_token.',
+      }),
+      client_id: optional(secret).meta({ description: 'As the token endpoint knows the client.' }),
+      client_secret: optional(secret).meta({ description: "The client's secret, where it has one." }),
+      refresh_token: optional(secret).meta({ description: 'Left out: client credentials are used.' }),
       scope: optional(
         z.string(expected('a string')).regex(/^[\x20-\x7e]{1,1024}$/, 'expected scopes separated by spaces'),
-      ),
+      ).meta({ description: 'Scopes to ask for, separated by spaces.' }),
       audience: optional(
         z.string(expected('a string')).regex(/^[\x21-\x7e]{1,1024}$/, 'expected visible ASCII'),
-      ),
+      ).meta({ description: 'The audience to ask for, where the token endpoint wants one.' }),
     },
     expected('an object with access_token, or with token_url and client_id'),
   )
@@ -84,13 +95,13 @@ const oauth = z
     else if (client_id === undefined) fault('client_id', 'this field is required');
     else if (client_secret === undefined && refresh_token === undefined)
       fault('client_secret', 'this field is required, or refresh_token');
-  });
+  })
+  .meta({ title: 'oauth' });
 
 const NONE = 'expected an auth_type that takes an auth_config: bearer, api_key or oauth';
-const none = z.custom<Record<string, never>>(
-  (value) => isJsonObject(value) && Object.keys(value).length === 0,
-  NONE,
-);
+const none = z
+  .custom<Record<string, never>>((value) => isJsonObject(value) && Object.keys(value).length === 0, NONE)
+  .meta({ shownAs: z.strictObject({}), title: 'none' });
 
 /** What each `auth_type` takes as its `auth_config`. */
 export const MCP_AUTH = { none, bearer, api_key: apiKey, oauth } as const;

@@ -1,14 +1,6 @@
 import { z } from 'zod';
-import {
-  DEFAULT_EXPIRES_IN,
-  expected,
-  externalId,
-  jsonObject,
-  METADATA_MAX_BYTES,
-  maxUses,
-  optional,
-  sessionId,
-} from './fields.ts';
+import { DEFAULT_EXPIRES_IN, expected, optional } from './fields.ts';
+import { expiresAt, issueFields } from './issue-fields.ts';
 import { isJsonObject } from './json.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
 import { microusd } from './money.ts';
@@ -49,28 +41,42 @@ const toolPrices = z
     error: 'expected names of tools other than __proto__',
     abort: true,
   })
-  .pipe(z.record(name, microusd));
+  .pipe(z.record(name, microusd))
+  .meta({ shownAs: z.record(z.string(), microusd) });
 
 /** Microdollars that a call of a server costs. */
 export const mcpPricing = z.strictObject(
-  { default: optional(microusd), tools: optional(toolPrices) },
+  {
+    default: optional(microusd).meta({
+      description: 'Microdollars of a call without a price of its own. Left out: as the operator set it.',
+    }),
+    tools: optional(toolPrices).meta({ description: 'Microdollars by the name of a tool.' }),
+  },
   expected('an object with default, tools or both'),
 );
 export type McpPricing = z.infer<typeof mcpPricing>;
 
 const serverFields = z.strictObject(
   {
-    name,
-    url: upstreamUrl,
-    transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`))).transform(
-      (value) => value ?? 'sse',
-    ),
-    auth_type: optional(z.enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`))).transform(
-      (value) => value ?? 'none',
-    ),
-    auth_config: z.unknown().optional(),
-    pricing: optional(mcpPricing),
-    tools: optional(toolNames),
+    name: name.meta({ description: 'Its key in the answer and in the bundle.' }),
+    url: upstreamUrl.meta({ description: 'Address of the MCP server, as the gateway reaches it.' }),
+    transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
+      .transform((value) => value ?? 'sse')
+      .meta({ description: 'http: Streamable HTTP. sse: the older HTTP with SSE.', default: 'sse' }),
+    auth_type: optional(z.enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`)))
+      .transform((value) => value ?? 'none')
+      .meta({ description: 'How the gateway authenticates to the server.', default: 'none' }),
+    auth_config: z
+      .unknown()
+      .optional()
+      .meta({
+        shownAs: z.union([...Object.values(MCP_AUTH), z.null()]),
+        description: 'What the auth_type takes, sealed before it is stored.',
+      }),
+    pricing: optional(mcpPricing).meta({ description: "What this server's calls cost, in microdollars." }),
+    tools: optional(toolNames).meta({
+      description: `The only tools that may be called, at most ${TOOLS_MAX}. Left out: all.`,
+    }),
   },
   expected('an object with name and url'),
 );
@@ -91,6 +97,13 @@ const server = serverFields.transform(({ auth_type, auth_config, ...rest }, cont
     context.addIssue({ code: 'custom', path: ['auth_config', 'query'], message });
     return z.NEVER;
   }
+  // A mistyped name would leave its tool at the default price.
+  const stray = Object.keys(rest.pricing?.tools ?? {}).find((tool) => rest.tools?.includes(tool) === false);
+  if (stray !== undefined) {
+    const message = 'expected one of the tools that are allowed';
+    context.addIssue({ code: 'custom', path: ['pricing', 'tools', stray], message });
+    return z.NEVER;
+  }
   return { ...rest, auth };
 });
 
@@ -104,31 +117,53 @@ function readAuth(type: McpAuthType, config: unknown): McpAuth | { issues: z.cor
  * Body of `POST /v2/mcp-presign`. Unknown fields are refused, so that a mistyped limit never issues an unlimited
  * URL.
  */
-export const mcpPresignRequest = z.strictObject(
-  {
-    servers: z
-      .array(server, expected('an array of servers'))
-      .min(1, 'expected at least one server')
-      .max(MCP_SERVERS_MAX, `expected at most ${MCP_SERVERS_MAX} servers`)
-      .superRefine((servers, context) => {
-        const seen = new Set<string>();
-        for (const [i, { name }] of servers.entries()) {
-          if (seen.has(name)) {
-            context.addIssue({ code: 'custom', path: [i, 'name'], message: 'expected a name of its own' });
+export const mcpPresignRequest = z
+  .strictObject(
+    {
+      servers: z
+        .array(server, expected('an array of servers'))
+        .min(1, 'expected at least one server')
+        .max(MCP_SERVERS_MAX, `expected at most ${MCP_SERVERS_MAX} servers`)
+        .superRefine((servers, context) => {
+          const seen = new Set<string>();
+          for (const [i, { name }] of servers.entries()) {
+            if (seen.has(name)) {
+              context.addIssue({ code: 'custom', path: [i, 'name'], message: 'expected a name of its own' });
+            }
+            seen.add(name);
           }
-          seen.add(name);
-        }
-      }),
-    expires_in: optional(expiresIn).transform((value) => value ?? DEFAULT_EXPIRES_IN),
-    max_uses: optional(maxUses).transform((value) => value ?? -1),
-    cost_limit: optional(microusd),
-    external_session: optional(externalId),
-    external_user: optional(externalId),
-    session_id: optional(sessionId),
-    metadata: optional(jsonObject(METADATA_MAX_BYTES)),
-  },
-  expected('a JSON object'),
-);
+        })
+        .meta({
+          description: `1 to ${MCP_SERVERS_MAX} servers, each of its own name. All limits are theirs together.`,
+        }),
+      expires_in: optional(expiresIn)
+        .transform((value) => value ?? DEFAULT_EXPIRES_IN)
+        .meta({ description: 'Validity of the bundle in seconds.', default: DEFAULT_EXPIRES_IN }),
+      ...issueFields,
+    },
+    expected('a JSON object'),
+  )
+  .meta({
+    id: 'McpPresignRequest',
+    examples: [
+      {
+        servers: [
+          {
+            name: 'docs',
+            url: 'https://mcp.example.com/mcp',
+            transport: 'http',
+            auth_type: 'bearer',
+            auth_config: { token: 'your-token' },
+            pricing: { default: 1_000, tools: { search: 5_000 } },
+          },
+        ],
+        expires_in: 3_600,
+        max_uses: 100,
+        cost_limit: 500_000,
+        external_user: 'user-42',
+      },
+    ],
+  });
 export type McpPresignRequest = z.infer<typeof mcpPresignRequest>;
 export type McpServer = McpPresignRequest['servers'][number];
 
@@ -137,14 +172,31 @@ export const mcpServerEntry = z.strictObject({ url: z.url(), transport: z.enum(M
 export type McpServerEntry = z.infer<typeof mcpServerEntry>;
 
 /** Answer of `POST /v2/mcp-presign`. */
-export const mcpPresignAnswer = z.strictObject({
-  bundle_url: z.url(),
-  bundle_token: z.string(),
-  /** Unix time in seconds. */
-  expires_at: z.int(),
-  session_id: z.guid(),
-  servers: z.record(z.string(), mcpServerEntry),
-});
+export const mcpPresignAnswer = z
+  .strictObject({
+    bundle_url: z.url().meta({ description: "Gives an MCP client's configuration with all servers." }),
+    bundle_token: z.string().meta({ description: 'What bundle_url ends in.' }),
+    expires_at: expiresAt,
+    session_id: z.guid(),
+    servers: z.record(z.string(), mcpServerEntry).meta({ description: 'By the names of the request.' }),
+  })
+  .meta({
+    id: 'McpPresignAnswer',
+    examples: [
+      {
+        bundle_url: 'https://gateway.example.com/mcp/bundle/v4.public.eyJ...',
+        bundle_token: 'v4.public.eyJ...',
+        expires_at: 1_767_225_600,
+        session_id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+        servers: {
+          docs: {
+            url: 'https://gateway.example.com/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fmcp&token=v4.public.eyJ...',
+            transport: 'http',
+          },
+        },
+      },
+    ],
+  });
 export type McpPresignAnswer = z.infer<typeof mcpPresignAnswer>;
 
 /** What `bundle_url` gives: the common form of an MCP client's configuration. */

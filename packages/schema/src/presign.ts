@@ -1,17 +1,6 @@
 import { z } from 'zod';
-import {
-  bytes,
-  DEFAULT_EXPIRES_IN,
-  expected,
-  externalId,
-  headerSafe,
-  jsonObject,
-  METADATA_MAX_BYTES,
-  maxUses,
-  optional,
-  sessionId,
-} from './fields.ts';
-import { microusd } from './money.ts';
+import { bytes, DEFAULT_EXPIRES_IN, expected, headerSafe, jsonObject, optional } from './fields.ts';
+import { expiresAt, issueFields } from './issue-fields.ts';
 
 /** One year in seconds: what `expires_in: -1` means, and the longest validity of an LLM URL. */
 export const ONE_YEAR_SECONDS = 31_536_000;
@@ -19,37 +8,44 @@ export const CONFIG_MAX_BYTES = 16_384;
 export const PATHS_MAX = 50;
 /** All paths of a grant together: they ride in a token of at most 3,072 characters. */
 export const PATHS_MAX_BYTES = 1536;
-const KEY_MAX_CHARS = 4096;
+export const KEY_MAX_CHARS = 4096;
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 const VALIDITY = expected(`-1 (one year) or a whole number of seconds from 1 to ${ONE_YEAR_SECONDS}`);
-const expiresIn = z.int(VALIDITY).refine((n) => n === -1 || (n >= 1 && n <= ONE_YEAR_SECONDS), VALIDITY);
+const expiresIn = z
+  .int(VALIDITY)
+  .refine((n) => n === -1 || (n >= 1 && n <= ONE_YEAR_SECONDS), VALIDITY)
+  .meta({ minimum: -1, maximum: ONE_YEAR_SECONDS, not: { const: 0 } });
 
 /** An id made here. Refused before it reaches Postgres, which takes no NUL in a text. */
 const virtualKeyId = z
   .string(expected('a string'))
   .regex(/^[\x21-\x7e]{1,255}$/, 'expected the id of a virtual key: 1 to 255 visible ASCII characters');
 
-const paths = z.preprocess(
-  (value) => (typeof value === 'string' ? [value] : value),
-  z
-    .array(
-      z.string('expected a string'),
-      expected('a path, such as "/v1/chat/completions", or an array of paths'),
-    )
-    .refine((list) => list.length >= 1 && list.length <= PATHS_MAX, {
-      error: `expected 1 to ${PATHS_MAX} paths`,
-    })
-    .refine((list) => bytes(list.join('')) <= PATHS_MAX_BYTES, {
-      error: `expected at most ${PATHS_MAX_BYTES} bytes for all paths together`,
-    }),
-);
+const paths = z
+  .preprocess(
+    (value) => (typeof value === 'string' ? [value] : value),
+    z
+      .array(
+        z.string('expected a string'),
+        expected('a path, such as "/v1/chat/completions", or an array of paths'),
+      )
+      .refine((list) => list.length >= 1 && list.length <= PATHS_MAX, {
+        error: `expected 1 to ${PATHS_MAX} paths`,
+      })
+      .refine((list) => bytes(list.join('')) <= PATHS_MAX_BYTES, {
+        error: `expected at most ${PATHS_MAX_BYTES} bytes for all paths together`,
+      }),
+  )
+  .meta({ shownAs: z.union([z.string(), z.array(z.string()).min(1).max(PATHS_MAX)]) });
 
 const METHOD = expected(`one of ${METHODS.join(', ')}`);
 const method = z
   .string(METHOD)
   .transform((text) => text.toUpperCase())
-  .pipe(z.enum(METHODS, METHOD));
+  .pipe(z.enum(METHODS, METHOD))
+  // In any case of letters, but that is not worth a schema.
+  .meta({ shownAs: z.enum(METHODS) });
 
 /**
  * Body of `POST /v1/presign`. Unknown fields are refused, so that a mistyped limit never issues an
@@ -61,35 +57,69 @@ export const presignRequest = z
       provider: z
         .string(expected('a string'))
         .min(1, 'expected the name of a provider, such as "openai"')
-        .max(64, 'expected at most 64 characters'),
-      path: paths,
-      client_api_key: optional(headerSafe(KEY_MAX_CHARS)),
-      virtual_key: optional(virtualKeyId),
-      method: optional(method).transform((value) => value ?? 'POST'),
-      expires_in: optional(expiresIn).transform((value) => value ?? DEFAULT_EXPIRES_IN),
-      max_uses: optional(maxUses).transform((value) => value ?? -1),
-      cost_limit: optional(microusd),
-      config: optional(jsonObject(CONFIG_MAX_BYTES)),
-      external_session: optional(externalId),
-      external_user: optional(externalId),
-      session_id: optional(sessionId),
-      metadata: optional(jsonObject(METADATA_MAX_BYTES)),
+        .max(64, 'expected at most 64 characters')
+        .meta({ description: 'openai, anthropic, google, cohere, groq, or one that the operator added.' }),
+      path: paths.meta({
+        description: `Allowed paths, all after the provider's origin, with the version prefix: one, or 1 to ${PATHS_MAX}. The URL ends in the first. In the others * stands for any characters but /.`,
+      }),
+      client_api_key: optional(headerSafe(KEY_MAX_CHARS)).meta({
+        description: "The provider's API key, sealed before it is stored. Needed without virtual_key.",
+      }),
+      virtual_key: optional(virtualKeyId).meta({
+        description: 'Id of a virtual key of this provider. Used in place of client_api_key.',
+      }),
+      method: optional(method)
+        .transform((value) => value ?? 'POST')
+        .meta({ description: 'The HTTP method of the calls.', default: 'POST' }),
+      expires_in: optional(expiresIn)
+        .transform((value) => value ?? DEFAULT_EXPIRES_IN)
+        .meta({ description: 'Validity in seconds. -1: one year.', default: DEFAULT_EXPIRES_IN }),
+      config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
+        description: `Laid over the JSON body of every call, where it wins over what the holder sends: such as model or max_tokens. At most ${CONFIG_MAX_BYTES} bytes.`,
+        examples: [{ model: 'gpt-4.1-mini', max_tokens: 500 }],
+      }),
+      ...issueFields,
     },
     expected('a JSON object'),
   )
   .refine((body) => body.client_api_key !== undefined || body.virtual_key !== undefined, {
     error: "send the provider's API key here, or the id of a virtual key in virtual_key",
     path: ['client_api_key'],
+  })
+  .meta({
+    id: 'PresignRequest',
+    examples: [
+      {
+        provider: 'openai',
+        path: '/v1/chat/completions',
+        client_api_key: 'sk-your-openai-key',
+        expires_in: 600,
+        max_uses: 20,
+        cost_limit: 250_000,
+        config: { model: 'gpt-4.1-mini', max_tokens: 500 },
+        external_user: 'user-42',
+      },
+    ],
   });
 export type PresignRequest = z.infer<typeof presignRequest>;
 
 /** Answer of `POST /v1/presign`. */
-export const presignAnswer = z.strictObject({
-  url: z.url(),
-  session_id: z.guid(),
-  /** Unix time in seconds. */
-  expires_at: z.int(),
-});
+export const presignAnswer = z
+  .strictObject({
+    url: z.url().meta({ description: 'What the holder calls in place of the provider. It holds no key.' }),
+    session_id: z.guid(),
+    expires_at: expiresAt,
+  })
+  .meta({
+    id: 'PresignAnswer',
+    examples: [
+      {
+        url: 'https://gateway.example.com/llm/t/v4.public.eyJ.../v1/chat/completions',
+        session_id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+        expires_at: 1_767_225_600,
+      },
+    ],
+  });
 export type PresignAnswer = z.infer<typeof presignAnswer>;
 
 /** The caller's `Idempotency-Key` header. */

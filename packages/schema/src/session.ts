@@ -1,47 +1,110 @@
 import { z } from 'zod';
+import { externalId } from './fields.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { microusd } from './money.ts';
+import { pageOf, pageQuery } from './page.ts';
+
+const used = z.int().meta({ description: 'Calls.' });
+const spent = microusd.meta({ description: 'Microdollars.' });
 
 /** What is used and spent: settled as the ledger has it, and live, calls under way included. */
 const figures = z.strictObject({
-  /** Uses and microdollars in the ledger. */
-  settled: z.strictObject({ used: z.int(), spent: microusd }),
-  /** As Redis counts them now; null when it does not answer. */
-  live: z.strictObject({ used: z.int(), spent: microusd, held: microusd }).nullable(),
+  settled: z.strictObject({ used, spent }).meta({ description: 'As the ledger has it.' }),
+  live: z
+    .strictObject({
+      used,
+      spent,
+      held: microusd.meta({ description: 'Microdollars that calls under way may still cost.' }),
+    })
+    .nullable()
+    .meta({ description: 'As it is now, calls under way included. null: Redis does not answer.' }),
 });
+
+const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 
 /** One grant of a session, as its owner sees it. The grants of a bundle have one pot: each tells the figures of all. */
-export const sessionGrant = z.strictObject({
-  id: z.guid(),
-  kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
-  /** `mcp` for MCP grants. */
-  provider: z.string(),
-  /** Of an LLM grant. */
-  method: z.string().nullable(),
-  paths: z.array(z.string()).nullable(),
-  /** Of an MCP server's grant: the server as it was asked for, and the grant of its bundle. */
-  server: z.strictObject({ name: z.string(), url: z.string(), transport: z.enum(MCP_TRANSPORTS) }).nullable(),
-  bundle_id: z.guid().nullable(),
-  external_session: z.string().nullable(),
-  external_user: z.string().nullable(),
-  /** Unix times in seconds. */
-  issued_at: z.number(),
-  expires_at: z.number(),
-  status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
-  /** -1: unlimited. */
-  max_uses: z.int(),
-  /** Microdollars; null: no limit. */
-  cost_limit: microusd.nullable(),
-  ...figures.shape,
-});
+export const sessionGrant = z
+  .strictObject({
+    id: z.guid(),
+    kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
+    provider: z.string().meta({ description: '`mcp` for MCP grants.' }),
+    method: z.string().nullable().meta({ description: 'Of an LLM grant.' }),
+    paths: z.array(z.string()).nullable().meta({ description: 'Of an LLM grant.' }),
+    server: z
+      .strictObject({ name: z.string(), url: z.string(), transport: z.enum(MCP_TRANSPORTS) })
+      .nullable()
+      .meta({ description: "Of an MCP server's grant: the server as it was asked for." }),
+    bundle_id: z
+      .guid()
+      .nullable()
+      .meta({ description: "Of an MCP server's grant: the grant of its bundle." }),
+    external_session: z.string().nullable(),
+    external_user: z.string().nullable(),
+    issued_at: seconds,
+    expires_at: seconds,
+    status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
+    max_uses: z.int().meta({ description: '-1: unlimited.' }),
+    cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
+    ...figures.shape,
+  })
+  .meta({ id: 'SessionGrant' });
 export type SessionGrant = z.infer<typeof sessionGrant>;
 
-/** Answer of `GET /v1/sessions/{id}`. */
-export const sessionAnswer = z.strictObject({
+export const SESSION_STATUSES = ['active', 'ended'] as const;
+
+const session = z.strictObject({
   id: z.guid(),
-  created_at: z.number(),
-  /** Active while one of its grants is. */
-  status: z.enum(['active', 'ended']),
-  grants: z.array(sessionGrant),
+  created_at: seconds,
+  revoked_at: seconds.nullable().meta({ description: 'null unless the session was revoked as a whole.' }),
+  status: z.enum(SESSION_STATUSES).meta({ description: 'Active while one of its grants is.' }),
 });
+
+/** Answer of `GET /v1/sessions/{id}`. */
+export const sessionAnswer = z
+  .strictObject({ ...session.shape, grants: z.array(sessionGrant).meta({ description: 'Oldest first.' }) })
+  .meta({ id: 'Session' });
 export type SessionAnswer = z.infer<typeof sessionAnswer>;
+
+/** A session in a list. Whether a limit of its grants is exhausted is judged by the ledger alone. */
+export const sessionSummary = z
+  .strictObject({
+    ...session.shape,
+    grant_count: z.int().meta({ description: 'How many grants it has.' }),
+    expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
+    external_sessions: z.array(z.string()).meta({ description: 'Those that its grants were issued with.' }),
+    external_users: z.array(z.string()).meta({ description: 'Those that its grants were issued with.' }),
+  })
+  .meta({ id: 'SessionSummary' });
+export type SessionSummary = z.infer<typeof sessionSummary>;
+
+/** Answer of `GET /v1/sessions`. */
+export const sessionPage = pageOf(sessionSummary).meta({ id: 'SessionPage' });
+
+const ofSession = externalId.meta({
+  description: 'With a grant that was issued with this external_session.',
+});
+const ofUser = externalId.meta({ description: 'With a grant that was issued with this external_user.' });
+const STATUS = `expected one of ${SESSION_STATUSES.join(', ')}`;
+
+/** Query of `GET /v1/sessions`: sessions with a grant that was issued with these ids. */
+export const sessionsQuery = z.strictObject({
+  ...pageQuery.shape,
+  external_session: ofSession.optional(),
+  external_user: ofUser.optional(),
+  status: z.enum(SESSION_STATUSES, STATUS).optional().meta({ description: 'Left out: both.' }),
+});
+export type SessionsQuery = z.output<typeof sessionsQuery>;
+
+/** Query of `DELETE /v1/sessions`: whose grants are revoked. Never all, by a filter that was left out. */
+export const revokeSessionsQuery = z
+  .strictObject({
+    external_session: externalId.optional().meta({ description: 'Either this or external_user.' }),
+    external_user: externalId
+      .optional()
+      .meta({ description: 'Either this or external_session.', examples: ['user-42'] }),
+  })
+  .refine((query) => (query.external_session === undefined) !== (query.external_user === undefined), {
+    path: ['external_user'],
+    error: 'expected either external_user or external_session',
+  });
+export type RevokeSessionsQuery = z.output<typeof revokeSessionsQuery>;

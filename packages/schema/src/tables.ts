@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import {
   bigint,
+  boolean,
   customType,
   index,
   integer,
@@ -80,6 +81,9 @@ export const pots = pgTable('pots', {
   /** Sum over the ledger, kept by the transaction that writes the ledger. */
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),
+  /** The highest thresholds of its limits, in percent, that were told of: each is told once. */
+  toldUsesPercent: smallint().notNull().default(0),
+  toldCostPercent: smallint().notNull().default(0),
 });
 
 /** A provider key kept by the operator's backend under a name, used in place of `client_api_key`. */
@@ -148,9 +152,14 @@ export const grants = pgTable(
     issuedAt: time().notNull(),
     expiresAt: time().notNull(),
     revokedAt: time(),
+    /** Whether its expiry was told of; of a bundle its own grant is told of, not those of its servers. */
+    expiryTold: boolean().notNull().default(false),
   },
   (t) => [
     index().on(t.sessionId),
+    index('grants_expiry_index')
+      .on(t.accountId, t.expiresAt)
+      .where(sql`not ${t.expiryTold} and ${t.revokedAt} is null and ${t.bundleId} is null`),
     index().on(t.bundleId).where(sql`${t.bundleId} is not null`),
     index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
     index().on(t.accountId, t.externalSession).where(sql`${t.externalSession} is not null`),

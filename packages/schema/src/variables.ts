@@ -77,7 +77,11 @@ export const VARIABLES = {
     'JSON file of prices of MCP calls, by the address of the server',
     '/etc/presign/mcp-prices.json',
   ),
-  ALLOW_PRIVATE_UPSTREAMS: variable(flag, 'whether private and loopback addresses may be called', 'false'),
+  ALLOW_PRIVATE_UPSTREAMS: variable(
+    flag,
+    'whether private and loopback addresses may be called, and told of events',
+    'false',
+  ),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
   HOLD_LEASE_SECONDS: variable(
     seconds,

@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { externalId, sessionId } from './fields.ts';
+
+/** What usage can be summed by; the fields of a row have the same names. */
+export const USAGE_DIMENSIONS = [
+  'external_user',
+  'session',
+  'model',
+  'provider',
+  'virtual_key',
+  'server',
+  'tool',
+  'day',
+] as const;
+export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
+
+const DIMENSIONS = `expected a comma-separated list of ${USAGE_DIMENSIONS.join(', ')}, each once`;
+const groupBy = z.string(DIMENSIONS).transform((text, context): UsageDimension[] => {
+  const names = text.split(',').filter((name, i, all) => isDimension(name) && all.indexOf(name) === i);
+  if (names.length < text.split(',').length) context.addIssue(DIMENSIONS);
+  return names as UsageDimension[];
+});
+
+const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).includes(name);
+
+const TIME_FORM =
+  'Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
+const TIME = `expected ${TIME_FORM}`;
+/** The end of the year 9999: what is later has no common form. */
+const END_MS = 253_402_300_800_000;
+const time = z
+  .union(
+    [
+      z
+        .string()
+        .regex(/^\d{1,12}$/)
+        .transform((text) => new Date(Number(text) * 1000)),
+      z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
+    ],
+    TIME,
+  )
+  .refine((date) => date.getTime() >= 0 && date.getTime() < END_MS, TIME);
+
+const NAME = 'expected 1 to 255 characters, none of them NUL';
+const name = z
+  .string(NAME)
+  .min(1, NAME)
+  .max(255, NAME)
+  .refine((text) => text.isWellFormed() && !text.includes('\0'), NAME);
+
+/** Query of `GET /v1/usage`: settled from `from` on and before `to`. */
+export const usageQuery = z.strictObject({
+  from: time.meta({
+    description: `Calls settled from then on. ${TIME_FORM}.`,
+    examples: ['2026-01-01T00:00:00Z', '1767225600'],
+  }),
+  to: time.optional().meta({
+    description: `Calls settled before then. Left out: now. ${TIME_FORM}.`,
+    examples: ['2026-02-01T00:00:00Z', '1769904000'],
+  }),
+  group_by: groupBy.optional().meta({
+    description: `What to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
+    examples: ['external_user,day'],
+  }),
+  external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
+  session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
+  provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
+  model: name.optional().meta({ description: 'Only calls of this model.' }),
+  virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
+  format: z
+    .enum(['json', 'csv'], 'expected one of json, csv')
+    .optional()
+    .meta({ description: 'Goes before the header `Accept`. Left out, without it: json.' }),
+});
+export type UsageQuery = z.output<typeof usageQuery>;
+
+/** Microdollars and counts over a range: refunds count below 0, so a sum may be, too. */
+const sums = {
+  calls: z.int().meta({ description: 'Calls that were let through.' }),
+  uses: z.int().meta({ description: 'Uses that they took of their limits.' }),
+  cost: z.int().meta({ description: 'Microdollars of the calls whose cost is known.' }),
+  calls_of_unknown_cost: z.int(),
+  input_tokens: z.int().meta({ description: 'As providers reported them.' }),
+  output_tokens: z.int().meta({ description: 'As providers reported them.' }),
+};
+export const USAGE_SUMS = Object.keys(sums) as readonly (keyof typeof sums)[];
+
+/** What the rows of the ledger that have this in common come to; null where they have none. */
+const usageRow = z.strictObject({
+  external_user: z.string().nullable().optional(),
+  session: z.guid().optional(),
+  model: z.string().nullable().optional(),
+  provider: z.string().optional(),
+  virtual_key: z.string().nullable().optional(),
+  server: z.string().nullable().optional(),
+  tool: z.string().nullable().optional(),
+  day: z.string().optional().meta({ description: 'In UTC, `2026-01-31`.' }),
+  ...sums,
+});
+
+/** Answer of `GET /v1/usage` as JSON. */
+export const usageReport = z
+  .strictObject({
+    from: z.number().meta({ description: 'Unix time in seconds: calls settled from then on.' }),
+    to: z.number().meta({ description: 'Unix time in seconds: calls settled before then.' }),
+    group_by: z.array(z.enum(USAGE_DIMENSIONS)),
+    data: z.array(usageRow).meta({
+      description: 'A row holds only what was asked to be summed by. null: these calls have none of it.',
+    }),
+    total: z.strictObject(sums),
+  })
+  .meta({ id: 'UsageReport' });
+export type UsageReport = z.infer<typeof usageReport>;

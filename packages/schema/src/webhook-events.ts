@@ -1,0 +1,100 @@
+import { z } from 'zod';
+import { microusd } from './money.ts';
+
+/** Uses and microdollars in the ledger. */
+const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
+  description: 'Uses and microdollars in the ledger when this was written; calls may be settled afterwards.',
+});
+
+const seconds = z.number().meta({ description: 'Unix time in seconds.' });
+const maxUses = z.int().meta({ description: '-1: unlimited.' });
+const costLimit = microusd.nullable().meta({ description: 'Microdollars; null: no limit.' });
+
+/** The caller's own ids that a grant was issued with. */
+const external = { external_session: z.string().nullable(), external_user: z.string().nullable() };
+
+/** A grant whose end is told. */
+const endedGrant = {
+  grant_id: z.guid().meta({ description: 'Of a bundle: its own grant, once for all its servers.' }),
+  session_id: z.guid(),
+  kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
+  provider: z.string(),
+  ...external,
+  issued_at: seconds,
+  expires_at: seconds,
+  max_uses: maxUses,
+  cost_limit: costLimit,
+  settled,
+};
+
+/** Which limit of a pot, and what of it is used. */
+const limitReached = {
+  limit: z.enum(['max_uses', 'cost_limit']).meta({ description: 'Which limit it is.' }),
+  max_uses: maxUses,
+  cost_limit: costLimit,
+  settled,
+};
+
+/** One settled call. */
+const settledCall = z.strictObject({
+  id: z.guid().meta({ description: 'Names the call for good; a call is told of in one event.' }),
+  session_id: z.guid(),
+  grant_id: z.guid(),
+  external_user: z.string().nullable(),
+  provider: z.string(),
+  model: z.string().nullable(),
+  server: z.string().nullable(),
+  tool: z.string().nullable(),
+  uses: z.int().meta({ description: 'Below 0 where they are given back.' }),
+  cost: z.int().nullable().meta({
+    description: 'Microdollars: below 0 where they are given back; null where they are not known.',
+  }),
+  overrun: microusd.meta({ description: 'Microdollars of the cost beyond what was held for the call.' }),
+  input_tokens: z.int().nullable(),
+  output_tokens: z.int().nullable(),
+  status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
+  outcome: z.enum(['settled', 'expired', 'refunded']),
+  started_at: seconds,
+  settled_at: seconds,
+});
+
+const timestamp = z.iso.datetime().meta({ description: 'When it happened: ISO 8601, in UTC.' });
+
+const event = <T extends string, D extends z.ZodRawShape>(type: T, description: string, data: D) =>
+  z.strictObject({ type: z.literal(type), timestamp, data: z.strictObject(data) }).meta({ description });
+
+/** The body of every delivery. */
+export const webhookEvent = z.discriminatedUnion('type', [
+  event('session.exhausted', "A limit is reached, and none of the session's grants is active any more.", {
+    session_id: z.guid(),
+    grant_id: z.guid(),
+    ...external,
+    ...limitReached,
+  }),
+  event(
+    'session.threshold',
+    "50, 80 or 100 percent of a limit are settled: of a grant's, a bundle's, or a virtual key's budget.",
+    {
+      session_id: z.guid().nullable().meta({ description: "null where the limit is a virtual key's." }),
+      grant_id: z.guid().nullable(),
+      virtual_key: z.string().nullable(),
+      ...external,
+      percent: z.union([z.literal(50), z.literal(80), z.literal(100)]),
+      ...limitReached,
+    },
+  ),
+  event('grant.revoked', 'A grant was ended before its time.', {
+    ...endedGrant,
+    revoked_at: seconds,
+    reason: z.enum(['revoked', 'overrun']).meta({
+      description: '`overrun`: a call cost more than its worst case, so the service ended the grant.',
+    }),
+  }),
+  event('grant.expired', 'A grant has expired.', endedGrant),
+  event('usage.settled', 'Calls were settled: they are in the ledger.', {
+    calls: z.array(settledCall).min(1),
+  }),
+  event('webhook.test', 'You asked for it.', { webhook_id: z.guid() }),
+]);
+export type WebhookEvent = z.infer<typeof webhookEvent>;
+export type SettledCall = z.infer<typeof settledCall>;

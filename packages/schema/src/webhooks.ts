@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import { expected, optional } from './fields.ts';
+import { pageOf, pageQuery } from './page.ts';
+
+const URL_MAX_CHARS = 2_048;
+const DESCRIPTION_MAX_CHARS = 255;
+
+/** Types of events that an endpoint may ask for. */
+export const WEBHOOK_EVENTS = [
+  'session.exhausted',
+  'session.threshold',
+  'grant.revoked',
+  'grant.expired',
+  'usage.settled',
+] as const;
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
+
+/** Why an attempt failed; of a delivery that was given up with its endpoint, `endpoint_disabled`. */
+export const DELIVERY_ERRORS = [
+  'http_status',
+  'timeout',
+  'unreachable',
+  'address_not_public',
+  'secret_unreadable',
+  'endpoint_disabled',
+] as const;
+export type DeliveryError = (typeof DELIVERY_ERRORS)[number];
+
+const EVENTS = `expected a list of at least one of ${WEBHOOK_EVENTS.join(', ')}, each once`;
+const URL_FORM = 'expected an https URL without user and fragment, such as "https://example.com/webhooks"';
+
+/** Request of `POST /v1/webhooks`. Whether its URL may be reached is judged when it is. */
+export const webhookRequest = z
+  .strictObject({
+    url: z
+      .string(expected('a URL'))
+      .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
+      .refine(isPlainUrl, URL_FORM)
+      .meta({ description: 'Where events are sent by POST: an https URL at a public address.' }),
+    events: optional(
+      z
+        .array(z.enum(WEBHOOK_EVENTS, EVENTS), EVENTS)
+        .min(1, EVENTS)
+        .refine((types) => new Set(types).size === types.length, EVENTS)
+        .meta({ uniqueItems: true }),
+    ).meta({ description: 'Types of events to be sent. Left out: all.' }),
+    description: optional(
+      z
+        .string(expected('a string'))
+        .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
+        .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL'),
+    ).meta({ description: 'What it is for, in your own words.' }),
+  })
+  .meta({
+    id: 'WebhookRequest',
+    examples: [{ url: 'https://example.com/webhooks', events: ['session.exhausted', 'usage.settled'] }],
+  });
+export type WebhookRequest = z.output<typeof webhookRequest>;
+
+const seconds = z.number().meta({ description: 'Unix time in seconds.' });
+
+/** An endpoint, as its owner sees it. */
+export const webhookAnswer = z
+  .strictObject({
+    id: z.guid(),
+    url: z.string(),
+    events: z.array(z.enum(WEBHOOK_EVENTS)).nullable().meta({ description: 'null: all.' }),
+    description: z.string().nullable(),
+    created_at: seconds,
+    previous_secret_expires_at: seconds.nullable().meta({
+      description: 'Unix time in seconds: until then the secret before the present one signs, too.',
+    }),
+    status: z.enum(['enabled', 'disabled']).meta({
+      description: '`disabled`: nothing is sent to it until it is enabled again.',
+    }),
+    disabled_reason: z.enum(['gone', 'failing']).nullable().meta({
+      description: '`gone`: it answered 410. `failing`: every attempt failed for days.',
+    }),
+    disabled_at: seconds.nullable(),
+    failing_since: seconds.nullable().meta({
+      description: 'Unix time in seconds: when the failures began that no success has ended yet.',
+    }),
+  })
+  .meta({ id: 'Webhook' });
+export type WebhookAnswer = z.infer<typeof webhookAnswer>;
+
+/** An endpoint with its secret, which is shown this once. */
+export const webhookWithSecret = z
+  .strictObject({
+    ...webhookAnswer.shape,
+    secret: z.string().meta({
+      description: 'Shown this once: `whsec_` and base64, as the libraries of Standard Webhooks take it.',
+    }),
+  })
+  .meta({ id: 'WebhookWithSecret' });
+
+/** Answer of `GET /v1/webhooks`. */
+export const webhookPage = pageOf(webhookAnswer).meta({ id: 'WebhookPage' });
+
+/** One event on its way to one endpoint. */
+export const deliveryAnswer = z
+  .strictObject({
+    id: z.guid(),
+    event_id: z.guid().meta({
+      description: 'What the header `webhook-id` says, at every attempt and after a replay.',
+    }),
+    type: z.enum([...WEBHOOK_EVENTS, 'webhook.test']),
+    status: z.enum(DELIVERY_STATUSES),
+    attempts: z.int().meta({ description: 'Since it was created or replayed.' }),
+    last_status: z.int().nullable().meta({
+      description: "HTTP status of the last attempt's answer; null when none came.",
+    }),
+    last_error: z.enum(DELIVERY_ERRORS).nullable().meta({
+      description: 'Why the last attempt failed; null when it did not.',
+    }),
+    next_try_at: seconds.nullable().meta({
+      description: 'Unix time in seconds; null when no further attempt is made.',
+    }),
+    created_at: seconds,
+    delivered_at: seconds.nullable(),
+  })
+  .meta({ id: 'Delivery' });
+export type DeliveryAnswer = z.infer<typeof deliveryAnswer>;
+
+/** Answer of `GET /v1/webhooks/{id}/deliveries`. */
+export const deliveryPage = pageOf(deliveryAnswer).meta({ id: 'DeliveryPage' });
+
+const STATUS = `expected one of ${DELIVERY_STATUSES.join(', ')}`;
+/** Query of `GET /v1/webhooks/{id}/deliveries`. */
+export const deliveriesQuery = z.strictObject({
+  ...pageQuery.shape,
+  status: z.enum(DELIVERY_STATUSES, STATUS).optional().meta({ description: 'Left out: all.' }),
+});
+
+function isPlainUrl(text: string): boolean {
+  if (!/^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/i.test(text) || !URL.canParse(text)) return false;
+  const { username, password, hash } = new URL(text);
+  return username === '' && password === '' && hash === '' && !text.includes('#');
+}
