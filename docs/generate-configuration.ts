@@ -30,6 +30,7 @@ ${table()}
   [compose.yaml](../infra/compose.yaml).
 - \`start\` with \`SANDBOX=true\` lets the gateway reach the sandbox's own loopback ports;
   \`ALLOW_PRIVATE_UPSTREAMS\` concerns all others.
+- The issuer takes \`ALLOW_PRIVATE_UPSTREAMS\` for [webhooks](webhooks.md): \`true\` also allows plain \`http\` there.
 - \`PROVIDERS_FILE\` is [described with the providers](../packages/providers/README.md#operators-providers_file). Issuer
   and gateway need the same one. Where a \`base_url\` in it leads to a private or loopback address, the gateway also needs
   \`ALLOW_PRIVATE_UPSTREAMS=true\`; without it such a call is a 502 \`upstream_unreachable\`, and the log says why.

@@ -8,7 +8,7 @@ const dist = resolve(app, 'dist');
 const packages = resolve(import.meta.dirname, '../../packages');
 
 /** The entry points that an app may have: what a container of it may run. */
-const ENTRY_POINTS = ['main', 'migrate', 'keys'];
+const ENTRY_POINTS = ['main', 'migrate', 'keys', 'cli'];
 
 /** CommonJS packages call `require` for Node's own modules; an ES module has none. */
 const REQUIRE = `import { createRequire as createRequireOfBundle } from 'node:module';

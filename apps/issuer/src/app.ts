@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { EncryptionKeys, SigningKey } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
+import type { PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import { RefusedError } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
@@ -10,6 +11,7 @@ import type { Logger } from 'pino';
 import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
 import { health } from './health.ts';
+import { reference } from './openapi/reference.ts';
 import { ROUTES } from './routes.ts';
 
 /** What the issuer is made of; created once in `main.ts`. */
@@ -24,6 +26,8 @@ export type IssuerDeps = {
   /** Public addresses, without a slash at the end. */
   readonly issuerUrl: string;
   readonly gatewayUrl: string;
+  /** What webhooks may reach beside public addresses. */
+  readonly allowPrivateUpstreams: PrivateUpstreams;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly log: Logger;
@@ -60,7 +64,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found' }), c));
 
   health(app, deps);
-  for (const { shape, mount } of ROUTES) if (shape.scope === undefined) mount(app, deps);
+  reference(app, deps);
+  for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);
   const authenticated = authenticate(deps);
   app.use('/v1/*', authenticated);
   app.use('/v2/*', authenticated);
@@ -75,7 +80,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
       },
     }),
   );
-  for (const { shape, mount } of ROUTES) if (shape.scope !== undefined) mount(app, deps);
+  for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope !== undefined) mount(app, deps);
   return app;
 }
 

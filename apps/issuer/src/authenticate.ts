@@ -1,5 +1,5 @@
 import { hashApiKey, sameSecret } from '@presign/crypto';
-import { RefusedError } from '@presign/schema';
+import { RefusedError, type SCOPES } from '@presign/schema';
 import { apiKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import type { MiddlewareHandler } from 'hono';
@@ -10,7 +10,7 @@ import { inTime } from './in-time.ts';
 export type ApiKey = { readonly id: string; readonly accountId: string; readonly scopes: readonly string[] };
 
 /** What an API key may do: issue, read, or everything. */
-export type Scope = 'presign' | 'read' | 'admin';
+export type Scope = (typeof SCOPES)[number];
 
 /** `last_used_at` is kept to the minute, so that a busy key does not cost a write a request. */
 const LAST_USED_STEP_MS = 60_000;

@@ -3,7 +3,7 @@ import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
 
 /** The account of the operator's own key. */
-const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';
+export const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';
 
 /** Makes the operator's key valid, as an admin of the first account; a key that is there stays as it is. */
 export async function bootstrap(db: Database, apiKey: string): Promise<void> {

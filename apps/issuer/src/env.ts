@@ -25,6 +25,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
+    allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };

@@ -5,7 +5,10 @@ import { sql } from 'drizzle-orm';
 type GrantRow = typeof grants.$inferSelect;
 
 /** The row of an LLM grant, which has a method and paths, and no server. */
-export type LlmGrantRow = Omit<GrantRow, 'revokedAt' | 'bundleId' | 'server' | 'method' | 'paths'> & {
+export type LlmGrantRow = Omit<
+  GrantRow,
+  'revokedAt' | 'expiryTold' | 'bundleId' | 'server' | 'method' | 'paths'
+> & {
   readonly kind: 'llm';
   readonly method: string;
   readonly paths: readonly string[];

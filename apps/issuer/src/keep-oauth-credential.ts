@@ -76,7 +76,7 @@ async function amend(
  * What a refresh token is found again by, the sealing key's first: a fingerprint under each key, because the row
  * may have been written before the keys were rotated.
  */
-function originsOf(keys: EncryptionKeys, accountId: string, auth: RefreshTokenAuth): string[] {
+export function originsOf(keys: EncryptionKeys, accountId: string, auth: RefreshTokenAuth): string[] {
   const origin = JSON.stringify([accountId, auth.token_url, auth.client_id, auth.refresh_token]);
   return keys.ids.flatMap((id) => {
     const key = keys.get(id);

@@ -31,6 +31,8 @@ export const mcpPresign = route(
     method: 'post',
     path: '/v2/mcp-presign',
     summary: 'Issue a bundle of signed URLs for MCP servers',
+    description:
+      'Whoever has a URL may use its MCP server. `max_uses` and `cost_limit` are one pot, which all servers of the bundle share.',
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,

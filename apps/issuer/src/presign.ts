@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { checkPathPattern, type Provider } from '@presign/providers';
+import { checkPathPattern } from '@presign/providers';
 import {
   isJsonObject,
   type PresignAnswer,
@@ -9,6 +9,7 @@ import {
   RefusedError,
 } from '@presign/schema';
 import type { IssuerDeps } from './app.ts';
+import { findProvider } from './find-provider.ts';
 import { claimIdempotencyKey, readIdempotencyKey } from './idempotency.ts';
 import { inTime } from './in-time.ts';
 import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
@@ -24,6 +25,8 @@ export const presign = route(
     method: 'post',
     path: '/v1/presign',
     summary: 'Issue a signed URL for an LLM provider',
+    description:
+      'Whoever has the URL may call the provider through it, until it expires or a limit is reached. One of `client_api_key` and `virtual_key` is needed; with both, the virtual key is used.',
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
@@ -33,7 +36,7 @@ export const presign = route(
     const insert = prepareInsertGrant(deps.db);
     return async ({ apiKey, body: request, raw, c }) => {
       const repeatKey = readIdempotencyKey(c);
-      const provider = findProvider(deps, request);
+      const provider = findProvider(deps.providers, request.provider);
       checkPaths(raw.value, request);
 
       const issuedAt = wholeSecond(deps.now());
@@ -69,16 +72,6 @@ async function issueOnce(
     if (earlier) return signGrant(deps, asIssued(earlier));
     return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx), issue, tx));
   });
-}
-
-function findProvider(deps: IssuerDeps, { provider: id }: PresignRequest): Provider {
-  const provider = deps.providers.get(id);
-  if (provider?.baseUrl !== undefined) return provider;
-  const known = [...deps.providers.values()].filter((each) => each.baseUrl !== undefined);
-  const message = provider
-    ? `provider: ${provider.id} needs a base_url in the operator's PROVIDERS_FILE.`
-    : `provider: expected one of ${known.map((each) => each.id).join(', ')}.`;
-  throw new RefusedError({ code: 'unknown_provider', param: 'provider', message });
 }
 
 /** @param body as the caller wrote it, who may have written one path without an array */

@@ -11,6 +11,8 @@ export type Shape = {
   /** As OpenAPI writes it: `/v1/sessions/{id}`. */
   readonly path: string;
   readonly summary: string;
+  /** What a caller should know beyond that. Markdown's `code` and empty lines only. */
+  readonly description?: string;
   /** Undefined: it needs no API key. */
   readonly scope?: Scope;
   readonly params?: z.ZodObject;
@@ -19,6 +21,8 @@ export type Shape = {
   /** Undefined: 204, without a body. */
   readonly answer?: z.ZodType;
   readonly status?: 200 | 201;
+  /** Its handler may answer `text/csv` instead. */
+  readonly csv?: true;
   /** Besides those that every route may give. */
   readonly errors?: readonly ErrorCode[];
 };

@@ -2,16 +2,17 @@ import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { createIssuer, type IssuerDeps } from './app.ts';
 import { type Ledger, startLedger } from './ledger.ts';
+import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 /** A listening issuer. */
 export type RunningIssuer = {
   readonly port: number;
   readonly ledger: Ledger;
-  /** Stops accepting, answers what is under way, drains the ledger. Stores stay open. */
+  /** Stops accepting, answers what is under way, drains the ledger, ends deliveries. Stores stay open. */
   readonly close: () => Promise<void>;
 };
 
-/** Listens and drains the ledger. Port 0 takes a free one. */
+/** Listens, drains the ledger and delivers webhooks. Port 0 takes a free one. */
 export async function startIssuer(
   deps: IssuerDeps,
   listen: { readonly host: string; readonly port: number },
@@ -27,6 +28,7 @@ export async function startIssuer(
     },
   );
   const ledger = startLedger(deps);
+  const webhooks = startWebhooks(deps);
   const close = async () => {
     const closed = new Promise((resolve) => server.close(resolve));
     // A connection kept alive is idle only once its last answer has left.
@@ -34,6 +36,7 @@ export async function startIssuer(
     await closed;
     clearInterval(idle);
     await ledger.close();
+    await webhooks.close();
   };
   return { port, ledger, close };
 }

@@ -2,7 +2,10 @@ import type { UsageEntry } from '@presign/limits';
 import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { grants, ledger, pots } from '@presign/schema/tables';
-import { inArray, sql } from 'drizzle-orm';
+import { and, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
+import { noteRevoked } from './webhooks/note-ended-grants.ts';
+import { type ChangedPot, noteThresholds } from './webhooks/note-thresholds.ts';
+import { noteSettled } from './webhooks/note-usage.ts';
 
 /**
  * Writes settled calls to the ledger, each hold once, and adds what is new to its pots.
@@ -17,34 +20,48 @@ export async function writeLedger(
     .insert(ledger)
     .values(rows)
     .onConflictDoNothing()
-    .returning({ holdId: ledger.holdId });
+    .returning({ holdId: ledger.holdId, accountId: ledger.accountId });
   const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
   // A hold may stand twice in one batch, too: its first entry is the one that counts.
   const isFirst = (entry: UsageEntry) => fresh.delete(entry.holdId);
   const counted: UsageEntry[] = [];
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
+  await noteSettled(tx, inserted);
+  await noteThresholds(tx, await addToPots(tx, counted), counted);
   await endOverrun(tx, rows);
-  const sums = sumByPot(counted);
-  if (sums.length === 0) return repeated;
-  await tx.execute(sql`
-    update ${pots} set used = ${pots.used} + each.used, settled_microusd = ${pots.settledMicrousd} + each.settled
-    from json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)
-    where ${pots.id} = each.id`);
   return repeated;
+}
+
+/** Adds what is new to its pots; returns them as they are now. */
+async function addToPots(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedPot[]> {
+  const sums = sumByPot(counted);
+  if (sums.length === 0) return [];
+  return tx
+    .update(pots)
+    .set({
+      used: sql`${pots.used} + each.used`,
+      settledMicrousd: sql`${pots.settledMicrousd} + each.settled`,
+    })
+    .from(sql`json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)`)
+    .where(sql`${pots.id} = each.id`)
+    .returning(getTableColumns(pots));
 }
 
 /**
  * A grant whose call cost more than its worst case has a price or a bound that is wrong at its source: it ends.
- * Its gateway has ended it in Redis already; here it stays ended.
+ * Its gateway has ended it in Redis already; here it stays ended. Comes after all that may lock a session, as where
+ * a session is revoked.
  */
 async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
   const over = rows.filter((row) => row.overrunMicrousd > 0).map((row) => row.grantId);
   if (over.length === 0) return;
-  await tx
+  const ended = await tx
     .update(grants)
-    .set({ revokedAt: sql`coalesce(${grants.revokedAt}, now())` })
-    .where(inArray(grants.id, over));
+    .set({ revokedAt: sql`now()` })
+    .where(and(inArray(grants.id, over), isNull(grants.revokedAt)))
+    .returning({ id: grants.id, accountId: grants.accountId });
+  await noteRevoked(tx, ended, 'overrun');
 }
 
 function sumByPot(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {

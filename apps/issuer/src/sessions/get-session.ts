@@ -3,8 +3,8 @@ import { type McpServerTerms, RefusedError, type SessionGrant, sessionAnswer } f
 import { grants, pots, sessions } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from './app.ts';
-import { route } from './route.ts';
+import type { IssuerDeps } from '../app.ts';
+import { route } from '../route.ts';
 
 /**
  * `GET /v1/sessions/{id}`: a session's grants, their limits, and what of them is used and spent, live and
@@ -31,6 +31,7 @@ export const getSession = route(
       return {
         id: session.id,
         created_at: seconds(session.createdAt),
+        revoked_at: session.revokedAt && seconds(session.revokedAt),
         status: told.some((grant) => grant.status === 'active') ? ('active' as const) : ('ended' as const),
         grants: told,
       };

@@ -1,0 +1,15 @@
+import { runCli } from './cli/run-cli.ts';
+
+/** `pnpm presign COMMAND`. */
+process.exitCode = await runCli(process.argv.slice(2), {
+  env: process.env,
+  input: readInput,
+  out: (line) => void process.stdout.write(`${line}\n`),
+  note: (line) => void process.stderr.write(`${line}\n`),
+});
+
+async function readInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,55 @@
+import { RefusedError, VariableError } from '@presign/schema';
+import { explainStart } from '../explain-start.ts';
+import { ACCOUNTS } from './accounts.ts';
+import { API_KEYS } from './api-keys.ts';
+import { type Command, CommandError, type Io, readGiven, UsageError } from './command.ts';
+import { ENCRYPTION_KEYS } from './encryption-keys.ts';
+import { help, overview } from './help.ts';
+import { RESEAL } from './reseal.ts';
+import { TOKEN_KEYS } from './token-keys.ts';
+import { VIRTUAL_KEYS } from './virtual-keys.ts';
+
+const COMMANDS: readonly Command[] = [
+  ...ACCOUNTS,
+  ...API_KEYS,
+  ...VIRTUAL_KEYS,
+  ...TOKEN_KEYS,
+  ...ENCRYPTION_KEYS,
+  RESEAL,
+];
+
+/** `presign COMMAND`: what an operator does to the stores directly. Returns the exit code. */
+export async function runCli(args: readonly string[], io: Io): Promise<number> {
+  const [first = '--help'] = args;
+  if (first === '--help' || first === '-h' || first === 'help') {
+    io.out(overview(COMMANDS));
+    return 0;
+  }
+  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, i) => args[i] === word));
+  if (!command) {
+    io.note(`presign: there is no command "${args.join(' ').slice(0, 80)}"\n\n${overview(COMMANDS)}`);
+    return 2;
+  }
+  return runCommand(command, args.slice(command.name.split(' ').length), io);
+}
+
+async function runCommand(command: Command, args: readonly string[], io: Io): Promise<number> {
+  try {
+    const given = readGiven(command, args);
+    if (given) await command.run(given, io);
+    else io.out(help(command));
+    return 0;
+  } catch (error) {
+    io.note(`presign ${command.name}: ${explain(error)}`);
+    if (!(error instanceof UsageError)) return 1;
+    io.note(`See presign ${command.name} --help.`);
+    return 2;
+  }
+}
+
+/** Why a command failed, in one line; of what Postgres says no more than its code, for it may quote anything. */
+function explain(error: unknown): string {
+  if (error instanceof RefusedError) return error.message;
+  if (error instanceof UsageError || error instanceof CommandError) return error.message;
+  return error instanceof VariableError ? error.message : explainStart(error);
+}

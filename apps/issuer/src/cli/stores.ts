@@ -1,0 +1,59 @@
+import { type EncryptionKeys, readEncryptionKeys } from '@presign/crypto';
+import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
+import { addressOf, MALFORMED, parseVariable, readVariable } from '@presign/schema';
+import { connectDatabase, type Database } from '@presign/schema/database';
+import { accounts } from '@presign/schema/tables';
+import { eq } from 'drizzle-orm';
+import { z } from 'zod';
+import { FIRST_ACCOUNT } from '../bootstrap.ts';
+import { CommandError, type Io } from './command.ts';
+
+/** How long Redis may take to answer at all. */
+const READY_MS = 5_000;
+
+/** Works on Postgres, and closes what was opened for it. */
+export async function withDatabase<T>({ env }: Io, work: (db: Database) => Promise<T>): Promise<T> {
+  const url = readVariable(env, 'DATABASE_URL');
+  const { db, close } = parseVariable('DATABASE_URL', () => connectDatabase(url), MALFORMED);
+  return work(db).finally(close);
+}
+
+/** Works on both stores, and closes what was opened for it. */
+export async function withStores<T>(
+  io: Io,
+  work: (stores: { readonly db: Database; readonly redis: RedisClient }) => Promise<T>,
+): Promise<T> {
+  const url = readVariable(io.env, 'REDIS_URL');
+  return withDatabase(io, async (db) => {
+    const redis = parseVariable('REDIS_URL', () => connectRedis(url, () => {}), MALFORMED);
+    const ready = redisReady(redis, READY_MS).catch(() => {
+      throw new CommandError(`REDIS_URL: ${addressOf(url)} does not answer`);
+    });
+    return ready.then(() => work({ db, redis })).finally(() => redis.disconnect());
+  });
+}
+
+/** The keys that seal and open what is stored. */
+export function encryptionKeysOf({ env }: Io): EncryptionKeys {
+  const text = readVariable(env, 'ENCRYPTION_KEYS');
+  return parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(text));
+}
+
+/**
+ * The account that a command is for: the one that was named, else the operator's own, which is made if need be, so
+ * that the first key of all can be created here.
+ * @throws CommandError when no such account is there
+ */
+export async function accountOf(db: Database, named: string | undefined): Promise<string> {
+  if (named === undefined) {
+    await db.insert(accounts).values({ id: FIRST_ACCOUNT, name: 'default' }).onConflictDoNothing();
+    return FIRST_ACCOUNT;
+  }
+  const id = z.guid().safeParse(named).data;
+  const [account] = id === undefined ? [] : await db.select().from(accounts).where(eq(accounts.id, id));
+  if (!account) throw new CommandError('--account: there is no such account; see accounts list');
+  return account.id;
+}
+
+/** The option that says which account. */
+export const ACCOUNT = { account: { value: 'ID', about: "whose they are; the operator's own, if left out" } };

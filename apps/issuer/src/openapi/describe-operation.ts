@@ -1,0 +1,107 @@
+import { idempotencyKey } from '@presign/schema';
+import type { Shape } from '../route.ts';
+import { type JsonSchema, toJsonSchema } from './json-schema.ts';
+import { describeRefusals, headersOf, type Response, refusalsOf } from './refusals.ts';
+
+export type Parameter = {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'header';
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: JsonSchema;
+};
+
+/** An OpenAPI Operation Object, as far as it is used here. */
+export type Operation = {
+  readonly operationId: string;
+  readonly tags: readonly string[];
+  readonly summary: string;
+  readonly description: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: {
+    readonly required: true;
+    readonly content: { readonly 'application/json': { readonly schema: JsonSchema } };
+  };
+  /** Those that refuse are components, which many operations have in common. */
+  readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
+};
+
+/** What OpenAPI has of one route. */
+export function describeOperation(operationId: string, shape: Shape): Operation {
+  const { summary, scope, body } = shape;
+  const parameters = [
+    ...parametersOf('path', shape.params),
+    ...parametersOf('query', shape.query),
+    ...(isRepeatable(shape) ? [IDEMPOTENCY_KEY] : []),
+  ];
+  const content = body && { 'application/json': { schema: toJsonSchema(body, 'input') } };
+  return {
+    operationId,
+    tags: [tagOf(shape.path)],
+    summary,
+    description: descriptionOf(shape),
+    security: scope === undefined ? [] : [{ apiKey: [scope] }],
+    ...(parameters.length > 0 && { parameters }),
+    ...(content && { requestBody: { required: true, content } }),
+    responses: { [successOf(shape)]: describeSuccess(shape), ...refs(shape) },
+  };
+}
+
+const refs = (shape: Shape) =>
+  Object.fromEntries(
+    describeRefusals(refusalsOf(shape)).map(({ status, name }) => [
+      status,
+      { $ref: `#/components/responses/${name}` },
+    ]),
+  );
+
+/** Routes that can meet an `Idempotency-Key` again read one. */
+const isRepeatable = ({ errors }: Shape): boolean => errors?.includes('idempotency_conflict') ?? false;
+
+const IDEMPOTENCY_KEY: Parameter = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused.',
+  schema: toJsonSchema(idempotencyKey, 'input'),
+};
+
+function parametersOf(place: 'path' | 'query', schema: Shape['params']): Parameter[] {
+  if (schema === undefined) return [];
+  const { properties = {}, required = [] } = toJsonSchema(schema, 'input');
+  return Object.entries(properties).map(([name, property]) => {
+    const { description, ...rest } = property as JsonSchema;
+    const shown = { name, in: place, required: required.includes(name) };
+    return { ...shown, ...(description !== undefined && { description }), schema: rest };
+  });
+}
+
+function descriptionOf({ description, scope }: Shape): string {
+  const access =
+    scope === undefined
+      ? 'Needs no API key.'
+      : `Needs an API key with the scope \`${scope}\`${orAdmin(scope)}.`;
+  return description === undefined ? access : `${description}\n\n${access}`;
+}
+
+const orAdmin = (scope: string) => (scope === 'admin' ? '' : ' (or `admin`)');
+
+const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status : 204);
+
+function describeSuccess({ answer, csv }: Shape): Response {
+  if (!answer) return { description: 'Done.', headers: headersOf(200) };
+  const schema = toJsonSchema(answer, 'output');
+  const text = { schema: { type: 'string' } } as const;
+  const content = { 'application/json': { schema }, ...(csv && { 'text/csv': text }) };
+  return { description: schema.description ?? 'The answer.', headers: headersOf(200), content };
+}
+
+/** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. Issuing, under two names, is one subject. */
+function tagOf(path: string): string {
+  const [, , subject = ''] = path.split('/');
+  if (subject.endsWith('presign')) return 'Issuing';
+  const words = subject.replaceAll('-', ' ').replace(/\bapi\b/, 'API');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,72 @@
+import { ERRORS, type ErrorCode, errorEnvelope } from '@presign/schema';
+import type { Shape } from '../route.ts';
+import { type JsonSchema, toJsonSchema } from './json-schema.ts';
+
+/** Every code that a route may answer with: its own, and those that all routes of its kind share. */
+export function refusalsOf({ scope, method, params, query, body, errors = [] }: Shape): ErrorCode[] {
+  const codes: ErrorCode[] = ['internal_error', ...errors];
+  if (body ?? query) codes.push('invalid_request');
+  if (body) codes.push('invalid_json', 'unsupported_media_type');
+  if (params) codes.push('not_found');
+  if (scope) codes.push('unauthenticated', 'forbidden', 'rate_limited', 'database_unavailable');
+  if (scope && method !== 'get') codes.push('body_too_large');
+  const inTable = Object.keys(ERRORS) as ErrorCode[];
+  return inTable.filter((code) => codes.includes(code));
+}
+
+/** An OpenAPI Response Object. */
+export type Response = {
+  readonly description: string;
+  readonly headers: Readonly<Record<string, Ref>>;
+  readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
+};
+type Ref = { readonly $ref: string };
+
+/** The answers that refuse, one for each status, each under a name that says its codes. */
+export function describeRefusals(codes: readonly ErrorCode[]) {
+  const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))];
+  return statuses.map((status) => {
+    const some = codes.filter((code) => ERRORS[code][0] === status);
+    return { status, name: some.join('-'), response: describeRefusal(status, some) };
+  });
+}
+
+function describeRefusal(status: number, codes: ErrorCode[]): Response {
+  const description = codes.map((code) => `\`${code}\`: ${ERRORS[code][2]}`).join('\n\n');
+  const narrowed: JsonSchema = {
+    type: 'object',
+    properties: { error: { type: 'object', properties: { code: { type: 'string', enum: codes } } } },
+  };
+  return {
+    description,
+    headers: headersOf(status),
+    content: { 'application/json': { schema: { allOf: [toJsonSchema(errorEnvelope, 'output'), narrowed] } } },
+  };
+}
+
+/** Headers of answers: `x-request-id` is on every one. */
+export const HEADERS = {
+  'x-request-id': {
+    description: 'Names the request in the log.',
+    schema: { type: 'string', format: 'uuid' },
+  },
+  'retry-after': {
+    description: 'Seconds after which the same request may succeed.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  'www-authenticate': { description: 'The scheme that is wanted.', schema: { type: 'string' } },
+} as const;
+
+const MORE: Readonly<Record<number, keyof typeof HEADERS>> = {
+  401: 'www-authenticate',
+  409: 'retry-after',
+  429: 'retry-after',
+  503: 'retry-after',
+};
+
+/** The headers that an answer of a status may have. */
+export function headersOf(status: number): Record<string, Ref> {
+  const more = MORE[status];
+  const names = ['x-request-id', ...(more ? [more] : [])];
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}

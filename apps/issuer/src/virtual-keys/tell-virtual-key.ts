@@ -1,0 +1,76 @@
+import { type RedisClient, readFigures } from '@presign/limits';
+import { type Budget, RefusedError, type VirtualKeyAnswer } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { credentials, pots, virtualKeys } from '@presign/schema/tables';
+import { and, eq } from 'drizzle-orm';
+import { micros } from '../page.ts';
+
+/** A virtual key with what belongs to it. */
+export type VirtualKeyRow = {
+  readonly key: typeof virtualKeys.$inferSelect;
+  readonly version: number;
+  readonly pot: typeof pots.$inferSelect | null;
+};
+
+/** What an account is told of its virtual key: nothing of the key itself. */
+export async function tellVirtualKey(
+  redis: RedisClient,
+  { key, version, pot }: VirtualKeyRow,
+): Promise<VirtualKeyAnswer> {
+  return {
+    id: key.id,
+    name: key.name,
+    provider: key.provider,
+    config: key.config,
+    budget: pot && (await tellBudget(redis, pot)),
+    version,
+    created_at: key.createdAt.getTime() / 1000,
+    revoked_at: key.revokedAt && key.revokedAt.getTime() / 1000,
+  };
+}
+
+/**
+ * A virtual key of the account.
+ * @throws RefusedError `not_found`
+ */
+export async function readVirtualKey(db: Database, accountId: string, id: string): Promise<VirtualKeyRow> {
+  const [row] = await selectVirtualKeys(db).where(ownVirtualKey(accountId, id));
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
+/** Virtual keys with what belongs to them, and their place in the list. */
+export const selectVirtualKeys = (db: Database | Transaction) =>
+  db
+    .select({
+      id: virtualKeys.id,
+      micros: micros(virtualKeys.createdAt),
+      key: virtualKeys,
+      version: credentials.version,
+      pot: pots,
+    })
+    .from(virtualKeys)
+    .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
+    .leftJoin(pots, eq(pots.id, virtualKeys.potId));
+
+export const ownVirtualKey = (accountId: string, id: string) =>
+  and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, id));
+
+async function tellBudget(redis: RedisClient, pot: typeof pots.$inferSelect): Promise<Budget> {
+  return {
+    max_uses: pot.maxUses ?? -1,
+    cost_limit: pot.costLimitMicrousd,
+    settled: { used: pot.used, spent: pot.settledMicrousd },
+    live: await liveOf(redis, pot),
+  };
+}
+
+/** A budget that no call has opened yet has used what the ledger says. */
+async function liveOf(redis: RedisClient, pot: typeof pots.$inferSelect): Promise<Budget['live']> {
+  const where = { partition: pot.partition, potIds: [pot.id] };
+  const found = await readFigures(redis, where).catch(() => 'unknown' as const);
+  if (found === 'unknown') return null;
+  const [live] = found;
+  if (!live) return { used: pot.used, spent: pot.settledMicrousd, held: 0 };
+  return { used: live.used, spent: live.settledMicrousd, held: live.heldMicrousd };
+}
