@@ -74,6 +74,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     providers: loadProviders(JSON.stringify(options.providers)),
     issuerUrl: `http://127.0.0.1:${issuerPort}`,
     gatewayUrl: gatewayUrls[0] ?? '',
+    allowPrivateUpstreams: true,
     now: Date.now,
     log,
   };

@@ -8,6 +8,7 @@ import {
   type PresignAnswer,
 } from '@presign/schema';
 import { expect } from 'vitest';
+import { undocumented } from '../harness/documented.ts';
 import type { Stack } from '../harness/stack.ts';
 
 /** The least a request needs. */
@@ -24,7 +25,7 @@ type Request = {
   readonly body?: object | string | Uint8Array;
 };
 
-/** One request to an issuer, of any kind; without a body by default. */
+/** One request to an issuer, of any kind; without a body by default. Its answer must be as the API's document has it. */
 export async function send(stack: Pick<Stack, 'issuerUrl' | 'apiKey'>, request: Request): Promise<Sent> {
   const { method = 'POST', path = '/v1/presign', body, headers = {} } = request;
   const apiKey = 'apiKey' in request ? request.apiKey : stack.apiKey;
@@ -38,7 +39,10 @@ export async function send(stack: Pick<Stack, 'issuerUrl' | 'apiKey'>, request: 
     },
     ...(raw === undefined ? {} : { body: raw }),
   });
-  return { status: response.status, headers: response.headers, text: await response.text() };
+  const { status, headers: answered } = response;
+  const sent = { status, headers: answered, text: await response.text() };
+  expect(undocumented({ method, path, ...sent }), `${method} ${path}: ${sent.text}`).toBeUndefined();
+  return sent;
 }
 
 /** Sends a request that must succeed, `least` with these fields over it. */

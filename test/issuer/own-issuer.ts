@@ -17,6 +17,7 @@ export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerDeps> 
     providers: loadProviders(stack.providersJson),
     issuerUrl: stack.issuerUrl,
     gatewayUrl: stack.gatewayUrls[0] ?? '',
+    allowPrivateUpstreams: true,
     now: Date.now,
     log: pino({ level: 'silent' }),
     ...changed,

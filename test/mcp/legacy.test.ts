@@ -5,6 +5,7 @@ import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ask, at, ledgerOf, outcomes, post, type RpcAnswer, send, sumOf, toolCall, urlOf } from './holder.ts';
 import { type Listener, listen, openSession } from './listen.ts';
+import { redisKeys } from './redis-keys.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
@@ -98,7 +99,7 @@ test('a dead gateway is not waited for: what it was to tell is 404 once its pres
   const { stream, endpoint } = await connect(answer);
   await post(endpoint, toolCall('run'));
   // As after a gateway's death: nobody renews what says that the stream is there.
-  const present = await stack.redis.keys(keys.listening(0, '*').replace('{p00}', '{p??}'));
+  const present = await redisKeys(stack.redis, keys.listening(0, '*').replace('{p00}', '{p??}'));
   expect(present.length).toBeGreaterThan(0);
   for (const key of present) {
     expect(await stack.redis.pttl(key)).toBeGreaterThan(0);
@@ -162,5 +163,7 @@ test('a stream that ends right after its endpoint is passed on whole', async () 
   expect(await stream.over).toBe('ended');
   expect(stream.messages()).toEqual([{ last: 'words' }]);
   // Nothing of it is left behind in Redis.
-  await eventually(async () => ((await stack.redis.keys('*listening:*')).length === 0 ? true : undefined));
+  await eventually(async () =>
+    (await redisKeys(stack.redis, '*listening:*')).length === 0 ? true : undefined,
+  );
 });

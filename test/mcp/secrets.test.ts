@@ -7,6 +7,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ask, at, outcomes, post, send, tokenIn, toolCall, urlOf } from './holder.ts';
 import { openSession } from './listen.ts';
+import { redisKeys } from './redis-keys.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 /** In every secret that goes through here: credentials, tokens, arguments, answers. */
@@ -174,7 +175,7 @@ const holdsSecret = (text: string): boolean =>
 
 async function dumpRedis(): Promise<string> {
   const parts: string[] = [];
-  for (const key of await stack.redis.keys('*')) {
+  for (const key of await redisKeys(stack.redis, '*')) {
     const type = await stack.redis.type(key);
     if (type === 'hash') parts.push(key, JSON.stringify(Object.entries(await stack.redis.hgetall(key))));
     if (type === 'stream') parts.push(key, JSON.stringify(await stack.redis.xrange(key, '-', '+')));

@@ -1,0 +1,71 @@
+import { describeApi, type OpenApi } from '@presign/issuer';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { fullFormats } from 'ajv-formats/dist/formats.js';
+
+/** An answer of the issuer as it came. */
+export type Answered = {
+  readonly method: string;
+  /** With its query or without. */
+  readonly path: string;
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+};
+
+export const api: OpenApi = describeApi('http://issuer.example');
+
+const ajv = new Ajv2020({ strict: true, allErrors: true, formats: fullFormats, validateFormats: true });
+ajv.addSchema(compilable({ $id: 'api', $defs: api.components.schemas }));
+const compiled = new Map<object, ValidateFunction>();
+
+/** Judges a value by a schema of the document; says what is wrong with it. */
+export function faultOf(schema: object, value: unknown): string | undefined {
+  let validate = compiled.get(schema);
+  if (!validate) {
+    validate = ajv.compile(compilable(schema));
+    compiled.set(schema, validate);
+  }
+  return validate(value) ? undefined : ajv.errorsText(validate.errors);
+}
+
+/** With references that lead to the schema that all named ones stand in. */
+function compilable(schema: object): object {
+  return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"api#/$defs/')) as object;
+}
+
+/** What the document does not have of an answer; undefined when it has all of it. */
+export function undocumented({ method, path, status, headers, text }: Answered): string | undefined {
+  if (method === 'HEAD' || OPERATORS.has(path)) return undefined;
+  const route = routeOf(method, path);
+  // Elsewhere there is nothing, and who may not ask is not told so.
+  if (!route) return [401, 404, 413].includes(status) ? judge(ERROR, text) : `${status} from no route`;
+  const response = route.responses[String(status)];
+  if (!response) return `${status} is not documented`;
+  const own = '$ref' in response ? api.components.responses[nameIn(response.$ref)] : response;
+  const type = headers.get('content-type')?.split(';')[0];
+  if (!own?.content) return text === '' ? undefined : 'a body is not documented';
+  const content = own.content[type ?? ''];
+  if (!content) return `${type} is not documented`;
+  const missing = Object.keys(own.headers).filter((name) => name === 'x-request-id' && !headers.has(name));
+  if (missing.length > 0) return `lacks ${missing.join()}`;
+  return type === 'application/json' ? judge(content.schema, text) : faultOf(content.schema, text);
+}
+
+/** For who runs the service: no part of the API. */
+const OPERATORS = new Set(['/healthz', '/readyz', '/openapi.json', '/docs']);
+
+const ERROR = { $ref: '#/components/schemas/Error' };
+
+const judge = (schema: object, text: string) => faultOf(schema, JSON.parse(text));
+
+const nameIn = (ref: string) => ref.split('/').at(-1) ?? '';
+
+/** The operation that a request is for. */
+function routeOf(method: string, path: string) {
+  const asked = path.split('?')[0] ?? '';
+  const found = Object.entries(api.paths).find(([template, methods]) => {
+    const form = template.replaceAll(/[.]/g, '\\.').replaceAll(/\{\w+\}/g, '[^/]+');
+    return method.toLowerCase() in methods && new RegExp(`^${form}$`).test(asked);
+  });
+  return found?.[1][method.toLowerCase()];
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto';
+import { usageReport } from '@presign/schema';
+import type { ledger } from '@presign/schema/tables';
+import { expect } from 'vitest';
+import type { Stack } from '../harness/stack.ts';
+import { addAccount, addApiKey } from './accounts.ts';
+import { send } from './ask.ts';
+
+/** Who reads usage. */
+export type Reader = { readonly issuerUrl: string; readonly apiKey: string; readonly account: string };
+export type LedgerRow = typeof ledger.$inferInsert;
+
+/** An account of its own with an empty ledger, and a key that may read it. */
+export async function fresh(stack: Stack): Promise<Reader> {
+  const { id } = await addAccount(stack);
+  const apiKey = await addApiKey(stack, id, { scopes: ['read'] });
+  return { issuerUrl: stack.issuerUrl, apiKey, account: id };
+}
+export type Query = Readonly<
+  Partial<Record<'from' | 'to' | 'group_by' | 'format' | 'session_id' | 'externl_user' | Filter, string>>
+>;
+type Filter = 'external_user' | 'provider' | 'model' | 'virtual_key';
+
+/** `GET /v1/usage`. */
+export const get = (
+  of: Pick<Reader, 'issuerUrl' | 'apiKey'>,
+  query: Query,
+  headers: Record<string, string> = {},
+) => send(of, { method: 'GET', path: `/v1/usage?${new URLSearchParams(query)}`, headers });
+
+/** Of all time, unless the query says otherwise. */
+export async function report(of: Pick<Reader, 'issuerUrl' | 'apiKey'>, query: Query) {
+  const sent = await get(of, { from: '0', ...query });
+  expect(sent.status, sent.text).toBe(200);
+  expect(sent.headers.get('content-type')).toBe('application/json');
+  return usageReport.parse(JSON.parse(sent.text));
+}
+export async function csv(of: Pick<Reader, 'issuerUrl' | 'apiKey'>, query: Query) {
+  const sent = await get(of, { from: '0', format: 'csv', ...query });
+  expect(sent.status, sent.text).toBe(200);
+  return sent.text;
+}
+
+/** A settled call of one use, which another test may change. */
+export const row = (of: Reader, fields: Partial<LedgerRow> = {}): LedgerRow => ({
+  holdId: randomUUID(),
+  accountId: of.account,
+  sessionId: randomUUID(),
+  grantId: randomUUID(),
+  provider: 'openai',
+  uses: 1,
+  costMicrousd: 10,
+  outcome: 'settled',
+  startedAt: new Date('2026-01-01T00:00:00Z'),
+  settledAt: new Date('2026-01-01T12:00:00Z'),
+  ...fields,
+});
+
+export const none = {
+  calls: 0,
+  uses: 0,
+  cost: 0,
+  calls_of_unknown_cost: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+};
+
+/** What RFC 4180 says a text holds. */
+export function parseCsv(text: string): string[][] {
+  expect(text.endsWith('\r\n')).toBe(true);
+  const rows: string[][] = [[]];
+  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/g)) {
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '');
+    if (end === '\r\n') rows.push([]);
+  }
+  return rows.slice(0, -1);
+}

@@ -1,0 +1,127 @@
+import { randomUUID } from 'node:crypto';
+import { USAGE_DIMENSIONS, USAGE_SUMS, type UsageDimension } from '@presign/schema';
+import { grants, ledger, pots, sessions } from '@presign/schema/tables';
+import type { Random } from '../chaos/random.ts';
+import type { Stack } from '../harness/stack.ts';
+import { addVirtualKey } from './accounts.ts';
+import { type LedgerRow, type Query, type Reader, row } from './ask-usage.ts';
+
+const DAY = 86_400_000;
+const START = Date.parse('2026-01-30T00:00:00Z');
+const oneOf = <T>(random: Random, values: readonly T[]) => values[random.int(0, values.length - 1)] as T;
+/** Moments close to both ends of each day of four. */
+const moment = (random: Random) =>
+  START + random.int(0, 4) * DAY + oneOf(random, [-1, 0, 1, random.int(2, DAY - 2)]);
+
+/** A ledger with everything in it: nulls, refunds, sums beyond 2^53, and grants with and without virtual key. */
+export async function randomLedger(stack: Stack, of: Reader, random: Random) {
+  const keyIds: string[] = await Promise.all([0, 1].map(() => addVirtualKey(stack, of.account)));
+  const potId = randomUUID();
+  await stack.db.insert(pots).values({ id: potId, partition: 1 });
+  const sessionIds: string[] = Array.from({ length: 4 }, () => randomUUID());
+  await stack.db.insert(sessions).values(sessionIds.map((id) => ({ id, accountId: of.account })));
+  const common = { accountId: of.account, potId, kind: 'llm', provider: 'openai' } as const;
+  const times = { issuedAt: new Date(START), expiresAt: new Date(START) };
+  const issued = sessionIds.map((sessionId, i) => ({
+    ...{ ...common, ...times, id: randomUUID(), sessionId, virtualKeyId: keyIds[i] ?? null },
+  }));
+  await stack.db.insert(grants).values(issued);
+  const rows = Array.from({ length: random.int(0, 120) }, () => {
+    const grant = oneOf(random, issued);
+    const refund = random.int(0, 9) === 0;
+    const sign = refund ? -1 : 1;
+    const amount = () => oneOf(random, [0, 1, random.int(0, 1e6), Number.MAX_SAFE_INTEGER]);
+    return row(of, {
+      // The ledger stands without the grant, too.
+      grantId: random.int(0, 9) === 0 ? randomUUID() : grant.id,
+      sessionId: grant.sessionId,
+      provider: oneOf(random, ['openai', 'mcp']),
+      model: oneOf(random, [null, 'm1', 'm2']),
+      server: oneOf(random, [null, 's1']),
+      tool: oneOf(random, [null, 't1', 't2']),
+      externalUser: oneOf(random, [null, '', 'u1', 'U1', 'ü,"=1']),
+      uses: sign * random.int(0, 3),
+      costMicrousd: !refund && random.int(0, 4) === 0 ? null : sign * amount(),
+      inputTokens: oneOf(random, [null, amount()]),
+      outputTokens: oneOf(random, [null, amount()]),
+      outcome: refund ? 'refunded' : oneOf(random, ['settled', 'expired'] as const),
+      settledAt: new Date(moment(random)),
+    });
+  });
+  if (rows.length > 0) await stack.db.insert(ledger).values(rows);
+  const keyOf = new Map<string, string | null>(issued.map((grant) => [grant.id, grant.virtualKeyId]));
+  return { rows, keyIds, sessionIds, keyOf };
+}
+export type Made = Awaited<ReturnType<typeof randomLedger>>;
+
+/** A query that such a ledger has something for. */
+export function randomQuery(random: Random, { keyIds, sessionIds }: Made): Query {
+  const by = USAGE_DIMENSIONS.filter(() => random.int(0, 3) === 0);
+  const [a, b] = [moment(random), moment(random)].sort((x, y) => x - y) as [number, number];
+  const filters = {
+    external_user: oneOf(random, ['u1', '', 'ü,"=1']),
+    session_id: oneOf(random, sessionIds),
+    provider: oneOf(random, ['openai', 'mcp']),
+    model: 'm1',
+    virtual_key: oneOf(random, keyIds),
+  };
+  const some = Object.entries(filters).filter(() => random.int(0, 4) === 0);
+  return {
+    from: new Date(a).toISOString(),
+    to: new Date(a === b ? b + 1 : b).toISOString(),
+    ...(by.length > 0 ? { group_by: by.join(',') } : {}),
+    ...Object.fromEntries(some),
+  };
+}
+
+/** What the ledger's rows come to, one by one. */
+export function expected({ rows, keyOf }: Made, query: Query): Map<string, Record<string, bigint>> {
+  const valuesOf = (each: LedgerRow): Record<UsageDimension, string | null> => ({
+    external_user: each.externalUser ?? null,
+    session: each.sessionId,
+    model: each.model ?? null,
+    provider: each.provider,
+    virtual_key: keyOf.get(each.grantId) ?? null,
+    server: each.server ?? null,
+    tool: each.tool ?? null,
+    day: each.settledAt.toISOString().slice(0, 10),
+  });
+  const by = (query.group_by?.split(',') ?? []) as UsageDimension[];
+  const groups = new Map<string, Record<string, bigint>>();
+  const add = (key: string, each?: LedgerRow) => {
+    const sums = groups.get(key) ?? Object.fromEntries(USAGE_SUMS.map((name) => [name, 0n]));
+    groups.set(key, sums);
+    if (!each) return;
+    const isCall = each.outcome !== 'refunded';
+    const plus = (name: string, value: number | null | undefined) => {
+      sums[name] = (sums[name] ?? 0n) + BigInt(value ?? 0);
+    };
+    plus('calls', isCall ? 1 : 0);
+    plus('uses', each.uses);
+    plus('cost', each.costMicrousd);
+    plus('calls_of_unknown_cost', isCall && each.costMicrousd === null ? 1 : 0);
+    plus('input_tokens', each.inputTokens);
+    plus('output_tokens', each.outputTokens);
+  };
+  if (by.length === 0) add('[]');
+  for (const each of rows) {
+    const values = valuesOf(each);
+    const fits = (name: UsageDimension, filter: string | undefined) =>
+      filter === undefined || values[name] === filter;
+    const time = each.settledAt.getTime();
+    if (time < Date.parse(query.from ?? '') || time >= Date.parse(query.to ?? '')) continue;
+    if (!fits('session', query.session_id)) continue;
+    if (
+      !(['external_user', 'provider', 'model', 'virtual_key'] as const).every((name) =>
+        fits(name, query[name]),
+      )
+    )
+      continue;
+    add(JSON.stringify(by.map((name) => values[name])), each);
+  }
+  return groups;
+}
+
+/** Sums in their order, of any size. */
+export const asText = (sums: object) =>
+  USAGE_SUMS.map((name) => String((sums as Record<string, unknown>)[name])).join(' ');

@@ -1,0 +1,253 @@
+import { type SessionSummary, sessionPage } from '@presign/schema';
+import { grants, pots, sessions } from '@presign/schema/tables';
+import { eq, inArray } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { type Account, addAccount, addApiKey } from './accounts.ts';
+import { claimsOf, issue, least, refused, send } from './ask.ts';
+import { issueMcp } from './ask-mcp.ts';
+
+let stack: Stack;
+
+beforeAll(async () => {
+  stack = await startStack({ providers: { openai: { base_url: 'http://127.0.0.1:9' } } });
+});
+afterAll(() => stack.close());
+
+/** An account of its own, whose list holds nothing but what a test puts there. */
+async function fresh(): Promise<Stack> {
+  const { id } = await addAccount(stack);
+  return { ...stack, apiKey: await addApiKey(stack, id, { scopes: ['presign', 'read'] }) };
+}
+const get = (of: Pick<Stack, 'issuerUrl' | 'apiKey'>, query: Record<string, string | number> = {}) => {
+  const search = new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
+  );
+  return send(of, { method: 'GET', path: `/v1/sessions?${search}` });
+};
+async function list(of: Stack, query: Record<string, string | number> = {}) {
+  const sent = await get(of, query);
+  expect(sent.status, sent.text).toBe(200);
+  return sessionPage.parse(JSON.parse(sent.text));
+}
+const ids = ({ data }: { data: readonly SessionSummary[] }) => data.map(({ id }) => id);
+const issueMany = async (of: Stack, count: number) => {
+  const issued = await Promise.all(Array.from({ length: count }, () => issue(of, {})));
+  return issued.map(({ session_id }) => session_id);
+};
+/** Every page, one after another. */
+async function walk(of: Stack, limit: number, between: () => Promise<unknown> = async () => {}) {
+  const pages: string[][] = [];
+  for (let cursor: string | null = ''; cursor !== null; ) {
+    const page = await list(of, { limit, ...(cursor === '' ? {} : { cursor }) });
+    pages.push(ids(page));
+    cursor = page.next_cursor;
+    await between();
+  }
+  return pages;
+}
+const setCreatedAt = (id: string, at: string) =>
+  stack.db
+    .update(sessions)
+    .set({ createdAt: new Date(at) })
+    .where(eq(sessions.id, id));
+
+describe('pages', () => {
+  test('hold every session once, newest first, whatever their size', async () => {
+    const own = await fresh();
+    const issued = await issueMany(own, 7);
+    for (const [i, id] of issued.entries())
+      await setCreatedAt(id, `2026-01-0${1 + (i % 3)}T00:00:00.00${i}Z`);
+    const order = ids(await list(own));
+    const times = (await list(own)).data.map(({ created_at }) => created_at);
+    expect([...times].sort((a, b) => b - a)).toEqual(times);
+    expect([...order].sort()).toEqual([...issued].sort());
+    for (const limit of [1, 2, 3, 6, 7, 8]) {
+      const pages = await walk(own, limit);
+      expect(pages.flat()).toEqual(order);
+      expect(pages).toHaveLength(Math.ceil(7 / limit));
+    }
+  });
+
+  test('are told apart where sessions are of one moment, or of one millisecond', async () => {
+    const own = await fresh();
+    const issued = await issueMany(own, 6);
+    for (const [i, id] of issued.entries()) {
+      const at = i < 3 ? '2026-01-01T00:00:00Z' : `2026-01-01T00:00:00.00100${i}Z`;
+      await stack.db.execute(`update sessions set created_at = '${at}' where id = '${id}'`);
+    }
+    const order = (await walk(own, 1)).flat();
+    expect(order.slice(0, 3)).toEqual([issued[5], issued[4], issued[3]]);
+    expect([...order].sort()).toEqual([...issued].sort());
+  });
+
+  test('stay as they are while sessions are opened', async () => {
+    const own = await fresh();
+    const issued = await issueMany(own, 5);
+    await stack.db
+      .update(sessions)
+      .set({ createdAt: new Date('2026-01-01') })
+      .where(inArray(sessions.id, issued));
+    const before = ids(await list(own));
+    const opened = async () => {
+      const { session_id } = await issue(own, {});
+      await setCreatedAt(session_id, '2026-01-02');
+    };
+    expect((await walk(own, 2, opened)).flat()).toEqual(before);
+  });
+
+  test('have 20 sessions unless the caller says otherwise', async () => {
+    const own = await fresh();
+    await issueMany(own, 21);
+    expect((await list(own)).data).toHaveLength(20);
+  });
+});
+
+describe('a filter', () => {
+  test('by external ids finds the sessions with such a grant', async () => {
+    const own = await fresh();
+    const of = async (fields: object) => (await issue(own, fields)).session_id;
+    const first = await of({ external_user: 'u1', external_session: 's1' });
+    const second = await of({ external_user: 'u1', external_session: 's2' });
+    const third = await of({ external_user: 'u2' });
+    await issue(own, { external_user: 'u2', session_id: second });
+    await issue(own, {});
+    const found = async (query: Record<string, string>) => ids(await list(own, query)).sort();
+    expect(await found({ external_user: 'u1' })).toEqual([first, second].sort());
+    expect(await found({ external_user: 'u2' })).toEqual([second, third].sort());
+    expect(await found({ external_session: 's2' })).toEqual([second]);
+    expect(await found({ external_user: 'u1', external_session: 's1' })).toEqual([first]);
+    // No grant has both.
+    expect(await found({ external_user: 'u2', external_session: 's2' })).toEqual([]);
+    expect(await found({ external_user: '%' })).toEqual([]);
+  });
+
+  test('by status parts the sessions in two, as each says of itself', async () => {
+    const own = await fresh();
+    const grantOf = (url: string) => claimsOf(stack, url).jti;
+    const ended = await Promise.all([
+      issue(own, {}),
+      issue(own, {}),
+      issue(own, { max_uses: 1 }),
+      issue(own, { cost_limit: 5 }),
+    ]);
+    const [expired, revoked, used, spent] = ended.map(({ url }) => grantOf(url)) as [
+      string,
+      string,
+      string,
+      string,
+    ];
+    const setGrant = (id: string, fields: Partial<typeof grants.$inferInsert>) =>
+      stack.db.update(grants).set(fields).where(eq(grants.id, id));
+    const setPot = async (id: string, fields: Partial<typeof pots.$inferInsert>) => {
+      const [grant] = await stack.db.select().from(grants).where(eq(grants.id, id));
+      await stack.db
+        .update(pots)
+        .set(fields)
+        .where(eq(pots.id, grant?.potId ?? ''));
+    };
+    await setGrant(expired, { expiresAt: new Date(Date.now() - 1) });
+    await setGrant(revoked, { revokedAt: new Date() });
+    await setPot(used, { used: 1 });
+    await setPot(spent, { settledMicrousd: 5 });
+    const gone = await issue(own, {});
+    await stack.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.id, gone.session_id));
+    const live = [
+      await issue(own, {}),
+      await issue(own, { max_uses: 2, cost_limit: 0 }),
+      await issue(own, { session_id: ended[0].session_id }),
+    ];
+    const active = await list(own, { status: 'active' });
+    const rest = await list(own, { status: 'ended' });
+    expect(ids(active).sort()).toEqual(live.map(({ session_id }) => session_id).sort());
+    expect(ids(rest).sort()).toEqual([...ended.slice(1), gone].map(({ session_id }) => session_id).sort());
+    expect(new Set(active.data.map(({ status }) => status))).toEqual(new Set(['active']));
+    expect(new Set(rest.data.map(({ status }) => status))).toEqual(new Set(['ended']));
+    const all = await list(own);
+    expect(ids(all).sort()).toEqual([...ids(active), ...ids(rest)].sort());
+    for (const { id, status } of all.data) {
+      const one = await send(own, { method: 'GET', path: `/v1/sessions/${id}` });
+      expect(JSON.parse(one.text)).toMatchObject({ id, status });
+    }
+  });
+
+  test('goes on over pages', async () => {
+    const own = await fresh();
+    for (let i = 0; i < 4; i++) await issue(own, { external_user: `u${i % 2}` });
+    const first = await list(own, { external_user: 'u1', limit: 1 });
+    const second = await list(own, { external_user: 'u1', limit: 1, cursor: first.next_cursor ?? '' });
+    expect(new Set([...ids(first), ...ids(second)]).size).toBe(2);
+    expect(second.next_cursor).toBeNull();
+  });
+});
+
+test('a session tells how many grants it has, whose, and when the last of them expires', async () => {
+  const own = await fresh();
+  const { session_id } = await issue(own, { external_user: 'b', external_session: 's', expires_in: 60 });
+  await issue(own, { session_id, external_user: 'a' });
+  const last = await issue(own, { session_id, external_user: 'b', expires_in: 7200 });
+  await issueMcp(own, { session_id });
+  const [told] = (await list(own)).data;
+  expect(told).toMatchObject({
+    id: session_id,
+    revoked_at: null,
+    status: 'active',
+    grant_count: 5,
+    expires_at: last.expires_at,
+    external_sessions: ['s'],
+    external_users: ['a', 'b'],
+  });
+});
+
+describe('refused', () => {
+  test('are queries that do not mean anything, with the field named', async () => {
+    const wrong: [Record<string, string>, string][] = [
+      [{ limit: '0' }, 'limit'],
+      [{ limit: '101' }, 'limit'],
+      [{ limit: '1.5' }, 'limit'],
+      [{ limit: '' }, 'limit'],
+      [{ status: 'revoked' }, 'status'],
+      [{ external_user: 'x'.repeat(256) }, 'external_user'],
+      [{ external_user: '\0' }, 'external_user'],
+      [{ external_usr: 'x' }, 'external_usr'],
+    ];
+    for (const [query, param] of wrong) refused(await get(stack, query), 'invalid_request', param);
+    const twice = await send(stack, { method: 'GET', path: '/v1/sessions?limit=1&limit=2' });
+    refused(twice, 'invalid_request', 'limit');
+  });
+
+  test('is a cursor that is none, and a changed one opens no session of another account', async () => {
+    const [own, other] = [await fresh(), await fresh()];
+    await issueMany(own, 3);
+    const theirs = await issueMany(other, 3);
+    const { next_cursor } = await list(own, { limit: 1 });
+    const cursor = next_cursor ?? '';
+    for (const bad of [
+      '',
+      'x',
+      `${cursor}=`,
+      ` ${cursor}`,
+      btoa("1.' or 1=1 --"),
+      btoa(`${'1'.repeat(30)}.x`),
+    ]) {
+      refused(await get(own, { cursor: bad }), 'invalid_request', 'cursor');
+    }
+    const flipped = [...cursor].map(
+      (_, i) => cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1),
+    );
+    for (const each of flipped) {
+      const sent = await get(own, { cursor: each });
+      expect([200, 400]).toContain(sent.status);
+      for (const id of theirs) expect(sent.text).not.toContain(id);
+    }
+    expect(ids(await list(other, { cursor })).every((id) => theirs.includes(id))).toBe(true);
+  });
+
+  test("is a key without the scope read; another account's sessions are not in the list", async () => {
+    const other: Account = await addAccount(stack);
+    refused(await get({ ...stack, apiKey: other.apiKey }), 'forbidden');
+    const { session_id } = await issue(stack, least);
+    const reader = await addApiKey(stack, other.id, { scopes: ['read'] });
+    expect((await get({ ...stack, apiKey: reader })).text).not.toContain(session_id);
+  });
+});

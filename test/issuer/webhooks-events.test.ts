@@ -1,0 +1,330 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { keys } from '@presign/limits';
+import type { WebhookEvent } from '@presign/schema';
+import { grants } from '@presign/schema/tables';
+import { untoldUsage, webhookEvents } from '@presign/schema/webhook-tables';
+import { eq } from 'drizzle-orm';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addVirtualKey, ownAccount } from './accounts.ts';
+import { claimsOf, issue, send } from './ask.ts';
+import { type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
+import { addEndpoint, arrived, type Endpoint, quiet } from './webhook-receiver.ts';
+
+let stack: Stack;
+let second: OwnIssuer;
+let upstream: Upstream;
+const endpoints: Endpoint[] = [];
+
+/** Two issuers drain and deliver. */
+beforeAll(async () => {
+  upstream = await startUpstream();
+  stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+  second = await startOwnIssuer(stack);
+});
+afterEach(async () => {
+  for (const endpoint of endpoints.splice(0)) {
+    await send(stack, { method: 'DELETE', path: `/v1/webhooks/${endpoint.id}` });
+    await endpoint.upstream.close();
+  }
+});
+afterAll(async () => {
+  await second.close();
+  await stack.close();
+  await upstream.close();
+});
+
+const listen = async (...events: string[]) => {
+  const endpoint = await addEndpoint(stack, events.length > 0 ? { events } : {});
+  endpoints.push(endpoint);
+  return endpoint;
+};
+
+/** Adds settled calls to a grant's stream as `settle` writes them. */
+async function settle(
+  url: string,
+  calls: readonly { readonly uses?: number; readonly cost?: number; readonly ovr?: number }[],
+): Promise<void> {
+  const { prt, jti, sub } = claimsOf(stack, url);
+  const [grant] = await stack.db.select().from(grants).where(eq(grants.id, jti));
+  const pots = [grant?.potId];
+  for (const { uses = 1, cost, ovr } of calls) {
+    const record = {
+      acc: grant?.accountId,
+      ses: sub,
+      grt: jti,
+      prv: 'openai',
+      mod: 'm',
+      beg: Date.now(),
+      ovr,
+    };
+    const fields = {
+      ...{ hold: randomBytes(16).toString('hex'), grant: jti, pots: pots.join(','), uses: String(uses) },
+      ...{ cost: cost === undefined ? '' : String(cost), outcome: 'settled', record: JSON.stringify(record) },
+    };
+    await stack.redis.xadd(keys.usage(prt), '*', ...Object.entries(fields).flat());
+  }
+}
+
+type Data<T extends WebhookEvent['type']> = Extract<WebhookEvent, { type: T }>['data'];
+/** What an endpoint was told of a kind, repeats left out. */
+function told<T extends WebhookEvent['type']>(endpoint: Endpoint, type: T): Data<T>[] {
+  const byId = new Map(endpoint.events().map((event, i) => [endpoint.ids()[i], event]));
+  return [...byId.values()].filter((event) => event.type === type).map((event) => event.data as Data<T>);
+}
+
+describe('session.threshold', () => {
+  test('tells 50, 80 and 100 percent of each limit once, by the ledger, while two issuers drain', async () => {
+    const endpoint = await listen('session.threshold');
+    const { url, session_id } = await issue(stack, {
+      max_uses: 10,
+      cost_limit: 1_000,
+      external_user: 'user-7',
+      external_session: 'chat-1',
+    });
+    await settle(url, [{ uses: 4, cost: 400 }]);
+    await settle(url, [{ cost: 99 }]);
+    await arrived(endpoint, 1);
+    await settle(url, [{ cost: 1 }]);
+    await arrived(endpoint, 2);
+    // Given back, and used again.
+    await settle(url, [
+      { uses: -2, cost: -200 },
+      { uses: 6, cost: 700 },
+    ]);
+    await arrived(endpoint, 6);
+    await quiet();
+    const seen = told(endpoint, 'session.threshold');
+    expect(seen.map(({ limit, percent }) => `${limit} ${percent}`).sort()).toEqual([
+      'cost_limit 100',
+      'cost_limit 50',
+      'cost_limit 80',
+      'max_uses 100',
+      'max_uses 50',
+      'max_uses 80',
+    ]);
+    expect(seen[0]).toEqual({
+      session_id,
+      grant_id: claimsOf(stack, url).jti,
+      virtual_key: null,
+      external_session: 'chat-1',
+      external_user: 'user-7',
+      percent: 50,
+      limit: 'max_uses',
+      max_uses: 10,
+      cost_limit: 1_000,
+      settled: expect.objectContaining({ used: 5 }),
+    });
+  });
+
+  test('tells of the budget of a virtual key, and not of an endless URL', async () => {
+    const endpoint = await listen('session.threshold');
+    const virtualKey = await addVirtualKey(stack, await ownAccount(stack), { budget: 2 });
+    const { url } = await stack.issue({
+      provider: 'openai',
+      path: '/v1/models',
+      method: 'GET',
+      virtual_key: virtualKey,
+    });
+    expect((await fetch(url)).status).toBe(200);
+    await arrived(endpoint, 1);
+    const [seen] = told(endpoint, 'session.threshold');
+    expect(seen).toMatchObject({
+      session_id: null,
+      grant_id: null,
+      virtual_key: virtualKey,
+      percent: 50,
+      limit: 'max_uses',
+      max_uses: 2,
+      settled: { used: 1 },
+    });
+  });
+});
+
+describe('session.exhausted', () => {
+  test('is told when the last active grant of a session has reached a limit, and not before', async () => {
+    const endpoint = await listen('session.exhausted');
+    const first = await issue(stack, { max_uses: 2 });
+    const { url } = await issue(stack, { cost_limit: 100, session_id: first.session_id });
+    await settle(first.url, [{}, {}]);
+    await quiet();
+    expect(endpoint.ids()).toEqual([]);
+    await settle(url, [{ cost: 100 }]);
+    await arrived(endpoint, 1);
+    await quiet();
+    expect(told(endpoint, 'session.exhausted')).toMatchObject([
+      { session_id: first.session_id, grant_id: claimsOf(stack, url).jti, limit: 'cost_limit' },
+    ]);
+  });
+
+  test('is told once when two grants reach their limits at the same moment', async () => {
+    const endpoint = await listen('session.exhausted');
+    const sessions: string[] = [];
+    for (let i = 0; i < 8; i++) {
+      const first = await issue(stack, { max_uses: 1 });
+      const other = await issue(stack, { max_uses: 1, session_id: first.session_id });
+      await Promise.all([settle(first.url, [{}]), settle(other.url, [{}])]);
+      sessions.push(first.session_id);
+    }
+    await arrived(endpoint, 8);
+    await quiet();
+    expect(
+      told(endpoint, 'session.exhausted')
+        .map((data) => data.session_id)
+        .sort(),
+    ).toEqual(sessions.sort());
+  });
+});
+
+describe('grant.revoked', () => {
+  test('tells of each grant of a revoked session once, and of a bundle by its own grant', async () => {
+    const endpoint = await listen('grant.revoked');
+    const { url, session_id } = await issue(stack, { max_uses: 3, external_user: 'user-8' });
+    await stack.issueMcp({
+      session_id,
+      servers: [
+        { name: 'a', url: 'https://a.example/mcp' },
+        { name: 'b', url: 'https://b.example/mcp' },
+      ],
+    });
+    for (let times = 0; times < 2; times++) {
+      const revoked = await send(stack, { method: 'DELETE', path: `/v1/sessions/${session_id}` });
+      expect(revoked.status, revoked.text).toBe(204);
+    }
+    await arrived(endpoint, 2);
+    await quiet();
+    const seen = told(endpoint, 'grant.revoked');
+    expect(seen.map((data) => data.kind).sort()).toEqual(['llm', 'mcp_bundle']);
+    expect(seen.find((data) => data.kind === 'llm')).toMatchObject({
+      grant_id: claimsOf(stack, url).jti,
+      session_id,
+      provider: 'openai',
+      external_user: 'user-8',
+      max_uses: 3,
+      cost_limit: null,
+      settled: { used: 0, spent: 0 },
+      reason: 'revoked',
+    });
+  });
+
+  test('tells of a grant that the service ended, because a call cost more than its worst case', async () => {
+    const endpoint = await listen('grant.revoked');
+    const { url } = await issue(stack, { cost_limit: 1_000 });
+    await settle(url, [
+      { cost: 10, ovr: 5 },
+      { cost: 10, ovr: 5 },
+    ]);
+    await arrived(endpoint, 1);
+    await quiet();
+    expect(told(endpoint, 'grant.revoked')).toMatchObject([
+      { grant_id: claimsOf(stack, url).jti, reason: 'overrun', settled: { used: 2, spent: 20 } },
+    ]);
+  });
+});
+
+describe('grant.expired', () => {
+  test('tells of each expired grant once, of a bundle by its own, and of none that was revoked or expired before', async () => {
+    await issue(stack, { expires_in: 1 });
+    await new Promise((done) => setTimeout(done, 1_100));
+    const endpoint = await listen('grant.expired');
+    const { url, session_id } = await issue(stack, { expires_in: 2 });
+    const revoked = await issue(stack, { expires_in: 2 });
+    await send(stack, { method: 'DELETE', path: `/v1/sessions/${revoked.session_id}` });
+    const { jti, exp } = claimsOf(stack, url);
+    const bundle = await stack.issueMcp({ servers: [{ name: 'a', url: 'https://a.example/mcp' }] });
+    await stack.db
+      .update(grants)
+      .set({ expiresAt: new Date(Date.now() + 1_000) })
+      .where(eq(grants.sessionId, bundle.session_id));
+    await arrived(endpoint, 2);
+    await quiet();
+    const seen = told(endpoint, 'grant.expired');
+    expect(seen.map((data) => data.session_id).sort()).toEqual([session_id, bundle.session_id].sort());
+    const one = seen.find((data) => data.kind === 'llm');
+    expect(one).toMatchObject({ grant_id: jti, expires_at: Date.parse(exp) / 1000 });
+    expect(seen.filter((data) => data.kind === 'mcp_bundle')).toHaveLength(1);
+  });
+});
+
+describe('usage.settled', () => {
+  test('tells every settled call in one event, many in each, and their figures are those of the ledger', async () => {
+    const endpoint = await listen('usage.settled');
+    const { url, session_id } = await issue(stack, {});
+    const costs = Array.from({ length: 130 }, (_, i) => ({ cost: i }));
+    await settle(url, [...costs, { uses: -1, cost: -7 }, {}]);
+    await eventually(async () =>
+      told(endpoint, 'usage.settled').flatMap(({ calls }) => calls).length >= 132 ? true : undefined,
+    );
+    await quiet();
+    const events = told(endpoint, 'usage.settled');
+    const calls = events.flatMap((event) => event.calls);
+    expect(calls).toHaveLength(132);
+    expect(new Set(calls.map((call) => call.id)).size).toBe(132);
+    expect(calls.reduce((sum, call) => sum + (call.cost ?? 0), 0)).toBe((129 * 130) / 2 - 7);
+    expect(calls.filter((call) => call.cost === null)).toHaveLength(1);
+    expect(calls.every((call) => call.session_id === session_id && call.model === 'm')).toBe(true);
+    expect(events.length).toBeLessThan(20);
+    const longest = Math.max(...endpoint.upstream.seen.map((seen) => seen.body.length));
+    expect(longest).toBeLessThan(20_000);
+  });
+});
+
+describe('an account', () => {
+  const rowsOf = (accountId: string) =>
+    stack.db.select().from(webhookEvents).where(eq(webhookEvents.accountId, accountId));
+
+  test('without an endpoint leaves nothing behind, and hears of nothing that was before its first', async () => {
+    const own = await ownAccount(stack);
+    const before = (await rowsOf(own)).length;
+    const { url, session_id } = await issue(stack, { max_uses: 2, expires_in: 1 });
+    await settle(url, [{}, {}]);
+    await stack.issuer.ledger.drainAll();
+    await send(stack, { method: 'DELETE', path: `/v1/sessions/${session_id}` });
+    expect(await rowsOf(own)).toHaveLength(before);
+    expect(await stack.db.select().from(untoldUsage)).toEqual([]);
+    const endpoint = await listen();
+    await quiet();
+    expect(endpoint.ids()).toEqual([]);
+  });
+
+  test('is told of its own alone, and each endpoint of the events that it asks for', async () => {
+    const other = await addAccount(stack);
+    const usage = await listen('usage.settled');
+    const thresholds = await listen('session.threshold', 'session.exhausted');
+    const all = await listen();
+    const body = { provider: 'openai', path: '/v1/models', client_api_key: 'sk-1', max_uses: 1 };
+    const foreign = await send(stack, { apiKey: other.apiKey, body });
+    expect(foreign.status, foreign.text).toBe(200);
+    await settle((JSON.parse(foreign.text) as { url: string }).url, [{}]);
+    const { url } = await issue(stack, { max_uses: 1 });
+    await settle(url, [{}]);
+    await arrived(all, 5);
+    await quiet();
+    const types = (endpoint: Endpoint) =>
+      endpoint
+        .events()
+        .map((event) => event.type)
+        .sort();
+    expect(types(usage)).toEqual(['usage.settled']);
+    const levels = Array.from({ length: 3 }, () => 'session.threshold');
+    expect(types(thresholds)).toEqual(['session.exhausted', ...levels]);
+    expect(types(all)).toEqual(['session.exhausted', ...levels, 'usage.settled']);
+    expect(await rowsOf(other.id)).toEqual([]);
+  });
+
+  test('whose endpoints are deleted while events are written keeps no call and no revocation waiting', async () => {
+    const { url } = await issue(stack, { max_uses: 1_000 });
+    for (let i = 0; i < 5; i++) {
+      const endpoint = await listen();
+      await Promise.all([
+        settle(url, [{}, {}]).then(() => stack.issuer.ledger.drainAll()),
+        send(stack, { method: 'DELETE', path: `/v1/webhooks/${endpoint.id}` }),
+      ]);
+    }
+    const told = await send(stack, { method: 'DELETE', path: `/v1/grants/${claimsOf(stack, url).jti}` });
+    expect(told.status).toBe(204);
+    expect((await send(stack, { method: 'GET', path: `/v1/webhooks/${randomUUID()}` })).status).toBe(404);
+  });
+});
