@@ -144,7 +144,8 @@ describe('what is written', () => {
   test('every field reaches Postgres as it was sent', async () => {
     const pricing = { default: 7, tools: { search: 0, constructor: 5 } };
     const auth = { auth_type: 'api_key', auth_config: { key: 'k1', query: 'key' } };
-    const servers = [{ ...server, transport: 'http', pricing, tools: ['search'], ...auth }, two[1]];
+    const tools = ['search', 'constructor'];
+    const servers = [{ ...server, transport: 'http', pricing, tools, ...auth }, two[1]];
     const ids = { external_session: 'order 7 – ü😀', external_user: 'e\u0301' };
     const metadata = { tags: ['a', null, 1.5], text: 'NUL \0 and \ud800' };
     const answer = await issueMcp(stack, { servers, ...ids, metadata });
@@ -169,7 +170,7 @@ describe('what is written', () => {
       ...server,
       transport: 'http',
       pricing,
-      tools: ['search'],
+      tools,
     });
     expect(byName('constructor').grants.server).toEqual(two[1]);
     expect(opened(stack, byName('docs').credentials)).toEqual({ type: 'api_key', key: 'k1', query: 'key' });

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { generateEncryptionKey, open, readEncryptionKeys, seal, sealedWith } from '@presign/crypto';
 import { scanCredentials } from '@presign/limits';
 import { credentialContext, oauthTokensContext, webhookContext } from '@presign/schema';
-import { credentials, oauthTokens } from '@presign/schema/tables';
+import { credentials, oauthTokens, virtualKeys } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
-import { and, eq, isNull, ne } from 'drizzle-orm';
+import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
@@ -192,6 +192,29 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     );
     expect(secrets).toEqual(['whsec_now', 'whsec_before']);
   }, 180_000);
+
+  test('never undoes a rotation that comes between its reading and its writing, and seals that, too', async () => {
+    const accountId = await ownAccount(stack);
+    const { id: virtualKey } = await createVirtualKey(stack, { key: 'sk-before' });
+    const [key] = await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, virtualKey));
+    const id = key?.credentialId ?? '';
+    const context = credentialContext(accountId, id);
+    const sealed = seal(readEncryptionKeys(stack.keys.encryption), 'sk-after', context);
+    const isWaiting = sql`datname = current_database() and wait_event_type = 'Lock'`;
+    const resealing = await stack.db.transaction(async (tx) => {
+      await tx.update(credentials).set({ sealed, version: 2 }).where(eq(credentials.id, id));
+      const begun = presign(['reseal', '--wait', '0'], env);
+      // It has read the row as it was, and waits for this transaction to write it.
+      await eventually(async () =>
+        (await stack.db.$count(sql`pg_stat_activity`, isWaiting)) > 0 ? true : undefined,
+      );
+      return { ended: begun };
+    });
+    expect((await resealing.ended).code).toBe(0);
+    const [row] = await stack.db.select().from(credentials).where(eq(credentials.id, id));
+    expect(row?.version).toBe(2);
+    expect(open(newKeys, row?.sealed ?? '', context)).toBe('sk-after');
+  });
 
   test('changes no version, so that no gateway has to ask anew, and nothing when run again', async () => {
     await issueOwn(stack, 'sk-again');

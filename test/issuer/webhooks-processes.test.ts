@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { webhookDeliveries } from '@presign/schema/webhook-tables';
+import { sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -67,6 +69,15 @@ withServer('issuers in processes of their own', () => {
     expect(endpoint.ids().sort()).toEqual(sent.map((each) => each.event_id).sort());
     expect(endpoint.events()).toHaveLength(200);
     expect(await deliveriesOf(first, endpoint, '?status=pending')).toEqual([]);
+    // All again, and all issuers reach for them in the same moment.
+    await stack.db.transaction(async (tx) => {
+      await tx.execute(sql`lock table ${webhookDeliveries} in access exclusive mode`);
+      await tx.update(webhookDeliveries).set({ status: 'pending', attempts: 0, nextTryAt: sql`now()` });
+      await quiet();
+    });
+    await arrived(endpoint, 400);
+    await quiet();
+    expect(endpoint.ids().sort()).toEqual(sent.flatMap((each) => [each.event_id, each.event_id]).sort());
   });
 
   test('take over from one that was killed between sending and writing down: each id comes twice at most', async () => {
