@@ -15,6 +15,7 @@ const terms = {
   ref: { id: 'g', partition: 0, credentialId: 'c', potIds: ['p'] },
   accountId: 'a',
   externalUser: undefined,
+  server: undefined,
   config: undefined,
   costLimited: true,
 };
