@@ -1,0 +1,82 @@
+import { strict as assert } from 'node:assert';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Webhook } from 'standardwebhooks';
+import { adminKey, ask, tell, until } from './ask.ts';
+
+type Settled = { id: string; session_id: string; cost: number | null };
+export type Event =
+  | { type: 'usage.settled'; data: { calls: Settled[] } }
+  | { type: 'grant.revoked'; data: { session_id: string; reason: string; settled: { spent: number } } };
+
+type Endpoint = { id: string; secret: string };
+type Delivery = { type: string; last_error: string | null };
+
+const EVENTS = ['usage.settled', 'grant.revoked'];
+
+/** What the issuer tells: to a receiver here where it may, or else what its log says of the attempts. */
+export async function listen() {
+  const events = new Map<string, Event>();
+  let webhook: Webhook | undefined;
+  let refused = 0;
+  const server = createServer(async (request, response) => {
+    const event = verified(webhook, request.headers, await text(request));
+    // An event may come twice, with the same webhook-id: the map keeps one.
+    if (event) events.set(String(request.headers['webhook-id']), event);
+    else if (webhook) refused++;
+    response.writeHead(event ? 204 : 400).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const { endpoint, reachable } = await addEndpoint(port);
+  webhook = new Webhook(endpoint.secret);
+
+  return {
+    /** Waits for what `find` looks for in the events that came and are signed with the endpoint's secret. */
+    async heard<T>(type: Event['type'], find: (events: Event[]) => T | undefined): Promise<T | undefined> {
+      if (!reachable) return void (await attempted(endpoint, type));
+      return until(type, async () => find([...events.values()]));
+    },
+    async close(): Promise<void> {
+      await ask(adminKey, 204, `DELETE /v1/webhooks/${endpoint.id}`);
+      server.close();
+      server.closeAllConnections();
+      assert.equal(refused, 0, 'every request was signed');
+      if (!reachable) assert.equal(events.size, 0);
+    },
+  };
+}
+
+/** The event, if it is from who has the secret: over the exact bytes, before they are parsed. */
+function verified(webhook: Webhook | undefined, headers: IncomingMessage['headers'], body: string) {
+  try {
+    return webhook?.verify(body, headers as Record<string, string>) as Event | undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `start` allows an endpoint on this machine with ALLOW_PRIVATE_UPSTREAMS=true only. */
+async function addEndpoint(port: number): Promise<{ endpoint: Endpoint; reachable: boolean }> {
+  const add = async (statuses: number[], url: string) =>
+    JSON.parse(await ask(adminKey, statuses, 'POST /v1/webhooks', { url, events: EVENTS }));
+  const here = await add([201, 400], `http://127.0.0.1:${port}/events`);
+  if (!here.error) return { endpoint: here, reachable: true };
+  assert.equal(here.error.param, 'url', here.error.message);
+  tell(`No events to this machine without ALLOW_PRIVATE_UPSTREAMS=true (${here.error.message})`);
+  // A name is judged when it is connected to, so this endpoint is taken, and its log tells what would have been sent.
+  return { endpoint: await add([201], `https://localhost:${port}/events`), reachable: false };
+}
+
+/** The log has the event. The first of them has been tried, and kept from an address that is not public. */
+async function attempted({ id }: Endpoint, type: Event['type']): Promise<void> {
+  await until(`${type} in the log`, async () => {
+    const log = JSON.parse(await ask(adminKey, 200, `GET /v1/webhooks/${id}/deliveries`));
+    const deliveries = log.data as Delivery[];
+    // An attempt that is under way counts, and has no outcome yet.
+    const tried = deliveries.filter(({ last_error }) => last_error !== null);
+    for (const { last_error } of tried) assert.equal(last_error, 'address_not_public');
+    return (tried.length > 0 && deliveries.some((delivery) => delivery.type === type)) || undefined;
+  });
+}
