@@ -1,7 +1,8 @@
 import { type GrantRef, keys } from './keys.ts';
+import type { Pace } from './pace.ts';
 import { type RedisClient, script } from './script.ts';
 
-const run = script('admit');
+const run = script('admit', 'bucket');
 
 /** Entries of stream and leases a partition may hold before calls are refused until the ledger catches up. */
 export const BACKLOG_MAX = 100_000;
@@ -37,10 +38,13 @@ export type Admission =
       readonly heldMicrousd: number;
       /** The output bound it may have, all in all what was asked or less. */
       readonly tokens: number;
+      /** Undefined: as many calls a minute as come. */
+      readonly pace: Pace | undefined;
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
   | { readonly is: 'uses_exhausted'; readonly limit: number; readonly used: number }
+  | { readonly is: 'rate_limited'; readonly pace: Pace }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
       readonly limitMicrousd: number;
@@ -89,7 +93,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
   return readAdmission((await run(redis, names, args)) as [string, ...string[]]);
 }
 
-function readAdmission([is, a, b, c, d, e, f]: [string, ...string[]]): Admission {
+function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): Admission {
   switch (is) {
     case 'ok':
       return {
@@ -100,9 +104,12 @@ function readAdmission([is, a, b, c, d, e, f]: [string, ...string[]]): Admission
         microusdLeft: limited(d),
         heldMicrousd: Number(e),
         tokens: Number(f),
+        pace: paceOf(pace),
       };
     case 'uses_exhausted':
       return { is, limit: Number(a), used: Number(b) };
+    case 'rate_limited':
+      return { is, pace: { perMinute: Number(a), left: 0, resetMs: Number(b) } };
     case 'cost_limit_reached':
     case 'cost_held':
     case 'cost_limit_too_low':
@@ -125,3 +132,8 @@ function readAdmission([is, a, b, c, d, e, f]: [string, ...string[]]): Admission
 }
 
 const limited = (left: string | undefined) => (Number(left) < 0 ? undefined : Number(left));
+
+function paceOf([perMinute = -1, left = 0, resetMs = 0]: readonly (string | number)[]): Pace | undefined {
+  if (Number(perMinute) < 0) return undefined;
+  return { perMinute: Number(perMinute), left: Number(left), resetMs: Number(resetMs) };
+}

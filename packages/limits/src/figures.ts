@@ -9,6 +9,8 @@ export type PotFigures = {
   readonly costLimitMicrousd: number | undefined;
   readonly settledMicrousd: number;
   readonly heldMicrousd: number;
+  /** Undefined: as many as come. */
+  readonly callsPerMinute: number | undefined;
 };
 
 /** The live figures of these pots, in the order of `potIds`; undefined for one that Redis does not know. */
@@ -20,8 +22,8 @@ export function readFigures(
 }
 
 async function readPot(redis: RedisClient, key: string): Promise<PotFigures | undefined> {
-  const fields = await redis.hmget(key, 'max_uses', 'used', 'cost_limit', 'settled', 'held');
-  const [maxUses, used, costLimit, settled, held] = fields.map(Number);
+  const fields = await redis.hmget(key, 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute');
+  const [maxUses, used, costLimit, settled, held, perMinute = -1] = fields.map(Number);
   if (fields[0] === null || maxUses === undefined || costLimit === undefined) return undefined;
   return {
     maxUses: maxUses < 0 ? undefined : maxUses,
@@ -29,5 +31,6 @@ async function readPot(redis: RedisClient, key: string): Promise<PotFigures | un
     costLimitMicrousd: costLimit < 0 ? undefined : costLimit,
     settledMicrousd: settled ?? 0,
     heldMicrousd: held ?? 0,
+    callsPerMinute: perMinute < 0 ? undefined : perMinute,
   };
 }

@@ -8,6 +8,7 @@ export * from './figures.ts';
 export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';
+export * from './pace.ts';
 export * from './refund.ts';
 export * from './revoke.ts';
 export type { RedisClient } from './script.ts';

@@ -20,6 +20,8 @@ export const keys = {
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
+  /** Requests by the minute. */
+  pace: (partition: number, id: string) => inPartition(partition, `pace:${id}`),
   /** A stream of MCP's older transport that listens for refusals. */
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };

@@ -14,6 +14,8 @@ export type PotState = {
   /** Null: no limit. */
   readonly costLimitMicrousd: number | null;
   readonly settledMicrousd: number;
+  /** Null: as many as come. */
+  readonly callsPerMinute: number | null;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
 };
@@ -60,6 +62,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       pot.used,
       pot.costLimitMicrousd ?? -1,
       pot.settledMicrousd,
+      pot.callsPerMinute ?? -1,
       pot.endsWithGrant ? 1 : 0,
     ]),
   ];

@@ -15,9 +15,15 @@ export type Script = (
   args: readonly (string | number)[],
 ) => Promise<Reply>;
 
-/** Reads `lua/<name>.lua`; sends its SHA-1, and the text only to a server that has not seen it. */
-export function script(name: string): Script {
-  const text = readFileSync(new URL(`./lua/${name}.lua`, import.meta.url), 'utf8');
+/**
+ * Reads `lua/<name>.lua`; sends its SHA-1, and the text only to a server that has not seen it.
+ * @param before names of files with functions that it uses
+ */
+export function script(name: string, ...before: readonly string[]): Script {
+  const texts = [...before, name].map((file) =>
+    readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'),
+  );
+  const text = texts.join('');
   const sha = createHash('sha1').update(text).digest('hex');
   return async (redis, keys, args) => {
     try {

@@ -23,6 +23,7 @@ export function newPot(limits: Partial<PotState> = {}): PotState {
     used: 0,
     costLimitMicrousd: null,
     settledMicrousd: 0,
+    callsPerMinute: null,
     endsWithGrant: true,
     ...limits,
   };

@@ -15,6 +15,7 @@ CREATE TABLE "api_keys" (
 	"expires_at" timestamp with time zone,
 	"revoked_at" timestamp with time zone,
 	"last_used_at" timestamp with time zone,
+	"requests_per_minute" integer,
 	CONSTRAINT "api_keys_hash_unique" UNIQUE("hash")
 );
 --> statement-breakpoint
@@ -101,6 +102,7 @@ CREATE TABLE "pots" (
 	"partition" smallint NOT NULL,
 	"max_uses" bigint,
 	"cost_limit_microusd" bigint,
+	"calls_per_minute" integer,
 	"used" bigint DEFAULT 0 NOT NULL,
 	"settled_microusd" bigint DEFAULT 0 NOT NULL,
 	"told_uses_percent" smallint DEFAULT 0 NOT NULL,

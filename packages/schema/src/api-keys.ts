@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { expected, externalId, optional } from './fields.ts';
+import { expected, externalId, optional, perMinute } from './fields.ts';
 import { pageOf } from './page.ts';
 
 /** What an API key may do: issue and revoke URLs, read, or everything. */
@@ -35,6 +35,9 @@ export const apiKeyRequest = z
       expires_in: optional(expiresIn).meta({
         description: 'Validity in seconds. Left out: it does not expire.',
       }),
+      requests_per_minute: optional(perMinute).meta({
+        description: "Requests that may be made with it in a minute. Left out: the operator's default.",
+      }),
     },
     expected('a JSON object'),
   )
@@ -53,6 +56,7 @@ const fields = {
   created_at: z.number().meta({ description: 'Unix time in seconds.' }),
   expires_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' }),
   revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not revoked.' }),
+  requests_per_minute: z.int().nullable().meta({ description: "null: the operator's default." }),
   last_used_at: z
     .number()
     .nullable()

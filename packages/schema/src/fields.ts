@@ -27,6 +27,11 @@ export const maxUses = z
   .refine((n) => n === -1 || n >= 1, USES)
   .meta({ minimum: -1, not: { const: 0 } });
 
+const PACE_MAX = 1_000_000;
+const PACE = expected(`a whole number from 1 to ${PACE_MAX}`);
+/** Calls a minute. */
+export const perMinute = z.int(PACE).min(1, PACE).max(PACE_MAX, PACE);
+
 /** The caller's own id of a session or user. */
 export const externalId = z
   .string(expected('a string'))

@@ -16,6 +16,8 @@ export const grantStatus = z.strictObject({
   used: z.int(),
   /** Microdollars; null: no limit. */
   cost_limit: microusd.nullable(),
+  /** null: as many as come. */
+  calls_per_minute: z.int().nullable(),
   /** Microdollars that are settled, and that are held by calls under way. */
   spent: microusd,
   held: microusd,

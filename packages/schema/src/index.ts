@@ -12,6 +12,7 @@ export * from './mcp-auth.ts';
 export * from './mcp-presign.ts';
 export * from './mcp-terms.ts';
 export * from './money.ts';
+export * from './pace.ts';
 export * from './page.ts';
 export * from './presign.ts';
 export * from './public-keys.ts';

@@ -1,5 +1,13 @@
 import { z } from 'zod';
-import { externalId, jsonObject, METADATA_MAX_BYTES, maxUses, optional, sessionId } from './fields.ts';
+import {
+  externalId,
+  jsonObject,
+  METADATA_MAX_BYTES,
+  maxUses,
+  optional,
+  perMinute,
+  sessionId,
+} from './fields.ts';
 import { microusd } from './money.ts';
 
 const EXTERNAL = 'Usage and sessions can be filtered by it.';
@@ -13,6 +21,11 @@ export const issueFields = {
     description:
       'Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.',
     examples: [250_000],
+  }),
+  calls_per_minute: optional(perMinute).meta({
+    description:
+      'Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.',
+    examples: [60],
   }),
   external_session: optional(externalId).meta({ description: `Your own id of a session. ${EXTERNAL}` }),
   external_user: optional(externalId).meta({

@@ -45,6 +45,7 @@ export const sessionGrant = z
     status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
     max_uses: z.int().meta({ description: '-1: unlimited.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
+    calls_per_minute: z.int().nullable().meta({ description: 'null: as many as come.' }),
     ...figures.shape,
   })
   .meta({ id: 'SessionGrant' });

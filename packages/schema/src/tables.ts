@@ -53,6 +53,8 @@ export const apiKeys = pgTable('api_keys', {
   expiresAt: time(),
   revokedAt: time(),
   lastUsedAt: time(),
+  /** Null: the operator's default. */
+  requestsPerMinute: integer(),
 });
 
 /** A provider key or MCP authentication, sealed; grants and virtual keys name it. */
@@ -78,6 +80,8 @@ export const pots = pgTable('pots', {
   maxUses: whole(),
   /** Microdollars; null: no limit, 0: nothing may be spent. */
   costLimitMicrousd: whole(),
+  /** Null: as many as come. */
+  callsPerMinute: integer(),
   /** Sum over the ledger, kept by the transaction that writes the ledger. */
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),

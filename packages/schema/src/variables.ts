@@ -88,6 +88,11 @@ export const VARIABLES = {
     'how long a call outlives its gateway before it is settled in full',
     '60',
   ),
+  API_REQUESTS_PER_MINUTE: variable(
+    digits.transform(Number).pipe(z.int().min(1).max(1_000_000)),
+    'how many requests a minute an API key may make of the issuers, unless the key says otherwise',
+    '60000',
+  ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in all', '3600'),
   MAX_HELD_BODY_BYTES: variable(
     // A body of the greatest size must fit beside what is kept free for small ones.

@@ -7,13 +7,14 @@
 --       11 least tokens
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: tokens and rates are clipped by the caller.
+-- Calls by the minute are those of the first pot: counted here, never given back. (bucket.lua goes before.)
 -- Asking again with the same hold id counts nothing: a Cluster client sends again when a node goes away.
 -- Nor does charging no uses and no cost: it only tells whether calls may pass.
 -- Figures are returned as text: clients' integer parsers are not exact up to 2^53 - 1.
 -- Returns {'ok', epoch, credential version, uses left or -1, microdollars left or -1, microdollars held or
---       charged, tokens}
+--       charged, tokens, calls a minute or -1, calls left now, ms until all of a minute are left}
 --      or {'closed'} {'backlog'} {'unknown'} {'revoked'} {'credential_revoked'}
---      or {'uses_exhausted', limit, used}
+--      or {'uses_exhausted', limit, used} {'rate_limited', calls a minute, ms until it may pass}
 --      or {'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low', limit, settled, held, needed}
 local partition = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 local epoch = partition[1]
@@ -37,9 +38,10 @@ end
 
 local again = redis.call('EXISTS', KEYS[4]) == 1
 local uses = again and 0 or tonumber(ARGV[3])
-local limited = {}
+local limited, own = {}, nil
 for i = 7, #KEYS do
-  local pot = redis.call('HMGET', KEYS[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held')
+  local pot = redis.call('HMGET', KEYS[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
+    'per_minute', 'level', 'at')
   if pot[1] ~= epoch then return {'unknown'} end
   local maxUses, used = tonumber(pot[2]), tonumber(pot[3])
   if maxUses >= 0 then
@@ -47,6 +49,19 @@ for i = 7, #KEYS do
     usesLeft = lower(usesLeft, math.max(maxUses - used - uses, 0))
   end
   if tonumber(pot[4]) >= 0 then limited[#limited + 1] = pot end
+  own = own or pot
+end
+
+local perMinute, level, now, full = tonumber(own[7]), 0, nil, 0
+if perMinute >= 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+  level = bucket(perMinute, tonumber(own[8] or ''), tonumber(own[9] or ''), now)
+  if uses > 0 and level < math.min(uses, perMinute) then
+    return {'rate_limited', own[7], text(untilHas(perMinute, level, uses))}
+  end
+  level = level - uses
+  full = untilHas(perMinute, level, perMinute)
 end
 
 local fixed, rate = tonumber(ARGV[8]) or 0, tonumber(ARGV[9])
@@ -75,14 +90,18 @@ for _, pot in ipairs(limited) do
   costLeft = lower(costLeft, math.max(left, 0))
 end
 
+local function admitted(amount, tokens)
+  return {'ok', epoch, credential[2], text(usesLeft), text(costLeft), amount, tokens, text(perMinute),
+    text(math.max(math.floor(level), 0)), text(full)}
+end
 if again then
   local hold = redis.call('HMGET', KEYS[4], 'amount', 'tokens')
-  local held = tonumber(hold[1] or '') or 0
-  return {'ok', epoch, credential[2], text(usesLeft), text(costLeft), text(held), hold[2] or '0'}
+  return admitted(text(tonumber(hold[1] or '') or 0), hold[2] or '0')
 end
 local charged = ARGV[2] == ''
-local answer = {'ok', epoch, credential[2], text(usesLeft), text(costLeft), text(amount), text(tokens)}
+local answer = admitted(text(amount), text(tokens))
 if charged and uses == 0 and amount == 0 then return answer end
+if now then redis.call('HSET', KEYS[7], 'level', string.format('%.17g', level), 'at', text(now)) end
 for i = 7, #KEYS do
   redis.call('HINCRBY', KEYS[i], 'used', ARGV[3])
   if amount > 0 then redis.call('HINCRBY', KEYS[i], charged and 'settled' or 'held', text(amount)) end

@@ -4,7 +4,7 @@
 -- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5 survivors, 6… pots
 -- ARGV  1 epoch, 2 last stream id in the ledger, 3 grant document, 4 end of the grant's keys (Unix ms),
 --       5 credential version, 6 sealed credential, then for each pot: id, max uses or -1, used,
---       cost limit or -1, settled, 1 when it ends with the grant
+--       cost limit or -1, settled, calls a minute or -1, 1 when it ends with the grant
 -- Returns {'ok'} {'revoked'} {'stale'}: read Postgres again {'closed'}
 local function split(id)
   local ms, seq = string.match(id, '^(%d+)-(%d+)$')
@@ -26,7 +26,7 @@ if redis.call('HEXISTS', KEYS[3], 'revoked') == 1 then return {'revoked'} end
 
 local fresh = {}
 for i = 6, #KEYS do
-  local at = 7 + (i - 6) * 6
+  local at = 7 + (i - 6) * 7
   if redis.call('HGET', KEYS[i], 'epoch') ~= epoch then
     fresh[ARGV[at]] =
       {key = KEYS[i], at = at, used = tonumber(ARGV[at + 2]), settled = tonumber(ARGV[at + 4]), held = 0}
@@ -59,8 +59,8 @@ for _, pot in pairs(fresh) do
   redis.call('DEL', pot.key)
   redis.call('HSET', pot.key, 'epoch', epoch, 'from', ARGV[2], 'max_uses', ARGV[pot.at + 1], 'used', string.format('%.0f', pot.used),
     'cost_limit', ARGV[pot.at + 3], 'settled', string.format('%.0f', pot.settled),
-    'held', string.format('%.0f', pot.held))
-  if ARGV[pot.at + 5] == '1' then redis.call('PEXPIREAT', pot.key, ARGV[4]) end
+    'held', string.format('%.0f', pot.held), 'per_minute', ARGV[pot.at + 5])
+  if ARGV[pot.at + 6] == '1' then redis.call('PEXPIREAT', pot.key, ARGV[4]) end
 end
 
 local known = redis.call('HMGET', KEYS[3], 'epoch', 'version')

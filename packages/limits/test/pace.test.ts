@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  admit,
+  charge,
+  countRequest,
+  type GrantState,
+  keys,
+  openGrant,
+  type RedisClient,
+} from '../src/index.ts';
+import { figures, newAsk, newCharge, newGrant, newPot, openedGrant, tally } from './grant.ts';
+import { type Engine, engines, openPartition } from './redis.ts';
+
+describe.each(engines)('calls by the minute on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  const potKey = ({ ref }: GrantState) => keys.pot(ref.partition, ref.potIds[0] ?? '');
+  /** As if the grant had last been called so long ago. */
+  const wait = (grant: GrantState, ms: number) => redis.hincrby(potKey(grant), 'at', -ms);
+  const opened = async (callsPerMinute: number) =>
+    openedGrant(redis, await openPartition(redis), { callsPerMinute });
+
+  test('exactly as many as allowed pass at once, of many by three gateways', async () => {
+    const gateways = [redis, await engine.connect(), await engine.connect()];
+    const { ref } = await opened(20);
+    const calls = Array.from({ length: 200 }, (_, i) => {
+      const gateway = gateways[i % 3] ?? redis;
+      return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
+    });
+    const told = tally(await Promise.all(calls));
+    // 20 at once, and one more in each 3 s that the burst may take on a busy machine.
+    expect(told.admitted).toBeGreaterThanOrEqual(20);
+    expect(told.admitted).toBeLessThanOrEqual(22);
+    expect((told.admitted ?? 0) + (told.rate_limited ?? 0)).toBe(200);
+  });
+
+  test('it fills evenly, up to what a minute allows', async () => {
+    const grant = await opened(4);
+    const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
+    const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
+    expect(await burst()).toEqual([true, true, true, true, false]);
+    await wait(grant, 30_000);
+    expect(await burst()).toEqual([true, true, false, false, false]);
+    await wait(grant, 600_000);
+    expect(await burst()).toEqual([true, true, true, true, false]);
+  });
+
+  test('an answer tells how many are left and when all are, a refusal when to come again', async () => {
+    const grant = await opened(2);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
+      pace: { perMinute: 2, left: 1, resetMs: 30_000 },
+    });
+    await admit(redis, grant.ref, newAsk());
+    const refused = await admit(redis, grant.ref, newAsk());
+    expect(refused).toMatchObject({ is: 'rate_limited', pace: { perMinute: 2, left: 0 } });
+    const { resetMs } = (refused as { pace: { resetMs: number } }).pace;
+    expect(resetMs).toBeGreaterThan(20_000);
+    await wait(grant, resetMs);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+  });
+
+  test('a batch counts each of its calls; a larger one than a minute allows waits for all, and is owed', async () => {
+    const grant = await opened(10);
+    const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
+    expect(await batch(4)).toMatchObject({ is: 'admitted', pace: { left: 6 } });
+    expect(await batch(7)).toMatchObject({ is: 'rate_limited' });
+    expect(await batch(15)).toMatchObject({ is: 'rate_limited' });
+    await wait(grant, 60_000);
+    expect(await batch(15)).toMatchObject({ is: 'admitted', pace: { left: 0 } });
+    await wait(grant, 30_000);
+    expect(await batch(1)).toMatchObject({ is: 'rate_limited' });
+    await wait(grant, 6_000);
+    expect(await batch(1)).toMatchObject({ is: 'admitted' });
+  });
+
+  test('what is refused, free or asked again counts nothing', async () => {
+    const partition = await openPartition(redis);
+    const budget = newPot({ costLimitMicrousd: 100, endsWithGrant: false });
+    const grant = newGrant(partition, newPot({ callsPerMinute: 3, maxUses: 100 }), budget);
+    await openGrant(redis, grant);
+    const refused = await admit(redis, grant.ref, newAsk({ holdMicrousd: 101 }));
+    expect(refused.is).toBe('cost_limit_too_low');
+    const ask = newAsk();
+    for (const left of [2, 2]) {
+      expect(await admit(redis, grant.ref, ask)).toMatchObject({ is: 'admitted', pace: { left } });
+    }
+    await admit(redis, grant.ref, newAsk());
+    await admit(redis, grant.ref, newAsk());
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+    expect(await charge(redis, grant.ref, newCharge({ uses: 0 }))).toMatchObject({ is: 'admitted' });
+    expect(await figures(redis, partition, grant.ref.potIds[0])).toMatchObject({ used: '3' });
+  });
+
+  test('used up for good comes before used up for now', async () => {
+    const { ref } = await openedGrant(redis, await openPartition(redis), { callsPerMinute: 1, maxUses: 1 });
+    await admit(redis, ref, newAsk());
+    expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
+  });
+
+  test('a clock that goes back gives nothing, and takes nothing', async () => {
+    const grant = await opened(2);
+    await admit(redis, grant.ref, newAsk());
+    await wait(grant, -3_600_000);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted', pace: { left: 0 } });
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+    await wait(grant, 30_000);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+  });
+
+  test('requests that are no calls are counted alike, and forgotten once all may pass again', async () => {
+    const partition = await openPartition(redis);
+    const id = randomUUID();
+    const asked = await Promise.all(Array.from({ length: 50 }, () => countRequest(redis, partition, id, 12)));
+    const passed = asked.filter(({ passes }) => passes);
+    expect(passed.length).toBeGreaterThanOrEqual(12);
+    expect(passed.length).toBeLessThanOrEqual(13);
+    expect(passed[0]).toMatchObject({ perMinute: 12, left: 11, resetMs: 5_000 });
+    expect(asked.at(-1)).toMatchObject({ passes: false, left: 0 });
+    const lives = await redis.pttl(keys.pace(partition, id));
+    expect(lives).toBeGreaterThan(50_000);
+    expect(lives).toBeLessThanOrEqual(60_000);
+  });
+});
