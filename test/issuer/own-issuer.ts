@@ -13,6 +13,7 @@ export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerDeps> 
     redis: stack.redis,
     signingKey: readSigningKey(stack.keys.signing),
     olderPublicKeys: [],
+    requestsPerMinute: 1_000_000,
     encryptionKeys: readEncryptionKeys(stack.keys.encryption),
     providers: loadProviders(stack.providersJson),
     issuerUrl: stack.issuerUrl,

@@ -6,6 +6,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { type Account, addAccount, addApiKey } from './accounts.ts';
 import { claimsOf, issue, least, refused, send } from './ask.ts';
 import { issueMcp } from './ask-mcp.ts';
+import { askVirtualKeys, createVirtualKey } from './virtual-keys.ts';
 
 let stack: Stack;
 
@@ -15,9 +16,9 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 /** An account of its own, whose list holds nothing but what a test puts there. */
-async function fresh(): Promise<Stack> {
+async function fresh(scopes = ['presign', 'read']): Promise<Stack> {
   const { id } = await addAccount(stack);
-  return { ...stack, apiKey: await addApiKey(stack, id, { scopes: ['presign', 'read'] }) };
+  return { ...stack, apiKey: await addApiKey(stack, id, { scopes }) };
 }
 const get = (of: Pick<Stack, 'issuerUrl' | 'apiKey'>, query: Record<string, string | number> = {}) => {
   const search = new URLSearchParams(
@@ -169,6 +170,18 @@ describe('a filter', () => {
       const one = await send(own, { method: 'GET', path: `/v1/sessions/${id}` });
       expect(JSON.parse(one.text)).toMatchObject({ id, status });
     }
+  });
+
+  test('has none with the grants of a deleted virtual key, which say that they are revoked', async () => {
+    const own = await fresh(['admin']);
+    const key = await createVirtualKey(own);
+    const { session_id: id } = await issue(own, { virtual_key: key.id });
+    expect(ids(await list(own, { status: 'active' }))).toEqual([id]);
+    await askVirtualKeys(own, 'DELETE', `/${key.id}`);
+    expect(ids(await list(own, { status: 'active' }))).toEqual([]);
+    expect(ids(await list(own, { status: 'ended' }))).toEqual([id]);
+    const one = await send(own, { method: 'GET', path: `/v1/sessions/${id}` });
+    expect(JSON.parse(one.text)).toMatchObject({ status: 'ended', grants: [{ status: 'revoked' }] });
   });
 
   test('goes on over pages', async () => {

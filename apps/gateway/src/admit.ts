@@ -7,7 +7,7 @@ import {
   type GrantRef,
   UNHEARD,
 } from '@presign/limits';
-import { causeOf, type Refusal, RefusedError } from '@presign/schema';
+import { causeOf, type Refusal, RefusedError, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
 import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
 import { forestallCharge } from './refund.ts';
@@ -140,6 +140,8 @@ function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>
       return { code: 'grant_revoked' };
     case 'uses_exhausted':
       return { code: 'uses_exhausted', details: { limit: admission.limit, used: admission.used } };
+    case 'rate_limited':
+      return rateLimited(admission.pace, 'This URL');
     case 'cost_held':
       return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
     case 'cost_limit_too_low':

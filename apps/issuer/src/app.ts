@@ -11,6 +11,7 @@ import type { Logger } from 'pino';
 import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
 import { health } from './health.ts';
+import { limitRequests } from './limit-requests.ts';
 import { reference } from './openapi/reference.ts';
 import { ROUTES } from './routes.ts';
 
@@ -26,6 +27,8 @@ export type IssuerDeps = {
   /** Public addresses, without a slash at the end. */
   readonly issuerUrl: string;
   readonly gatewayUrl: string;
+  /** Of an API key without a limit of its own. */
+  readonly requestsPerMinute: number;
   /** What webhooks may reach beside public addresses. */
   readonly allowPrivateUpstreams: PrivateUpstreams;
   /** Unix milliseconds. */
@@ -66,9 +69,9 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   health(app, deps);
   reference(app, deps);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);
-  const authenticated = authenticate(deps);
-  app.use('/v1/*', authenticated);
-  app.use('/v2/*', authenticated);
+  const admitted = [authenticate(deps), limitRequests(deps)] as const;
+  app.use('/v1/*', ...admitted);
+  app.use('/v2/*', ...admitted);
   app.use(
     bodyLimit({
       maxSize: BODY_MAX_BYTES,

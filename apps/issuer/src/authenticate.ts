@@ -7,7 +7,13 @@ import type { IssuerDeps, IssuerEnv } from './app.ts';
 import { inTime } from './in-time.ts';
 
 /** Who is asking: an API key of an account, with what it may do. */
-export type ApiKey = { readonly id: string; readonly accountId: string; readonly scopes: readonly string[] };
+export type ApiKey = {
+  readonly id: string;
+  readonly accountId: string;
+  readonly scopes: readonly string[];
+  /** Null: the operator's default. */
+  readonly requestsPerMinute: number | null;
+};
 
 /** What an API key may do: issue, read, or everything. */
 export type Scope = (typeof SCOPES)[number];
@@ -36,7 +42,8 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     ) {
       throw new RefusedError({ code: 'unauthenticated' });
     }
-    c.set('apiKey', { id: row.id, accountId: row.accountId, scopes: row.scopes });
+    const { id, accountId, scopes, requestsPerMinute } = row;
+    c.set('apiKey', { id, accountId, scopes, requestsPerMinute });
     if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) noteUse(deps, row.id, now);
     await next();
   };

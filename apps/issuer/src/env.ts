@@ -26,6 +26,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
+    requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };

@@ -22,6 +22,8 @@ export type GrantRows = {
   readonly maxUses: number | null;
   /** Null: no limit. */
   readonly costLimitMicrousd: number | null;
+  /** Null: as many as come. */
+  readonly callsPerMinute: number | null;
   /** The credential of the grant's own; undefined when it uses its virtual key's. */
   readonly sealed: string | undefined;
 };
@@ -50,7 +52,11 @@ function statement(db: Database | Transaction, ownCredential: boolean) {
   const credential = db
     .insert(credentials)
     .values({ id: $('credentialId'), ...ofAccount, sealed: $('sealed') });
-  const limits = { maxUses: $('maxUses'), costLimitMicrousd: $('costLimitMicrousd') };
+  const limits = {
+    maxUses: $('maxUses'),
+    costLimitMicrousd: $('costLimitMicrousd'),
+    callsPerMinute: $('callsPerMinute'),
+  };
   const pot = db.insert(pots).values({ id: $('potId'), partition: $('partition'), ...limits });
   const written = [
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),

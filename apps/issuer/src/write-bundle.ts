@@ -55,9 +55,13 @@ export async function writeBundle(
 ): Promise<void> {
   const { potId, partition } = plan.grant;
   const maxUses = request.max_uses === -1 ? null : request.max_uses;
-  await tx
-    .insert(pots)
-    .values({ id: potId, partition, maxUses, costLimitMicrousd: request.cost_limit ?? null });
+  await tx.insert(pots).values({
+    id: potId,
+    partition,
+    maxUses,
+    costLimitMicrousd: request.cost_limit ?? null,
+    callsPerMinute: request.calls_per_minute ?? null,
+  });
   const ids = await writeCredentials(tx, deps, accountId, request.servers);
   // Sealed, because the URLs in it carry tokens; kept, because a gateway cannot sign them again.
   const documentId = randomUUID();

@@ -69,6 +69,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
     partition: virtualKey?.partition ?? choosePartition(potId),
     maxUses: request.max_uses === -1 ? null : request.max_uses,
     costLimitMicrousd: request.cost_limit ?? null,
+    callsPerMinute: request.calls_per_minute ?? null,
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
   };
 }

@@ -25,6 +25,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     signingKey: readVariable(env, 'TOKEN_SIGNING_KEY', undefined),
     publicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined),
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
+    requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),

@@ -1,4 +1,5 @@
 import type { Left } from '@presign/limits';
+import { paceHeaders } from '@presign/schema';
 import type { Admitted } from '../admit.ts';
 import type { AnswerPlan } from '../answer.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
@@ -25,13 +26,18 @@ export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): F
   return headers;
 }
 
-function ownHeaders({ requestId, plan }: Call, { usesLeft, tokens }: Admitted, status: number): FlatHeaders {
+function ownHeaders(
+  { requestId, plan }: Call,
+  { usesLeft, tokens, pace }: Admitted,
+  status: number,
+): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
   if (usesLeft !== undefined) {
     headers.push('x-presign-uses-remaining', String(givesUseBack(status) ? usesLeft + 1 : usesLeft));
   }
+  if (pace) for (const [name, value] of Object.entries(paceHeaders(pace))) headers.push(name, value);
   if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));
   return headers;
 }

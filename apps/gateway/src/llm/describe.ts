@@ -52,6 +52,7 @@ const toStatus = (grant: LlmGrant, own: PotFigures, revoked: boolean): GrantStat
   max_uses: own.maxUses ?? -1,
   used: own.used,
   cost_limit: own.costLimitMicrousd ?? null,
+  calls_per_minute: own.callsPerMinute ?? null,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
 });

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, errorStatus, type Refusal } from '@presign/schema';
+import { ERRORS, type ErrorCode, errorStatus, paceHeaders, type Refusal } from '@presign/schema';
 import { refusalAnswer } from '../answer-refusal.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
 import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './json-rpc.ts';
@@ -11,6 +11,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
   'cost_limit_reached',
   'cost_limit_too_low',
   'cost_held',
+  'rate_limited',
   'tool_not_allowed',
 ]);
 
@@ -31,6 +32,7 @@ export function mcpRefusalAnswer(
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
   };
+  if (refusal.pace) Object.assign(headers, paceHeaders(refusal.pace));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = isAnswer ? 200 : statusOf(refusal);
   return Response.json(errorMessages(refusal, messages, requestId), { status, headers });

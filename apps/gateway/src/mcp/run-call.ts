@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Refusal } from '@presign/schema';
+import { paceHeaders, type Refusal } from '@presign/schema';
 import type { Admitted } from '../admit.ts';
 import type { HeldBytes } from '../body-budget.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
@@ -79,12 +79,13 @@ function once<A extends unknown[]>(work: (...args: A) => Promise<void>): (...arg
 
 function ownHeaders(
   { requestId, unrun }: McpCall,
-  { usesLeft, microusdLeft }: Admitted,
+  { usesLeft, microusdLeft, pace }: Admitted,
   back: Amount,
 ): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
+  if (pace) for (const [name, value] of Object.entries(paceHeaders(pace))) headers.push(name, value);
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + back.uses));
   if (microusdLeft !== undefined) {
     headers.push('x-presign-cost-remaining', String(microusdLeft + back.costMicrousd));

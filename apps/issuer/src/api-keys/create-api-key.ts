@@ -27,7 +27,7 @@ export const createApiKey = route(
 export async function makeApiKey(
   { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
   accountId: string,
-  { name, scopes, expires_in: expiresIn }: ApiKeyRequest,
+  { name, scopes, expires_in: expiresIn, requests_per_minute: perMinute }: ApiKeyRequest,
 ): Promise<NewApiKeyAnswer> {
   const key = generateApiKey();
   const createdAt = new Date(now());
@@ -42,6 +42,7 @@ export async function makeApiKey(
     expiresAt: expiresIn === undefined ? null : new Date(createdAt.getTime() + expiresIn * 1000),
     revokedAt: null,
     lastUsedAt: null,
+    requestsPerMinute: perMinute ?? null,
   };
   await db.insert(apiKeys).values(row);
   return { ...tellApiKey(row), key };

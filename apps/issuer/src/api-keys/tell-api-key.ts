@@ -10,6 +10,7 @@ export const tellApiKey = (row: Omit<typeof apiKeys.$inferSelect, 'hash'>): ApiK
   created_at: seconds(row.createdAt),
   expires_at: row.expiresAt && seconds(row.expiresAt),
   revoked_at: row.revokedAt && seconds(row.revokedAt),
+  requests_per_minute: row.requestsPerMinute,
   last_used_at: row.lastUsedAt && seconds(row.lastUsedAt),
 });
 

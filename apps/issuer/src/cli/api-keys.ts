@@ -18,6 +18,7 @@ export const API_KEYS: readonly Command[] = [
       name: { value: 'NAME', about: 'what you call it' },
       scopes: { value: 'LIST', about: 'presign, read, admin: one or several, separated by commas' },
       'expires-in': { value: 'SECONDS', about: 'validity; without it the key does not expire' },
+      'requests-per-minute': { value: 'NUMBER', about: "without it the operator's default" },
       ...ACCOUNT,
     },
     run: async (given, io) => {
@@ -25,6 +26,7 @@ export const API_KEYS: readonly Command[] = [
         name: given.text('name'),
         scopes: given.text('scopes')?.split(','),
         expires_in: numberOf(given, 'expires-in'),
+        requests_per_minute: numberOf(given, 'requests-per-minute'),
       });
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));

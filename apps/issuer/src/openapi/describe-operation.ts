@@ -90,12 +90,13 @@ const orAdmin = (scope: string) => (scope === 'admin' ? '' : ' (or `admin`)');
 
 const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status : 204);
 
-function describeSuccess({ answer, csv }: Shape): Response {
-  if (!answer) return { description: 'Done.', headers: headersOf(200) };
+function describeSuccess({ answer, csv, scope }: Shape): Response {
+  const headers = headersOf(200, scope !== undefined);
+  if (!answer) return { description: 'Done.', headers };
   const schema = toJsonSchema(answer, 'output');
   const text = { schema: { type: 'string' } } as const;
   const content = { 'application/json': { schema }, ...(csv && { 'text/csv': text }) };
-  return { description: schema.description ?? 'The answer.', headers: headersOf(200), content };
+  return { description: schema.description ?? 'The answer.', headers, content };
 }
 
 /** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. Issuing, under two names, is one subject. */

@@ -54,19 +54,29 @@ export const HEADERS = {
     description: 'Seconds after which the same request may succeed.',
     schema: { type: 'integer', minimum: 0 },
   },
+  ratelimit: {
+    description: 'Requests left to this API key (`r`), and seconds until all of a minute are (`t`).',
+    schema: { type: 'string', examples: ['"presign";r=59999;t=1'] },
+  },
+  'ratelimit-policy': {
+    description: 'Requests of this API key (`q`) in a window of seconds (`w`).',
+    schema: { type: 'string', examples: ['"presign";q=60000;w=60'] },
+  },
   'www-authenticate': { description: 'The scheme that is wanted.', schema: { type: 'string' } },
 } as const;
 
-const MORE: Readonly<Record<number, keyof typeof HEADERS>> = {
-  401: 'www-authenticate',
-  409: 'retry-after',
-  429: 'retry-after',
-  503: 'retry-after',
+type HeaderName = keyof typeof HEADERS;
+const PACE: readonly HeaderName[] = ['ratelimit', 'ratelimit-policy'];
+
+const MORE: Readonly<Record<number, readonly HeaderName[]>> = {
+  401: ['www-authenticate'],
+  409: ['retry-after'],
+  429: ['retry-after', ...PACE],
+  503: ['retry-after'],
 };
 
-/** The headers that an answer of a status may have. */
-export function headersOf(status: number): Record<string, Ref> {
-  const more = MORE[status];
-  const names = ['x-request-id', ...(more ? [more] : [])];
+/** The headers that an answer of a status may have; `counted`: where an API key's requests are. */
+export function headersOf(status: number, counted = false): Record<string, Ref> {
+  const names = ['x-request-id', ...(MORE[status] ?? []), ...(counted ? PACE : [])];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

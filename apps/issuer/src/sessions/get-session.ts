@@ -1,6 +1,6 @@
 import { type PotFigures, readFigures } from '@presign/limits';
 import { type McpServerTerms, RefusedError, type SessionGrant, sessionAnswer } from '@presign/schema';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../app.ts';
@@ -39,13 +39,18 @@ export const getSession = route(
 );
 
 type Session = typeof sessions.$inferSelect;
-type Row = { readonly grants: typeof grants.$inferSelect; readonly pots: typeof pots.$inferSelect };
+type Row = {
+  readonly grants: typeof grants.$inferSelect;
+  readonly pots: typeof pots.$inferSelect;
+  readonly virtual_keys: typeof virtualKeys.$inferSelect | null;
+};
 
 async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGrant[]> {
   const rows = await deps.db
     .select()
     .from(grants)
     .innerJoin(pots, eq(pots.id, grants.potId))
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     .where(eq(grants.sessionId, session.id))
     .orderBy(asc(grants.issuedAt), asc(grants.id));
   // The grants of a bundle share one pot, which is read once.
@@ -79,34 +84,38 @@ const liveFigures = ({ used, settledMicrousd, heldMicrousd }: PotFigures): Live 
   held: heldMicrousd,
 });
 
-const toGrant = (
-  { grants: grant, pots: pot }: Row,
-  live: Live | null,
-  ended: boolean,
-  now: number,
-): SessionGrant => ({
-  id: grant.id,
-  kind: grant.kind,
-  provider: grant.provider,
-  method: grant.method,
-  paths: grant.paths && [...grant.paths],
-  server: grant.server && serverOf(grant.server),
-  bundle_id: grant.bundleId,
-  external_session: grant.externalSession,
-  external_user: grant.externalUser,
-  issued_at: seconds(grant.issuedAt),
-  expires_at: seconds(grant.expiresAt),
-  status: statusOf({ grants: grant, pots: pot }, live, ended, now),
-  max_uses: pot.maxUses ?? -1,
-  cost_limit: pot.costLimitMicrousd,
-  settled: { used: pot.used, spent: pot.settledMicrousd },
-  live,
-});
+const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
+  const { grants: grant, pots: pot } = row;
+  return {
+    id: grant.id,
+    kind: grant.kind,
+    provider: grant.provider,
+    method: grant.method,
+    paths: grant.paths && [...grant.paths],
+    server: grant.server && serverOf(grant.server),
+    bundle_id: grant.bundleId,
+    external_session: grant.externalSession,
+    external_user: grant.externalUser,
+    issued_at: seconds(grant.issuedAt),
+    expires_at: seconds(grant.expiresAt),
+    status: statusOf(row, live, ended, now),
+    max_uses: pot.maxUses ?? -1,
+    cost_limit: pot.costLimitMicrousd,
+    calls_per_minute: pot.callsPerMinute,
+    settled: { used: pot.used, spent: pot.settledMicrousd },
+    live,
+  };
+};
 
 const serverOf = ({ name, url, transport }: McpServerTerms) => ({ name, url, transport });
 
-function statusOf({ grants: grant, pots: pot }: Row, live: Live | null, ended: boolean, now: number) {
-  if (ended || grant.revokedAt) return 'revoked';
+function statusOf(
+  { grants: grant, pots: pot, virtual_keys: virtualKey }: Row,
+  live: Live | null,
+  ended: boolean,
+  now: number,
+) {
+  if (ended || grant.revokedAt || virtualKey?.revokedAt) return 'revoked';
   if (grant.expiresAt.getTime() <= now) return 'expired';
   const used = live?.used ?? pot.used;
   const spent = live?.spent ?? pot.settledMicrousd;

@@ -1,5 +1,5 @@
 import { type SessionSummary, type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
 import { inTime } from '../in-time.ts';
@@ -56,8 +56,10 @@ function readRows({ db, now }: IssuerDeps, accountId: string, query: SessionsQue
 
 type Row = Awaited<ReturnType<typeof readRows>>[number];
 
-/** Whether a grant is neither revoked nor expired, and by the ledger's figures has something left. */
+/** Whether a grant is neither revoked, itself or by its virtual key, nor expired, and by the ledger's figures has something left. */
 const grantLives = (now: Date): SQL => sql`(${grants.revokedAt} is null
+  and not exists (select from ${virtualKeys}
+    where ${virtualKeys.id} = ${grants.virtualKeyId} and ${virtualKeys.revokedAt} is not null)
   and ${grants.expiresAt} > ${now.toISOString()}::timestamptz
   and (${pots.maxUses} is null or ${pots.used} < ${pots.maxUses})
   and (${pots.costLimitMicrousd} is null or ${pots.costLimitMicrousd} = 0

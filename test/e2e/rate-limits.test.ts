@@ -1,0 +1,164 @@
+import { connectRedis } from '@presign/limits';
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { least, send } from '../issuer/ask.ts';
+import { startOwnIssuer } from '../issuer/own-issuer.ts';
+import { ask, at, post, tally, toolCall, urlOf } from '../mcp/holder.ts';
+import { type McpUpstream, startMcpUpstream } from '../mcp/upstream.ts';
+
+let provider: Upstream;
+let server: McpUpstream;
+let stack: Stack;
+
+beforeAll(async () => {
+  provider = await startUpstream((_seen, response) => {
+    const own = { 'content-type': 'application/json', ratelimit: '"theirs";r=1;t=1' };
+    response.writeHead(200, own).end('{"choices":[],"usage":{}}');
+  });
+  server = await startMcpUpstream();
+  stack = await startStack({ gateways: 2, providers: { openai: { base_url: provider.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await Promise.all([provider.close(), server.close()]);
+});
+
+const terms = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+const call = (url: string) => fetch(url, { method: 'POST', body: '{"model":"m","messages":[]}' });
+const told = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
+
+describe('a URL with calls_per_minute', () => {
+  test('is served so many times at once, over two gateways, and refused with 429 beyond', async () => {
+    const { url } = await stack.issue({ ...terms, calls_per_minute: 5, max_uses: 100 });
+    const [first = '', second = ''] = stack.gatewayUrls;
+    const before = provider.seen.length;
+    const urls = Array.from({ length: 40 }, (_, i) => (i % 2 ? url : url.replace(first, second)));
+    const answers = await Promise.all(urls.map(call));
+    const served = answers.filter(({ status }) => status === 200);
+    expect(served).toHaveLength(5);
+    expect(provider.seen.length - before).toBe(5);
+    const [late] = answers.filter(({ status }) => status === 429);
+    expect(await late?.json()).toMatchObject({
+      error: { code: 'rate_limited', type: 'rate_limit_error', limit: 5 },
+    });
+    const wait = Number(late?.headers.get('retry-after'));
+    expect(wait).toBeGreaterThan(0);
+    expect(wait).toBeLessThanOrEqual(12);
+    expect(late && told(late)).toEqual(['"presign";q=5;w=60', `"presign";r=0;t=${wait}`]);
+    // What was refused cost no use.
+    expect(await (await fetch(url.slice(0, url.indexOf('/v1/')))).json()).toMatchObject({
+      used: 5,
+      calls_per_minute: 5,
+    });
+  });
+
+  test('tells with every answer how many calls are left, beside what the provider says of its own', async () => {
+    const { url } = await stack.issue({ ...terms, calls_per_minute: 60 });
+    expect(told(await call(url))).toEqual(['"presign";q=60;w=60', '"theirs";r=1;t=1, "presign";r=59;t=1']);
+    const exposed = (await call(url)).headers.get('access-control-expose-headers')?.split(', ');
+    expect(exposed).toEqual(expect.arrayContaining(['ratelimit', 'ratelimit-policy']));
+  });
+
+  test("without it the provider's own header passes", async () => {
+    const { url } = await stack.issue(terms);
+    expect(told(await call(url))).toEqual([null, '"theirs";r=1;t=1']);
+  });
+
+  test('an official SDK that meets it waits and is served', async () => {
+    const { url } = await stack.issue({ ...terms, calls_per_minute: 120 });
+    for (let i = 0; i < 120; i += 40) await Promise.all(Array.from({ length: 40 }, () => call(url)));
+    const openai = new OpenAI({
+      baseURL: url.replace('/chat/completions', ''),
+      apiKey: 'none',
+      maxRetries: 3,
+    });
+    await openai.chat.completions.create({ model: 'm', messages: [] });
+  });
+
+  test('a session tells it', async () => {
+    const { session_id: id } = await stack.issue({ ...terms, calls_per_minute: 7 });
+    const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${id}`, {
+      headers: { authorization: `Bearer ${stack.apiKey}` },
+    });
+    expect(await answer.json()).toMatchObject({ grants: [{ calls_per_minute: 7 }] });
+  });
+});
+
+describe('a bundle with calls_per_minute', () => {
+  test('shares it among its servers, each request of a batch counts, and what is free passes', async () => {
+    const servers = ['a', 'b'].map((name) => ({ name, url: server.url, transport: 'http' }));
+    const answer = await stack.issueMcp({ servers, calls_per_minute: 4 });
+    const on = (name: string, gateway: number) =>
+      at(stack, stack.gatewayUrls[gateway] ?? '', urlOf(answer, name));
+    const before = server.ran.length;
+    const heard = await Promise.all([
+      post(on('a', 0), [toolCall('run', 1), toolCall('run', 2)]),
+      ...[0, 1, 0, 1, 0].map((i) => post(on('b', i), toolCall('run', 3))),
+    ]);
+    expect(server.ran.length - before).toBe(4);
+    const outcomes = tally(heard);
+    expect(outcomes.ran).toBe(4);
+    const late = heard.find(({ messages }) => messages[0]?.error);
+    expect(late?.status).toBe(200);
+    expect(late?.messages[0]?.error?.data).toMatchObject({ code: 'rate_limited', limit: 4 });
+    expect(Number(late?.headers['retry-after'])).toBeGreaterThan(0);
+    expect((await post(on('a', 1), ask('initialize'))).status).toBe(200);
+  });
+});
+
+describe('an API key', () => {
+  const withKey = async (requestsPerMinute: number, issuerUrl = stack.issuerUrl) => {
+    const apiKey = await addApiKey(stack, await ownAccount(stack), { requestsPerMinute });
+    return () => send({ ...stack, issuerUrl }, { apiKey, body: least });
+  };
+
+  test('may make so many requests a minute over all issuers, and is told so', async () => {
+    const other = await startOwnIssuer(stack);
+    const apiKey = await addApiKey(stack, await ownAccount(stack), { requestsPerMinute: 6 });
+    const sent = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        send(i % 2 ? stack : { ...stack, ...other, apiKey }, { apiKey, body: least }),
+      ),
+    );
+    expect(sent.filter(({ status }) => status === 200)).toHaveLength(6);
+    const late = sent.find(({ status }) => status === 429);
+    if (!late) throw new Error('none was refused');
+    expect(JSON.parse(late.text)).toMatchObject({ error: { code: 'rate_limited', limit: 6 } });
+    const wait = late.headers.get('retry-after');
+    expect(late.headers.get('ratelimit')).toBe(`"presign";r=0;t=${wait}`);
+    expect(late.headers.get('ratelimit-policy')).toBe('"presign";q=6;w=60');
+    await other.close();
+  });
+
+  test('of another account, or another key, is not held up by it', async () => {
+    const [one, another] = [await withKey(1), await withKey(1)];
+    expect((await one()).status).toBe(200);
+    expect((await one()).status).toBe(429);
+    const free = await another();
+    expect(free.status).toBe(200);
+    expect(free.headers.get('ratelimit')).toBe('"presign";r=0;t=60');
+  });
+
+  test('without a limit of its own has the default of the operator', async () => {
+    const issuer = await startOwnIssuer(stack, { requestsPerMinute: 2 });
+    const apiKey = await addApiKey(stack, await ownAccount(stack), {});
+    const once = async () => (await send({ ...stack, ...issuer }, { apiKey, body: least })).status;
+    expect([await once(), await once(), await once()]).toEqual([200, 200, 429]);
+    await issuer.close();
+  });
+
+  test('issues on while Redis is away, uncounted', async () => {
+    const redis = connectRedis('redis://127.0.0.1:1', () => {});
+    const issuer = await startOwnIssuer(stack, { redis });
+    const once = await withKey(1, issuer.issuerUrl);
+    for (const sent of [await once(), await once()]) {
+      expect(sent.status).toBe(200);
+      expect(sent.headers.get('ratelimit')).toBeNull();
+    }
+    await issuer.close();
+    redis.disconnect();
+  });
+});
