@@ -63,6 +63,7 @@ function startIssuer(databaseUrl: string): ChildProcess {
       TOKEN_SIGNING_KEY: generateSigningKey(),
       ENCRYPTION_KEYS: generateEncryptionKey('k1'),
       BOOTSTRAP_API_KEY: apiKey,
+      API_REQUESTS_PER_MINUTE: '1000000',
     },
   });
 }

@@ -23,10 +23,12 @@ type Peer = {
   readonly scripts: readonly string[];
 };
 
-/** Loads one of the project's own scripts into Redis, so that nginx does the very same work there. */
-export async function scriptSha(redis: RedisClient, name: string): Promise<string> {
-  const text = readFileSync(new URL(`../packages/limits/src/lua/${name}.lua`, import.meta.url), 'utf8');
-  return String(await redis.script('LOAD', text));
+/** Loads one of the project's own scripts, of these files, into Redis: nginx does the very same work there. */
+export async function scriptSha(redis: RedisClient, ...names: readonly string[]): Promise<string> {
+  const texts = names.map((name) =>
+    readFileSync(new URL(`../packages/limits/src/lua/${name}.lua`, import.meta.url), 'utf8'),
+  );
+  return String(await redis.script('LOAD', texts.join('')));
 }
 
 /**

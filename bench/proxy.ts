@@ -181,7 +181,8 @@ async function nginxSubjects(): Promise<Subject[]> {
   if (!existsSync('/usr/sbin/nginx')) return [];
   const [plain, lua] = [await freePort(), await freePort()];
   const grants = await Promise.all(urls.map((url) => grantOf(stack, url)));
-  const scripts = await Promise.all(['admit', 'settle'].map((name) => scriptSha(stack.redis, name)));
+  const { redis } = stack;
+  const scripts = [await scriptSha(redis, 'bucket', 'admit'), await scriptSha(redis, 'settle')];
   const conf = join(dir, 'nginx.conf');
   writeFileSync(conf, nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, scripts }));
   run('/usr/sbin/nginx', ['-c', conf, '-p', dir]);
