@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cursor, drain, type RedisClient, reopen, trim, type UsageEntry } from '@presign/limits';
 import { causeOf } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
@@ -12,11 +13,14 @@ type LedgerDeps = { readonly db: Database; readonly redis: RedisClient; readonly
 const BATCH = 500;
 const IDLE_MS = 1_000;
 const BUSY_MS = 50;
+const HELD_MS = 5;
+/** Calls go on while an issuer closes: what is settled after that is another's, or waits. */
+const CLOSING_MS = 5_000;
 
 /** The running drainer. */
 export type Ledger = {
   /** Drains until every partition is open and empty: for an orderly end, and for tests. */
-  readonly drainAll: () => Promise<void>;
+  readonly drainAll: (longestMs?: number) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
@@ -47,15 +51,17 @@ export function startLedger(deps: LedgerDeps): Ledger {
   let closed = false;
   const running = run();
 
-  const drainAll = async () => {
-    while (await drainRound(deps, place));
+  const drainAll = async (longestMs = Number.POSITIVE_INFINITY) => {
+    const until = Date.now() + longestMs;
+    // A partition that another has in hand is looked at again.
+    while (Date.now() < until && (await drainRound(deps, place))) await sleep(HELD_MS);
   };
   const close = async () => {
     closed = true;
     clearTimeout(timer);
     await running;
     await round.catch(() => {});
-    await drainAll().catch(() => deps.log.warn('ledger not drained to the end; the rest waits in Redis'));
+    await drainAll(CLOSING_MS).catch(() => deps.log.warn('ledger not drained to the end; the rest waits in Redis'));
   };
   return { drainAll, close };
 }
@@ -91,7 +97,7 @@ async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<b
   if (seen.is === 'ok' && seen.entries.length === 0) return false;
   const moved = await drainPartition(deps, place, cursor.partition);
   if (moved) place.cursors.set(cursor.partition, moved);
-  return moved !== undefined;
+  return true;
 }
 
 /**
