@@ -25,6 +25,7 @@ const APPS = ['@presign/gateway', '@presign/issuer'];
 
 /** Which members of the workspace each one may import: one direction, apps → packages. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  '@presign/client': [],
   '@presign/crypto': [],
   '@presign/outbound': [],
   '@presign/schema': [],

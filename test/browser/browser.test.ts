@@ -1,27 +1,17 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { existsSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
 import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
 
-/** Where Debian, Alpine, Chrome's own package and macOS put it. */
-const PLACES = [
-  process.env.CHROMIUM,
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-];
-const executablePath = PLACES.find((place) => place !== undefined && existsSync(place));
-
 const CHAT = '/v1/chat/completions';
 
-describe.skipIf(executablePath === undefined)('in a browser, on a page of another origin', () => {
+describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () => {
   let upstream: PacedUpstream;
   let site: Upstream;
   let stack: Stack;
@@ -40,11 +30,7 @@ describe.skipIf(executablePath === undefined)('in a browser, on a page of anothe
     site = await startUpstream((_seen, response) => {
       response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>A site</title>');
     });
-    browser = await chromium.launch({
-      executablePath: executablePath ?? '',
-      // As root in a container Chromium has neither a sandbox nor much shared memory.
-      args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
-    });
+    browser = await launchChromium();
     page = await browser.newPage();
     await page.goto(site.url);
     subscribe('http.server.request.start', record);

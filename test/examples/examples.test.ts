@@ -1,19 +1,23 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readLocalEnv, runLocal } from '@presign/local';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url));
 const PYTHON = process.env.PYTHON ?? 'python3';
-const hasPython = spawnSync(PYTHON, ['--version']).status === 0;
+const hasRequests = spawnSync(PYTHON, ['-c', 'import requests']).status === 0;
 
 type Env = Record<string, string | undefined>;
-let started: { readonly env: Env; readonly close: () => Promise<void> };
+let started: Awaited<ReturnType<typeof start>>;
 let env: Env;
 
 beforeAll(async () => {
@@ -43,7 +47,7 @@ async function start(more: Env = {}) {
     await local.close();
     rmSync(folder, { recursive: true });
   };
-  return { env, close };
+  return { env, gatewayPort, close };
 }
 
 /** What it exits with and all that it prints. */
@@ -61,7 +65,11 @@ const typescript = (name: string, more?: Env) =>
 describe.each([
   ['first-call', ['You said: Hello', 'Uses left: 2', 'not /v1/embeddings']],
   ['streaming', ['Tell me a story', 'pieces']],
-  ['mcp', ['Tools: echo, add', '2 + 40 = 42', 'All uses of this URL are spent.']],
+  ['mcp', ['One address for all servers:', '2 + 40 = 42']],
+  [
+    'mcp-agent',
+    ['Tools: echo, add', '2 + 40 = 42', 'All uses of this URL are spent.', 'revoked: grant_revoked'],
+  ],
   ['out-of-budget', ['Ten calls at once', 'uses_exhausted: All uses of this URL are spent.']],
   ['customer-life', ['without ALLOW_PRIVATE_UPSTREAMS', '403 grant_revoked', '401 unauthenticated']],
 ] as const)('the example %s', (name, shown) => {
@@ -86,16 +94,88 @@ test('the example customer-life receives and verifies events where `start` allow
   expect(code).toBe(0);
 });
 
-describe.skipIf(!hasPython)('the example python', () => {
+describe.skipIf(!hasRequests)('the example python-backend', () => {
   test('runs to its end and shows what it is for', async () => {
-    const { code, output } = await run(PYTHON, ['python/main.py']);
+    const { code, output } = await run(PYTHON, ['python-backend/main.py']);
+    expect(output).toContain('Asked again with the same Idempotency-Key: the same URL.');
     expect(output).toContain('A third call: 403 uses_exhausted: All uses of this URL are spent.');
     expect(code).toBe(0);
   });
 
   test('exits with a failure when the issuer refuses it', async () => {
-    const { code, output } = await run(PYTHON, ['python/main.py'], { PRESIGN_API_KEY: 'wrong' });
+    const { code, output } = await run(PYTHON, ['python-backend/main.py'], { PRESIGN_API_KEY: 'wrong' });
     expect(code).toBe(1);
-    expect(output).toContain('401');
+    expect(output).toContain('401 unauthenticated');
   });
 });
+
+describe('the example web-app', () => {
+  /** The program, which goes on until it is ended, and where its page is. */
+  async function serve(more: Env = {}) {
+    const address = `http://127.0.0.1:${await freePort()}`;
+    const settings = { ...env, WEB_APP_PORT: new URL(address).port, ...more };
+    const child = spawn(process.execPath, ['--import', 'tsx', 'web-app/main.ts'], {
+      cwd: EXAMPLES,
+      env: settings,
+    });
+    let output = '';
+    const note = (chunk: Buffer) => {
+      output += chunk.toString();
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', note);
+    const ended = once(child, 'close');
+    onTestFinished(async () => {
+      child.kill();
+      await ended;
+    });
+    await eventually(async () => output.includes('Try it at') || child.exitCode !== null || undefined);
+    return { address, child, ended, output: () => output };
+  }
+
+  test('has called the model as its page does by the time it says where that is', async () => {
+    const { address, output } = await serve();
+    expect(output()).toMatch(/The model said, in \d+ pieces: .*You said: Is anybody there\?/);
+    expect(output()).toContain(`Try it at ${address}/`);
+  });
+
+  test('exits with a failure when the issuer refuses it', async () => {
+    const { child, ended, output } = await serve({ PRESIGN_API_KEY: 'wrong' });
+    await ended;
+    expect(child.exitCode).toBe(1);
+    expect(output()).toContain('unauthenticated');
+  });
+
+  test.skipIf(!hasChromium)(
+    'streams to its page in a browser, which asks the gateway and has no key',
+    async () => {
+      const { address } = await serve();
+      const browser = await launchChromium();
+      onTestFinished(() => browser.close());
+      const page = await browser.newPage();
+      const asked: { url: string; headers: Record<string, string> }[] = [];
+      page.on('request', (request) => asked.push({ url: request.url(), headers: request.headers() }));
+      await page.goto(address);
+      for (const content of ['Hello', 'And again', 'Once more', 'Still there?', 'The fifth']) {
+        expect(await say(page, content)).toMatch(new RegExp(`You said: ${content.replace('?', '\\?')}`));
+      }
+      expect(await say(page, 'The sixth')).toBe('All uses of this URL are spent.');
+
+      const toGateway = asked.filter(({ url }) => url.includes('/llm/t/'));
+      expect(toGateway).toHaveLength(6);
+      for (const { url, headers } of toGateway) {
+        expect(new URL(url).origin).toBe(`http://127.0.0.1:${started.gatewayPort}`);
+        expect(headers).not.toHaveProperty('authorization');
+      }
+      expect(JSON.stringify(asked)).not.toContain('sk-sandbox');
+      expect(asked.filter(({ url }) => url === `${address}/chat-url`)).toHaveLength(1);
+    },
+  );
+});
+
+/** Sends a message from the page, and waits for the whole answer. */
+async function say(page: Page, content: string): Promise<string | null> {
+  await page.fill('input', content);
+  await page.click('button');
+  await page.waitForSelector('#answer.done');
+  return page.textContent('#answer');
+}

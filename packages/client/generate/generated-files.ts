@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import openapiTS, { astToString } from 'openapi-typescript';
+import ts from 'typescript';
+import { type Api, OF_A_PATH, type Operation } from './api.ts';
+import { operationsFile } from './operations-file.ts';
+
+const DOCUMENT = new URL('../../../docs/openapi.json', import.meta.url);
+
+/** What the folder `generated` holds, by name: made of docs/openapi.json and nothing else. */
+export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
+  const api = JSON.parse(readFileSync(DOCUMENT, 'utf8')) as Api;
+  return new Map([
+    ['types.ts', `${HEAD}${await typesOf(api)}`],
+    ['operations.ts', `${HEAD}${operationsFile(api)}`],
+  ]);
+}
+
+const HEAD = '// Made of docs/openapi.json by `pnpm --filter @presign/client generate`: do not edit.\n\n';
+
+async function typesOf(api: Api): Promise<string> {
+  const nodes = await openapiTS(JSON.stringify(withAnswersAlone(api)), {
+    // A field with a default may be left out of a request.
+    defaultNonNullable: false,
+    rootTypes: true,
+    rootTypesNoSchemaPrefix: true,
+  });
+  // Of paths, `operations.ts` has what is needed.
+  const nameOf = (node: ts.Node) =>
+    ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) ? node.name.text : '';
+  return astToString(nodes.filter((node) => !['paths', 'webhooks', '$defs'].includes(nameOf(node))));
+}
+
+/** Without refusals, which all have one body, `ErrorBody`: a type by the name `Error` would hide the language's own. */
+function withAnswersAlone(api: Api): Api {
+  const paths = Object.entries(api.paths).map(([path, item]) => {
+    const operations = Object.entries(item).filter(([key]) => !OF_A_PATH.has(key));
+    return [path, Object.fromEntries(operations.map(([method, each]) => [method, withAnswerAlone(each)]))];
+  });
+  const { Error: errorBody, ...schemas } = api.components.schemas;
+  if (errorBody === undefined) throw new Error('the document has no schema by the name Error');
+  return {
+    openapi: api.openapi,
+    info: api.info,
+    paths: Object.fromEntries(paths) as Api['paths'],
+    components: { schemas: { ...schemas, ErrorBody: errorBody } },
+  };
+}
+
+function withAnswerAlone(operation: Operation): Operation {
+  const answers = Object.entries(operation.responses).filter(([status]) => status.startsWith('2'));
+  if (answers.length !== 1) throw new Error(`${operation.operationId} has not one answer`);
+  const bare = answers.map(([status, { headers: _, ...answer }]) => [status, answer]);
+  return { ...operation, responses: Object.fromEntries(bare) as Operation['responses'] };
+}

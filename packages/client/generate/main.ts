@@ -1,0 +1,8 @@
+// Writes generated/: types and operations of docs/openapi.json.
+// Run: pnpm --filter @presign/client generate
+import { writeFileSync } from 'node:fs';
+import { generatedFiles } from './generated-files.ts';
+
+for (const [name, text] of await generatedFiles()) {
+  writeFileSync(new URL(`../generated/${name}`, import.meta.url), text);
+}

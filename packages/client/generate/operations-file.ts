@@ -1,0 +1,58 @@
+import type { Api, Operation, Schema } from './api.ts';
+
+/** A table of all operations: what a program must know of them to send one. */
+export function operationsFile(api: Api): string {
+  const entries = Object.entries(api.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => entryOf(api, path, method, operation)),
+  );
+  return `import type { operations } from './types.ts';
+
+/** What it takes to send an operation. */
+export type Operation = {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** With its parameters in braces. */
+  readonly path: string;
+  /** Where fields go that are not in the path. */
+  readonly fields: 'body' | 'query';
+  /** Whether it takes an \`Idempotency-Key\`. */
+  readonly idempotencyKey: boolean;
+};
+
+export const OPERATIONS = {
+${entries.join('\n')}
+} as const satisfies Record<keyof operations, Operation>;
+`;
+}
+
+function entryOf(api: Api, path: string, method: string, operation: Operation): string {
+  mustBeFlat(api, operation);
+  const own = {
+    method: method.toUpperCase(),
+    path,
+    fields: operation.requestBody ? 'body' : 'query',
+    idempotencyKey: namesIn(operation, 'header').includes('Idempotency-Key'),
+  };
+  return `  /** ${operation.summary}. */\n  ${operation.operationId}: ${JSON.stringify(own)},`;
+}
+
+/** A method takes one object: no name may stand for two things, nor have to go to one of two places. */
+function mustBeFlat(api: Api, operation: Operation): void {
+  const inPath = namesIn(operation, 'path');
+  const inQuery = namesIn(operation, 'query');
+  const schema = operation.requestBody?.content['application/json'].schema;
+  const inBody = Object.keys(schema ? propertiesOf(api, schema) : {});
+  const twice = inPath.filter((name) => inQuery.includes(name) || inBody.includes(name));
+  if (twice.length > 0) throw new Error(`${operation.operationId} has two fields by the name ${twice}`);
+  if (schema && inQuery.length > 0) throw new Error(`${operation.operationId} has a query and a body`);
+}
+
+const namesIn = ({ parameters = [] }: Operation, place: string): string[] =>
+  parameters.filter((each) => each.in === place).map(({ name }) => name);
+
+function propertiesOf(api: Api, schema: Schema): Readonly<Record<string, Schema>> {
+  const name = schema.$ref?.split('/').at(-1);
+  const { properties } = name === undefined ? schema : (api.components.schemas[name] ?? {});
+  // Of a union it is not known which fields there are.
+  if (!properties) throw new Error('a body must be an object');
+  return properties;
+}

@@ -1,0 +1,1347 @@
+// Made of docs/openapi.json by `pnpm --filter @presign/client generate`: do not edit.
+
+export interface components {
+    schemas: {
+        /**
+         * @example {
+         *       "provider": "openai",
+         *       "path": "/v1/chat/completions",
+         *       "client_api_key": "sk-your-openai-key",
+         *       "expires_in": 600,
+         *       "max_uses": 20,
+         *       "cost_limit": 250000,
+         *       "config": {
+         *         "model": "gpt-4.1-mini",
+         *         "max_tokens": 500
+         *       },
+         *       "external_user": "user-42"
+         *     }
+         */
+        PresignRequest: {
+            /** @description openai, anthropic, google, cohere, groq, or one that the operator added. */
+            provider: string;
+            /** @description Allowed paths, all after the provider's origin, with the version prefix: one, or 1 to 50. The URL ends in the first. In the others * stands for any characters but /. */
+            path: string | string[];
+            /** @description The provider's API key, sealed before it is stored. Needed without virtual_key. */
+            client_api_key?: string | null;
+            /** @description Id of a virtual key of this provider. Used in place of client_api_key. */
+            virtual_key?: string | null;
+            /**
+             * @description The HTTP method of the calls.
+             * @default POST
+             */
+            method?: ("GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE") | null;
+            /**
+             * @description Validity in seconds. -1: one year.
+             * @default 3600
+             */
+            expires_in?: number | null;
+            /**
+             * @description Laid over the JSON body of every call, where it wins over what the holder sends: such as model or max_tokens. At most 16384 bytes.
+             * @example {
+             *       "model": "gpt-4.1-mini",
+             *       "max_tokens": 500
+             *     }
+             */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description Calls that may be made. -1: unlimited.
+             * @default -1
+             */
+            max_uses?: number | null;
+            /**
+             * @description Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.
+             * @example 250000
+             */
+            cost_limit?: number | null;
+            /**
+             * @description Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.
+             * @example 60
+             */
+            calls_per_minute?: number | null;
+            /** @description Your own id of a session. Usage and sessions can be filtered by it. */
+            external_session?: string | null;
+            /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
+            external_user?: string | null;
+            /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
+            session_id?: string | null;
+            /** @description Anything you want kept with it: at most 65536 bytes of JSON. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "url": "https://gateway.example.com/llm/t/v4.public.eyJ.../v1/chat/completions",
+         *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+         *       "expires_at": 1767225600
+         *     }
+         */
+        PresignAnswer: {
+            /**
+             * Format: uri
+             * @description What the holder calls in place of the provider. It holds no key.
+             */
+            url: string;
+            /** Format: uuid */
+            session_id: string;
+            /**
+             * @description Unix time in seconds, from which on it is refused.
+             * @example 1767225600
+             */
+            expires_at: number;
+        };
+        /**
+         * @example {
+         *       "servers": [
+         *         {
+         *           "name": "docs",
+         *           "url": "https://mcp.example.com/mcp",
+         *           "transport": "http",
+         *           "auth_type": "bearer",
+         *           "auth_config": {
+         *             "token": "your-token"
+         *           },
+         *           "pricing": {
+         *             "default": 1000,
+         *             "tools": {
+         *               "search": 5000
+         *             }
+         *           }
+         *         }
+         *       ],
+         *       "expires_in": 3600,
+         *       "max_uses": 100,
+         *       "cost_limit": 500000,
+         *       "external_user": "user-42"
+         *     }
+         */
+        McpPresignRequest: {
+            /** @description 1 to 50 servers, each of its own name. All limits are theirs together. */
+            servers: {
+                /** @description Its key in the answer and in the bundle. */
+                name: string;
+                /** @description Address of the MCP server, as the gateway reaches it. */
+                url: string;
+                /**
+                 * @description http: Streamable HTTP. sse: the older HTTP with SSE.
+                 * @default sse
+                 */
+                transport?: ("sse" | "http") | null;
+                /**
+                 * @description How the gateway authenticates to the server.
+                 * @default none
+                 */
+                auth_type?: ("none" | "bearer" | "api_key" | "oauth") | null;
+                /** @description What the auth_type takes, sealed before it is stored. */
+                auth_config?: Record<string, never> | {
+                    /** @description Sent as "Authorization: Bearer …". */
+                    token: string;
+                } | {
+                    /** @description The key, as the server wants it. */
+                    key: string;
+                    /** @description The header that carries the key. Left out: X-API-Key, unless query is given. */
+                    header?: string | null;
+                    /** @description The query parameter that carries the key, instead of a header. */
+                    query?: string | null;
+                } | {
+                    /** @description Used until it expires. Stands alone. */
+                    access_token?: string | null;
+                    /** @description Where the gateway gets access tokens. Needs client_id, and client_secret or refresh_token. */
+                    token_url?: string | null;
+                    /** @description As the token endpoint knows the client. */
+                    client_id?: string | null;
+                    /** @description The client's secret, where it has one. */
+                    client_secret?: string | null;
+                    /** @description Left out: client credentials are used. */
+                    refresh_token?: string | null;
+                    /** @description Scopes to ask for, separated by spaces. */
+                    scope?: string | null;
+                    /** @description The audience to ask for, where the token endpoint wants one. */
+                    audience?: string | null;
+                } | null;
+                /** @description What this server's calls cost, in microdollars. */
+                pricing?: {
+                    /** @description Microdollars of a call without a price of its own. Left out: as the operator set it. */
+                    default?: number | null;
+                    /** @description Microdollars by the name of a tool. */
+                    tools?: {
+                        [key: string]: number;
+                    } | null;
+                } | null;
+                /** @description The only tools that may be called, at most 500. Left out: all. */
+                tools?: string[] | null;
+            }[];
+            /**
+             * @description Validity of the bundle in seconds.
+             * @default 3600
+             */
+            expires_in?: number | null;
+            /**
+             * @description Calls that may be made. -1: unlimited.
+             * @default -1
+             */
+            max_uses?: number | null;
+            /**
+             * @description Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.
+             * @example 250000
+             */
+            cost_limit?: number | null;
+            /**
+             * @description Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.
+             * @example 60
+             */
+            calls_per_minute?: number | null;
+            /** @description Your own id of a session. Usage and sessions can be filtered by it. */
+            external_session?: string | null;
+            /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
+            external_user?: string | null;
+            /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
+            session_id?: string | null;
+            /** @description Anything you want kept with it: at most 65536 bytes of JSON. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "bundle_url": "https://gateway.example.com/mcp/bundle/v4.public.eyJ...",
+         *       "bundle_token": "v4.public.eyJ...",
+         *       "expires_at": 1767225600,
+         *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+         *       "servers": {
+         *         "docs": {
+         *           "url": "https://gateway.example.com/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fmcp&token=v4.public.eyJ...",
+         *           "transport": "http"
+         *         }
+         *       }
+         *     }
+         */
+        McpPresignAnswer: {
+            /**
+             * Format: uri
+             * @description Gives an MCP client's configuration with all servers.
+             */
+            bundle_url: string;
+            /** @description What bundle_url ends in. */
+            bundle_token: string;
+            /**
+             * @description Unix time in seconds, from which on it is refused.
+             * @example 1767225600
+             */
+            expires_at: number;
+            /** Format: uuid */
+            session_id: string;
+            /** @description By the names of the request. */
+            servers: {
+                [key: string]: {
+                    /** Format: uri */
+                    url: string;
+                    /** @enum {string} */
+                    transport: "sse" | "http";
+                };
+            };
+        };
+        SessionPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["SessionSummary"][];
+            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            next_cursor: string | null;
+        };
+        SessionSummary: {
+            /** Format: uuid */
+            id: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description null unless the session was revoked as a whole. */
+            revoked_at: number | null;
+            /**
+             * @description Active while one of its grants is.
+             * @enum {string}
+             */
+            status: "active" | "ended";
+            /** @description How many grants it has. */
+            grant_count: number;
+            /** @description When the last of its grants expires. */
+            expires_at: number | null;
+            /** @description Those that its grants were issued with. */
+            external_sessions: string[];
+            /** @description Those that its grants were issued with. */
+            external_users: string[];
+        };
+        Session: {
+            /** Format: uuid */
+            id: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description null unless the session was revoked as a whole. */
+            revoked_at: number | null;
+            /**
+             * @description Active while one of its grants is.
+             * @enum {string}
+             */
+            status: "active" | "ended";
+            /** @description Oldest first. */
+            grants: components["schemas"]["SessionGrant"][];
+        };
+        SessionGrant: {
+            /** Format: uuid */
+            id: string;
+            /** @enum {string} */
+            kind: "llm" | "mcp" | "mcp_bundle";
+            /** @description `mcp` for MCP grants. */
+            provider: string;
+            /** @description Of an LLM grant. */
+            method: string | null;
+            /** @description Of an LLM grant. */
+            paths: string[] | null;
+            /** @description Of an MCP server's grant: the server as it was asked for. */
+            server: {
+                name: string;
+                url: string;
+                /** @enum {string} */
+                transport: "sse" | "http";
+            } | null;
+            /** @description Of an MCP server's grant: the grant of its bundle. */
+            bundle_id: string | null;
+            external_session: string | null;
+            external_user: string | null;
+            /** @description Unix time in seconds. */
+            issued_at: number;
+            /** @description Unix time in seconds. */
+            expires_at: number;
+            /** @enum {string} */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description Microdollars. null: no limit. */
+            cost_limit: number | null;
+            /** @description null: as many as come. */
+            calls_per_minute: number | null;
+            /** @description As the ledger has it. */
+            settled: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+            };
+            /** @description As it is now, calls under way included. null: Redis does not answer. */
+            live: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+                /** @description Microdollars that calls under way may still cost. */
+                held: number;
+            } | null;
+        };
+        UsageReport: {
+            /** @description Unix time in seconds: calls settled from then on. */
+            from: number;
+            /** @description Unix time in seconds: calls settled before then. */
+            to: number;
+            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
+            /** @description A row holds only what was asked to be summed by. null: these calls have none of it. */
+            data: {
+                external_user?: string | null;
+                /** Format: uuid */
+                session?: string;
+                model?: string | null;
+                provider?: string;
+                virtual_key?: string | null;
+                server?: string | null;
+                tool?: string | null;
+                /** @description In UTC, `2026-01-31`. */
+                day?: string;
+                /** @description Calls that were let through. */
+                calls: number;
+                /** @description Uses that they took of their limits. */
+                uses: number;
+                /** @description Microdollars of the calls whose cost is known. */
+                cost: number;
+                calls_of_unknown_cost: number;
+                /** @description As providers reported them. */
+                input_tokens: number;
+                /** @description As providers reported them. */
+                output_tokens: number;
+            }[];
+            total: {
+                /** @description Calls that were let through. */
+                calls: number;
+                /** @description Uses that they took of their limits. */
+                uses: number;
+                /** @description Microdollars of the calls whose cost is known. */
+                cost: number;
+                calls_of_unknown_cost: number;
+                /** @description As providers reported them. */
+                input_tokens: number;
+                /** @description As providers reported them. */
+                output_tokens: number;
+            };
+        };
+        /**
+         * @example {
+         *       "provider": "openai",
+         *       "name": "production",
+         *       "key": "sk-your-openai-key",
+         *       "config": {
+         *         "max_tokens": 500
+         *       },
+         *       "budget": {
+         *         "cost_limit": 50000000
+         *       }
+         *     }
+         */
+        VirtualKeyRequest: {
+            /** @description The provider whose key it is. */
+            provider: string;
+            /** @description What you call it. */
+            name: string;
+            /** @description The provider's API key: sealed before it is stored, and never shown again, nor any part of it. */
+            key: string;
+            /**
+             * @description As config of POST /v1/presign, whose own fields go before it.
+             * @example {
+             *       "max_tokens": 500
+             *     }
+             */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Limits over all URLs issued with it, beside those of each URL. */
+            budget?: {
+                /** @description Calls over all its URLs. -1: unlimited. */
+                max_uses?: number | null;
+                /** @description Microdollars over all its URLs. */
+                cost_limit?: number | null;
+            } | null;
+        };
+        VirtualKey: {
+            /** @description What virtual_key of POST /v1/presign takes. */
+            id: string;
+            name: string;
+            provider: string;
+            config: {
+                [key: string]: unknown;
+            } | null;
+            budget: components["schemas"]["Budget"] | null;
+            /** @description 1, and one more with every rotation. */
+            version: number;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds; null: not deleted. */
+            revoked_at: number | null;
+        };
+        Budget: {
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description Microdollars; null: no limit. */
+            cost_limit: number | null;
+            /** @description Uses and microdollars in the ledger. */
+            settled: {
+                used: number;
+                spent: number;
+            };
+            /** @description With calls under way; null when Redis does not answer. */
+            live: {
+                used: number;
+                spent: number;
+                held: number;
+            } | null;
+        };
+        VirtualKeyPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["VirtualKey"][];
+            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "key": "sk-your-next-openai-key"
+         *     }
+         */
+        RotationRequest: {
+            /** @description The provider's API key: sealed before it is stored, and never shown again, nor any part of it. */
+            key: string;
+        };
+        /**
+         * @example {
+         *       "name": "backend",
+         *       "scopes": [
+         *         "presign"
+         *       ],
+         *       "expires_in": 7776000
+         *     }
+         */
+        ApiKeyRequest: {
+            /** @description What you call it. */
+            name: string;
+            /** @description presign: issue and revoke URLs. read: sessions, usage, virtual keys. admin: everything. */
+            scopes: ("presign" | "read" | "admin")[];
+            /** @description Validity in seconds. Left out: it does not expire. */
+            expires_in?: number | null;
+            /** @description Requests that may be made with it in a minute. Left out: the operator's default. */
+            requests_per_minute?: number | null;
+        };
+        NewApiKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            scopes: ("presign" | "read" | "admin")[];
+            /**
+             * @description Its first and last characters, by which you tell keys apart; … alone for a key not made here.
+             * @example presign_sk_…x7Qa
+             */
+            hint: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds; null: never. */
+            expires_at: number | null;
+            /** @description Unix time in seconds; null: not revoked. */
+            revoked_at: number | null;
+            /** @description null: the operator's default. */
+            requests_per_minute: number | null;
+            /** @description Unix time in seconds, to the minute; null: never used. */
+            last_used_at: number | null;
+            /** @description The key. It is shown this once: only a hash of it is kept. */
+            key: string;
+        };
+        ApiKeyPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["ApiKey"][];
+            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            next_cursor: string | null;
+        };
+        ApiKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            scopes: ("presign" | "read" | "admin")[];
+            /**
+             * @description Its first and last characters, by which you tell keys apart; … alone for a key not made here.
+             * @example presign_sk_…x7Qa
+             */
+            hint: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds; null: never. */
+            expires_at: number | null;
+            /** @description Unix time in seconds; null: not revoked. */
+            revoked_at: number | null;
+            /** @description null: the operator's default. */
+            requests_per_minute: number | null;
+            /** @description Unix time in seconds, to the minute; null: never used. */
+            last_used_at: number | null;
+        };
+        /**
+         * @example {
+         *       "url": "https://example.com/webhooks",
+         *       "events": [
+         *         "session.exhausted",
+         *         "usage.settled"
+         *       ]
+         *     }
+         */
+        WebhookRequest: {
+            /** @description Where events are sent by POST: an https URL at a public address. */
+            url: string;
+            /** @description Types of events to be sent. Left out: all. */
+            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            /** @description What it is for, in your own words. */
+            description?: string | null;
+        };
+        WebhookWithSecret: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            /** @description null: all. */
+            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            description: string | null;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds: until then the secret before the present one signs, too. */
+            previous_secret_expires_at: number | null;
+            /**
+             * @description `disabled`: nothing is sent to it until it is enabled again.
+             * @enum {string}
+             */
+            status: "enabled" | "disabled";
+            /** @description `gone`: it answered 410. `failing`: every attempt failed for days. */
+            disabled_reason: ("gone" | "failing") | null;
+            disabled_at: number | null;
+            /** @description Unix time in seconds: when the failures began that no success has ended yet. */
+            failing_since: number | null;
+            /** @description Shown this once: `whsec_` and base64, as the libraries of Standard Webhooks take it. */
+            secret: string;
+        };
+        WebhookPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Webhook"][];
+            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            next_cursor: string | null;
+        };
+        Webhook: {
+            /** Format: uuid */
+            id: string;
+            url: string;
+            /** @description null: all. */
+            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            description: string | null;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds: until then the secret before the present one signs, too. */
+            previous_secret_expires_at: number | null;
+            /**
+             * @description `disabled`: nothing is sent to it until it is enabled again.
+             * @enum {string}
+             */
+            status: "enabled" | "disabled";
+            /** @description `gone`: it answered 410. `failing`: every attempt failed for days. */
+            disabled_reason: ("gone" | "failing") | null;
+            disabled_at: number | null;
+            /** @description Unix time in seconds: when the failures began that no success has ended yet. */
+            failing_since: number | null;
+        };
+        Delivery: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: uuid
+             * @description What the header `webhook-id` says, at every attempt and after a replay.
+             */
+            event_id: string;
+            /** @enum {string} */
+            type: "session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "webhook.test";
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            /** @description Since it was created or replayed. */
+            attempts: number;
+            /** @description HTTP status of the last attempt's answer; null when none came. */
+            last_status: number | null;
+            /** @description Why the last attempt failed; null when it did not. */
+            last_error: ("http_status" | "timeout" | "unreachable" | "address_not_public" | "secret_unreadable" | "endpoint_disabled") | null;
+            /** @description Unix time in seconds; null when no further attempt is made. */
+            next_try_at: number | null;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            delivered_at: number | null;
+        };
+        DeliveryPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Delivery"][];
+            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            next_cursor: string | null;
+        };
+        ErrorBody: {
+            error: {
+                /**
+                 * @description Stable: programs switch on it.
+                 * @enum {string}
+                 */
+                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "tool_not_allowed" | "not_found" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "virtual_key_revoked" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "rate_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+                /** @description For people. It may be more precise than the table, and may change. */
+                message: string;
+                /**
+                 * @description Kinds of errors, as SDKs of providers know them.
+                 * @enum {string}
+                 */
+                type: "invalid_request_error" | "authentication_error" | "insufficient_quota" | "permission_error" | "not_found_error" | "conflict_error" | "rate_limit_error" | "api_error";
+                /** @description The field or header at fault, as the caller wrote it. */
+                param: string | null;
+                /**
+                 * Format: uuid
+                 * @description Names the request in the log.
+                 */
+                request_id: string;
+            } & {
+                [key: string]: unknown;
+            };
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type PresignRequest = components['schemas']['PresignRequest'];
+export type PresignAnswer = components['schemas']['PresignAnswer'];
+export type McpPresignRequest = components['schemas']['McpPresignRequest'];
+export type McpPresignAnswer = components['schemas']['McpPresignAnswer'];
+export type SessionPage = components['schemas']['SessionPage'];
+export type SessionSummary = components['schemas']['SessionSummary'];
+export type Session = components['schemas']['Session'];
+export type SessionGrant = components['schemas']['SessionGrant'];
+export type UsageReport = components['schemas']['UsageReport'];
+export type VirtualKeyRequest = components['schemas']['VirtualKeyRequest'];
+export type VirtualKey = components['schemas']['VirtualKey'];
+export type Budget = components['schemas']['Budget'];
+export type VirtualKeyPage = components['schemas']['VirtualKeyPage'];
+export type RotationRequest = components['schemas']['RotationRequest'];
+export type ApiKeyRequest = components['schemas']['ApiKeyRequest'];
+export type NewApiKey = components['schemas']['NewApiKey'];
+export type ApiKeyPage = components['schemas']['ApiKeyPage'];
+export type ApiKey = components['schemas']['ApiKey'];
+export type WebhookRequest = components['schemas']['WebhookRequest'];
+export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
+export type WebhookPage = components['schemas']['WebhookPage'];
+export type Webhook = components['schemas']['Webhook'];
+export type Delivery = components['schemas']['Delivery'];
+export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type ErrorBody = components['schemas']['ErrorBody'];
+export interface operations {
+    presign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PresignRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PresignAnswer"];
+                };
+            };
+        };
+    };
+    mcpPresign: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpPresignRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpPresignAnswer"];
+                };
+            };
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. */
+                cursor?: string;
+                /** @description With a grant that was issued with this external_session. */
+                external_session?: string;
+                /** @description With a grant that was issued with this external_user. */
+                external_user?: string;
+                /** @description Left out: both. */
+                status?: "active" | "ended";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionPage"];
+                };
+            };
+        };
+    };
+    revokeSessions: {
+        parameters: {
+            query?: {
+                /** @description Either this or external_user. */
+                external_session?: string;
+                /** @description Either this or external_session. */
+                external_user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+        };
+    };
+    revokeSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    revokeGrant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    getUsage: {
+        parameters: {
+            query: {
+                /** @description Calls settled from then on. Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from: string;
+                /** @description Calls settled before then. Left out: now. Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                to?: string;
+                /** @description What to sum by, separated by commas: external_user, session, model, provider, virtual_key, server, tool, day. Left out: one total. */
+                group_by?: string;
+                /** @description Only calls of this external_user. */
+                external_user?: string;
+                /** @description Only calls of this session. */
+                session_id?: string;
+                /** @description Only calls of this provider; `mcp` for MCP servers. */
+                provider?: string;
+                /** @description Only calls of this model. */
+                model?: string;
+                /** @description Only calls with this virtual key, by its id. */
+                virtual_key?: string;
+                /** @description Goes before the header `Accept`. Left out, without it: json. */
+                format?: "json" | "csv";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                    "text/csv": string;
+                };
+            };
+        };
+    };
+    listVirtualKeys: {
+        parameters: {
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VirtualKeyPage"];
+                };
+            };
+        };
+    };
+    createVirtualKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VirtualKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VirtualKey"];
+                };
+            };
+        };
+    };
+    getVirtualKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VirtualKey"];
+                };
+            };
+        };
+    };
+    deleteVirtualKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    rotateVirtualKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RotationRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VirtualKey"];
+                };
+            };
+        };
+    };
+    listApiKeys: {
+        parameters: {
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyPage"];
+                };
+            };
+        };
+    };
+    createApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewApiKey"];
+                };
+            };
+        };
+    };
+    getApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKey"];
+                };
+            };
+        };
+    };
+    revokeApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookPage"];
+                };
+            };
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithSecret"];
+                };
+            };
+        };
+    };
+    enableWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+        };
+    };
+    listDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. */
+                cursor?: string;
+                /** @description Left out: all. */
+                status?: "pending" | "delivered" | "failed";
+            };
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryPage"];
+                };
+            };
+        };
+    };
+    replayDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                delivery_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delivery"];
+                };
+            };
+        };
+    };
+    publicKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        keys: {
+                            kid: string;
+                            public_key: string;
+                        }[];
+                    };
+                };
+            };
+        };
+    };
+}

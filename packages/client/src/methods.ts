@@ -1,0 +1,58 @@
+import type { OPERATIONS } from '../generated/operations.ts';
+import type { operations } from '../generated/types.ts';
+
+/** The client: a method for each operation. */
+export type Presign = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> };
+
+export type OperationId = keyof operations;
+
+/** What goes with a request besides its fields. */
+export type CallOptions = {
+  /** Ends the request, and waiting for the next attempt. */
+  readonly signal?: AbortSignal | undefined;
+};
+
+/** What may go with a request that issues. */
+export type IssueOptions = CallOptions & {
+  /** 1 to 255 visible ASCII characters. Left out, the client makes one, so that its own retries issue nothing twice. */
+  readonly idempotencyKey?: string | undefined;
+};
+
+/** All fields of an operation, of its path, query and body. */
+export type Input<Id extends OperationId> = Flat<
+  Fields<operations[Id]['parameters']['path']> &
+    Fields<operations[Id]['parameters']['query']> &
+    Fields<BodyOf<operations[Id]['requestBody']>>
+>;
+
+type Method<Id extends OperationId> = [CsvOf<Id>] extends [never]
+  ? Call<Input<Id>, OptionsOf<Id>, JsonOf<Id>>
+  : Call<Input<Id> & { format: 'csv' }, OptionsOf<Id>, CsvOf<Id>> &
+      Call<Input<Id> & { format?: 'json' }, OptionsOf<Id>, JsonOf<Id>>;
+
+type Call<Fields, Options, Answer> = object extends Fields
+  ? (fields?: Fields, options?: Options) => Promise<Answer>
+  : (fields: Fields, options?: Options) => Promise<Answer>;
+
+type OptionsOf<Id extends OperationId> = [NonNullable<operations[Id]['parameters']['header']>] extends [never]
+  ? CallOptions
+  : IssueOptions;
+
+/** What there is not has no fields. */
+type Fields<Part> = [NonNullable<Part>] extends [never] ? unknown : NonNullable<Part>;
+
+type BodyOf<Request> =
+  NonNullable<Request> extends { content: { 'application/json': infer Body } } ? Body : never;
+
+type AnswerOf<Id extends OperationId> = operations[Id]['responses'][keyof operations[Id]['responses']];
+
+type JsonOf<Id extends OperationId> =
+  AnswerOf<Id> extends { content: { 'application/json': infer Body } } ? Body : undefined;
+
+type CsvOf<Id extends OperationId> =
+  AnswerOf<Id> extends { content: { 'text/csv': infer Body } } ? Body : never;
+
+/** One object type; a field that may be left out may be undefined, too, which sends nothing. */
+type Flat<Parts> = unknown extends Parts
+  ? Record<string, never>
+  : { [Name in keyof Parts]: object extends Pick<Parts, Name> ? Parts[Name] | undefined : Parts[Name] };

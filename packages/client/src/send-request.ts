@@ -1,0 +1,127 @@
+import { failed, PresignError, refused } from './presign-error.ts';
+import { retryDelayMs } from './retry-delay.ts';
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export type Settings = {
+  readonly apiKey: string;
+  readonly fetch: Fetch;
+  readonly maxRetries: number;
+  readonly timeoutMs: number;
+};
+
+export type Request = {
+  readonly method: string;
+  readonly url: string;
+  /** Method and path, for errors: without what was filled in. */
+  readonly what: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+  /** Whether it may be sent again when nobody knows whether it was carried out. */
+  readonly repeatable: boolean;
+  readonly signal: AbortSignal | undefined;
+};
+
+export type Answered = {
+  readonly kind: 'answered';
+  readonly status: number;
+  /** The body's media type, without parameters. */
+  readonly type: string | undefined;
+  readonly requestId: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
+  readonly text: string;
+};
+
+/** How one attempt ended. `reached`: the issuer may have received it. */
+export type Outcome = Answered | Unanswered;
+type Unanswered = {
+  readonly kind: 'unanswered';
+  readonly code: 'connection_failed' | 'timed_out';
+  readonly why: string | undefined;
+  readonly reached: boolean;
+};
+
+/**
+ * Sends a request, and again where that is safe and may help; resolves with an answer of success.
+ * @throws PresignError of the last attempt; the signal's reason when it ends the request
+ */
+export async function sendRequest(settings: Settings, request: Request): Promise<Answered> {
+  for (let retries = 0; ; retries++) {
+    const outcome = await attempt(settings, request);
+    if (outcome.kind === 'answered' && outcome.status >= 200 && outcome.status < 300) return outcome;
+    const delayMs = retries < settings.maxRetries ? retryDelayMs(outcome, request, retries) : undefined;
+    if (delayMs === undefined) throw errorOf(outcome, request, settings.apiKey);
+    await sleep(delayMs, request.signal);
+  }
+}
+
+function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignError {
+  if (outcome.kind === 'unanswered') return new PresignError(failed(outcome.code, request, outcome.why));
+  // No issuer quotes it; what stands between might.
+  const text = outcome.text.replaceAll(apiKey, '[API key]');
+  return new PresignError(refused({ ...outcome, text }, request));
+}
+
+async function attempt({ fetch, apiKey, timeoutMs }: Settings, request: Request): Promise<Outcome> {
+  const { method, url, headers, body = null, signal } = request;
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const type: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' };
+  try {
+    const answer = await fetch(url, {
+      method,
+      headers: { accept: 'application/json', ...type, ...headers, authorization: `Bearer ${apiKey}` },
+      body,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      // The body may hold a provider's key, which another address must not be sent.
+      redirect: 'manual',
+    });
+    return answered(answer, await answer.text());
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (timeout.aborted) return { kind: 'unanswered', code: 'timed_out', why: undefined, reached: true };
+    const why = codeOf(error);
+    return { kind: 'unanswered', code: 'connection_failed', why, reached: !NEVER_SENT.has(why ?? '') };
+  }
+}
+
+function answered({ status, headers }: Response, text: string): Answered {
+  const type = headers.get('content-type')?.split(';')[0]?.trim().toLowerCase();
+  const retryAfter = headers.get('retry-after');
+  return {
+    kind: 'answered',
+    status,
+    type,
+    requestId: headers.get('x-request-id') ?? undefined,
+    retryAfterSeconds: retryAfter !== null && /^\d{1,9}$/.test(retryAfter) ? Number(retryAfter) : undefined,
+    text,
+  };
+}
+
+/** Node's codes for what fails before a connection is there. */
+const NEVER_SENT: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+]);
+
+/** The platform's code alone: messages and causes of a foreign `fetch` may quote the request. */
+function codeOf(error: unknown): string | undefined {
+  const cause = error instanceof Error ? (error.cause ?? error) : undefined;
+  const code = typeof cause === 'object' && 'code' in cause ? cause.code : undefined;
+  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : undefined;
+}
+
+function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', stop);
+      resolve();
+    }, delayMs);
+    signal?.addEventListener('abort', stop, { once: true });
+  });
+}

@@ -1,0 +1,134 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { createPresign, PresignError } from '../src/index.ts';
+import { type Answer, API_KEY, brokenOff, json, pretendIssuer, refusal } from './issuer.ts';
+
+const PROVIDER_KEY = 'sk-real-0123456789';
+const WANTED = { provider: 'openai', path: '/v1/x', client_api_key: PROVIDER_KEY };
+
+const caught = (promise: Promise<unknown>): Promise<PresignError> =>
+  promise.then(
+    () => expect.fail('there was no error'),
+    (error: unknown) => (error instanceof PresignError ? error : expect.fail(String(error))),
+  );
+
+test('a refusal is an error with all that it told', async () => {
+  const more = { param: 'max_uses', limit: 3, used: 3, message: 'max_uses: expected another.' };
+  const { presign } = await pretendIssuer([refusal(429, 'rate_limited', { 'retry-after': '60' }, more)]);
+  const error = await caught(presign.presign(WANTED));
+  expect(error).toMatchObject({
+    name: 'PresignError',
+    message: 'max_uses: expected another.',
+    status: 429,
+    code: 'rate_limited',
+    param: 'max_uses',
+    requestId: '0d9c8b7a-6f5e-4d3c-8b2a-190807060504',
+    details: { limit: 3, used: 3 },
+    retryAfterSeconds: 60,
+  });
+});
+
+test('an error without a body of its own is named by its request, without what was filled in', async () => {
+  const page = await pretendIssuer([
+    (response) => response.writeHead(404, { 'x-request-id': 'r-1' }).end('<html>'),
+  ]);
+  const error = await caught(page.presign.getSession({ id: 'session-1' }));
+  expect(error).toMatchObject({ status: 404, code: 'unexpected_answer', requestId: 'r-1', param: undefined });
+  expect(error.message).toBe('GET /v1/sessions/{id}: the answer is not one of an issuer (status 404).');
+});
+
+test.each([
+  ['a page of something else', 'text/html', '<html>'],
+  ['half an answer', 'application/json', '{"url":'],
+])('%s is no answer, whatever its status', async (_what, type, body) => {
+  const { presign } = await pretendIssuer([
+    (response) => response.writeHead(200, { 'content-type': type }).end(body),
+  ]);
+  expect(await caught(presign.presign(WANTED))).toMatchObject({ status: 200, code: 'unexpected_answer' });
+});
+
+test('an issuer that is not there is named by how it was missed', async () => {
+  const presign = createPresign({ url: await nobodysUrl(), apiKey: API_KEY, maxRetries: 0 });
+  const error = await caught(presign.publicKeys());
+  expect(error).toMatchObject({ status: undefined, code: 'connection_failed' });
+  expect(error.message).toBe('GET /v1/keys: the issuer was not reached, or broke off (ECONNREFUSED).');
+});
+
+describe('neither the API key nor a provider key is in', () => {
+  const quoting = (_url: string, init: RequestInit) =>
+    Promise.reject(
+      new Error(`cannot send ${JSON.stringify(init)}`, {
+        cause: { ...init, code: init.headers && JSON.stringify(init) },
+      }),
+    );
+  const echo = json(500, {
+    error: { code: 'internal_error', message: `Bearer ${API_KEY}`, details: [API_KEY], request_id: API_KEY },
+  });
+
+  const page: Answer = (response) => response.end(`<p>${API_KEY}`);
+
+  test.each([
+    ['a refusal that quotes it', echo, {}],
+    ['a connection that broke off', brokenOff, {}],
+    ['what a fetch of another make throws', brokenOff, { fetch: quoting }],
+    ['an answer that is none', page, {}],
+    ['an answer that does not come', () => {}, { timeoutMs: 20 }],
+  ] as const)('the error of %s', async (_what, answer, options) => {
+    const { presign } = await pretendIssuer([answer], { maxRetries: 0, ...options });
+    expectNoKey(await caught(presign.presign(WANTED)));
+  });
+
+  test('the client itself', async () => {
+    const { presign } = await pretendIssuer([]);
+    expectNoKey(presign);
+    expect(JSON.stringify(presign)).toBe('{}');
+  });
+
+  test('what the client says of a key that makes no header', () => {
+    for (const apiKey of [`${API_KEY}\n`, ` ${API_KEY}`, `${API_KEY}ü`]) {
+      const error = thrownBy(() => createPresign({ url: 'http://x.example', apiKey }));
+      expect(error).toBeInstanceOf(TypeError);
+      expectNoKey(error);
+    }
+  });
+});
+
+test.each([
+  ['url', { url: 'issuer.example' }],
+  ['url', { url: 'ftp://issuer.example' }],
+  ['apiKey', { apiKey: '' }],
+  ['apiKey', { apiKey: undefined as unknown as string }],
+  ['maxRetries', { maxRetries: -1 }],
+  ['maxRetries', { maxRetries: 0.5 }],
+  ['timeoutMs', { timeoutMs: 0 }],
+])('the option %s must be what it must be: %j', (name, wrong) => {
+  const error = thrownBy(() => createPresign({ url: 'https://issuer.example', apiKey: API_KEY, ...wrong }));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(String(error)).toContain(`${name}: `);
+});
+
+/** Of a port that nobody listens on any more. */
+async function nobodysUrl(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+function expectNoKey(value: unknown): void {
+  const shown = [inspect(value, { depth: null, showHidden: true }), JSON.stringify(value), String(value)];
+  if (value instanceof Error) shown.push(value.message, value.stack ?? '', inspect(value.cause));
+  for (const text of shown) for (const key of [API_KEY, PROVIDER_KEY]) expect(text).not.toContain(key);
+}
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    run();
+  } catch (error) {
+    return error;
+  }
+  return expect.fail('nothing was thrown');
+}

@@ -1,0 +1,49 @@
+import { expectTypeOf, test } from 'vitest';
+import type { ErrorCode, Input, Presign, PresignAnswer, UsageReport, VirtualKey } from '../src/index.ts';
+
+type Fields<Id extends keyof Presign> = Parameters<Presign[Id]>[0];
+
+test('types: a method takes the fields of its operation and gives its answer', () => {
+  expectTypeOf<Presign['presign']>().returns.resolves.toEqualTypeOf<PresignAnswer>();
+  expectTypeOf<Presign['rotateVirtualKey']>().returns.resolves.toEqualTypeOf<VirtualKey>();
+  expectTypeOf<Fields<'rotateVirtualKey'>>().toEqualTypeOf<{ id: string; key: string }>();
+  expectTypeOf<Presign['revokeGrant']>().returns.resolves.toEqualTypeOf<undefined>();
+});
+
+test('types: what must be given must be given, and what is not known is refused', () => {
+  expectTypeOf<{ provider: string }>().not.toExtend<Input<'presign'>>();
+  expectTypeOf<{ provider: string; path: string[] }>().toExtend<Input<'presign'>>();
+  expectTypeOf<Input<'presign'>>().not.toHaveProperty('model');
+  expectTypeOf<{ path: number }>().not.toExtend<Pick<Input<'presign'>, 'path'>>();
+});
+
+test('types: a field that may be left out may be undefined, one that may not is neither', () => {
+  expectTypeOf<Input<'presign'>['external_user']>().toEqualTypeOf<string | null | undefined>();
+  expectTypeOf<Input<'presign'>['provider']>().toEqualTypeOf<string>();
+});
+
+test('types: without required fields, none need be given', () => {
+  expectTypeOf<[]>().toExtend<Parameters<Presign['listSessions']>>();
+  expectTypeOf<[]>().toExtend<Parameters<Presign['publicKeys']>>();
+  expectTypeOf<[]>().not.toExtend<Parameters<Presign['getSession']>>();
+});
+
+test('types: an Idempotency-Key goes with what issues, and with nothing else', () => {
+  type Options<Id extends keyof Presign> = NonNullable<Parameters<Presign[Id]>[1]>;
+  expectTypeOf<Options<'presign'>>().toHaveProperty('idempotencyKey');
+  expectTypeOf<Options<'mcpPresign'>>().toHaveProperty('idempotencyKey');
+  expectTypeOf<Options<'createApiKey'>>().not.toHaveProperty('idempotencyKey');
+});
+
+test('types: CSV is text, anything else a report', () => {
+  expectTypeOf<Presign['getUsage']>().toBeCallableWith({ from: '1', format: 'csv' });
+  const csv = (presign: Presign) => presign.getUsage({ from: '1', format: 'csv' });
+  const report = (presign: Presign) => presign.getUsage({ from: '1', group_by: 'day' });
+  expectTypeOf(csv).returns.resolves.toEqualTypeOf<string>();
+  expectTypeOf(report).returns.resolves.toEqualTypeOf<UsageReport>();
+});
+
+test("types: the issuer's codes are known, and others may come", () => {
+  expectTypeOf<'rate_limited' | 'timed_out'>().toExtend<ErrorCode>();
+  expectTypeOf<string>().toExtend<ErrorCode>();
+});
