@@ -2,18 +2,17 @@ import { strict as assert } from 'node:assert';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { PresignError, type WebhookWithSecret } from '@presign/client';
 import { Webhook } from 'standardwebhooks';
-import { adminKey, ask, tell, until } from './ask.ts';
+import { presign } from '../presign.ts';
+import { tell, until } from './tell.ts';
 
 type Settled = { id: string; session_id: string; cost: number | null };
 export type Event =
   | { type: 'usage.settled'; data: { calls: Settled[] } }
   | { type: 'grant.revoked'; data: { session_id: string; reason: string; settled: { spent: number } } };
 
-type Endpoint = { id: string; secret: string };
-type Delivery = { type: string; last_error: string | null };
-
-const EVENTS = ['usage.settled', 'grant.revoked'];
+const EVENTS: Event['type'][] = ['usage.settled', 'grant.revoked'];
 
 /** What the issuer tells: to a receiver here where it may, or else what its log says of the attempts. */
 export async function listen() {
@@ -39,7 +38,7 @@ export async function listen() {
       return until(type, async () => find([...events.values()]));
     },
     async close(): Promise<void> {
-      await ask(adminKey, 204, `DELETE /v1/webhooks/${endpoint.id}`);
+      await presign.deleteWebhook({ id: endpoint.id });
       server.close();
       server.closeAllConnections();
       assert.equal(refused, 0, 'every request was signed');
@@ -58,22 +57,22 @@ function verified(webhook: Webhook | undefined, headers: IncomingMessage['header
 }
 
 /** `start` allows an endpoint on this machine with ALLOW_PRIVATE_UPSTREAMS=true only. */
-async function addEndpoint(port: number): Promise<{ endpoint: Endpoint; reachable: boolean }> {
-  const add = async (statuses: number[], url: string) =>
-    JSON.parse(await ask(adminKey, statuses, 'POST /v1/webhooks', { url, events: EVENTS }));
-  const here = await add([201, 400], `http://127.0.0.1:${port}/events`);
-  if (!here.error) return { endpoint: here, reachable: true };
-  assert.equal(here.error.param, 'url', here.error.message);
-  tell(`No events to this machine without ALLOW_PRIVATE_UPSTREAMS=true (${here.error.message})`);
-  // A name is judged when it is connected to, so this endpoint is taken, and its log tells what would have been sent.
-  return { endpoint: await add([201], `https://localhost:${port}/events`), reachable: false };
+async function addEndpoint(port: number): Promise<{ endpoint: WebhookWithSecret; reachable: boolean }> {
+  const add = (url: string) => presign.createWebhook({ url, events: EVENTS });
+  try {
+    return { endpoint: await add(`http://127.0.0.1:${port}/events`), reachable: true };
+  } catch (error) {
+    if (!(error instanceof PresignError && error.param === 'url')) throw error;
+    tell(`No events to this machine without ALLOW_PRIVATE_UPSTREAMS=true (${error.message})`);
+    // A name is judged when it is connected to, so this endpoint is taken, and its log tells what would have been sent.
+    return { endpoint: await add(`https://localhost:${port}/events`), reachable: false };
+  }
 }
 
 /** The log has the event. The first of them has been tried, and kept from an address that is not public. */
-async function attempted({ id }: Endpoint, type: Event['type']): Promise<void> {
+async function attempted({ id }: WebhookWithSecret, type: Event['type']): Promise<void> {
   await until(`${type} in the log`, async () => {
-    const log = JSON.parse(await ask(adminKey, 200, `GET /v1/webhooks/${id}/deliveries`));
-    const deliveries = log.data as Delivery[];
+    const { data: deliveries } = await presign.listDeliveries({ id });
     // An attempt that is under way counts, and has no outcome yet.
     const tried = deliveries.filter(({ last_error }) => last_error !== null);
     for (const { last_error } of tried) assert.equal(last_error, 'address_not_public');

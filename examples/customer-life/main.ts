@@ -1,38 +1,30 @@
 /** A customer's life: a key for the backend, a budget, a URL, calls, events, the bill, and the end of it all. */
 import { strict as assert } from 'node:assert';
 import { randomUUID } from 'node:crypto';
+import { createPresign, openaiOptions } from '@presign/client';
 import OpenAI, { APIError } from 'openai';
-import { adminKey, ask, tell, until } from './ask.ts';
+import { issuerUrl, presign as operator } from '../presign.ts';
 import { listen } from './events.ts';
-
-type Figures = { used: number; spent: number };
-type Sums = {
-  external_user: string;
-  calls: number;
-  uses: number;
-  cost: number;
-  calls_of_unknown_cost: number;
-};
+import { refusalOf, tell, until } from './tell.ts';
 
 const customer = `customer-${randomUUID()}`;
 const aMinuteAgo = Math.floor(Date.now() / 1000) - 60;
 
 // The operator gives the customer's backend a key that can issue, read and revoke, and no more.
-const made = await ask(adminKey, 201, 'POST /v1/api-keys', { name: customer, scopes: ['presign', 'read'] });
-const { id: keyId, key } = JSON.parse(made) as { id: string; key: string };
+const { id: keyId, key } = await operator.createApiKey({ name: customer, scopes: ['presign', 'read'] });
+const backend = createPresign({ url: issuerUrl, apiKey: key });
 const provider = {
   provider: 'sandbox',
   name: customer,
   key: 'sk-sandbox-customer',
   budget: { max_uses: 100, cost_limit: 100_000 },
 };
-const forbidden = JSON.parse(await ask(key, 403, 'POST /v1/virtual-keys', provider));
-assert.equal(forbidden.error.code, 'forbidden');
+assert.equal((await refusalOf(backend.createVirtualKey(provider))).code, 'forbidden');
 
 // The provider's key stays at the issuer, with a budget over all URLs that are issued with it.
-const kept = await ask(adminKey, 201, 'POST /v1/virtual-keys', provider);
-assert.ok(!kept.includes(provider.key));
-const { id: virtualKey } = JSON.parse(kept) as { id: string };
+const kept = await operator.createVirtualKey(provider);
+assert.ok(!JSON.stringify(kept).includes(provider.key));
+const virtualKey = kept.id;
 const webhook = await listen();
 tell(`An API key, and the virtual key ${virtualKey} with a budget.`);
 
@@ -45,11 +37,11 @@ const asked = {
   max_uses: 10,
   cost_limit: 50_000,
 };
-const issued = await ask(key, 200, 'POST /v1/presign', asked);
-const { url, session_id } = JSON.parse(issued) as { url: string; session_id: string };
+const issued = await backend.presign(asked);
+const { session_id } = issued;
 
 // The user calls the model three times. Each answer tells its cost in microdollars.
-const openai = new OpenAI({ baseURL: url.replace('/chat/completions', ''), apiKey: 'unused', maxRetries: 0 });
+const openai = new OpenAI({ ...openaiOptions(issued), maxRetries: 0 });
 const call = (content: string) =>
   openai.chat.completions
     .create({ model: 'sandbox-1', messages: [{ role: 'user', content }] })
@@ -68,19 +60,18 @@ tell(`Three calls cost ${costs.join(' + ')} = ${spent} microdollars.`);
 // The session says the same: at once what is live, a second later the ledger. So does the budget.
 const settled = { used: 3, spent };
 const session = await until('the ledger', async () => {
-  const { grants } = JSON.parse(await ask(key, 200, `GET /v1/sessions/${session_id}`));
-  const [grant] = grants as { status: string; settled: Figures; live: Figures & { held: number } }[];
+  const [grant] = (await backend.getSession({ id: session_id })).grants;
   return grant?.settled.used === 3 ? grant : undefined;
 });
 assert.deepEqual(session.settled, settled);
 assert.deepEqual(session.live, { ...settled, held: 0 });
-const { budget } = JSON.parse(await ask(key, 200, `GET /v1/virtual-keys/${virtualKey}`));
-assert.deepEqual(budget.settled, settled);
+const { budget } = await backend.getVirtualKey({ id: virtualKey });
+assert.deepEqual(budget?.settled, settled);
 tell(`The session and the budget: ${session.settled.used} used, ${session.settled.spent} spent.`);
 
 // The bill: each call once, at the cost that its answer told.
-const range = `from=${aMinuteAgo}&group_by=external_user&virtual_key=${virtualKey}`;
-const usage = JSON.parse(await ask(key, 200, `GET /v1/usage?${range}`)) as { data: Sums[]; total: object };
+const range = { from: String(aMinuteAgo), group_by: 'external_user', virtual_key: virtualKey };
+const usage = await backend.getUsage(range);
 const [row] = usage.data;
 assert.ok(row && usage.data.length === 1);
 const { external_user, ...sums } = row;
@@ -99,7 +90,7 @@ if (told) assert.deepEqual(told.toSorted(), costs.toSorted());
 tell(told ? 'Events, signed and verified, told the same costs.' : 'The log of deliveries has usage.settled.');
 
 // The user is gone. 204 means that no gateway serves the URL any more.
-await ask(key, 204, `DELETE /v1/sessions/${session_id}`);
+await backend.revokeSession({ id: session_id });
 const refusal = await call('Still there?').then(
   () => assert.fail('a revoked URL was served'),
   (error: unknown) => error,
@@ -117,7 +108,7 @@ if (revoked) assert.deepEqual([revoked.reason, revoked.settled], ['revoked', set
 tell(revoked ? 'An event told of it.' : 'The log of deliveries has grant.revoked.');
 
 // The bill as a spreadsheet reads it: the same row, and nothing for the call that was refused.
-const csv = await ask(key, 200, `GET /v1/usage?${range}&format=csv`);
+const csv = await backend.getUsage({ ...range, format: 'csv' });
 const [header, cells, ...rest] = csv.split('\r\n').map((line) => line.split(','));
 assert.deepEqual(header, Object.keys(row));
 assert.deepEqual(cells, Object.values(row).map(String));
@@ -125,11 +116,10 @@ assert.deepEqual(rest, [['']]);
 tell('The same as CSV.');
 
 // The customer leaves: the provider's key is erased, and the backend's key is refused from its next request on.
-await ask(adminKey, 204, `DELETE /v1/virtual-keys/${virtualKey}`);
-const erased = JSON.parse(await ask(key, 400, 'POST /v1/presign', asked));
-assert.equal(erased.error.param, 'virtual_key');
-await ask(adminKey, 204, `DELETE /v1/api-keys/${keyId}`);
-const after = JSON.parse(await ask(key, 401, `GET /v1/sessions/${session_id}`));
-assert.equal(after.error.code, 'unauthenticated');
+await operator.deleteVirtualKey({ id: virtualKey });
+assert.equal((await refusalOf(backend.presign(asked))).param, 'virtual_key');
+await operator.revokeApiKey({ id: keyId });
+const after = await refusalOf(backend.getSession({ id: session_id }));
+assert.deepEqual([after.status, after.code], [401, 'unauthenticated']);
 await webhook.close();
-tell(`The API key after it was revoked: 401 ${after.error.code}.`);
+tell(`The API key after it was revoked: 401 ${after.code}.`);

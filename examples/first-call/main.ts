@@ -1,26 +1,16 @@
 /** A backend issues a URL; whoever holds it calls the model without any key. */
 import { strict as assert } from 'node:assert';
-import { readFileSync } from 'node:fs';
-
-const issuer = process.env.ISSUER_URL ?? 'http://127.0.0.1:8787';
-const apiKeyFile = new URL('../../.presign/api-key', import.meta.url);
-const apiKey = process.env.PRESIGN_API_KEY ?? readFileSync(apiKeyFile, 'utf8').trim();
+import { presign } from '../presign.ts';
 
 // The backend alone has the API key and the provider's key. It says what may be called, how often, until when.
-const issued = await fetch(`${issuer}/v1/presign`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-  body: JSON.stringify({
-    provider: 'sandbox',
-    path: '/v1/chat/completions',
-    client_api_key: 'sk-sandbox',
-    max_uses: 3,
-    expires_in: 600,
-    external_user: 'user-42',
-  }),
+const { url, expires_at } = await presign.presign({
+  provider: 'sandbox',
+  path: '/v1/chat/completions',
+  client_api_key: 'sk-sandbox',
+  max_uses: 3,
+  expires_in: 600,
+  external_user: 'user-42',
 });
-assert.equal(issued.status, 200, await issued.clone().text());
-const { url, expires_at } = (await issued.json()) as { url: string; expires_at: number };
 process.stdout.write(`Issued until ${new Date(expires_at * 1000).toISOString()}:\n${url}\n\n`);
 
 // The holder, a browser for one, has the URL and nothing else.

@@ -1,23 +1,13 @@
 /** When a URL's uses are spent, the holder gets an error that says so, and nothing reaches the provider. */
 import { strict as assert } from 'node:assert';
-import { readFileSync } from 'node:fs';
+import { presign } from '../presign.ts';
 
-const issuer = process.env.ISSUER_URL ?? 'http://127.0.0.1:8787';
-const apiKeyFile = new URL('../../.presign/api-key', import.meta.url);
-const apiKey = process.env.PRESIGN_API_KEY ?? readFileSync(apiKeyFile, 'utf8').trim();
-
-const issued = await fetch(`${issuer}/v1/presign`, {
-  method: 'POST',
-  headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-  body: JSON.stringify({
-    provider: 'sandbox',
-    path: '/v1/chat/completions',
-    client_api_key: 'sk-sandbox',
-    max_uses: 2,
-  }),
+const { url } = await presign.presign({
+  provider: 'sandbox',
+  path: '/v1/chat/completions',
+  client_api_key: 'sk-sandbox',
+  max_uses: 2,
 });
-assert.equal(issued.status, 200, await issued.clone().text());
-const { url } = (await issued.json()) as { url: string };
 
 const call = () =>
   fetch(url, {

@@ -61,7 +61,9 @@ export function startLedger(deps: LedgerDeps): Ledger {
     clearTimeout(timer);
     await running;
     await round.catch(() => {});
-    await drainAll(CLOSING_MS).catch(() => deps.log.warn('ledger not drained to the end; the rest waits in Redis'));
+    await drainAll(CLOSING_MS).catch(() =>
+      deps.log.warn('ledger not drained to the end; the rest waits in Redis'),
+    );
   };
   return { drainAll, close };
 }

@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { createPresign } from '@presign/client';
+
+const apiKeyFile = new URL('../.presign/api-key', import.meta.url);
+
+/** Where the issuer is that `start` runs. */
+export const issuerUrl = process.env.ISSUER_URL ?? 'http://127.0.0.1:8787';
+
+/** A client with the API key that `start` made, which has the scope `admin`. */
+export const presign = createPresign({
+  url: issuerUrl,
+  apiKey: process.env.PRESIGN_API_KEY ?? readFileSync(apiKeyFile, 'utf8').trim(),
+});
