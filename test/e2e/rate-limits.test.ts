@@ -47,7 +47,12 @@ describe('a URL with calls_per_minute', () => {
     const wait = Number(late?.headers.get('retry-after'));
     expect(wait).toBeGreaterThan(0);
     expect(wait).toBeLessThanOrEqual(12);
-    expect(late && told(late)).toEqual(['"presign";q=5;w=60', `"presign";r=0;t=${wait}`]);
+    // All five may be called at once again in a minute.
+    const [policy, left] = late ? told(late) : [];
+    expect([policy, left?.replace(/t=(60|59|58)$/, 't=…')]).toEqual([
+      '"presign";q=5;w=60',
+      '"presign";r=0;t=…',
+    ]);
     // What was refused cost no use.
     expect(await (await fetch(url.slice(0, url.indexOf('/v1/')))).json()).toMatchObject({
       used: 5,
@@ -127,8 +132,8 @@ describe('an API key', () => {
     const late = sent.find(({ status }) => status === 429);
     if (!late) throw new Error('none was refused');
     expect(JSON.parse(late.text)).toMatchObject({ error: { code: 'rate_limited', limit: 6 } });
-    const wait = late.headers.get('retry-after');
-    expect(late.headers.get('ratelimit')).toBe(`"presign";r=0;t=${wait}`);
+    expect(Number(late.headers.get('retry-after'))).toBeLessThanOrEqual(10);
+    expect(late.headers.get('ratelimit')).toMatch(/^"presign";r=0;t=(60|5\d)$/);
     expect(late.headers.get('ratelimit-policy')).toBe('"presign";q=6;w=60');
     await other.close();
   });

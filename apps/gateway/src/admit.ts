@@ -139,29 +139,45 @@ function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>
     case 'credential_revoked':
       return { code: 'grant_revoked' };
     case 'uses_exhausted':
-      return { code: 'uses_exhausted', details: { limit: admission.limit, used: admission.used } };
+      return admission.ofOwn
+        ? {
+            code: 'uses_exhausted',
+            details: { limit_of: 'url', limit: admission.limit, used: admission.used },
+          }
+        : { code: 'uses_exhausted', message: OF_BUDGET, details: { limit_of: 'virtual_key' } };
     case 'rate_limited':
-      return rateLimited(admission.pace, 'This URL');
+      return rateLimited(admission, 'This URL');
     case 'cost_held':
       return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
     case 'cost_limit_too_low':
-      return { code: admission.is, message: tooLow(admission), details: costDetails(admission) };
     case 'cost_limit_reached':
-      return { code: admission.is, details: costDetails(admission) };
+      return costRefusal(admission);
   }
 }
 
-const tooLow = ({ neededMicrousd, ...at }: CostRefusal) =>
-  `This call may cost ${neededMicrousd} microdollars, and ${costDetails({ neededMicrousd, ...at }).remaining} are left: shorten its input or its output bound.`;
-
 type CostRefusal = Extract<Admission, { limitMicrousd: number }>;
+
+function costRefusal(at: CostRefusal): Refusal {
+  const details = costDetails(at);
+  if (!at.ofOwn) return { code: at.is, message: OF_BUDGET, details };
+  if (at.is === 'cost_limit_reached') return { code: at.is, details };
+  const message = `This call may cost ${at.neededMicrousd} microdollars, and ${remaining(at)} are left: shorten its input or its output bound.`;
+  return { code: at.is, message, details };
+}
+
+const OF_BUDGET =
+  'The budget of the virtual key behind this URL does not cover this call. A new URL of the same key will not help.';
 
 /** Microdollars: the limit, what of it is not spent, and what this call would have to hold. */
 const costDetails = (at: CostRefusal) => ({
-  limit: at.limitMicrousd,
-  remaining: Math.max(0, at.limitMicrousd - at.settledMicrousd),
+  // What a budget is, and what others have left of it, is not for whoever holds one of its URLs.
+  ...(at.ofOwn
+    ? { limit_of: 'url', limit: at.limitMicrousd, remaining: remaining(at) }
+    : { limit_of: 'virtual_key' }),
   needed: at.neededMicrousd,
 });
+
+const remaining = (at: CostRefusal) => Math.max(0, at.limitMicrousd - at.settledMicrousd);
 
 /** A store failed: said so, never mistaken for a limit. */
 export function outage({ log }: Pick<Deps, 'log'>, requestId: string, error: unknown): Refusal {

@@ -17,8 +17,9 @@ export const limitRequests =
   async (c, next) => {
     const { id, requestsPerMinute: own } = c.get('apiKey');
     const counting = countRequest(redis, choosePartition(id), id, own ?? requestsPerMinute);
-    const pace = await inTime(counting, COUNTING_MS).catch(() => undefined);
-    if (pace?.passes === false) throw new RefusedError(rateLimited(pace, 'This API key'));
+    const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
+    if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This API key'));
     await next();
-    for (const [name, value] of Object.entries(pace ? paceHeaders(pace) : {})) c.header(name, value);
+    for (const [name, value] of Object.entries(counted ? paceHeaders(counted.pace) : {}))
+      c.header(name, value);
   };

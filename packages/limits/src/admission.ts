@@ -43,10 +43,12 @@ export type Admission =
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
-  | { readonly is: 'uses_exhausted'; readonly limit: number; readonly used: number }
-  | { readonly is: 'rate_limited'; readonly pace: Pace }
+  | { readonly is: 'uses_exhausted'; readonly ofOwn: boolean; readonly limit: number; readonly used: number }
+  | { readonly is: 'rate_limited'; readonly pace: Pace /** Until it may pass. */; readonly waitMs: number }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
+      /** Whether it is the limit of the grant's own pot, and not of a budget that it shares. */
+      readonly ofOwn: boolean;
       readonly limitMicrousd: number;
       readonly settledMicrousd: number;
       readonly heldMicrousd: number;
@@ -104,21 +106,22 @@ function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): 
         microusdLeft: limited(d),
         heldMicrousd: Number(e),
         tokens: Number(f),
-        pace: paceOf(pace),
+        pace: Number(pace[0]) < 0 ? undefined : readPace(...pace),
       };
     case 'uses_exhausted':
-      return { is, limit: Number(a), used: Number(b) };
+      return { is, ofOwn: a === 'own', limit: Number(b), used: Number(c) };
     case 'rate_limited':
-      return { is, pace: { perMinute: Number(a), left: 0, resetMs: Number(b) } };
+      return { is, pace: readPace(a, b, c), waitMs: Number(d) };
     case 'cost_limit_reached':
     case 'cost_held':
     case 'cost_limit_too_low':
       return {
         is,
-        limitMicrousd: Number(a),
-        settledMicrousd: Number(b),
-        heldMicrousd: Number(c),
-        neededMicrousd: Number(d),
+        ofOwn: a === 'own',
+        limitMicrousd: Number(b),
+        settledMicrousd: Number(c),
+        heldMicrousd: Number(d),
+        neededMicrousd: Number(e),
       };
     case 'closed':
     case 'backlog':
@@ -133,7 +136,8 @@ function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): 
 
 const limited = (left: string | undefined) => (Number(left) < 0 ? undefined : Number(left));
 
-function paceOf([perMinute = -1, left = 0, resetMs = 0]: readonly (string | number)[]): Pace | undefined {
-  if (Number(perMinute) < 0) return undefined;
-  return { perMinute: Number(perMinute), left: Number(left), resetMs: Number(resetMs) };
-}
+const readPace = (...[perMinute, left, resetMs]: readonly (string | undefined)[]): Pace => ({
+  perMinute: Number(perMinute),
+  left: Number(left),
+  resetMs: Number(resetMs),
+});

@@ -8,7 +8,7 @@ export type Pace = {
   readonly perMinute: number;
   /** Calls that may be made at once. */
   readonly left: number;
-  /** Until all of a minute's calls may be made again; of a refusal, until the call may be. */
+  /** Until all of a minute's calls may be made at once again. */
   readonly resetMs: number;
 };
 
@@ -18,11 +18,12 @@ export async function countRequest(
   partition: number,
   id: string,
   perMinute: number,
-): Promise<Pace & { readonly passes: boolean }> {
-  const [is, left, ms] = (await run(redis, [keys.pace(partition, id)], [perMinute])) as [
+): Promise<{ readonly pace: Pace /** 0: it passes. */; readonly waitMs: number }> {
+  const [, left, resetMs, waitMs] = (await run(redis, [keys.pace(partition, id)], [perMinute])) as [
     string,
     number,
     number,
+    number,
   ];
-  return { passes: is === 'ok', perMinute, left, resetMs: ms };
+  return { pace: { perMinute, left, resetMs }, waitMs };
 }

@@ -78,15 +78,19 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await admitted(redis, grant, { holdMicrousd: 200 });
     const one = '{"used":"1","settled":"0","held":"200"}';
     expect(await both()).toBe(`[${one},${one}]`);
-    expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 301 }))).toMatchObject({ is: 'cost_held' });
+    expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 301 }))).toMatchObject({
+      is: 'cost_held',
+      ofOwn: false,
+    });
     expect(await admit(redis, grant.ref, newAsk({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
+      ofOwn: false,
       limit: 2,
       used: 1,
     });
     expect(await both()).toBe(`[${one},${one}]`);
-    const { microusdLeft, usesLeft } = (await admit(redis, grant.ref, newAsk())) as Record<string, unknown>;
-    expect({ microusdLeft, usesLeft }).toEqual({ microusdLeft: 300, usesLeft: 0 });
+    // What others have left of the budget is not told.
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ microusdLeft: 800, usesLeft: 3 });
   });
 
   test('a refusal tells whether others hold the money, the rest is too little, or it is spent', async () => {
@@ -94,7 +98,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { ofOwn: true, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
     expect(await ask(100)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 100 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 60 }));
@@ -136,6 +140,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await pot()).toMatchObject({ used: String(LARGEST - 1), held: String(half) });
     expect(await admit(redis, grant.ref, newAsk({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
+      ofOwn: true,
       limit: LARGEST,
       used: LARGEST - 1,
     });

@@ -61,9 +61,10 @@ describe.each(engines)('charge on %s', (_name, start) => {
       epoch: '1',
       credentialVersion: 1,
       usesLeft: 3,
-      microusdLeft: 500,
+      microusdLeft: 700,
       heldMicrousd: 300,
       tokens: 0,
+      pace: undefined,
     });
     for (const { id } of [own, budget]) {
       expect(await figures(redis, partition, id)).toEqual({ used: '2', settled: '300', held: '0' });
@@ -86,13 +87,20 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const grant = newGrant(partition, own, budget);
     await openGrant(redis, grant);
     await charged(redis, grant, { costMicrousd: 200 });
-    const now = { limitMicrousd: 500, settledMicrousd: 200, heldMicrousd: 0, neededMicrousd: 301 };
+    const now = {
+      ofOwn: false,
+      limitMicrousd: 500,
+      settledMicrousd: 200,
+      heldMicrousd: 0,
+      neededMicrousd: 301,
+    };
     expect(await charge(redis, grant.ref, newCharge({ costMicrousd: 301 }))).toEqual({
       is: 'cost_limit_too_low',
       ...now,
     });
     expect(await charge(redis, grant.ref, newCharge({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
+      ofOwn: false,
       limit: 2,
       used: 1,
     });
@@ -107,7 +115,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { ofOwn: true, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
     expect(await ask(41)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 41 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     expect(await ask(39)).toMatchObject({ is: 'admitted', microusdLeft: 1 });

@@ -67,7 +67,7 @@ export type Refusal = {
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
   readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
   readonly retryAfterSeconds?: number;
-  /** Of a limit of calls by the minute: the limit, calls left, and until when to wait. */
+  /** Of a limit of calls by the minute: the limit, calls left, and until all of them are. */
   readonly pace?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
 };
 

@@ -3,7 +3,7 @@ import type { Refusal } from './errors.ts';
 /** How far a limit of calls by the minute is used up. */
 export type Pace = NonNullable<Refusal['pace']>;
 
-const seconds = ({ resetMs }: Pace): number => Math.ceil(resetMs / 1000);
+const seconds = (ms: number): number => Math.ceil(ms / 1000);
 
 /**
  * What answers tell of it: a quota of `q` in `w` seconds, of which `r` are left and which is whole again in `t`
@@ -11,14 +11,17 @@ const seconds = ({ resetMs }: Pace): number => Math.ceil(resetMs / 1000);
  */
 export const paceHeaders = (pace: Pace) => ({
   'ratelimit-policy': `"presign";q=${pace.perMinute};w=60`,
-  ratelimit: `"presign";r=${pace.left};t=${seconds(pace)}`,
+  ratelimit: `"presign";r=${pace.left};t=${seconds(pace.resetMs)}`,
 });
 
 /** The refusal of a call that came too early. */
-export const rateLimited = (pace: Pace, who: string): Refusal => ({
-  code: 'rate_limited',
-  message: `${who} may be used ${pace.perMinute} times a minute: try again in ${seconds(pace)} s.`,
-  details: { limit: pace.perMinute },
-  retryAfterSeconds: seconds(pace),
-  pace,
-});
+export function rateLimited({ pace, waitMs }: { pace: Pace; waitMs: number }, who: string): Refusal {
+  const wait = seconds(waitMs);
+  return {
+    code: 'rate_limited',
+    message: `${who} may be used ${pace.perMinute} times a minute: try again in ${wait} s.`,
+    details: { limit: pace.perMinute },
+    retryAfterSeconds: wait,
+    pace,
+  };
+}

@@ -11,11 +11,14 @@
 -- Asking again with the same hold id counts nothing: a Cluster client sends again when a node goes away.
 -- Nor does charging no uses and no cost: it only tells whether calls may pass.
 -- Figures are returned as text: clients' integer parsers are not exact up to 2^53 - 1.
+-- What is left is told of the first pot, the grant's own: what others have left of a budget is not its holder's.
 -- Returns {'ok', epoch, credential version, uses left or -1, microdollars left or -1, microdollars held or
 --       charged, tokens, calls a minute or -1, calls left now, ms until all of a minute are left}
 --      or {'closed'} {'backlog'} {'unknown'} {'revoked'} {'credential_revoked'}
---      or {'uses_exhausted', limit, used} {'rate_limited', calls a minute, ms until it may pass}
---      or {'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low', limit, settled, held, needed}
+--      or {'rate_limited', calls a minute, calls left now, ms until all are, ms until this call may pass}
+--      or {'uses_exhausted', 'own' (the first pot's) or 'shared', limit, used}
+--      or {'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low', 'own' or 'shared', limit, settled, held,
+--       needed}
 local partition = redis.call('HMGET', KEYS[1], 'epoch', 'state')
 local epoch = partition[1]
 if not epoch or partition[2] ~= 'open' then return {'closed'} end
@@ -31,10 +34,6 @@ if redis.call('XLEN', KEYS[6]) + redis.call('ZCARD', KEYS[5]) >= tonumber(ARGV[4
 
 local function text(figure) return string.format('%.0f', figure) end
 local usesLeft, costLeft = -1, -1
-local function lower(left, mine)
-  if left < 0 or mine < left then return mine end
-  return left
-end
 
 local again = redis.call('EXISTS', KEYS[4]) == 1
 local uses = again and 0 or tonumber(ARGV[3])
@@ -43,12 +42,14 @@ for i = 7, #KEYS do
   local pot = redis.call('HMGET', KEYS[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
     'per_minute', 'level', 'at')
   if pot[1] ~= epoch then return {'unknown'} end
+  local whose = i == 7 and 'own' or 'shared'
   local maxUses, used = tonumber(pot[2]), tonumber(pot[3])
   if maxUses >= 0 then
-    if uses > 0 and used + uses > maxUses then return {'uses_exhausted', pot[2], pot[3]} end
-    usesLeft = lower(usesLeft, math.max(maxUses - used - uses, 0))
+    if uses > 0 and used + uses > maxUses then return {'uses_exhausted', whose, pot[2], pot[3]} end
+    if i == 7 then usesLeft = math.max(maxUses - used - uses, 0) end
   end
   if tonumber(pot[4]) >= 0 then limited[#limited + 1] = pot end
+  pot.whose = whose
   own = own or pot
 end
 
@@ -57,11 +58,13 @@ if perMinute >= 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
   level = bucket(perMinute, tonumber(own[8] or ''), tonumber(own[9] or ''), now)
-  if uses > 0 and level < math.min(uses, perMinute) then
-    return {'rate_limited', own[7], text(untilHas(perMinute, level, uses))}
-  end
-  level = level - uses
+  local waits = uses > 0 and level < math.min(uses, perMinute)
+  local wait = untilHas(perMinute, level, uses)
+  if not waits then level = level - uses end
   full = untilHas(perMinute, level, perMinute)
+  if waits then
+    return {'rate_limited', own[7], text(math.max(math.floor(level), 0)), text(full), text(wait)}
+  end
 end
 
 local fixed, rate = tonumber(ARGV[8]) or 0, tonumber(ARGV[9])
@@ -76,8 +79,10 @@ local needed = price(least)
 -- What costs nothing passes even where a loss of data let others spend more than the limit.
 for _, pot in ipairs(price(tokens) > 0 and limited or {}) do
   local room = tonumber(pot[4]) - tonumber(pot[5])
-  if needed > 0 and room <= 0 then return {'cost_limit_reached', pot[4], pot[5], pot[6], text(needed)} end
-  if needed > room then return {'cost_limit_too_low', pot[4], pot[5], pot[6], text(needed)} end
+  if needed > 0 and room <= 0 then
+    return {'cost_limit_reached', pot.whose, pot[4], pot[5], pot[6], text(needed)}
+  end
+  if needed > room then return {'cost_limit_too_low', pot.whose, pot[4], pot[5], pot[6], text(needed)} end
   if price(tokens) > room then tokens = math.floor((room - fixed) * 1000000 / rate) end
   while price(tokens) > room do tokens = tokens - 1 end
   -- The quotient may have been rounded down past what is known to fit.
@@ -86,8 +91,8 @@ end
 local amount = price(tokens)
 for _, pot in ipairs(limited) do
   local left = tonumber(pot[4]) - tonumber(pot[5]) - tonumber(pot[6]) - amount
-  if amount > 0 and left < 0 then return {'cost_held', pot[4], pot[5], pot[6], text(amount)} end
-  costLeft = lower(costLeft, math.max(left, 0))
+  if amount > 0 and left < 0 then return {'cost_held', pot.whose, pot[4], pot[5], pot[6], text(amount)} end
+  if pot == own then costLeft = math.max(left, 0) end
 end
 
 local function admitted(amount, tokens)

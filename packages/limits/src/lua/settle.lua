@@ -4,7 +4,7 @@
 -- ARGV  1 hold id, 2 'settle' or 'expire', 3 uses, 4 cost in microdollars ('' when not known),
 --       5 epoch of the admission ('' when it was never answered), 6 grant id, 7 pot ids (comma), 8 call record
 --       ('expire' takes 3 to 8 from the hold itself)
--- Returns {'settled', uses left or -1, microdollars left or -1} {'gone'} {'not_due'}
+-- Returns {'settled', uses left or -1, microdollars left or -1} of the first pot, {'gone'} {'not_due'}
 local id, mode = ARGV[1], ARGV[2]
 local hold = redis.call('HMGET', KEYS[2], 'epoch', 'uses', 'amount', 'grant', 'pots', 'record', 'done')
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
@@ -31,10 +31,6 @@ end
 
 -- A pot of this epoch counts every hold there is: those admitted since, and the survivors, by `open`.
 local usesLeft, costLeft = -1, -1
-local function lower(left, mine)
-  if left < 0 or mine < left then return mine end
-  return left
-end
 local heldUses, heldAmount = tonumber(hold[2]) or 0, tonumber(hold[3]) or 0
 for i = 6, #KEYS do
   local potEpoch = redis.call('HGET', KEYS[i], 'epoch')
@@ -44,9 +40,11 @@ for i = 6, #KEYS do
     if change ~= 0 then redis.call('HINCRBY', KEYS[i], 'used', string.format('%.0f', change)) end
     if heldAmount > 0 then redis.call('HINCRBY', KEYS[i], 'held', '-' .. hold[3]) end
     if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', KEYS[i], 'settled', cost) end
-    local pot = redis.call('HMGET', KEYS[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held')
-    if tonumber(pot[1]) >= 0 then usesLeft = lower(usesLeft, tonumber(pot[1]) - tonumber(pot[2])) end
-    if tonumber(pot[3]) >= 0 then costLeft = lower(costLeft, tonumber(pot[3]) - tonumber(pot[4]) - tonumber(pot[5])) end
+    if i == 6 then
+      local own = redis.call('HMGET', KEYS[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held')
+      if tonumber(own[1]) >= 0 then usesLeft = tonumber(own[1]) - tonumber(own[2]) end
+      if tonumber(own[3]) >= 0 then costLeft = tonumber(own[3]) - tonumber(own[4]) - tonumber(own[5]) end
+    end
   end
 end
 
