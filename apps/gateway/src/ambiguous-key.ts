@@ -14,9 +14,9 @@ export function ambiguousKey(text: string, read: NamesRead): string | undefined 
   const folded = fold(read);
   const longest = Math.max(0, ...[...folded.keys()].map((name) => name.length));
   return findKey(text, (name, repeated) => {
-    // Lower case is never shorter. Long names stay untouched: to write each out would take the body's length squared.
+    // Without case a name is never shorter. Long names stay untouched: to write each out would take the body's length squared.
     if (repeated || name.length > longest) return repeated;
-    const known = folded.get(name.toLowerCase());
+    const known = folded.get(caseless(name));
     return known !== undefined && known !== name;
   });
 }
@@ -27,8 +27,14 @@ function fold(read: NamesRead): ReadonlyMap<string, string> {
   for (const field of read) {
     for (let end = field.length; end > 0; end = field.lastIndexOf('.', end - 1)) {
       const leading = field.slice(0, end);
-      folded.set(leading.toLowerCase(), leading);
+      folded.set(caseless(leading), leading);
     }
   }
   return folded;
 }
+
+/**
+ * As the most generous reader sees it: Go's encoding/json takes `ſ` for `s` and the Kelvin sign for `k`, Java's
+ * equalsIgnoreCase also `ı` and `İ` for `i`.
+ */
+const caseless = (name: string) => name.replaceAll('İ', 'I').toUpperCase().toLowerCase();

@@ -22,6 +22,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     databaseUrl: readVariable(env, 'DATABASE_URL'),
     redisUrl: readVariable(env, 'REDIS_URL'),
     publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
+    hasSigningKey: (env.TOKEN_SIGNING_KEY ?? '') !== '',
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providers: readProviders(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),

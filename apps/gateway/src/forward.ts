@@ -27,8 +27,8 @@ export type Ended =
 /** Why no whole answer came; `left`: nobody wanted it any more. */
 export type Why = 'timeout' | 'revoked' | 'left' | 'failure';
 
-/** Cuts a call whose grant is revoked; `forward` says how. */
-export type Revocation = { cut: () => void };
+/** Cuts a call whose grant is revoked; `forward` says how. `isCut`: before there was anything to cut. */
+export type Revocation = { cut: () => void; isCut?: boolean };
 
 /** The holder's side of an answer. */
 export type Receiver = {
@@ -87,7 +87,6 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#sent = true;
     const { totalMs, whenHolderLeaves } = this.#bounds;
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), totalMs);
     this.#revocation.cut = () => controller.abort(new RevokedError());
@@ -96,6 +95,9 @@ class Passing implements Dispatcher.DispatchHandler {
       if (whenHolderLeaves === 'read on') controller.resume();
       else if (!this.#ended) controller.abort(new LeftError());
     });
+    if (this.#revocation.isCut) controller.abort(new RevokedError());
+    // What was aborted up to here is never written.
+    this.#sent = true;
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {

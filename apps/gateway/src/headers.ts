@@ -52,10 +52,18 @@ const NOT_RETURNED = new Set([
   'reporting-endpoints',
   'set-cookie',
   'set-cookie2',
+  'refresh',
+  'service-worker-allowed',
+  // Commands to a proxy in front of this server: nginx, Apache, lighttpd, LiteSpeed, Perlbal.
+  'x-sendfile',
+  'x-lighttpd-send-file',
+  'x-litespeed-location',
+  'x-reproxy-url',
+  'x-reproxy-file',
   'strict-transport-security',
   ...Object.keys(ANSWER_HEADERS),
 ]);
-const NOT_RETURNED_PREFIX = /^(access-control-|x-forwarded-|x-presign-)/;
+const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
 
 /**
  * The holder's headers as the provider gets them: without what is meant for this hop, without the holder's

@@ -30,6 +30,8 @@ async function main(): Promise<void> {
   await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
   const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
   void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
+  if (env.hasSigningKey)
+    log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
 
   const stop = async () => {
     await gateway.close();

@@ -154,6 +154,20 @@ test('while a refused token is replaced, no other call gets it', async () => {
   ]);
 });
 
+test('a token that came in place of a refused one, and is refused too, is replaced after 10 s', async () => {
+  await gateway.authorize(credential);
+  await gateway.authorize(credential, 'access-token-1');
+  const again = () => gateway.authorize(credential, 'access-token-2');
+  for (const answer of await times(50, again)) {
+    expect(answer).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  }
+  // It is tried meanwhile: the server may have changed its mind.
+  expect(await gateway.authorize(credential)).toEqual(carrying('access-token-2'));
+  expect(server.requests).toHaveLength(2);
+  clock.ms += 10_000;
+  expect(await again()).toEqual(carrying('access-token-3'));
+});
+
 test('a server that gives the refused token again is not believed', async () => {
   server.extra.access_token = 'access-token-same';
   await gateway.authorize(credential);

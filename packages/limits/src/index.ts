@@ -5,6 +5,7 @@ export * from './connect.ts';
 export * from './credential.ts';
 export * from './drain.ts';
 export * from './figures.ts';
+export * from './find-risks.ts';
 export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';

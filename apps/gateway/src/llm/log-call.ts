@@ -4,7 +4,7 @@ import type { Charge } from './judge-end.ts';
 import type { Sent } from './send.ts';
 
 /**
- * One line a call, a warning where the provider was not reached. Neither URL nor header nor body: a token rides in
+ * One line a call, a warning where the provider was not reached, an error where its key cannot be opened. Neither URL nor header nor body: a token rides in
  * the first, keys and content in the rest.
  */
 export function logCall(
@@ -32,11 +32,14 @@ export function logCall(
   const unreached = sent.is === 'unsent' || (sent.is === 'unanswered' && sent.why !== 'revoked');
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED : undefined;
   if (unreached) log.warn({ ...line, upstream: grant.origin, hint }, 'call');
+  else if (sent.is === 'unsealable') log.error({ ...line, hint: UNSEALABLE }, 'call');
   else log.info(line, 'call');
 }
 
 /** What the operator has to know of an address that the guard refused. */
 export const BLOCKED = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
+
+const UNSEALABLE = 'the provider key was sealed with a key that is not in ENCRYPTION_KEYS here';
 
 function errorOf(sent: Sent): string | undefined {
   if (sent.is === 'unanswered') return sent.why;

@@ -63,8 +63,11 @@ async function sendWithCredential(
     headers: sized(meteredHeaders(call, typed), body, leaves),
     body: leaves,
   };
-  const revocation = { cut: () => {} };
-  const unwatch = deps.revocations.watch(terms.ref, () => revocation.cut());
+  const revocation = { cut: () => {}, isCut: false };
+  const unwatch = deps.revocations.watch(terms.ref, () => {
+    revocation.isCut = true;
+    revocation.cut();
+  });
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;

@@ -38,16 +38,17 @@ export function createListeners(redis: RedisClient): Listeners {
       const key = keys.listening(partition, channel);
       const present = () => redis.set(key, '1', 'PX', PRESENT_MS);
       const renewal = setInterval(() => void present().catch(ignore), PRESENT_MS / 3);
-      await present();
-      return {
-        channel,
-        close: () => {
-          clearInterval(renewal);
-          streams.delete(channel);
-          void connection.unsubscribe(topic(channel)).catch(ignore);
-          void redis.del(key).catch(ignore);
-        },
+      const close = () => {
+        clearInterval(renewal);
+        streams.delete(channel);
+        void connection.unsubscribe(topic(channel)).catch(ignore);
+        void redis.del(key).catch(ignore);
       };
+      await present().catch((error: unknown) => {
+        close();
+        throw error;
+      });
+      return { channel, close };
     },
     tell: async (partition, channel, message) => {
       const own = streams.get(channel);
@@ -56,8 +57,9 @@ export function createListeners(redis: RedisClient): Listeners {
         return true;
       }
       if ((await redis.exists(keys.listening(partition, channel))) === 0) return false;
-      await redis.publish(topic(channel), message);
-      return true;
+      const heard = await redis.publish(topic(channel), message);
+      // Nobody while its gateway is connecting anew. A Cluster's node counts only who listens at itself.
+      return heard > 0 || 'nodes' in redis;
     },
     close: () => void subscriber?.then((connection) => connection.disconnect(), ignore),
   };

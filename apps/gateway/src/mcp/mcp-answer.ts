@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
+import type { HeldBytes } from '../body-budget.ts';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
 import type { Receiver } from '../forward.ts';
 import { EventSplitter, readEvent } from '../split-events.ts';
+import { hideSecrets } from './hide-secrets.ts';
 import { type Amount, NOTHING, type UnrunRequests } from './unrun.ts';
 
 /** What is done to an answer on its way to the holder. */
@@ -17,6 +19,10 @@ export type McpAnswerPlan = {
   readonly openEndpoint: ((data: string) => Promise<Buffer | undefined>) | undefined;
   /** Of a charged POST: notes which requests did not run, and gives their charge back. */
   readonly unrun: UnrunRequests | undefined;
+  /** Room for events that are not whole yet. */
+  readonly held: HeldBytes;
+  /** An event was too long to be waited for: from now on nothing can be told between events. */
+  readonly becomesOpaque: () => void;
   readonly giveBack: () => Promise<void>;
 };
 
@@ -29,8 +35,13 @@ export const redirects = (status: number): boolean => status >= 300 && status < 
 /** Answers in whose place the holder gets one of ours. */
 export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
 
-/** An event is waited for up to this many bytes; the rest of a stream with a longer one passes as it comes. */
+/**
+ * An event is waited for up to this many bytes, and as long as what all calls hold leaves room; the rest of a stream
+ * with a longer one passes as it comes.
+ */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
+/** Taken of what calls may hold at a time; what is not whole of shorter events is not counted. */
+const EVENT_STEP_BYTES = 64 * 1024;
 /** A charged POST's answer that is no stream is kept up to this size, for a charge to be given back before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
 /** Well below the minute after which common proxies drop a silent connection. */
@@ -48,12 +59,19 @@ export class McpAnswer implements Receiver {
   #isStream = false;
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
+  #heldBytes = 0;
+  #secrets: readonly string[] = [];
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
   constructor(response: ServerResponse, plan: McpAnswerPlan) {
     this.#response = response;
     this.#plan = plan;
+  }
+
+  /** What the server is sent, and must not tell: errors quote what was asked for, a key in its query included. */
+  hide(secrets: readonly string[]): void {
+    this.#secrets = secrets;
   }
 
   head(status: number, headers: FlatHeaders): void {
@@ -63,25 +81,42 @@ export class McpAnswer implements Receiver {
     this.#status = status;
     this.#headers = this.#cleaned(headers);
     if (this.#isStream) this.#beginStream();
-    else if (this.#plan.unrun) this.#kept = [];
+    else if (this.#plan.unrun || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
   data(chunk: Buffer): boolean {
-    if (this.#discards || this.#response.destroyed) return true;
+    if (this.#discards || this.#isOver) return true;
     if (this.#kept) return this.#keep(chunk);
     if (!this.#events) return this.#response.write(chunk);
     const events = this.#events.push(chunk);
-    if (this.#events.waiting > EVENT_MAX_BYTES) {
+    if (!this.#mayWait(this.#events.waiting)) {
+      this.#plan.held.giveBack();
       events.push(this.#events.rest());
       this.#events = undefined;
       clearInterval(this.#keepAlive);
+      this.#plan.becomesOpaque();
     }
     return this.#pass(events);
   }
 
+  /** Whether the rest of an event may be waited for. */
+  #mayWait(bytes: number): boolean {
+    if (bytes <= EVENT_STEP_BYTES) {
+      this.#plan.held.giveBack();
+      this.#heldBytes = 0;
+    }
+    while (this.#heldBytes + EVENT_STEP_BYTES < bytes) {
+      if (bytes > EVENT_MAX_BYTES || !this.#plan.held.take(EVENT_STEP_BYTES)) return false;
+      this.#heldBytes += EVENT_STEP_BYTES;
+    }
+    return true;
+  }
+
   whenClosed(told: () => void): void {
-    this.#response.once('close', told);
+    // The holder may have left while a credential was fetched, or a connection made.
+    if (this.#response.destroyed) told();
+    else this.#response.once('close', told);
   }
 
   whenDrained(resume: () => void): void {
@@ -91,14 +126,16 @@ export class McpAnswer implements Receiver {
 
   /** Writes a message of our own into the stream: between events, so never within one. */
   tell(message: string): void {
-    if (this.#events && !this.#response.destroyed) {
+    if (this.#events && !this.#isOver) {
       this.#response.write(`event: message\ndata: ${message}\n\n`);
     }
   }
 
   /** After the server's last byte. */
   async finish(): Promise<void> {
-    const kept = this.#kept && Buffer.concat(this.#kept);
+    // The server may close while an event of its last bytes is waited for.
+    await this.#busy;
+    const kept = this.#kept && this.#withoutSecrets(Buffer.concat(this.#kept));
     if (kept) this.#plan.unrun?.see(kept.toString('utf8'));
     if (this.#plan.unrun && this.#plan.unrun.unrun.uses > 0) await this.#plan.giveBack();
     clearInterval(this.#keepAlive);
@@ -114,16 +151,30 @@ export class McpAnswer implements Receiver {
     else this.#response.destroy();
   }
 
+  /** Nothing may be written any more: not even after an end of our own, which a slow holder has yet to read. */
+  get #isOver(): boolean {
+    return this.#response.destroyed || this.#response.writableEnded;
+  }
+
   #cleaned(headers: FlatHeaders): FlatHeaders {
     const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
     const own = session === undefined ? [] : ['mcp-session-id', this.#plan.sealSession(session)];
-    return [...withoutHeaders(headers, dropped), ...own];
+    const shown = withoutHeaders(headers, dropped).map((each) => hideSecrets(each, this.#secrets));
+    return [...shown, ...own];
+  }
+
+  #withoutSecrets(body: Buffer): Buffer {
+    if (!this.#secrets.some((each) => body.includes(each))) return body;
+    this.#headers = withoutHeaders(this.#headers, ['content-length']);
+    return Buffer.from(hideSecrets(body.toString('latin1'), this.#secrets), 'latin1');
   }
 
   #beginStream(): void {
     this.#events = new EventSplitter();
-    this.#keepAlive = setInterval(() => this.#response.write(KEEP_ALIVE), KEEP_ALIVE_MS);
+    this.#keepAlive = setInterval(() => {
+      if (!this.#isOver) this.#response.write(KEEP_ALIVE);
+    }, KEEP_ALIVE_MS);
     this.#response.once('close', () => clearInterval(this.#keepAlive));
     // Read by nginx, which would hold a stream back (ngx_http_proxy_module, proxy_buffering).
     this.#headers.push('x-accel-buffering', 'no');
@@ -151,6 +202,7 @@ export class McpAnswer implements Receiver {
 
   async #passEach(events: readonly Buffer[]): Promise<void> {
     for (const bytes of events) {
+      if (this.#isOver) return;
       const event = this.#plan.openEndpoint && readEvent(bytes);
       if (event?.name !== 'endpoint') {
         if (this.#plan.unrun?.isDone) await this.#plan.giveBack();
@@ -159,7 +211,7 @@ export class McpAnswer implements Receiver {
       }
       const rewritten = await this.#plan.openEndpoint?.(event.data).catch(() => undefined);
       if (!rewritten) return void this.#response.end();
-      this.#response.write(rewritten);
+      if (!this.#isOver) this.#response.write(rewritten);
     }
   }
 

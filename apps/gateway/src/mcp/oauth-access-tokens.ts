@@ -21,6 +21,11 @@ export type AccessToken = { readonly token: string } | { readonly refusal: Refus
 type Flight = { readonly refused: string | undefined; readonly fetched: Promise<Fetched> };
 
 const REMEMBERED = 10_000;
+/**
+ * A token that came in place of a refused one, and is refused as well, is not replaced so soon: whoever can bring the
+ * server to say 401 would have the authorization server asked at every call.
+ */
+const HOLD_OFF_MS = 10_000;
 
 /**
  * The access tokens of one gateway: remembered (sealed, as all secrets in memory) until shortly before they
@@ -32,16 +37,16 @@ export function createAccessTokens(
   const exchange = createExchange(deps);
   const followChain = createChains(deps, exchange);
   const remembered = new LRUCache<string, string>({ max: REMEMBERED });
+  /** When a token was last fetched because the one before had been refused. */
+  const replaced = new LRUCache<string, number>({ max: REMEMBERED });
   const flights = new Map<string, Flight>();
 
-  const recall = (client: OauthClient, refused: string | undefined): Tokens | undefined => {
+  const recall = (client: OauthClient): Tokens | undefined => {
     const sealed = remembered.get(client.id);
-    if (sealed === undefined) return undefined;
-    const tokens = openTokens(deps.encryptionKeys, client, sealed);
-    if (isUsable(tokens, deps.now(), refused)) return tokens;
-    remembered.delete(client.id);
-    return undefined;
+    const tokens = sealed === undefined ? undefined : openTokens(deps.encryptionKeys, client, sealed);
+    return tokens && isUsable(tokens, deps.now(), undefined) ? tokens : undefined;
   };
+  const isHeldOff = (client: OauthClient) => deps.now() - (replaced.get(client.id) ?? 0) < HOLD_OFF_MS;
 
   const fetchTokens = async (client: OauthClient, refused: string | undefined): Promise<Fetched> => {
     try {
@@ -49,8 +54,9 @@ export function createAccessTokens(
       const fetched = await (refreshToken === undefined
         ? exchange(client, undefined)
         : followChain(client, refreshToken, refused));
-      if ('tokens' in fetched && fetched.tokens.accessToken !== refused)
-        remembered.set(client.id, sealTokens(deps.encryptionKeys, client, fetched.tokens));
+      if ('refusal' in fetched || fetched.tokens.accessToken === refused) return fetched;
+      remembered.set(client.id, sealTokens(deps.encryptionKeys, client, fetched.tokens));
+      if (refused !== undefined) replaced.set(client.id, deps.now());
       return fetched;
     } catch (error) {
       return { refusal: refusalOf(deps, client, error) };
@@ -66,8 +72,10 @@ export function createAccessTokens(
 
   return async (client, refused) => {
     for (;;) {
-      const known = recall(client, refused);
-      if (known) return { token: known.accessToken };
+      const known = recall(client);
+      if (known && known.accessToken !== refused) return { token: known.accessToken };
+      if (known && isHeldOff(client)) return REFUSED_AGAIN;
+      remembered.delete(client.id);
       const flight = flights.get(client.id) ?? takeOff(client, refused);
       const fetched = await flight.fetched;
       if ('refusal' in fetched) return fetched;

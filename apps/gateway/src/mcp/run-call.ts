@@ -27,6 +27,7 @@ export async function runCall(
 ): Promise<Refusal | undefined> {
   const { grant, unrun, outgoing, method } = call;
   const stream = openStream(deps, call);
+  const eventBytes = deps.bodyBudget.open();
   const refund = once((amount: Amount, status?: number) => giveBack(deps, call, amount, status));
   const answer: McpAnswer = new McpAnswer(outgoing, {
     ownHeaders: (back) => ownHeaders(call, admitted, back),
@@ -34,10 +35,13 @@ export async function runCall(
     openEndpoint:
       method === 'GET' ? (data) => stream.rewrite(data, (message) => answer.tell(message)) : undefined,
     unrun: unrun.all.uses > 0 ? unrun : undefined,
+    held: eventBytes,
+    becomesOpaque: stream.close,
     giveBack: () => refund(unrun.unrun),
   });
   const cut: Cut = { by: undefined };
   const sent = await sendMcp(deps, call, admitted, answer, cut, held.giveBack);
+  eventBytes.giveBack();
   stream.close();
   if (surelyDidNotRun(sent)) await refund(unrun.all, 'status' in sent ? sent.status : undefined);
   // What the answer told before it broke off is told.
@@ -51,7 +55,7 @@ export async function runCall(
 /** As far as the POST's own answer tells: it never arrived, or the server refused it whole. */
 function surelyDidNotRun(sent: McpSent): boolean {
   if (sent.is === 'complete') return sent.status < 200 || sent.status >= 300;
-  return sent.is === 'unsent' || sent.is === 'unauthorized' || sent.is === 'unavailable';
+  return sent.is !== 'broken' && sent.is !== 'unanswered';
 }
 
 async function giveBack(
@@ -124,6 +128,7 @@ function refusalOf(sent: McpSent, cut: Cut): Refusal | undefined {
     case 'failed':
       return { code: 'internal_error' };
     case 'unsent':
+      if (cut.by) return CUT[cut.by];
       return { code: 'upstream_unreachable', message: 'The MCP server could not be reached.' };
     case 'unanswered':
       if (cut.by) return CUT[cut.by];

@@ -8,6 +8,7 @@ import { holdersHeaders } from '../headers.ts';
 import { leaving } from '../leaving.ts';
 import type { Authorization } from './authorize.ts';
 import type { McpCall, McpDeps } from './call.ts';
+import { secretsIn } from './hide-secrets.ts';
 import { type McpAnswer, refusesCredential } from './mcp-answer.ts';
 
 /** How sending ended; all but `Ended` ended here. */
@@ -87,6 +88,7 @@ async function attempt(
   giveBackBody: () => void,
 ): Promise<Ended> {
   const { grant, terms, server, endpoint, method, body } = call;
+  answer.hide(secretsIn(authorization));
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
   const upstream = {
@@ -96,9 +98,10 @@ async function attempt(
     headers: mcpHeaders(call, authorization),
     body: authorization.token === undefined ? leaving(body, giveBackBody) : body,
   };
-  const stop = { cut: () => {} };
+  const stop = { cut: () => {}, isCut: false };
   const end = (by: Cut['by']) => () => {
     cut.by = by;
+    stop.isCut = true;
     stop.cut();
   };
   const unwatch = deps.revocations.watch(terms.ref, end('revocation'));

@@ -71,6 +71,8 @@ export class UnrunRequests {
 
   /** What could not be read has no id (JSON-RPC 2.0 §5): that tells of a message only where it came alone. */
   #meant(id: unknown): Charged | undefined {
+    // The answer to what has no id has none either, but so has many a server's complaint about something else.
+    if (id === undefined) return undefined;
     if (id !== null) return this.#waiting.get(JSON.stringify(id));
     return this.#isAlone ? [...this.#waiting.values()][0] : undefined;
   }

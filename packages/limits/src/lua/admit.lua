@@ -48,7 +48,9 @@ for i = 7, #KEYS do
     if uses > 0 and used + uses > maxUses then return {'uses_exhausted', whose, pot[2], pot[3]} end
     if i == 7 then usesLeft = math.max(maxUses - used - uses, 0) end
   end
-  if tonumber(pot[4]) >= 0 then limited[#limited + 1] = pot end
+  -- Beyond 2^53 - 1 a sum is exact nowhere, and soon none that Postgres takes: that is everybody's limit.
+  if tonumber(pot[4]) < 0 then pot[4], pot.open = '9007199254740991', true end
+  limited[#limited + 1] = pot
   pot.whose = whose
   own = own or pot
 end
@@ -92,7 +94,7 @@ local amount = price(tokens)
 for _, pot in ipairs(limited) do
   local left = tonumber(pot[4]) - tonumber(pot[5]) - tonumber(pot[6]) - amount
   if amount > 0 and left < 0 then return {'cost_held', pot.whose, pot[4], pot[5], pot[6], text(amount)} end
-  if pot == own then costLeft = math.max(left, 0) end
+  if pot == own and not pot.open then costLeft = math.max(left, 0) end
 end
 
 local function admitted(amount, tokens)

@@ -1,0 +1,208 @@
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { generateEncryptionKey } from '@presign/crypto';
+import {
+  type AuthorizationServer,
+  startAuthorizationServer,
+} from '@presign/gateway/test/authorization-server.ts';
+import { keys } from '@presign/limits';
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { startGatewayProcess } from '../harness/gateway-process.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { ask, at, grantIn, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
+import { listen, openSession } from './listen.ts';
+import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let authorization: AuthorizationServer;
+let stack: Stack;
+let aheadMs = 0;
+/** What a gateway may hold of bodies and of events that are not whole. */
+const HELD_BYTES = 2 * 1024 * 1024;
+
+beforeAll(async () => {
+  stack = await startStack({
+    providers: {},
+    gateways: 2,
+    gateway: { now: () => Date.now() + aheadMs, maxHeldBodyBytes: HELD_BYTES },
+  });
+});
+afterAll(() => stack.close());
+beforeEach(async () => {
+  aheadMs = 0;
+  upstream = await startMcpUpstream();
+  authorization = await startAuthorizationServer();
+  return async () => {
+    authorization.close();
+    await upstream.close();
+  };
+});
+
+const issue = (terms: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const oauth = () => ({
+  auth_type: 'oauth',
+  auth_config: { token_url: authorization.url, client_id: 'c1', client_secret: 's1' },
+});
+
+/** A server that answers each connection with these bytes, and closes it. */
+async function startBlunt(answer: () => string) {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => socket.end(answer()));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return { url: `http://127.0.0.1:${port}/mcp`, close: () => void server.close() };
+}
+const STREAM = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n';
+
+test('a server that names an endpoint elsewhere and goes on talking does not end the gateway', async () => {
+  const url = urlOf(await issue({}, { url: upstream.sseUrl }), 'a');
+  expect((await post(url, ask('ping'))).status).toBe(200);
+  const gateway = await startGatewayProcess(stack);
+  upstream.behaves = ({ method }, response) => {
+    if (method !== 'GET') return false;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('event: endpoint\ndata: http://elsewhere.example/\n\n');
+    return response.write(`data: ${'x'.repeat(1_000)}\n\n`.repeat(2_000)) || true;
+  };
+  for (let i = 0; i < 3; i++) expect(await (await listen(at(stack, gateway.url, url))).over).toBe('ended');
+  expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+  await gateway.kill();
+});
+
+test('a server that closes right after its endpoint is passed on whole', async () => {
+  const events = 'event: endpoint\ndata: /messages\n\nevent: message\ndata: {"last":"words"}\n\n';
+  const blunt = await startBlunt(() => STREAM + events);
+  const stream = await listen(urlOf(await issue({}, { url: blunt.url }), 'a'));
+  expect(await stream.over).toBe('ended');
+  expect(stream.messages()).toEqual([{ last: 'words' }]);
+  blunt.close();
+});
+
+test('a holder who leaves while a token is fetched leaves no stream behind', async () => {
+  const url = urlOf(await issue({}, { ...oauth(), url: upstream.sseUrl }), 'a');
+  const release = authorization.hold();
+  const leaving = new AbortController();
+  const asked = request(url, { signal: leaving.signal }).catch(() => 'left');
+  await authorization.reached(1);
+  leaving.abort();
+  expect(await asked).toBe('left');
+  await sleep(100);
+  release();
+  await eventually(async () =>
+    stack.logs.some((line) => line.includes('mcp call') && line.includes('"GET"')) ? true : undefined,
+  );
+  expect(upstream.streams.size).toBe(0);
+});
+
+test('a stream whose URL expires while a token is fetched is not opened', async () => {
+  const answer = await issue({ expires_in: 60 }, { ...oauth(), url: upstream.sseUrl });
+  const release = authorization.hold();
+  aheadMs = answer.expires_at * 1000 - Date.now() - 500;
+  const asked = send(urlOf(answer, 'a'), 'GET');
+  await authorization.reached(1);
+  await sleep(700);
+  release();
+  const heard = await asked;
+  expect([heard.status, ...outcomes(heard)]).toEqual([403, 'token_expired']);
+});
+
+test('a credential that does not open costs nothing', async () => {
+  const answer = await issue({ max_uses: 1 });
+  await post(urlOf(answer, 'a'), ask('ping'));
+  const gateway = await startGatewayProcess(stack, { ENCRYPTION_KEYS: generateEncryptionKey('other') });
+  expect((await post(at(stack, gateway.url, urlOf(answer, 'a')), toolCall('run'))).status).toBe(500);
+  await gateway.kill();
+  expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
+});
+
+test.each([
+  ['in the query', { key: 'secret/key', query: 'key' }, /secret/],
+  ['in a header', { key: 'secret-key' }, /secret/],
+])('an error that quotes the key %s is passed on without it', async (_what, config, secret) => {
+  const url = urlOf(await issue({}, { auth_type: 'api_key', auth_config: config }), 'a');
+  upstream.behaves = ({ method, url: asked, headers }, response) =>
+    response
+      .writeHead(404, { 'content-type': 'application/json', link: `<http://server${asked}>` })
+      // As Fastify does.
+      .end(JSON.stringify({ message: `Route ${method}:${asked} not found`, key: headers['x-api-key'] }));
+  for (const heard of [await send(url, 'DELETE'), await send(url, 'GET'), await post(url, ask('ping'))]) {
+    expect(heard.status).toBe(404);
+    expect(heard.text + JSON.stringify(heard.headers)).not.toMatch(secret);
+    expect(heard.messages).toHaveLength(1);
+  }
+});
+
+test.each(['param\u017f', 'PARAM\u017f'])(
+  '%s beside params is refused: Go takes it for them',
+  async (key) => {
+    const url = urlOf(await issue({}, { tools: ['run'] }), 'a');
+    const call = JSON.stringify({ ...toolCall('run'), [key]: { name: 'other' } });
+    expect((await post(url, call)).status).toBe(400);
+    expect(upstream.arrived).toEqual([]);
+  },
+);
+
+test('commands to a proxy in front of the gateway do not pass', async () => {
+  const url = urlOf(await issue(), 'a');
+  const commands = { 'x-accel-redirect': '/internal', 'x-sendfile': '/etc/passwd', refresh: '0; url=/' };
+  upstream.behaves = (_arrived, response) => response.writeHead(200, commands).end('{}');
+  const { headers } = await send(url, 'GET');
+  for (const name of Object.keys(commands)) expect(headers[name]).toBeUndefined();
+});
+
+test('after an event too long to be waited for a refusal is not told into the void', async () => {
+  const answer = await issue({ max_uses: 1 }, { url: upstream.sseUrl });
+  const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
+  for (const each of upstream.streams) each.write(`data: "${'x'.repeat(17 * 1024 * 1024)}"\n\n`);
+  await eventually(async () => (stream.text().length > 17 * 1024 * 1024 ? true : undefined));
+  await post(endpoint, toolCall('run'));
+  const status = await eventually(async () => (await post(endpoint, toolCall('run'))).status);
+  expect(status).toBe(404);
+  stream.leave();
+});
+
+test('prices that no store can sum stop neither the ledger nor other calls', async () => {
+  const dear = 2 ** 52;
+  const pricing = { default: 1, tools: { dear, most: dear - 1 } };
+  const answer = await issue({}, { pricing });
+  const batch = (count: number) => Array.from({ length: count }, (_, i) => toolCall('dear', i));
+  for (let i = 0; i < 20; i++) await post(urlOf(answer, 'a'), batch(100));
+  await Promise.all([post(urlOf(answer, 'a'), batch(47)), post(urlOf(answer, 'a'), toolCall('most'))]);
+  await ledgerOf(stack, answer);
+  expect((await sumOf(stack, answer)).cost).toBeLessThanOrEqual(Number.MAX_SAFE_INTEGER);
+  expect(await stack.redis.xlen(keys.usage(grantIn(answer.bundle_token).partition))).toBe(0);
+});
+
+test('events that never end are held within what all calls may hold, and then pass as they come', async () => {
+  const url = urlOf(await issue(), 'a');
+  const bytes = HELD_BYTES / 2;
+  upstream.behaves = ({ method }, response) => {
+    if (method !== 'GET') return false;
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    return response.write(`data: ${'x'.repeat(bytes)}`) || true;
+  };
+  for (const _round of ['first', 'after the first have gone']) {
+    const streams = [await listen(url), await listen(url), await listen(url)];
+    const passed = () => streams.filter((each) => each.text().length > 0).length;
+    // Seven eighths are for large ones: one event of the three fits.
+    await eventually(async () => (passed() === 2 ? true : undefined));
+    for (const each of streams) each.leave();
+    await eventually(async () => (upstream.streams.size === 0 ? true : undefined));
+    await sleep(50);
+  }
+});
+
+test('a server that refuses every token has the authorization server asked twice, not at every call', async () => {
+  const url = urlOf(await issue({}, oauth()), 'a');
+  upstream.behaves = (_arrived, response) => response.writeHead(401).end();
+  const heard = await Promise.all(Array.from({ length: 50 }, () => post(url, ask('ping'))));
+  for (let i = 0; i < 10; i++) heard.push(await post(url, ask('ping')));
+  for (const each of heard) expect(outcomes(each)).toEqual(['upstream_auth_failed']);
+  expect(authorization.requests).toHaveLength(2);
+});
