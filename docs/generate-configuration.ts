@@ -42,13 +42,9 @@ ${table()}
 
 ## Rotating keys
 
-Signing key: add the new public key to the gateways' \`TOKEN_PUBLIC_KEYS\`, give the issuer the new
-\`TOKEN_SIGNING_KEY\` and the old public key in \`TOKEN_PUBLIC_KEYS\`, remove the old key everywhere when its last URL
-has expired. \`GET /v1/keys\` on the issuer lists the keys.
-
-Encryption keys: put the new key first in \`ENCRYPTION_KEYS\` of every service and keep the old one behind it. New
-credentials are sealed with the first; those sealed with an older key open as long as it is listed. An
-\`Idempotency-Key\` that was first used under a removed key is refused as used for another request.
+Of [tokens](control-plane.md#rotating-token-keys) and of [what is sealed](control-plane.md#rotating-encryption-keys), step
+by step: in another order calls fail. An \`Idempotency-Key\` that was first used under a removed encryption key is refused as
+used for another request.
 `);
 
 function table(): string {

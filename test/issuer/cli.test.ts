@@ -105,6 +105,15 @@ describe('without any store', () => {
     expect(err).not.toContain('k4.secret.');
   });
 
+  test('token-keys rotate without the keys in use prints nothing that could end them, unless there are none', async () => {
+    const { code, out, err } = await presign(['token-keys', 'rotate'], {});
+    expect([code, out]).toEqual([1, '']);
+    expect(err).toContain('TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed');
+    const first = await presign(['token-keys', 'rotate', '--first'], {});
+    expect(first.code).toBe(0);
+    expect(first.out).toMatch(/^TOKEN_SIGNING_KEY=k4\.secret\./);
+  });
+
   test('encryption-keys rotate prints first the list that opens, then the list that seals', async () => {
     const now = generateEncryptionKey('k1');
     const { code, out, err } = await presign(['encryption-keys', 'rotate', 'k2'], { ENCRYPTION_KEYS: now });

@@ -61,10 +61,12 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
       status: c.res.status,
       ms: deps.now() - started,
     };
-    deps.log.info(line, 'request');
+    // Probes come every few seconds.
+    const isProbe = /^\/(healthz|readyz)$/.test(path) && c.res.ok;
+    deps.log[isProbe ? 'debug' : 'info'](line, 'request');
   });
   app.onError(answerError(deps.log));
-  app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found' }), c));
+  app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c));
 
   health(app, deps);
   reference(app, deps);
@@ -86,6 +88,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope !== undefined) mount(app, deps);
   return app;
 }
+
+const NO_ROUTE = 'There is no such method and path here: GET /docs has all.';
 
 /** A path may hold what was meant for the gateway, or for a header. */
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');

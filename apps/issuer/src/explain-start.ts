@@ -1,3 +1,4 @@
+import { problemOf } from '@presign/schema';
 import { isDatabaseOutage, sqlState } from '@presign/schema/database';
 
 /** Why a start failed, in one line for the operator; quotes nothing that was sent to Postgres. */
@@ -9,8 +10,10 @@ export function explainStart(error: unknown): string {
   const state = sqlState(error);
   const code = state === undefined ? '' : ` (${state})`;
   if (isDatabaseOutage(error)) return `DATABASE_URL: Postgres does not answer${code}`;
-  if (state === UNDEFINED_TABLE) return 'DATABASE_URL: the tables are missing, run the step "migrate" first';
-  return state === undefined ? error.message : `DATABASE_URL: Postgres refused${code}`;
+  if (state === UNDEFINED_TABLE) {
+    return 'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first';
+  }
+  return state === undefined ? error.message : `DATABASE_URL: Postgres ${problemOf(error)}${code}`;
 }
 
 /** PostgreSQL manual, appendix A. */

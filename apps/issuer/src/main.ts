@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectRedis } from '@presign/limits';
+import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
@@ -35,7 +35,10 @@ async function main(): Promise<void> {
   ]);
   await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
   const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
-  up.then(() => log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready')).catch(fail);
+  up.then(async () => {
+    log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
+    for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
+  }).catch(fail);
 
   const stop = async () => {
     await issuer.close();

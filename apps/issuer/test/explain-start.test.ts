@@ -8,8 +8,13 @@ const failed = (code: string) =>
 
 test.each([
   [failed('ECONNREFUSED'), 'DATABASE_URL: Postgres does not answer (ECONNREFUSED)'],
-  [failed('42P01'), 'DATABASE_URL: the tables are missing, run the step "migrate" first'],
-  [failed('28P01'), 'DATABASE_URL: Postgres refused (28P01)'],
+  [
+    failed('42P01'),
+    'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first',
+  ],
+  [failed('28P01'), 'DATABASE_URL: Postgres refuses the login (28P01)'],
+  [failed('3D000'), 'DATABASE_URL: Postgres has no database of this name (3D000)'],
+  [failed('42501'), 'DATABASE_URL: Postgres refused (42501)'],
   [failed('CONNECTION_CLOSED'), 'DATABASE_URL: Postgres does not answer (CONNECTION_CLOSED)'],
   [
     Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8787 }),

@@ -31,12 +31,20 @@ export async function awaitStore({ variable, url, ask, isFinal, log }: Store): P
     } catch (error) {
       if (isFinal?.(error)) throw error;
       if (!told && Date.now() >= lateAt) {
-        log.error(causeOf(error), `${variable}: ${addressOf(url)} does not answer`);
+        log.error(causeOf(error), `${variable}: ${addressOf(url)} ${problemOf(error)}`);
         told = true;
       }
     }
     await sleep(told ? AGAIN_WHEN_LATE_MS : AGAIN_MS, undefined, { ref: false });
   }
+}
+
+/** What a store's error comes to, for people: PostgreSQL manual, appendix A; the first word of what Redis says. */
+export function problemOf(error: unknown): string {
+  const { code, message } = causeOf(error);
+  if (code === '3D000') return 'has no database of this name';
+  if (code?.startsWith('28') || /^(NOAUTH|WRONGPASS|NOPERM)\b/.test(message)) return 'refuses the login';
+  return /^(?!E|08|53|57|58)[0-9A-Z]{5}$/.test(code ?? '') ? 'refused' : 'does not answer';
 }
 
 /** Host and port of a store's URL; of a Cluster's or of Sentinels all. Never user or password. */

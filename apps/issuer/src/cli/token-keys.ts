@@ -2,7 +2,7 @@ import { generateSigningKey, paserkId, readPublicKeys, readSigningKey } from '@p
 import { parseVariable, readVariable } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
 import { and, isNull, lt, max } from 'drizzle-orm';
-import { type Command, type Given, type Io, UsageError } from './command.ts';
+import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
 import { withDatabase } from './stores.ts';
 
 /** `token-keys …`: what tokens are signed with, and how to change it while URLs are in use. */
@@ -11,13 +11,16 @@ export const TOKEN_KEYS: readonly Command[] = [
     name: 'token-keys rotate',
     summary: 'Print a new signing key for tokens, and the steps to change over to it',
     details: [
-      'Nothing is changed by it. With TOKEN_SIGNING_KEY or TOKEN_PUBLIC_KEYS set, the list of public keys that is printed',
-      'has those, too, so that URLs that are issued already go on working.',
+      'Nothing is changed by it. It wants the TOKEN_SIGNING_KEY or TOKEN_PUBLIC_KEYS of what runs: the list of public keys',
+      'that is printed has those, too, so that URLs that are issued already go on working.',
     ],
-    run: async (_given, io) => {
+    options: { first: { about: 'there is no key yet' } },
+    run: async (given, io) => {
+      const accepted = acceptedKeys(io);
+      if (accepted.length === 0 && !given.flag('first')) throw new CommandError(NONE_YET);
       const signingKey = generateSigningKey();
       const { publicKey, kid } = readSigningKey(signingKey);
-      const list = [publicKey, ...acceptedKeys(io)].join(',');
+      const list = [publicKey, ...accepted].join(',');
       io.out(`TOKEN_SIGNING_KEY=${signingKey}`);
       io.out(`TOKEN_PUBLIC_KEYS=${list}`);
       for (const line of stepsTo(kid)) io.note(line);
@@ -52,6 +55,9 @@ export const TOKEN_KEYS: readonly Command[] = [
     },
   },
 ];
+
+const NONE_YET =
+  'TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed, as issuer and gateways have it: without the keys in use in the list every URL that is issued would stop. With --first there are none';
 
 const lastOf = (before: Date, until: string) =>
   `The last URL issued before ${before.toISOString()} expires at ${until}: keep its key until then.`;
