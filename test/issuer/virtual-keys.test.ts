@@ -184,6 +184,34 @@ describe('the budget of a virtual key', () => {
     expect(budget?.live).toEqual({ used: 6, spent: 300, held: 0 });
   });
 
+  test('that is spent is told apart from the limits of a URL, and its figures are told to no holder', async () => {
+    const errorOf = async (url: string) => ((await (await call(url)).json()) as { error: object }).error;
+    const uses = await createVirtualKey(stack, { budget: { max_uses: 1 } });
+    const url = await issue(uses.id, { max_uses: 5, cost_limit: 1_000 });
+    expect((await call(url)).headers.get('x-presign-uses-remaining')).toBe('4');
+    const { message, request_id: _, ...exhausted } = (await errorOf(url)) as Record<string, unknown>;
+    expect(exhausted).toEqual({
+      ...{ code: 'uses_exhausted', type: 'permission_error', param: null, limit_of: 'virtual_key' },
+    });
+    expect(message).toContain('The budget of the virtual key');
+    const money = await createVirtualKey(stack, { budget: { cost_limit: 70 } });
+    const answer = await call(await issue(money.id, { cost_limit: 1_000 }));
+    expect(answer.headers.get('x-presign-cost-remaining')).toBe('950');
+    const {
+      message: __,
+      request_id: ___,
+      ...spent
+    } = (await errorOf(await issue(money.id))) as Record<string, unknown>;
+    expect(spent).toEqual({
+      ...{ code: 'cost_limit_too_low', type: 'insufficient_quota', param: null },
+      ...{ limit_of: 'virtual_key', needed: 50 },
+    });
+    expect(await errorOf(await issue(money.id, { cost_limit: 20 }))).toMatchObject({
+      limit_of: 'url',
+      limit: 20,
+    });
+  });
+
   test('is told live before the ledger has it, and null when Redis does not answer', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: -1, cost_limit: 1_000 } });
     await (await call(await issue(id))).text();
