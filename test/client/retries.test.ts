@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createPresign, each, type Presign, PresignError, type PresignOptions } from '@presign/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -64,4 +65,22 @@ test('an API key whose answer was lost is not made a second time', async () => {
   await expect(made).rejects.toBeInstanceOf(PresignError);
   const { data } = await clientOf({}).listApiKeys({ limit: 100 });
   expect(data.filter((key) => key.name === name)).toHaveLength(1);
+});
+
+test('a request that is given up while it waits to be sent again ends at once', async () => {
+  const giving = new AbortController();
+  const presign = createPresign({
+    url: stack.issuerUrl,
+    apiKey: stack.apiKey,
+    fetch: async () => {
+      const answer = new Response('{}', { status: 503, headers: { 'retry-after': '20' } });
+      const text = async () => {
+        giving.abort(new Error('given up'));
+        return '{}';
+      };
+      return Object.defineProperty(answer, 'text', { value: text });
+    },
+  });
+  const asked = presign.listSessions({}, { signal: giving.signal });
+  await expect(Promise.race([asked, sleep(3_000, 'waits')])).rejects.toThrow('given up');
 });

@@ -37,7 +37,14 @@ export type IssuerDeps = {
 };
 
 /** What a request carries from middleware to route. */
-export type IssuerEnv = { Variables: { requestId: string; apiKey: ApiKey } };
+export type IssuerEnv = {
+  Variables: {
+    requestId: string;
+    apiKey: ApiKey;
+    /** Refuses with 401 if the API key has been revoked or has expired since. */
+    authenticateAgain: () => Promise<void>;
+  };
+};
 
 /** Room for 64 KB of metadata in JSON's longest escapes. */
 const BODY_MAX_BYTES = 1_048_576;

@@ -2,7 +2,7 @@ import { hashApiKey, sameSecret } from '@presign/crypto';
 import { RefusedError, type SCOPES } from '@presign/schema';
 import { apiKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
-import type { MiddlewareHandler } from 'hono';
+import type { Context, MiddlewareHandler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
 import { inTime } from './in-time.ts';
 
@@ -28,7 +28,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     .from(apiKeys)
     .where(eq(apiKeys.hash, sql.placeholder('hash')))
     .prepare('find_api_key');
-  return async (c, next) => {
+  const identify = async (c: Context<IssuerEnv>) => {
     const [, key] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? [];
     if (key === undefined) throw new RefusedError({ code: 'unauthenticated' });
     const hash = hashApiKey(key);
@@ -42,8 +42,14 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     ) {
       throw new RefusedError({ code: 'unauthenticated' });
     }
+    return row;
+  };
+  return async (c, next) => {
+    const row = await identify(c);
+    const now = deps.now();
     const { id, accountId, scopes, requestsPerMinute } = row;
     c.set('apiKey', { id, accountId, scopes, requestsPerMinute });
+    c.set('authenticateAgain', async () => void (await identify(c)));
     if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) noteUse(deps, row.id, now);
     await next();
   };

@@ -9,6 +9,19 @@ import type { IssuerDeps, IssuerEnv } from './app.ts';
 /** How long a key is remembered. */
 const REMEMBER_MS = 24 * 3_600_000;
 
+/** Deletes keys that are remembered no more. */
+export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<void> {
+  const old = lt(idempotencyKeys.createdAt, new Date(now() - REMEMBER_MS));
+  const some = sql`ctid in (select ctid from ${idempotencyKeys} where ${old} limit ${FORGOTTEN_AT_ONCE})`;
+  for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
+    const gone = await db.delete(idempotencyKeys).where(some).returning({ key: idempotencyKeys.key });
+    deleted = gone.length;
+  }
+}
+
+/** Keys that one statement deletes. */
+const FORGOTTEN_AT_ONCE = 5_000;
+
 /** A request that may be the second of its `Idempotency-Key`. */
 export type Claim = {
   readonly accountId: string;

@@ -4,7 +4,7 @@ import { type Refusal, RefusedError } from '@presign/schema';
 export const DATABASE_UNAVAILABLE: Refusal = { code: 'database_unavailable', retryAfterSeconds: 1 };
 
 /** More than a request waits for another of its `Idempotency-Key`, less than clients wait for an answer. */
-const LONGEST_MS = 8_000;
+export const LONGEST_MS = 8_000;
 
 /**
  * Waits for Postgres, but not for ever: a server that hangs, or a network that swallows, never says no.

@@ -1,7 +1,9 @@
 import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { createIssuer, type IssuerDeps } from './app.ts';
+import { forgetIdempotencyKeys } from './idempotency.ts';
 import { type Ledger, startLedger } from './ledger.ts';
+import { forgetOldDeliveries } from './webhooks/forget-old.ts';
 import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 /** A listening issuer. */
@@ -11,6 +13,14 @@ export type RunningIssuer = {
   /** Stops accepting, answers what is under way, drains the ledger, ends deliveries. Stores stay open. */
   readonly close: () => Promise<void>;
 };
+
+/** How often what is too old is deleted. */
+const FORGET_EVERY_MS = 3_600_000;
+
+async function forget(deps: IssuerDeps): Promise<void> {
+  const done = await Promise.allSettled([forgetOldDeliveries(deps.db), forgetIdempotencyKeys(deps)]);
+  if (done.some(({ status }) => status === 'rejected')) deps.log.warn('what is too old was not deleted');
+}
 
 /** Listens, drains the ledger and delivers webhooks. Port 0 takes a free one. */
 export async function startIssuer(
@@ -29,7 +39,9 @@ export async function startIssuer(
   );
   const ledger = startLedger(deps);
   const webhooks = startWebhooks(deps);
+  const forgetting = setInterval(() => void forget(deps), FORGET_EVERY_MS);
   const close = async () => {
+    clearInterval(forgetting);
     const closed = new Promise((resolve) => server.close(resolve));
     // A connection kept alive is idle only once its last answer has left.
     const idle = setInterval(() => (server as Server).closeIdleConnections(), 50);

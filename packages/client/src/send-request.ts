@@ -56,7 +56,11 @@ export async function sendRequest(settings: Settings, request: Request): Promise
 }
 
 function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignError {
-  if (outcome.kind === 'unanswered') return new PresignError(failed(outcome.code, request, outcome.why));
+  if (outcome.kind === 'unanswered') {
+    const { origin } = new URL(request.url);
+    const where = outcome.why === undefined ? origin : `${origin}: ${outcome.why}`;
+    return new PresignError(failed(outcome.code, request, where));
+  }
   // No issuer quotes it; what stands between might.
   const text = outcome.text.replaceAll(apiKey, '[API key]');
   return new PresignError(refused({ ...outcome, text }, request));
@@ -122,6 +126,8 @@ function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> 
       signal?.removeEventListener('abort', stop);
       resolve();
     }, delayMs);
+    // One that came meanwhile is not told of any more.
+    if (signal?.aborted) return stop();
     signal?.addEventListener('abort', stop, { once: true });
   });
 }

@@ -113,6 +113,11 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 30_000);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+    // Nor keeps it what is used up waiting until it is where it was.
+    await wait(grant, -3_600_000);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+    await wait(grant, 30_000);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
   });
 
   test('requests that are no calls are counted alike, and forgotten once all may pass again', async () => {
@@ -125,6 +130,10 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(passed[0]).toEqual({ waitMs: 0, pace: { perMinute: 12, left: 11, resetMs: 5_000 } });
     expect(asked.at(-1)).toMatchObject({ pace: { left: 0 } });
     expect(asked.at(-1)?.waitMs).toBeGreaterThan(0);
+    await redis.hset(keys.pace(partition, id), 'at', Date.now() + 3_600_000);
+    await countRequest(redis, partition, id, 12);
+    const at = Number(await redis.hget(keys.pace(partition, id), 'at'));
+    expect(at).toBeLessThan(Date.now() + 60_000);
     const lives = await redis.pttl(keys.pace(partition, id));
     expect(lives).toBeGreaterThan(50_000);
     expect(lives).toBeLessThanOrEqual(60_000);

@@ -81,10 +81,10 @@ export function sqlState(error: unknown): string | undefined {
  * Whether Postgres could not be asked, as against having refused what was asked: connection errors of the
  * system (`ECONNREFUSED`, not Node's own `ERR_…`) and of the driver (`CONNECTION_CLOSED`, `CONNECT_TIMEOUT` and
  * their like), the SQLSTATE classes 08, 53, 57 and 58, and 25006, a server that has become a standby (PostgreSQL
- * manual, appendix A).
+ * manual, appendix A); and 55P03, a lock that was not to be had in time.
  */
 export function isDatabaseOutage(error: unknown): boolean {
   return OUTAGE.test(sqlState(error) ?? '');
 }
 
-const OUTAGE = /^(08|53|57|58)...$|^25006$|^E(?!RR_)[A-Z_]+$|^CONNECT(ION)?_[A-Z]+$/;
+const OUTAGE = /^(08|53|57|58)...$|^25006$|^55P03$|^E(?!RR_)[A-Z_]+$|^CONNECT(ION)?_[A-Z]+$/;

@@ -3,7 +3,8 @@ import { sqlState } from '@presign/schema/database';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { IssuerEnv } from '../app.ts';
-import { DATABASE_UNAVAILABLE, inTime } from '../in-time.ts';
+import { DATABASE_UNAVAILABLE } from '../in-time.ts';
+import { inTurn } from '../in-turn.ts';
 import { route } from '../route.ts';
 import { sumUsage, totalOf, type UsageAsked, type UsageGroup, type UsageSums } from './sum-usage.ts';
 import { writeCsv } from './write-csv.ts';
@@ -25,21 +26,22 @@ export const getUsage = route(
     answer: usageReport,
     csv: true,
   },
-  (deps) =>
-    async ({ apiKey, query, c }) => {
+  (deps) => {
+    const take = inTurn(LONGEST_MS);
+    return async ({ apiKey, query, c }) => {
       const asked = {
         ...query,
         to: query.to ?? new Date(deps.now()),
         group_by: query.group_by ?? [],
       };
       if (asked.from >= asked.to) throw refuse('from', 'expected a time before to, or before now without it');
-      const groups = await inTime(sumUsage(deps.db, apiKey.accountId, asked, MOST_GROUPS), LONGEST_MS).catch(
-        sayTooLong,
-      );
+      const sum = () => sumUsage(deps.db, apiKey.accountId, asked, MOST_GROUPS);
+      const groups = await take(c, sum).catch(sayTooLong);
       if (groups.length > MOST_GROUPS) throw refuse('group_by', TOO_MANY);
       c.header('vary', 'Accept');
       return wantsCsv(c, query) ? answerCsv(c, asked, groups) : reportOf(asked, groups);
-    },
+    };
+  },
 );
 
 const TOO_MANY = `these are more than ${MOST_GROUPS} groups; ask for fewer of them, or for a shorter range`;

@@ -21,13 +21,16 @@ export type Claimed = {
 /**
  * Claims deliveries that are due: of each endpoint a few, so that none that is slow or has many keeps others waiting.
  * What another issuer claims at the same moment is passed over.
+ * @param endpoints those that fail, or the others
  * @param busy endpoints to which deliveries of this issuer are under way
  */
 export async function claimDeliveries(
   db: Database,
+  endpoints: 'failing' | 'well',
   busy: readonly string[],
   most: number,
 ): Promise<Claimed[]> {
+  if (most <= 0) return [];
   const taken = await db
     .update(webhookDeliveries)
     .set({
@@ -35,36 +38,49 @@ export async function claimDeliveries(
       attempts: sql`${webhookDeliveries.attempts} + 1`,
       nextTryAt: sql`now() + ${CLAIM_SECONDS} * interval '1 second'`,
     })
-    .where(sql`${webhookDeliveries.id} in (${due(busy, most)})`)
+    .where(sql`${webhookDeliveries.id} in (${due(endpoints, busy, most)})`)
     .returning();
   if (taken.length === 0) return [];
   const events = await byId(
     taken.map((row) => row.eventId),
     (ids) => db.select().from(webhookEvents).where(inArray(webhookEvents.id, ids)),
   );
-  const endpoints = await byId(
+  const receivers = await byId(
     taken.map((row) => row.webhookId),
     (ids) => db.select().from(webhooks).where(inArray(webhooks.id, ids)),
   );
   return taken.flatMap(({ id, claims, attempts, eventId, webhookId }) => {
     const event = events.get(eventId);
-    const webhook = endpoints.get(webhookId);
+    const webhook = receivers.get(webhookId);
     // Deleted a moment ago.
     return event && webhook ? [{ id, claims, attempts, event, webhook }] : [];
   });
 }
 
-/** Ids of deliveries that are due, locked. Written out once: a subquery that is run again would lock others. */
-const due = (busy: readonly string[], most: number): SQL => sql`
-  with due as materialized (
-    select each.id from ${webhooks} as endpoint cross join lateral (
+/**
+ * Ids of deliveries that are due, locked. Written out once: a subquery that is run again would lock others.
+ * Endpoints come in any order, another one each time, and share alike: those that stand first, or hang, must not
+ * take all there is.
+ */
+const due = (endpoints: 'failing' | 'well', busy: readonly string[], most: number): SQL => sql`
+  with endpoint as materialized (
+    select id from ${webhooks} as each
+    where disabled_at is null and failing_since is ${endpoints === 'failing' ? sql`not null` : sql`null`}
+      ${busy.length === 0 ? sql`` : sql`and id not in ${busy}`}
+      and exists (select from ${webhookDeliveries} as waiting
+        where waiting.webhook_id = each.id and waiting.status = 'pending' and waiting.next_try_at <= now())
+    order by random()
+  ), share as materialized (
+    select greatest(least(${most}::int / greatest(count(*), 1), ${endpoints === 'failing' ? 1 : AT_ONCE}::int), 1) as most
+    from endpoint
+  ), due as materialized (
+    select each.id from endpoint cross join lateral (
       select waiting.id from ${webhookDeliveries} as waiting
       where waiting.webhook_id = endpoint.id and waiting.status = 'pending' and waiting.next_try_at <= now()
       order by waiting.next_try_at
-      limit case when endpoint.failing_since is null then ${AT_ONCE}::int else 1 end
+      limit (select most from share)
       for update skip locked
     ) as each
-    where endpoint.disabled_at is null ${busy.length === 0 ? sql`` : sql`and endpoint.id not in ${busy}`}
     limit ${most}
   ) select id from due`;
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { RefusedError, type WebhookRequest, webhookRequest, webhookWithSecret } from '@presign/schema';
+import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
@@ -32,15 +33,19 @@ export const createWebhook = route(
 
 async function create(deps: IssuerDeps, accountId: string, request: WebhookRequest) {
   const { db, encryptionKeys, now } = deps;
-  if ((await db.$count(webhooks, eq(webhooks.accountId, accountId))) >= ENDPOINTS_MAX) {
-    const message = `An account may have at most ${ENDPOINTS_MAX} endpoints.`;
-    throw new RefusedError({ code: 'invalid_request', message });
-  }
-  const id = randomUUID();
-  const { secret, sealed } = newSecret(encryptionKeys, { accountId, webhookId: id });
-  const { url, events = null, description = null } = request;
-  const row = { id, accountId, url, events, description, sealed };
-  const [written] = await db.insert(webhooks).values(row).returning();
-  if (!written) throw new Error('Postgres wrote no row');
-  return { ...tellWebhook(written, now()), secret };
+  return db.transaction(async (tx) => {
+    // Two that are added at once must not each count without the other.
+    await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
+    if ((await tx.$count(webhooks, eq(webhooks.accountId, accountId))) >= ENDPOINTS_MAX) {
+      const message = `An account may have at most ${ENDPOINTS_MAX} endpoints.`;
+      throw new RefusedError({ code: 'invalid_request', message });
+    }
+    const id = randomUUID();
+    const { secret, sealed } = newSecret(encryptionKeys, { accountId, webhookId: id });
+    const { url, events = null, description = null } = request;
+    const row = { id, accountId, url, events, description, sealed };
+    const [written] = await tx.insert(webhooks).values(row).returning();
+    if (!written) throw new Error('Postgres wrote no row');
+    return { ...tellWebhook(written, now()), secret };
+  });
 }

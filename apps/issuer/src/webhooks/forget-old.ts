@@ -8,7 +8,7 @@ const KEPT_DAYS = 30;
 const BATCH = 1_000;
 
 /** Deletes what is too old to be replayed, with its deliveries, and secrets that sign no more. */
-export async function forgetOld(db: Database): Promise<void> {
+export async function forgetOldDeliveries(db: Database): Promise<void> {
   await db
     .update(webhooks)
     .set({ previousSealed: null, previousUntil: null })

@@ -4,7 +4,8 @@ import { RefusedError } from '@presign/schema';
 
 /**
  * Refuses an endpoint that could never be reached: plain HTTP, which is for endpoints of the operator's own network
- * only, and private addresses. What a name resolves to is judged at each attempt, by the address connected to.
+ * only, private addresses, and names of the own machine (RFC 6761 §6.3). What another name resolves to is judged at
+ * each attempt, by the address connected to.
  * @throws RefusedError `invalid_request`
  */
 export function judgeUrl(url: string, allowPrivate: PrivateUpstreams): void {
@@ -14,8 +15,11 @@ export function judgeUrl(url: string, allowPrivate: PrivateUpstreams): void {
   if (allowPrivate !== false && allowPrivate.has(where)) return;
   if (protocol !== 'https:') throw refuse('expected https');
   const literal = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(literal) !== 0 && isReserved(literal)) throw refuse('expected a public address');
+  const isOwn = /^(.*\.)?localhost\.?$/.test(literal);
+  if (isOwn || (isIP(literal) !== 0 && isReserved(literal))) throw refuse('expected a public address');
 }
 
-const refuse = (problem: string) =>
-  new RefusedError({ code: 'invalid_request', param: 'url', message: `url: ${problem}.` });
+function refuse(problem: string): RefusedError {
+  const message = `url: ${problem} (ALLOW_PRIVATE_UPSTREAMS=true at the issuer allows it).`;
+  return new RefusedError({ code: 'invalid_request', param: 'url', message });
+}

@@ -6,8 +6,7 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { attemptDelivery } from './attempt-delivery.ts';
-import { claimDeliveries } from './claim-deliveries.ts';
-import { forgetOld } from './forget-old.ts';
+import { type Claimed, claimDeliveries } from './claim-deliveries.ts';
 import { tellUsage } from './note-usage.ts';
 import { tellExpired } from './tell-expired.ts';
 
@@ -22,7 +21,8 @@ const IDLE_MS = 1_000;
 const BUSY_MS = 20;
 /** Attempts of one issuer at once. */
 const AT_ONCE = 64;
-const FORGET_EVERY_MS = 3_600_000;
+/** Of these, to endpoints that fail: one that hangs takes its attempt for as long as one may take. */
+const FAILING_AT_ONCE = 32;
 
 /** The running deliverer. */
 export type Webhooks = {
@@ -33,7 +33,7 @@ export type Webhooks = {
 /** Delivers webhooks. Any number of issuers may run it: they share the work, and take over from one that dies. */
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const dispatcher = guardedDispatcher(deps.allowPrivateUpstreams);
-  const underWay = new Map<Promise<void>, string>();
+  const underWay = new Map<Promise<void>, Claimed['webhook']>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let failing = false;
@@ -45,7 +45,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
       underWay.delete(ends);
       soon();
     });
-    underWay.set(ends, claimed.webhook.id);
+    underWay.set(ends, claimed.webhook);
   };
   const run = async () => {
     let wait = IDLE_MS;
@@ -71,13 +71,9 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     timer = setTimeout(next, BUSY_MS);
   };
   let running = run();
-  const forget = () =>
-    void forgetOld(deps.db).catch(() => deps.log.warn('old webhook deliveries not deleted'));
-  const forgetting = setInterval(forget, FORGET_EVERY_MS);
   const close = async () => {
     closed = true;
     clearTimeout(timer);
-    clearInterval(forgetting);
     await running;
     await Promise.all(underWay.keys());
     await dispatcher.destroy();
@@ -85,18 +81,26 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
   return { close };
 }
 
-type Attempt = (claimed: Awaited<ReturnType<typeof claimDeliveries>>[number]) => void;
+type Attempt = (claimed: Claimed) => void;
 
 /**
  * Makes events of what has come about by time alone, and begins the attempts that are due.
- * @param busy the endpoint of each attempt under way
+ * @param underWay the endpoint of each attempt under way
  * @returns whether there may be more
  */
-async function round(db: Database, busy: readonly string[], attempt: Attempt): Promise<boolean> {
+async function round(
+  db: Database,
+  underWay: readonly Claimed['webhook'][],
+  attempt: Attempt,
+): Promise<boolean> {
   if (!(await anyEnabled(db))) return false;
   const more = [await tellExpired(db), await tellUsage(db)];
-  const free = AT_ONCE - busy.length;
-  const claimed = free > 0 ? await claimDeliveries(db, [...new Set(busy)], free) : [];
+  const busy = [...new Set(underWay.map(({ id }) => id))];
+  const free = AT_ONCE - underWay.length;
+  const well = await claimDeliveries(db, 'well', busy, free);
+  const failing = FAILING_AT_ONCE - underWay.filter(({ failingSince }) => failingSince !== null).length;
+  const again = await claimDeliveries(db, 'failing', busy, Math.min(free - well.length, failing));
+  const claimed = [...well, ...again];
   for (const each of claimed) attempt(each);
   return claimed.length > 0 || more.includes(true);
 }

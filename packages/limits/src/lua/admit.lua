@@ -55,7 +55,7 @@ for i = 7, #KEYS do
   own = own or pot
 end
 
-local perMinute, level, now, full = tonumber(own[7]), 0, nil, 0
+local perMinute, level, now, full = tonumber(own[7] or '-1'), 0, nil, 0
 if perMinute >= 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -65,6 +65,8 @@ if perMinute >= 0 then
   if not waits then level = level - uses end
   full = untilHas(perMinute, level, perMinute)
   if waits then
+    -- Else all would wait until a clock that went back is where it was.
+    if (tonumber(own[9] or '') or 0) > now then redis.call('HSET', KEYS[7], 'at', text(now)) end
     return {'rate_limited', own[7], text(math.max(math.floor(level), 0)), text(full), text(wait)}
   end
 end

@@ -1,0 +1,116 @@
+import { createServer, type Server } from 'node:http';
+import net, { type AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addApiKey } from './accounts.ts';
+import { issue, least, refused, send } from './ask.ts';
+
+let up: Upstream;
+let stack: Stack;
+beforeAll(async () => {
+  up = await startUpstream((_seen, response) => void response.writeHead(200).end('{}'));
+  stack = await startStack({ providers: { openai: { base_url: up.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await up.close();
+});
+
+/** The embedded engine has one connection, which a transaction keeps. */
+const onServer = test.skipIf(process.env.TEST_DATABASE_URL === undefined);
+
+onServer(
+  'a keyed request that joins a session which is locked for long hears 503 with Retry-After, and not a failure',
+  async () => {
+    const { session_id } = await issue(stack, {});
+    const held = stack.db.transaction(async (tx) => {
+      await tx.execute(sql`select 1 from sessions where id = ${session_id} for update`);
+      await sleep(6_000);
+    });
+    await sleep(100);
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const sent = await send(stack, { body: { ...least, session_id }, headers });
+    refused(sent, 'database_unavailable');
+    expect(sent.headers.get('retry-after')).toBe('1');
+    await held;
+    expect((await send(stack, { body: { ...least, session_id }, headers })).status).toBe(200);
+  },
+);
+
+test('an account has at most 20 endpoints, however many are added at once', async () => {
+  const { id } = await addAccount(stack);
+  const apiKey = await addApiKey(stack, id, { scopes: ['admin'] });
+  const add = () => send(stack, { path: '/v1/webhooks', apiKey, body: { url: `${up.url}/hook` } });
+  const made = await Promise.all(Array.from({ length: 60 }, add));
+  expect(made.filter(({ status }) => status === 201)).toHaveLength(20);
+  await stack.db.execute(sql`delete from webhooks where account_id = ${id}`);
+});
+
+test('a key that was revoked while its request held the body back makes no other key', async () => {
+  const { id } = await addAccount(stack);
+  const good = await addApiKey(stack, id, { scopes: ['admin'] });
+  const leaked = await addApiKey(stack, id, { scopes: ['admin'], name: 'leaked' });
+  const body = JSON.stringify({ name: 'another', scopes: ['admin'] });
+  const socket = net.connect(Number(new URL(stack.issuerUrl).port), '127.0.0.1');
+  let heard = '';
+  socket.on('data', (chunk) => {
+    heard += String(chunk);
+  });
+  const head = [`Host: x`, `Authorization: Bearer ${leaked}`, 'Content-Type: application/json'];
+  socket.write(
+    `POST /v1/api-keys HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  await sleep(400);
+  const list = await send(stack, { method: 'GET', path: '/v1/api-keys', apiKey: good });
+  const { data } = JSON.parse(list.text) as { data: { id: string; name: string }[] };
+  const row = data.find(({ name }) => name === 'leaked');
+  const gone = await send(stack, { method: 'DELETE', path: `/v1/api-keys/${row?.id}`, apiKey: good });
+  expect(gone.status).toBe(204);
+  socket.write(body);
+  await sleep(500);
+  socket.destroy();
+  expect(heard.split('\r\n')[0]).toBe('HTTP/1.1 401 Unauthorized');
+});
+
+onServer('usage that many ask for at once leaves room for issuing', async () => {
+  const held = stack.db.transaction(async (tx) => {
+    await tx.execute(sql`lock table ledger in access exclusive mode`);
+    await sleep(4_000);
+  });
+  await sleep(200);
+  const usage = Array.from({ length: 30 }, () => send(stack, { method: 'GET', path: '/v1/usage?from=0' }));
+  await sleep(300);
+  const issued = Promise.race([issue(stack, {}).then(() => 'issued'), sleep(2_500).then(() => 'waits')]);
+  expect(await issued).toBe('issued');
+  await held;
+  expect((await Promise.all(usage)).every(({ status }) => status === 200)).toBe(true);
+});
+
+onServer(
+  'endpoints that hang do not keep the events of another one waiting',
+  async () => {
+    const hanging: Server = createServer(() => {});
+    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}/`;
+    for (let account = 0; account < 4; account++) {
+      const { id } = await addAccount(stack);
+      const apiKey = await addApiKey(stack, id, { scopes: ['admin'] });
+      for (let i = 0; i < 20; i++) {
+        const made = await send(stack, { path: '/v1/webhooks', apiKey, body: { url } });
+        const { id } = JSON.parse(made.text) as { id: string };
+        const test = () => send(stack, { path: `/v1/webhooks/${id}/test`, apiKey });
+        await Promise.all(Array.from({ length: 10 }, test));
+      }
+    }
+    await sleep(11_000);
+    const own = await send(stack, { path: '/v1/webhooks', body: { url: `${up.url}/well` } });
+    await send(stack, { path: `/v1/webhooks/${(JSON.parse(own.text) as { id: string }).id}/test` });
+    await expect.poll(() => up.seen.some((seen) => seen.url === '/well'), { timeout: 20_000 }).toBe(true);
+    hanging.closeAllConnections();
+    hanging.close();
+  },
+  90_000,
+);
