@@ -6,6 +6,13 @@ const apiKeyFile = new URL('../.presign/api-key', import.meta.url);
 /** Where the issuer is that `start` runs. */
 export const issuerUrl = process.env.ISSUER_URL ?? 'http://127.0.0.1:8787';
 
+await fetch(`${issuerUrl}/healthz`).catch(() => {
+  process.stderr.write(
+    `Nobody answers at ${issuerUrl}. Is \`npx -y pnpm@12 start\` running? (ISSUER_URL says where.)\n`,
+  );
+  process.exit(1);
+});
+
 /** A client with the API key that `start` made, which has the scope `admin`. */
 export const presign = createPresign({
   url: issuerUrl,

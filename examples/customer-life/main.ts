@@ -70,7 +70,7 @@ assert.deepEqual(budget?.settled, settled);
 tell(`The session and the budget: ${session.settled.used} used, ${session.settled.spent} spent.`);
 
 // The bill: each call once, at the cost that its answer told.
-const range = { from: String(aMinuteAgo), group_by: 'external_user', virtual_key: virtualKey };
+const range = { from: aMinuteAgo, group_by: ['external_user'], virtual_key: virtualKey } as const;
 const usage = await backend.getUsage(range);
 const [row] = usage.data;
 assert.ok(row && usage.data.length === 1);

@@ -57,7 +57,7 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   const active = await presign.listSessions({ external_user: user, status: 'active' });
   expect(active).toEqual({ data: [], next_cursor: null });
 
-  const range = { from: '1', external_user: user, group_by: 'external_user' };
+  const range = { from: 1, external_user: user, group_by: ['external_user'] } as const;
   const report = await eventually(async () => {
     const usage = await presign.getUsage(range);
     return usage.total.calls === 5 ? usage : undefined;

@@ -49,10 +49,16 @@ test('the page, as one program, does what it says', async () => {
     expect.stringContaining('You said: Hello'),
     "[ 'sandbox' ]",
     expect.stringMatching(/^[\da-f-]{36} 3$/),
+    ...usageOf(stdout),
+    expect.stringMatching(/^\d since then$/),
     expect.stringMatching(/^400 invalid_request max_uses [\da-f-]{36}$/),
     '',
   ]);
 });
+
+/** What the bill has of the one call, if the call has reached the ledger by then. */
+const usageOf = (stdout: string): string[] =>
+  stdout.split('\n').filter((line) => /^user-42, sandbox-1: 1 calls, \d+ microdollars$/.test(line));
 
 test('and has no error of types', () => {
   const tsc = fileURLToPath(new URL('../node_modules/typescript/bin/tsc', import.meta.url));

@@ -70,7 +70,14 @@ describe.each([
     'mcp-agent',
     ['Tools: echo, add', '2 + 40 = 42', 'All uses of this URL are spent.', 'revoked: grant_revoked'],
   ],
-  ['out-of-budget', ['Ten calls at once', 'uses_exhausted: All uses of this URL are spent.']],
+  [
+    'out-of-budget',
+    [
+      'Ten calls at once',
+      'uses_exhausted: All uses of this URL are spent.',
+      'And then: cost_limit_too_low: ',
+    ],
+  ],
   ['customer-life', ['without ALLOW_PRIVATE_UPSTREAMS', '403 grant_revoked', '401 unauthenticated']],
 ] as const)('the example %s', (name, shown) => {
   test('runs to its end and shows what it is for', async () => {
@@ -84,6 +91,21 @@ describe.each([
     expect(code).toBe(1);
     expect(output).toContain('unauthenticated');
   });
+});
+
+test('an example that reaches no issuer says where it looked, and what is to be started', async () => {
+  const ISSUER_URL = `http://127.0.0.1:${await freePort()}`;
+  const told = `Nobody answers at ${ISSUER_URL}. Is \`npx -y pnpm@12 start\` running?`;
+  const { code, output } = await typescript('first-call', { ISSUER_URL });
+  expect([code, output]).toEqual([1, expect.stringContaining(told)]);
+  if (!hasRequests) return;
+  const python = await run(PYTHON, ['python-backend/main.py'], { ISSUER_URL });
+  expect([python.code, python.output]).toEqual([1, expect.stringContaining(told)]);
+});
+
+test('an agent is told of a pot that its grants share once', async () => {
+  const { output } = await typescript('mcp-agent');
+  expect(output.match(/mcp \d+ used/g)).toEqual(['mcp 3 used']);
 });
 
 test('the example customer-life receives and verifies events where `start` allows an endpoint on this machine', async () => {

@@ -91,6 +91,7 @@ describe('a created API key', () => {
 
   test.each([
     ['name', { scopes: ['read'] }],
+    ['name', { name: '', scopes: ['read'] }],
     ['name', { name: ' ', scopes: ['read'] }],
     ['name', { name: 'a\0', scopes: ['read'] }],
     ['name', { name: 'x'.repeat(256), scopes: ['read'] }],
@@ -108,6 +109,16 @@ describe('a created API key', () => {
     const { admin } = await newAccount();
     refused(await ask(admin, 'POST', '', body), 'invalid_request', param);
     expect((await list(admin)).data).toHaveLength(1);
+  });
+
+  test.each([
+    [{ name: 'a', scopes: ['presgin'] }, 'scopes[0]', 'expected one of presign, read, admin.'],
+    [{ name: 'a', scope: ['read'] }, 'scope', 'this field is not known (did you mean scopes?).'],
+    [{ name: '', scopes: ['read'] }, 'name', 'expected 1 to 255 characters, not white space alone.'],
+  ])('that is asked for by %j is refused with what would mend it', async (body, param, problem) => {
+    const { admin } = await newAccount();
+    const sent = await ask(admin, 'POST', '', body);
+    expect(refused(sent, 'invalid_request', param)).toBe(`${param}: ${problem}`);
   });
 });
 

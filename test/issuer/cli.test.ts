@@ -50,7 +50,10 @@ describe('without any store', () => {
     [['nonsense'], 'no command "nonsense"'],
     [['api-keys'], 'no command "api-keys"'],
     [['api-keys', 'create', '--nmae', 'x'], "Unknown option '--nmae'"],
-    [['api-keys', 'create', '--name', 'x', '--scopes', 'root'], 'scopes[0]: expected a list'],
+    [
+      ['api-keys', 'create', '--name', 'x', '--scopes', 'root'],
+      'scopes[0]: expected one of presign, read, admin',
+    ],
     [['api-keys', 'create', '--name', 'x', '--scopes', 'read', '--expires-in', '1h'], 'expires_in: expected'],
     [['api-keys', 'revoke'], 'ID is missing'],
     [['api-keys', 'list', 'more'], 'unexpected argument "more"'],

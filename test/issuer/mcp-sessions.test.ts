@@ -143,23 +143,37 @@ describe('session_id', () => {
   });
 
   test('GET /v1/sessions/{id} tells of each grant its kind, server, bundle and the pot they share', async () => {
-    const answer = await issueMcp(stack, { servers: two, max_uses: 5, cost_limit: 100, external_user: 'u' });
+    const answer = await issueMcp(stack, {
+      servers: two,
+      max_uses: 5,
+      cost_limit: 100,
+      external_user: 'u',
+      metadata: { order: 7 },
+    });
     const { own } = await writtenBundle(stack, answer);
     const llm = await issue(stack, { session_id: answer.session_id });
     expect(llm.session_id).toBe(answer.session_id);
     const sent = await send(stack, { method: 'GET', path: `/v1/sessions/${answer.session_id}` });
     const told = sessionAnswer.parse(JSON.parse(sent.text)).grants;
     const limits = { max_uses: 5, cost_limit: 100, live: { used: 0, spent: 0, held: 0 }, status: 'active' };
-    const mcp = { provider: 'mcp', method: null, paths: null, external_user: 'u', ...limits };
+    const mcp = {
+      provider: 'mcp',
+      virtual_key: null,
+      method: null,
+      paths: null,
+      external_user: 'u',
+      ...limits,
+    };
     const bundle_id = own.grants.id;
     expect(told).toHaveLength(4);
     expect(told.find((each) => each.kind === 'mcp_bundle')).toMatchObject({
       ...mcp,
       server: null,
       bundle_id: null,
+      metadata: { order: 7 },
     });
     for (const { name, url, transport = 'sse' } of two.map((each) => ({ transport: undefined, ...each }))) {
-      const shown = { ...mcp, kind: 'mcp', server: { name, url, transport }, bundle_id };
+      const shown = { ...mcp, kind: 'mcp', server: { name, url, transport }, bundle_id, metadata: null };
       expect(told.find((each) => each.server?.name === name)).toMatchObject(shown);
     }
     const paths = ['/v1/chat/completions'];

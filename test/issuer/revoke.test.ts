@@ -181,10 +181,14 @@ describe('DELETE /v1/sessions', () => {
     const alive = and(isNull(grants.revokedAt), eq(grants.accountId, await ownAccount(stack)));
     const before = await stack.db.$count(grants, alive);
     const wrong = ['', '?', '?external_user=a&external_session=b'];
-    for (const query of wrong) refused(await remove(`sessions${query}`), 'invalid_request', 'external_user');
+    for (const query of wrong) {
+      const message = refused(await remove(`sessions${query}`), 'invalid_request', 'external_user');
+      expect(message).toBe('external_user: expected exactly one of external_user and external_session.');
+    }
     refused(await remove('sessions?external_usr=a'), 'invalid_request', 'external_usr');
     refused(await remove('sessions?status=active'), 'invalid_request', 'status');
-    refused(await remove('sessions?external_user=a&external_user=b'), 'invalid_request', 'external_user');
+    const twice = await remove('sessions?external_user=a&external_user=b');
+    expect(refused(twice, 'invalid_request', 'external_user')).toContain('stands twice');
     expect(await stack.db.$count(grants, alive)).toBe(before);
   });
 

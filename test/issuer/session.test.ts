@@ -2,7 +2,7 @@ import { sessionAnswer } from '@presign/schema';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
-import { addAccount, addApiKey } from './accounts.ts';
+import { addAccount, addApiKey, addVirtualKey, ownAccount } from './accounts.ts';
 
 let upstream: Upstream;
 let stack: Stack;
@@ -56,6 +56,17 @@ test('a session shows what its grants used and spent, live at once and settled w
   const after = await read(session_id);
   expect(after.grants.map((each) => each.status).sort()).toEqual(['active', 'exhausted']);
   expect(after.status).toBe('active');
+});
+
+test('a session tells what its grants were issued with: their virtual key and metadata, whatever is in it', async () => {
+  const virtual_key = await addVirtualKey(stack, await ownAccount(stack));
+  const metadata = { tags: ['a', null, 1.5], text: 'NUL \0 and \ud800', nested: { a: {} } };
+  const first = await stack.issue({ ...ask, client_api_key: null, virtual_key, metadata });
+  const { session_id } = first;
+  expect((await read(session_id)).grants).toMatchObject([{ virtual_key, metadata }]);
+  await stack.issue({ ...ask, session_id });
+  const found = (await read(session_id)).grants.filter((grant) => grant.virtual_key === null);
+  expect(found).toMatchObject([{ metadata: null }]);
 });
 
 test("another account's session, an unknown one and no id at all are not found", async () => {

@@ -131,6 +131,17 @@ describe('the range', () => {
     ]);
   });
 
+  test('ends where the next begins, by what an answer tells, to the millisecond', async () => {
+    const of = await fresh(stack);
+    const times = ['12:00:00.467Z', '12:00:00.468Z', '12:00:00.469Z'];
+    const settled = times.map((time) => new Date(`2026-01-02T${time}`));
+    await stack.db.insert(ledger).values(settled.map((settledAt) => row(of, { settledAt })));
+    const first = await report(of, { to: '2026-01-02T12:00:00.468Z' });
+    expect(String(first.to)).toMatch(/\.468$/);
+    const second = await report(of, { from: String(first.to) });
+    expect([first.total.calls, second.total.calls, second.from]).toEqual([1, 2, first.to]);
+  });
+
   test('ends now when no end is given', async () => {
     const of = await fresh(stack);
     const ahead = new Date(Date.now() + 3_600_000);
@@ -198,7 +209,10 @@ describe('refused', () => {
       [{}, 'from'],
       [{ from: '' }, 'from'],
       [{ from: '-1' }, 'from'],
-      [{ from: '1.5' }, 'from'],
+      [{ from: '1.2345' }, 'from'],
+      [{ from: '1.' }, 'from'],
+      [{ from: '.5' }, 'from'],
+      [{ from: '1e3' }, 'from'],
       [{ from: '253402300800' }, 'from'],
       [{ from: '2026-01-01' }, 'from'],
       [{ from: '2026-01-01T00:00:00' }, 'from'],
@@ -222,6 +236,20 @@ describe('refused', () => {
       [{ from: '0', externl_user: 'u' }, 'externl_user'],
     ];
     for (const [query, param] of wrong) refused(await get(of, query), 'invalid_request', param);
+  });
+
+  test('and are told what would mend them', async () => {
+    const of = await fresh(stack);
+    const told = async (query: string) => {
+      const sent = await send(of, { method: 'GET', path: `/v1/usage?${query}` });
+      expect(sent.status).toBe(400);
+      return (JSON.parse(sent.text) as { error: { message: string } }).error.message;
+    };
+    expect(await told('')).toBe('from: this field is required.');
+    expect(await told('from=0&groupby=day')).toBe(
+      'groupby: this field is not known (did you mean group_by?).',
+    );
+    expect(await told('from=0&from=1')).toBe('from: this parameter stands twice.');
   });
 
   test('are more groups than an answer holds, and one fewer is told whole', async () => {

@@ -1,4 +1,6 @@
 import { createServer } from 'node:net';
+import { webhooks } from '@presign/schema/webhook-tables';
+import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -58,8 +60,12 @@ describe('an endpoint is refused, naming the field,', () => {
     ['https://[::ffff:10.0.0.1]/'],
     ['https://169.254.169.254/latest/meta-data'],
     ['https://10.1.2.3:8443/'],
+    ['https://localhost/'],
+    ['https://LocalHost.:8443/'],
+    ['https://hooks.localhost/'],
   ])('whose url is %s, unless private addresses are allowed', async (url) => {
-    refused(await create(guarded, { url }), 'invalid_request', 'url');
+    const message = refused(await create(guarded, { url }), 'invalid_request', 'url');
+    expect(message).toContain('(ALLOW_PRIVATE_UPSTREAMS=true at the issuer allows it)');
     const allowed = await create(stack, { url });
     expect(allowed.status, allowed.text).toBe(201);
     const { id } = JSON.parse(allowed.text) as { id: string };
@@ -102,9 +108,14 @@ describe('an address inside', () => {
     const { port } = inside.address() as { port: number };
     // Only the guarded issuer may deliver.
     await stack.issuer.close();
-    const made = await create(guarded, { url: `https://localhost:${port}/` });
+    const made = await create(guarded, { url: 'https://example.com/' });
     expect(made.status, made.text).toBe(201);
     const { id } = JSON.parse(made.text) as { id: string };
+    // As if the name had come to lead inside, which nobody here can have another name do.
+    await stack.db
+      .update(webhooks)
+      .set({ url: `https://localhost:${port}/` })
+      .where(eq(webhooks.id, id));
     await sendTest(guarded, { id });
     const row = await settledAs(guarded, { id }, { last_error: 'address_not_public' });
     expect(row).toMatchObject({ status: 'pending', attempts: 1, last_status: null });

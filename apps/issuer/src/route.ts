@@ -68,15 +68,21 @@ export function route<const S extends Shape>(
   };
 }
 
+/** Longer than a body takes that is sent at once. */
+const HELD_BACK_MS = 250;
+
 async function read(c: Context<IssuerEnv>, shape: Shape): Promise<Given<Shape>> {
   const apiKey = c.get('apiKey');
   if (shape.scope) requireScope(apiKey, shape.scope);
   const params = shape.params?.safeParse(c.req.param());
   // What is no id names nothing.
   if (params?.success === false) throw new RefusedError({ code: 'not_found' });
-  const query = shape.query?.safeParse(queryOf(c));
+  const query = shape.query?.safeParse(queryOf(c, shape.query));
   if (query?.success === false) throw new RefusedError(invalidRequest(query.error));
+  const began = performance.now();
   const body = shape.body && (await readRequest(c, shape.body));
+  // A body may be held back until long after its key was judged: a revoked key must not make another one.
+  if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
   return {
     ...{ apiKey: apiKey as never, params: params?.data as never, query: query?.data as never },
     body: body?.request as never,
@@ -85,10 +91,14 @@ async function read(c: Context<IssuerEnv>, shape: Shape): Promise<Given<Shape>> 
   };
 }
 
-/** The query's parameters; one that stands twice is an array, which no schema here takes. */
-function queryOf(c: Context): Record<string, string | string[]> {
+/**
+ * The query's parameters.
+ * @throws RefusedError when one that is known stands twice: no reading of it is the right one
+ */
+function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string> {
   const all = Object.entries(c.req.queries());
-  return Object.fromEntries(
-    all.map(([name, values]) => [name, values.length === 1 ? (values[0] ?? '') : values]),
-  );
+  const twice = all.find(([name, values]) => Object.hasOwn(shape, name) && values.length > 1)?.[0];
+  if (twice === undefined) return Object.fromEntries(all.map(([name, values]) => [name, values[0] ?? '']));
+  const message = `${twice}: this parameter stands twice.`;
+  throw new RefusedError({ code: 'invalid_request', param: twice, message });
 }

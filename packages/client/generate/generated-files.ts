@@ -23,12 +23,19 @@ async function typesOf(api: Api): Promise<string> {
     defaultNonNullable: false,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
+    // The client writes it as ISO 8601.
+    transform: ({ format }) => (format === 'date-time' ? STRING_OR_DATE : undefined),
   });
   // Of paths, `operations.ts` has what is needed.
   const nameOf = (node: ts.Node) =>
     ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) ? node.name.text : '';
   return astToString(nodes.filter((node) => !['paths', 'webhooks', '$defs'].includes(nameOf(node))));
 }
+
+const STRING_OR_DATE = ts.factory.createUnionTypeNode([
+  ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword),
+  ts.factory.createTypeReferenceNode('Date'),
+]);
 
 /** Without refusals, which all have one body, `ErrorBody`: a type by the name `Error` would hide the language's own. */
 function withAnswersAlone(api: Api): Api {

@@ -61,13 +61,13 @@ export interface components {
              * @example 60
              */
             calls_per_minute?: number | null;
-            /** @description Your own id of a session. Usage and sessions can be filtered by it. */
+            /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
             external_user?: string | null;
             /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
             session_id?: string | null;
-            /** @description Anything you want kept with it: at most 65536 bytes of JSON. */
+            /** @description Anything you want kept with it, which its session tells: at most 65536 bytes of JSON. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
@@ -194,13 +194,13 @@ export interface components {
              * @example 60
              */
             calls_per_minute?: number | null;
-            /** @description Your own id of a session. Usage and sessions can be filtered by it. */
+            /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
             external_user?: string | null;
             /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
             session_id?: string | null;
-            /** @description Anything you want kept with it: at most 65536 bytes of JSON. */
+            /** @description Anything you want kept with it, which its session tells: at most 65536 bytes of JSON. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
@@ -308,6 +308,12 @@ export interface components {
             bundle_id: string | null;
             external_session: string | null;
             external_user: string | null;
+            /** @description Id of the virtual key that it was issued with; null: with none. */
+            virtual_key: string | null;
+            /** @description As issued; a bundle's stands at its own grant. */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
             /** @description Unix time in seconds. */
             issued_at: number;
             /** @description Unix time in seconds. */
@@ -751,7 +757,7 @@ export interface operations {
             query?: {
                 /** @description Entries at most. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. */
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
                 cursor?: string;
                 /** @description With a grant that was issued with this external_session. */
                 external_session?: string;
@@ -865,12 +871,12 @@ export interface operations {
     getUsage: {
         parameters: {
             query: {
-                /** @description Calls settled from then on. Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
-                from: string;
-                /** @description Calls settled before then. Left out: now. Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
-                to?: string;
+                /** @description Calls settled from then on. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from: number | (string | Date);
+                /** @description Calls settled before then. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                to?: number | (string | Date);
                 /** @description What to sum by, separated by commas: external_user, session, model, provider, virtual_key, server, tool, day. Left out: one total. */
-                group_by?: string;
+                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
                 /** @description Only calls of this external_user. */
                 external_user?: string;
                 /** @description Only calls of this session. */
@@ -907,7 +913,7 @@ export interface operations {
             query?: {
                 /** @description Entries at most. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. */
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
                 cursor?: string;
             };
             header?: never;
@@ -1024,7 +1030,7 @@ export interface operations {
             query?: {
                 /** @description Entries at most. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. */
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
                 cursor?: string;
             };
             header?: never;
@@ -1115,7 +1121,7 @@ export interface operations {
             query?: {
                 /** @description Entries at most. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. */
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
                 cursor?: string;
             };
             header?: never;
@@ -1272,7 +1278,7 @@ export interface operations {
             query?: {
                 /** @description Entries at most. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. */
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
                 cursor?: string;
                 /** @description Left out: all. */
                 status?: "pending" | "delivered" | "failed";

@@ -55,4 +55,11 @@ type CsvOf<Id extends OperationId> =
 /** One object type; a field that may be left out may be undefined, too, which sends nothing. */
 type Flat<Parts> = unknown extends Parts
   ? Record<string, never>
-  : { [Name in keyof Parts]: object extends Pick<Parts, Name> ? Parts[Name] | undefined : Parts[Name] };
+  : {
+      [Name in keyof Parts]: object extends Pick<Parts, Name>
+        ? Given<Parts[Name]> | undefined
+        : Given<Parts[Name]>;
+    };
+
+/** A list is only read, so that one written `as const` will do. */
+type Given<Value> = Value extends readonly (infer Each)[] ? readonly Each[] : Value;

@@ -21,7 +21,10 @@ type Told = {
   readonly details?: Readonly<Record<string, unknown>> | undefined;
 };
 
-/** A request that was refused, or not answered. It never has the API key, and of the request it names method and path alone. */
+/**
+ * A request that was refused, or not answered. It never has the API key; of the request it names method and path,
+ * and where there was no answer the address of the issuer, without what is in its path.
+ */
 export class PresignError extends Error {
   override readonly name = 'PresignError';
   /** Stable: programs switch on it. */

@@ -52,6 +52,9 @@ function readKey(takesKey: boolean, key: string | undefined): string | undefined
 
 function queryOf(fields: readonly (readonly [string, unknown])[]): string {
   const given = fields.filter(([, value]) => value !== undefined && value !== null);
-  const query = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]));
+  const query = new URLSearchParams(given.map(([name, value]): [string, string] => [name, textOf(value)]));
   return query.size === 0 ? '' : `?${query}`;
 }
+
+/** A list has its entries in one value, with commas between them (OpenAPI: style form, explode false). */
+const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value));

@@ -49,11 +49,14 @@ test.each([
   expect(await caught(presign.presign(WANTED))).toMatchObject({ status: 200, code: 'unexpected_answer' });
 });
 
-test('an issuer that is not there is named by how it was missed', async () => {
-  const presign = createPresign({ url: await nobodysUrl(), apiKey: API_KEY, maxRetries: 0 });
+test('an issuer that is not there is named by its address and how it was missed', async () => {
+  const url = await nobodysUrl();
+  const below = url.replace('//', '//user:secret@');
+  const presign = createPresign({ url: `${below}/below/a-secret`, apiKey: API_KEY, maxRetries: 0 });
   const error = await caught(presign.publicKeys());
   expect(error).toMatchObject({ status: undefined, code: 'connection_failed' });
-  expect(error.message).toBe('GET /v1/keys: the issuer was not reached, or broke off (ECONNREFUSED).');
+  const reason = `the issuer was not reached, or broke off (${url}: ECONNREFUSED)`;
+  expect(error.message).toBe(`GET /v1/keys: ${reason}.`);
 });
 
 describe('neither the API key nor a provider key is in', () => {

@@ -38,9 +38,19 @@ test('types: an Idempotency-Key goes with what issues, and with nothing else', (
 test('types: CSV is text, anything else a report', () => {
   expectTypeOf<Presign['getUsage']>().toBeCallableWith({ from: '1', format: 'csv' });
   const csv = (presign: Presign) => presign.getUsage({ from: '1', format: 'csv' });
-  const report = (presign: Presign) => presign.getUsage({ from: '1', group_by: 'day' });
+  const report = (presign: Presign) => presign.getUsage({ from: '1', group_by: ['day'] });
   expectTypeOf(csv).returns.resolves.toEqualTypeOf<string>();
   expectTypeOf(report).returns.resolves.toEqualTypeOf<UsageReport>();
+});
+
+test('types: what usage is asked for by is what the issuer takes: times of any form, and lists', () => {
+  type Asked = Input<'getUsage'>;
+  expectTypeOf<Asked['from']>().toEqualTypeOf<number | string | Date>();
+  expectTypeOf<Asked['to']>().toEqualTypeOf<number | string | Date | undefined>();
+  expectTypeOf<UsageReport['to']>().toExtend<Asked['from']>();
+  const by = ['external_user', 'day'] as const;
+  expectTypeOf<typeof by>().toExtend<Asked['group_by']>();
+  expectTypeOf<['hour']>().not.toExtend<Asked['group_by']>();
 });
 
 test("types: the issuer's codes are known, and others may come", () => {

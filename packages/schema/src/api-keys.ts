@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { expected, externalId, optional, perMinute } from './fields.ts';
+import { EXTERNAL_ID_MAX_CHARS, expected, externalId, optional, perMinute } from './fields.ts';
 import { pageOf } from './page.ts';
 
 /** What an API key may do: issue and revoke URLs, read, or everything. */
@@ -11,11 +11,14 @@ const VALIDITY_MAX_SECONDS = 315_360_000;
 export const API_KEY_PATTERN = 'presign_sk_[0-9A-Za-z]{49}';
 
 /** What an owner calls one of the account's keys. */
-export const keyName = externalId.refine((text) => text.trim() !== '', 'expected a name');
+export const keyName = externalId.refine(
+  (text) => text.trim() !== '',
+  `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters, not white space alone`,
+);
 
 const SCOPE_LIST = expected(`a list of at least one of ${SCOPES.join(', ')}, each once`);
 const scopes = z
-  .array(z.enum(SCOPES, SCOPE_LIST), SCOPE_LIST)
+  .array(z.enum(SCOPES, expected(`one of ${SCOPES.join(', ')}`)), SCOPE_LIST)
   .min(1, SCOPE_LIST)
   .refine((list) => new Set(list).size === list.length, SCOPE_LIST)
   .meta({ uniqueItems: true });

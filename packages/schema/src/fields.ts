@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { allFinite, isJsonObject, nestsAtMost } from './json.ts';
+import { unknownField } from './unknown-field.ts';
 
 /** Seconds: the validity of what is issued, unless the caller says otherwise. */
 export const DEFAULT_EXPIRES_IN = 3600;
@@ -12,9 +13,22 @@ export const bytes = (text: string) => new TextEncoder().encode(text).length;
 
 /** What a field must be: one sentence for a wrong type and a wrong value, so that it can be mended at once. */
 export const expected = (what: string) => ({
-  error: ({ input }: { input?: unknown }) =>
-    input === undefined ? 'this field is required' : `expected ${what}`,
+  error: ({ input, code, keys, inst }: Found) => {
+    if (code === 'unrecognized_keys') return unknownField(keys ?? [], inst);
+    return input === undefined ? 'this field is required' : `expected ${what}`;
+  },
 });
+
+/** What Zod has found, as far as it matters here; `inst` is the schema. */
+type Found = {
+  readonly input?: unknown;
+  readonly code?: string;
+  readonly keys?: readonly string[];
+  readonly inst?: unknown;
+};
+
+/** Of the parameters of a URL. */
+export const QUERY = expected('a query');
 
 /** An optional field: `null` means omitted. */
 export const optional = <T extends z.ZodType>(schema: T) =>

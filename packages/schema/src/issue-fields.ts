@@ -10,8 +10,6 @@ import {
 } from './fields.ts';
 import { microusd } from './money.ts';
 
-const EXTERNAL = 'Usage and sessions can be filtered by it.';
-
 /** What both kinds of issuing take: limits, and what ties the issued to the caller's own records. */
 export const issueFields = {
   max_uses: optional(maxUses)
@@ -27,16 +25,18 @@ export const issueFields = {
       'Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.',
     examples: [60],
   }),
-  external_session: optional(externalId).meta({ description: `Your own id of a session. ${EXTERNAL}` }),
+  external_session: optional(externalId).meta({
+    description: 'Your own id of a session. Sessions can be filtered by it.',
+  }),
   external_user: optional(externalId).meta({
-    description: `Your own id of the user to be billed. ${EXTERNAL}`,
+    description: 'Your own id of the user to be billed. Usage and sessions can be filtered by it.',
   }),
   session_id: optional(sessionId).meta({
     description:
       'The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session.',
   }),
   metadata: optional(jsonObject(METADATA_MAX_BYTES)).meta({
-    description: `Anything you want kept with it: at most ${METADATA_MAX_BYTES} bytes of JSON.`,
+    description: `Anything you want kept with it, which its session tells: at most ${METADATA_MAX_BYTES} bytes of JSON.`,
   }),
 };
 

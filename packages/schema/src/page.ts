@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { QUERY } from './fields.ts';
 
 const PAGE_MAX = 100;
 const PAGE_DEFAULT = 20;
@@ -13,20 +14,26 @@ export type Cursor = { readonly micros: string; readonly id: string };
  * The query of every list: how many entries at most, and after which. A cursor that was tampered with is
  * refused, or leads to another place of the same list: it opens nothing that its reader may not see.
  */
-export const pageQuery = z.strictObject({
-  limit: z
-    .string(LIMIT)
-    .regex(/^[1-9]\d{0,2}$/, LIMIT)
-    .transform(Number)
-    .refine((limit) => limit <= PAGE_MAX, LIMIT)
-    .default(PAGE_DEFAULT)
-    .meta({ shownAs: z.int().min(1).max(PAGE_MAX), description: 'Entries at most.', default: PAGE_DEFAULT }),
-  cursor: z
-    .string(CURSOR)
-    .transform(readCursor)
-    .optional()
-    .meta({ description: 'The next_cursor of the answer that this one follows.' }),
-});
+export const pageQuery = z.strictObject(
+  {
+    limit: z
+      .string(LIMIT)
+      .regex(/^[1-9]\d{0,2}$/, LIMIT)
+      .transform(Number)
+      .refine((limit) => limit <= PAGE_MAX, LIMIT)
+      .default(PAGE_DEFAULT)
+      .meta({
+        shownAs: z.int().min(1).max(PAGE_MAX),
+        description: 'Entries at most.',
+        default: PAGE_DEFAULT,
+      }),
+    cursor: z.string(CURSOR).transform(readCursor).optional().meta({
+      description:
+        'The next_cursor of the answer that this one follows. All filters must stand beside it again.',
+    }),
+  },
+  QUERY,
+);
 
 /** The answer of every list: newest first; `next_cursor` asks for what comes after, null when nothing does. */
 export const pageOf = <T extends z.ZodType>(entry: T) =>

@@ -1,14 +1,20 @@
 import type { z } from 'zod';
 import type { Refusal } from './errors.ts';
+import { NOT_KNOWN } from './unknown-field.ts';
 
-/** Turns what Zod found into one refusal that names the first wrong field as the caller wrote it. */
+/**
+ * Turns what Zod found into one refusal that names a wrong field as the caller wrote it: the first that is not known,
+ * which says why another one is missing, or else the first.
+ */
 export function invalidRequest(error: z.ZodError): Refusal {
-  const issue = error.issues[0];
+  const issue = error.issues.find(({ code }) => code === 'unrecognized_keys') ?? error.issues[0];
   if (issue === undefined) return { code: 'invalid_request' };
   if (issue.code === 'unrecognized_keys') {
     // A name as long as a body would make an answer as long.
     const param = fieldName([...issue.path, (issue.keys[0] || '""').slice(0, FIELD_NAME_MAX)]);
-    return { code: 'invalid_request', param, message: `${param}: this field is not known.` };
+    // Zod's own words would be as long, too.
+    const problem = issue.message.startsWith(NOT_KNOWN) ? issue.message : NOT_KNOWN;
+    return { code: 'invalid_request', param, message: `${param}: ${problem}.` };
   }
   const param = fieldName(issue.path);
   const missing =

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { externalId } from './fields.ts';
+import { externalId, QUERY } from './fields.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { microusd } from './money.ts';
 import { pageOf, pageQuery } from './page.ts';
@@ -40,6 +40,14 @@ export const sessionGrant = z
       .meta({ description: "Of an MCP server's grant: the grant of its bundle." }),
     external_session: z.string().nullable(),
     external_user: z.string().nullable(),
+    virtual_key: z
+      .string()
+      .nullable()
+      .meta({ description: 'Id of the virtual key that it was issued with; null: with none.' }),
+    metadata: z
+      .record(z.string(), z.unknown())
+      .nullable()
+      .meta({ description: "As issued; a bundle's stands at its own grant." }),
     issued_at: seconds,
     expires_at: seconds,
     status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
@@ -88,24 +96,30 @@ const ofUser = externalId.meta({ description: 'With a grant that was issued with
 const STATUS = `expected one of ${SESSION_STATUSES.join(', ')}`;
 
 /** Query of `GET /v1/sessions`: sessions with a grant that was issued with these ids. */
-export const sessionsQuery = z.strictObject({
-  ...pageQuery.shape,
-  external_session: ofSession.optional(),
-  external_user: ofUser.optional(),
-  status: z.enum(SESSION_STATUSES, STATUS).optional().meta({ description: 'Left out: both.' }),
-});
+export const sessionsQuery = z.strictObject(
+  {
+    ...pageQuery.shape,
+    external_session: ofSession.optional(),
+    external_user: ofUser.optional(),
+    status: z.enum(SESSION_STATUSES, STATUS).optional().meta({ description: 'Left out: both.' }),
+  },
+  QUERY,
+);
 export type SessionsQuery = z.output<typeof sessionsQuery>;
 
 /** Query of `DELETE /v1/sessions`: whose grants are revoked. Never all, by a filter that was left out. */
 export const revokeSessionsQuery = z
-  .strictObject({
-    external_session: externalId.optional().meta({ description: 'Either this or external_user.' }),
-    external_user: externalId
-      .optional()
-      .meta({ description: 'Either this or external_session.', examples: ['user-42'] }),
-  })
+  .strictObject(
+    {
+      external_session: externalId.optional().meta({ description: 'Either this or external_user.' }),
+      external_user: externalId
+        .optional()
+        .meta({ description: 'Either this or external_session.', examples: ['user-42'] }),
+    },
+    QUERY,
+  )
   .refine((query) => (query.external_session === undefined) !== (query.external_user === undefined), {
     path: ['external_user'],
-    error: 'expected either external_user or external_session',
+    error: 'expected exactly one of external_user and external_session',
   });
 export type RevokeSessionsQuery = z.output<typeof revokeSessionsQuery>;

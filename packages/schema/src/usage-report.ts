@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { externalId, sessionId } from './fields.ts';
+import { expected, externalId, QUERY, sessionId } from './fields.ts';
 
 /** What usage can be summed by; the fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
@@ -15,17 +15,20 @@ export const USAGE_DIMENSIONS = [
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
 const DIMENSIONS = `expected a comma-separated list of ${USAGE_DIMENSIONS.join(', ')}, each once`;
-const groupBy = z.string(DIMENSIONS).transform((text, context): UsageDimension[] => {
-  const names = text.split(',').filter((name, i, all) => isDimension(name) && all.indexOf(name) === i);
-  if (names.length < text.split(',').length) context.addIssue(DIMENSIONS);
-  return names as UsageDimension[];
-});
+const groupBy = z
+  .string(DIMENSIONS)
+  .transform((text, context): UsageDimension[] => {
+    const names = text.split(',').filter((name, i, all) => isDimension(name) && all.indexOf(name) === i);
+    if (names.length < text.split(',').length) context.addIssue(DIMENSIONS);
+    return names as UsageDimension[];
+  })
+  .meta({ shownAs: z.array(z.enum(USAGE_DIMENSIONS)).min(1).meta({ uniqueItems: true }) });
 
 const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).includes(name);
 
 const TIME_FORM =
-  'Unix seconds, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
-const TIME = `expected ${TIME_FORM}`;
+  'Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
+const TIME = expected(TIME_FORM);
 /** The end of the year 9999: what is later has no common form. */
 const END_MS = 253_402_300_800_000;
 const time = z
@@ -33,13 +36,22 @@ const time = z
     [
       z
         .string()
-        .regex(/^\d{1,12}$/)
-        .transform((text) => new Date(Number(text) * 1000)),
+        .regex(/^\d{1,12}(\.\d{1,3})?$/)
+        .transform((text) => new Date(Math.round(Number(text) * 1000))),
       z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
     ],
     TIME,
   )
-  .refine((date) => date.getTime() >= 0 && date.getTime() < END_MS, TIME);
+  .refine((date) => date.getTime() >= 0 && date.getTime() < END_MS, TIME)
+  .meta({
+    shownAs: z.union([
+      z
+        .number()
+        .min(0)
+        .max(END_MS / 1000 - 1),
+      z.iso.datetime({ offset: true }),
+    ]),
+  });
 
 const NAME = 'expected 1 to 255 characters, none of them NUL';
 const name = z
@@ -49,29 +61,32 @@ const name = z
   .refine((text) => text.isWellFormed() && !text.includes('\0'), NAME);
 
 /** Query of `GET /v1/usage`: settled from `from` on and before `to`. */
-export const usageQuery = z.strictObject({
-  from: time.meta({
-    description: `Calls settled from then on. ${TIME_FORM}.`,
-    examples: ['2026-01-01T00:00:00Z', '1767225600'],
-  }),
-  to: time.optional().meta({
-    description: `Calls settled before then. Left out: now. ${TIME_FORM}.`,
-    examples: ['2026-02-01T00:00:00Z', '1769904000'],
-  }),
-  group_by: groupBy.optional().meta({
-    description: `What to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
-    examples: ['external_user,day'],
-  }),
-  external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
-  session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
-  provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
-  model: name.optional().meta({ description: 'Only calls of this model.' }),
-  virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
-  format: z
-    .enum(['json', 'csv'], 'expected one of json, csv')
-    .optional()
-    .meta({ description: 'Goes before the header `Accept`. Left out, without it: json.' }),
-});
+export const usageQuery = z.strictObject(
+  {
+    from: time.meta({
+      description: `Calls settled from then on. ${TIME_FORM}.`,
+      examples: ['2026-01-01T00:00:00Z', 1_767_225_600],
+    }),
+    to: time.optional().meta({
+      description: `Calls settled before then. Left out: now. ${TIME_FORM}.`,
+      examples: ['2026-02-01T00:00:00Z', 1_769_904_000],
+    }),
+    group_by: groupBy.optional().meta({
+      description: `What to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
+      examples: [['external_user', 'day']],
+    }),
+    external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
+    session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
+    provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
+    model: name.optional().meta({ description: 'Only calls of this model.' }),
+    virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
+    format: z
+      .enum(['json', 'csv'], 'expected one of json, csv')
+      .optional()
+      .meta({ description: 'Goes before the header `Accept`. Left out, without it: json.' }),
+  },
+  QUERY,
+);
 export type UsageQuery = z.output<typeof usageQuery>;
 
 /** Microdollars and counts over a range: refunds count below 0, so a sum may be, too. */

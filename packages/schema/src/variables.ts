@@ -97,7 +97,7 @@ export const VARIABLES = {
   MAX_HELD_BODY_BYTES: variable(
     // A body of the greatest size must fit beside what is kept free for small ones.
     digits.transform(Number).pipe(z.int().min(128 * 1024 * 1024)),
-    'how many bytes of request bodies a gateway holds in memory, at least 134217728; calls beyond are answered 503',
+    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 134217728; calls beyond are answered 503',
     '536870912',
   ),
   LOG_LEVEL: variable(

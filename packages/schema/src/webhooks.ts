@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { expected, optional } from './fields.ts';
+import { expected, optional, QUERY } from './fields.ts';
 import { pageOf, pageQuery } from './page.ts';
 
 const URL_MAX_CHARS = 2_048;
@@ -27,31 +27,35 @@ export const DELIVERY_ERRORS = [
 ] as const;
 export type DeliveryError = (typeof DELIVERY_ERRORS)[number];
 
+const EVENT = `expected one of ${WEBHOOK_EVENTS.join(', ')}`;
 const EVENTS = `expected a list of at least one of ${WEBHOOK_EVENTS.join(', ')}, each once`;
 const URL_FORM = 'expected an https URL without user and fragment, such as "https://example.com/webhooks"';
 
 /** Request of `POST /v1/webhooks`. Whether its URL may be reached is judged when it is. */
 export const webhookRequest = z
-  .strictObject({
-    url: z
-      .string(expected('a URL'))
-      .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
-      .refine(isPlainUrl, URL_FORM)
-      .meta({ description: 'Where events are sent by POST: an https URL at a public address.' }),
-    events: optional(
-      z
-        .array(z.enum(WEBHOOK_EVENTS, EVENTS), EVENTS)
-        .min(1, EVENTS)
-        .refine((types) => new Set(types).size === types.length, EVENTS)
-        .meta({ uniqueItems: true }),
-    ).meta({ description: 'Types of events to be sent. Left out: all.' }),
-    description: optional(
-      z
-        .string(expected('a string'))
-        .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
-        .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL'),
-    ).meta({ description: 'What it is for, in your own words.' }),
-  })
+  .strictObject(
+    {
+      url: z
+        .string(expected('a URL'))
+        .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
+        .refine(isPlainUrl, URL_FORM)
+        .meta({ description: 'Where events are sent by POST: an https URL at a public address.' }),
+      events: optional(
+        z
+          .array(z.enum(WEBHOOK_EVENTS, EVENT), EVENTS)
+          .min(1, EVENTS)
+          .refine((types) => new Set(types).size === types.length, EVENTS)
+          .meta({ uniqueItems: true }),
+      ).meta({ description: 'Types of events to be sent. Left out: all.' }),
+      description: optional(
+        z
+          .string(expected('a string'))
+          .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
+          .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL'),
+      ).meta({ description: 'What it is for, in your own words.' }),
+    },
+    expected('a JSON object'),
+  )
   .meta({
     id: 'WebhookRequest',
     examples: [{ url: 'https://example.com/webhooks', events: ['session.exhausted', 'usage.settled'] }],
@@ -128,10 +132,13 @@ export const deliveryPage = pageOf(deliveryAnswer).meta({ id: 'DeliveryPage' });
 
 const STATUS = `expected one of ${DELIVERY_STATUSES.join(', ')}`;
 /** Query of `GET /v1/webhooks/{id}/deliveries`. */
-export const deliveriesQuery = z.strictObject({
-  ...pageQuery.shape,
-  status: z.enum(DELIVERY_STATUSES, STATUS).optional().meta({ description: 'Left out: all.' }),
-});
+export const deliveriesQuery = z.strictObject(
+  {
+    ...pageQuery.shape,
+    status: z.enum(DELIVERY_STATUSES, STATUS).optional().meta({ description: 'Left out: all.' }),
+  },
+  QUERY,
+);
 
 function isPlainUrl(text: string): boolean {
   if (!/^https?:\/\/[\x21-\x5b\x5d-\x7e]+$/i.test(text) || !URL.canParse(text)) return false;

@@ -67,21 +67,24 @@ describe('numbers', () => {
 });
 
 describe('an unknown field is refused and named', () => {
-  test.each<[string, object]>([
-    ['cost_limt', { servers: [one], cost_limt: 5 }],
+  test.each<[string, object, string?]>([
+    ['cost_limt', { servers: [one], cost_limt: 5 }, 'cost_limit'],
     ['client_api_key', { servers: [one], client_api_key: 'sk' }],
-    ['servers[0].tool', { servers: [{ ...one, tool: ['a'] }] }],
+    ['servers[0].tool', { servers: [{ ...one, tool: ['a'] }] }, 'tools'],
+    ['servers[0].nam', { servers: [{ nam: 'docs', url: one.url }] }, 'name'],
     [
       'servers[0].auth_config.tokn',
-      { servers: [{ ...one, auth_type: 'bearer', auth_config: { tokn: 'a', token: 'b' } }] },
+      { servers: [{ ...one, auth_type: 'bearer', auth_config: { tokn: 'a' } }] },
+      'token',
     ],
-    ['servers[0].pricing.defalt', { servers: [{ ...one, pricing: { defalt: 5 } }] }],
+    ['servers[0].pricing.defalt', { servers: [{ ...one, pricing: { defalt: 5 } }] }, 'default'],
     [
       'servers[0].auth_config.expires_in',
       { servers: [{ ...one, auth_type: 'oauth', auth_config: { access_token: 'a', expires_in: 5 } }] },
     ],
-  ])('%s', (field, body) => {
-    expect(read(body)).toBe(`${field}: this field is not known.`);
+  ])('%s', (field, body, meant) => {
+    const hint = meant === undefined ? '' : ` (did you mean ${meant}?)`;
+    expect(read(body)).toBe(`${field}: this field is not known${hint}.`);
   });
 });
 

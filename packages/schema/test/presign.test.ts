@@ -241,12 +241,30 @@ describe('fields', () => {
       expect(read({ provider })).toMatch(/^provider: expected/);
   });
 
-  test.each(['cost_limt', 'Cost_Limit', 'maxUses', 'constructor', 'toString', ''])(
+  test.each(['COST_LIMIT', 'model', 'constructor', 'toString', 'x', ''])(
     'unknown field "%s" is refused',
     (field) => {
       expect(read({ [field]: 1 })).toBe(`${field === '' ? '""' : field}: this field is not known.`);
     },
   );
+
+  test.each([
+    ['cost_limt', 'cost_limit'],
+    ['costLimit', 'cost_limit'],
+    ['cost-limit', 'cost_limit'],
+    ['max_use', 'max_uses'],
+    ['maxUses', 'max_uses'],
+    ['paths', 'path'],
+    ['expires_ni', 'expires_in'],
+    ['externalUser', 'external_user'],
+  ])('for the unknown field "%s" the name is told that was meant: %s', (field, meant) => {
+    expect(read({ [field]: 1 })).toBe(`${field}: this field is not known (did you mean ${meant}?).`);
+  });
+
+  test('an unknown field is named before one that is missing because of it, or wrong', () => {
+    const { path, ...rest } = least as Record<string, unknown>;
+    expect(read({ pth: path, max_uses: 0 }, rest)).toBe('pth: this field is not known (did you mean path?).');
+  });
 
   test('an own __proto__ is an unknown field', () => {
     const body = JSON.parse('{"__proto__": {"cost_limit": 1}}') as object;

@@ -8,6 +8,9 @@ export type Parameter = {
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
   readonly description?: string;
+  /** Of a list: its entries stand in one value, with commas between them. */
+  readonly style?: 'form';
+  readonly explode?: false;
   readonly schema: JsonSchema;
 };
 
@@ -74,7 +77,8 @@ function parametersOf(place: 'path' | 'query', schema: Shape['params']): Paramet
   return Object.entries(properties).map(([name, property]) => {
     const { description, ...rest } = property as JsonSchema;
     const shown = { name, in: place, required: required.includes(name) };
-    return { ...shown, ...(description !== undefined && { description }), schema: rest };
+    const inOne = rest.type === 'array' && ({ style: 'form', explode: false } as const);
+    return { ...shown, ...(description !== undefined && { description }), ...inOne, schema: rest };
   });
 }
 

@@ -4,6 +4,7 @@ import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../app.ts';
+import { inTurn } from '../in-turn.ts';
 import { route } from '../route.ts';
 
 /**
@@ -20,14 +21,15 @@ export const getSession = route(
     answer: sessionAnswer,
     errors: ['not_found'],
   },
-  (deps) =>
-    async ({ apiKey, params }) => {
+  (deps) => {
+    const take = inTurn();
+    return async ({ apiKey, params, c }) => {
       const [session] = await deps.db
         .select()
         .from(sessions)
         .where(and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId)));
       if (!session) throw new RefusedError({ code: 'not_found' });
-      const told = await tellGrants(deps, session);
+      const told = await take(c, () => tellGrants(deps, session));
       return {
         id: session.id,
         created_at: seconds(session.createdAt),
@@ -35,7 +37,8 @@ export const getSession = route(
         status: told.some((grant) => grant.status === 'active') ? ('active' as const) : ('ended' as const),
         grants: told,
       };
-    },
+    };
+  },
 );
 
 type Session = typeof sessions.$inferSelect;
@@ -96,6 +99,8 @@ const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): Sess
     bundle_id: grant.bundleId,
     external_session: grant.externalSession,
     external_user: grant.externalUser,
+    virtual_key: grant.virtualKeyId,
+    metadata: grant.metadata,
     issued_at: seconds(grant.issuedAt),
     expires_at: seconds(grant.expiresAt),
     status: statusOf(row, live, ended, now),

@@ -2,7 +2,7 @@ import { type SessionSummary, type SessionsQuery, sessionPage, sessionsQuery } f
 import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
-import { inTime } from '../in-time.ts';
+import { inTurn } from '../in-turn.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 
@@ -16,11 +16,13 @@ export const listSessions = route(
     query: sessionsQuery,
     answer: sessionPage,
   },
-  (deps) =>
-    async ({ apiKey, query }) => {
-      const rows = await inTime(readRows(deps, apiKey.accountId, query));
+  (deps) => {
+    const take = inTurn();
+    return async ({ apiKey, query, c }) => {
+      const rows = await take(c, async () => readRows(deps, apiKey.accountId, query));
       return pageOfRows(rows, query.limit, summaryOf);
-    },
+    };
+  },
 );
 
 function readRows({ db, now }: IssuerDeps, accountId: string, query: SessionsQuery) {
