@@ -2,8 +2,9 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   test: {
-    // Files share the machine's two stores in turn.
-    fileParallelism: false,
+    globalSetup: './harness/embedded-template.ts',
+    // Two files at once: `harness/stores.ts` keeps them apart on shared servers, too.
+    maxWorkers: 2,
     testTimeout: 60_000,
     hookTimeout: 60_000,
   },

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
@@ -14,7 +15,7 @@ export type Stores = {
 
 /**
  * The stores of one stack: embedded engines, or the servers of `TEST_DATABASE_URL` (a database of its own)
- * and `TEST_REDIS_URL` (emptied first: test files run one after another).
+ * and `TEST_REDIS_URL` (a database of its own, emptied first).
  */
 export async function openStores(redisUrl = process.env['TEST_REDIS_URL']): Promise<Stores> {
   const database = await openDatabase(process.env['TEST_DATABASE_URL']);
@@ -31,7 +32,9 @@ export async function openStores(redisUrl = process.env['TEST_REDIS_URL']): Prom
 
 async function openDatabase(server: string | undefined) {
   if (server === undefined || server === '') {
-    const { db, close } = await openEmbeddedPostgres(undefined);
+    const template = process.env.EMBEDDED_POSTGRES_TEMPLATE;
+    const begin = template === undefined ? undefined : new Blob([await readFile(template)]);
+    const { db, close } = await openEmbeddedPostgres(undefined, begin);
     await migrateEmbedded(db);
     return { db: db as Database, databaseUrl: undefined, close };
   }
@@ -55,7 +58,7 @@ async function openDatabase(server: string | undefined) {
 
 async function openRedis(server: string | undefined) {
   if (server === undefined || server === '') return startEmbeddedRedis();
-  const url = server.includes('+') ? server : `${server.replace(/\/\d*$/, '')}/${database++ % DATABASES}`;
+  const url = server.includes('+') ? server : `${server.replace(/\/\d*$/, '')}/${nextDatabase()}`;
   const client = connectRedis(url, () => {});
   await redisReady(client);
   await flush(client);
@@ -63,9 +66,10 @@ async function openRedis(server: string | undefined) {
   return { url, close: async () => {} };
 }
 
-/** Stacks of one file each have a numbered database of their own; a server has 16 (Redis Cluster has one). */
-const DATABASES = 16;
+/** A server has 16 databases (Redis Cluster has one): half for the stacks of each of two files at once. */
+const DATABASES = 8;
 let database = 0;
+const nextDatabase = () => (Number(process.env.VITEST_POOL_ID ?? 1) % 2) * DATABASES + (database++ % DATABASES);
 
 /** Empties a stack's Redis: its database, or every master of a Cluster. */
 export async function flush(client: RedisClient): Promise<void> {

@@ -8,10 +8,14 @@ import { drizzle } from 'drizzle-orm/pglite';
  *
  * A committed transaction survives the process being killed. One process may have the folder open at a time:
  * the engine does not check, so hold the folder's lock. The first start of a folder takes seconds.
+ * @param begin what another one had when it was dumped (`dumpDataDir`), which is quicker than beginning anew
  */
-export async function openEmbeddedPostgres(dir: string | undefined) {
+export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob) {
   if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const pglite = await PGlite.create(dir === undefined ? {} : { dataDir: dir });
+  const pglite = await PGlite.create({
+    ...(dir === undefined ? {} : { dataDir: dir }),
+    ...(begin === undefined ? {} : { loadDataDir: begin }),
+  });
   const db = drizzle({ client: pglite, ...DRIZZLE, logger: false });
   return { db, pglite, close: () => pglite.close() };
 }
