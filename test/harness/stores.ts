@@ -69,7 +69,8 @@ async function openRedis(server: string | undefined) {
 /** A server has 16 databases (Redis Cluster has one): half for the stacks of each of two files at once. */
 const DATABASES = 8;
 let database = 0;
-const nextDatabase = () => (Number(process.env.VITEST_POOL_ID ?? 1) % 2) * DATABASES + (database++ % DATABASES);
+const nextDatabase = () =>
+  (Number(process.env.VITEST_POOL_ID ?? 1) % 2) * DATABASES + (database++ % DATABASES);
 
 /** Empties a stack's Redis: its database, or every master of a Cluster. */
 export async function flush(client: RedisClient): Promise<void> {
