@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { RedisClient } from '@presign/limits';
+import { findGrant, keys, type RedisClient } from '@presign/limits';
 
 type Grant = {
   readonly token: string;
@@ -22,6 +22,25 @@ type Peer = {
   /** SHA-1 of admit and settle. */
   readonly scripts: readonly string[];
 };
+
+/** What the two scripts must be given for a URL's grant. */
+export async function grantOf(redis: RedisClient, url: string): Promise<Grant> {
+  const token = new URL(url).pathname.split('/')[3] ?? '';
+  const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
+  const { jti, prt } = JSON.parse(String(payload)) as { jti: string; prt: number };
+  const found = await findGrant(redis, prt, jti);
+  const doc = JSON.parse(found?.doc ?? '') as { crd: string; pot: string[] };
+  return {
+    token,
+    id: jti,
+    pots: doc.pot.join(','),
+    admit: [keys.partition(prt), keys.grant(prt, jti), keys.credential(prt, doc.crd)],
+    hold: keys.hold(prt, ''),
+    rest: [keys.leases(prt), keys.usage(prt)],
+    survivors: keys.survivors(prt),
+    pot: doc.pot.map((id) => keys.pot(prt, id)),
+  };
+}
 
 /** Loads one of the project's own scripts, of these files, into Redis: nginx does the very same work there. */
 export async function scriptSha(redis: RedisClient, ...names: readonly string[]): Promise<string> {

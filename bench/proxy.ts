@@ -2,21 +2,19 @@
 // Beside it, on the same upstream and in turn: no proxy, nginx alone, nginx + Lua running the same two Redis
 // scripts, and Portkey's gateway, which enforces nothing. Peers that are not installed are left out.
 // Needs redis-server. Run: pnpm --filter @presign/bench proxy   (PORTKEY_DIR=folder where @portkey-ai/gateway is installed)
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { connect } from 'node:net';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findGrant, keys } from '@presign/limits';
+import { keys } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { freePort } from '@presign/test/harness/free-port.ts';
-import { type Stack, startStack } from '@presign/test/harness/stack.ts';
+import { startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { nginxConf, scriptSha } from './nginx-lua.ts';
+import { grantOf, nginxConf, scriptSha } from './nginx-lua.ts';
+import { cpuMicros, listening, run } from './processes.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
 const CALLS = Number(process.env.CALLS ?? 6_000);
@@ -40,12 +38,6 @@ type Subject = {
 };
 type Round = { cpuMicros: number; perSecond: number; p50: number; p99: number };
 
-const children: ChildProcess[] = [];
-// Whatever happens, no process outlives this one.
-process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
-});
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 const dir = mkdtempSync(join(tmpdir(), 'presign-bench-'));
 
 const upstream = createServer((request, response) => {
@@ -94,7 +86,7 @@ async function startGateway(): Promise<{ port: number; pid: number | undefined }
   const providers = join(dir, 'providers.json');
   writeFileSync(providers, stack.providersJson);
   const main = fileURLToPath(new URL('../apps/gateway/src/main.ts', import.meta.url));
-  run(process.execPath, ['--import', 'tsx', main], {
+  const pid = run(process.execPath, ['--import', 'tsx', main], {
     HOST: '127.0.0.1',
     GATEWAY_PORT: String(port),
     GATEWAY_URL: stack.gatewayUrls[0],
@@ -105,7 +97,6 @@ async function startGateway(): Promise<{ port: number; pid: number | undefined }
     PROVIDERS_FILE: providers,
     ALLOW_PRIVATE_UPSTREAMS: 'true',
   });
-  const pid = children.at(-1)?.pid;
   await listening(port);
   return { port, pid };
 }
@@ -171,23 +162,16 @@ async function settledCalls(): Promise<number> {
   return (await Promise.all(partitions)).reduce((sum, entries) => sum + entries, 0);
 }
 
-/** User and system time of a process, by proc_pid_stat(5): clock ticks of 10 ms. */
-function cpuMicros(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-  return (Number(fields[11]) + Number(fields[12])) * 10_000;
-}
-
 async function nginxSubjects(): Promise<Subject[]> {
   if (!existsSync('/usr/sbin/nginx')) return [];
   const [plain, lua] = [await freePort(), await freePort()];
-  const grants = await Promise.all(urls.map((url) => grantOf(stack, url)));
+  const grants = await Promise.all(urls.map((url) => grantOf(stack.redis, url)));
   const { redis } = stack;
   const scripts = [await scriptSha(redis, 'bucket', 'admit'), await scriptSha(redis, 'settle')];
   const conf = join(dir, 'nginx.conf');
   writeFileSync(conf, nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, scripts }));
-  run('/usr/sbin/nginx', ['-c', conf, '-p', dir]);
+  const master = run('/usr/sbin/nginx', ['-c', conf, '-p', dir]) ?? 0;
   await Promise.all([listening(plain), listening(lua)]);
-  const [master = 0] = children.slice(-1).map((child) => child.pid ?? 0);
   const worker = Number(readFileSync(`/proc/${master}/task/${master}/children`, 'utf8').trim().split(' ')[0]);
   return [
     {
@@ -200,59 +184,21 @@ async function nginxSubjects(): Promise<Subject[]> {
   ];
 }
 
-/** What the two scripts must be given for a URL's grant. */
-async function grantOf({ redis }: Stack, url: string) {
-  const token = new URL(url).pathname.split('/')[3] ?? '';
-  const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
-  const { jti, prt } = JSON.parse(String(payload)) as { jti: string; prt: number };
-  const found = await findGrant(redis, prt, jti);
-  const doc = JSON.parse(found?.doc ?? '') as { crd: string; pot: string[] };
-  return {
-    token,
-    id: jti,
-    pots: doc.pot.join(','),
-    admit: [keys.partition(prt), keys.grant(prt, jti), keys.credential(prt, doc.crd)],
-    hold: keys.hold(prt, ''),
-    rest: [keys.leases(prt), keys.usage(prt)],
-    survivors: keys.survivors(prt),
-    pot: doc.pot.map((id) => keys.pot(prt, id)),
-  };
-}
-
 async function portkey(): Promise<Subject[]> {
   const folder = process.env.PORTKEY_DIR;
   if (folder === undefined) return [];
   const port = await freePort();
   const main = join(folder, 'node_modules/@portkey-ai/gateway/build/start-server.js');
-  run(process.execPath, [main, '--headless', `--port=${port}`]);
+  const pid = run(process.execPath, [main, '--headless', `--port=${port}`]);
   await listening(port);
   const headers = {
     'x-portkey-provider': 'openai',
     'x-portkey-custom-host': `${upstreamUrl}/v1`,
     authorization: 'Bearer sk-real',
   };
-  const pid = children.at(-1)?.pid;
   return [
     { name: 'portkey', origin: `http://127.0.0.1:${port}`, paths: ['/v1/chat/completions'], headers, pid },
   ];
-}
-
-function run(command: string, args: string[], env: Record<string, string | undefined> = {}): void {
-  const environment = { PATH: process.env.PATH, ...env };
-  children.push(spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: environment }));
-}
-
-async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    const socket = connect(port, '127.0.0.1');
-    const ready = await Promise.race([once(socket, 'connect').then(() => true), once(socket, 'close')]).catch(
-      () => 0,
-    );
-    socket.destroy();
-    if (ready === true) return;
-    await sleep(50);
-  }
-  throw new Error(`nothing listens on ${port}`);
 }
 
 function at(sorted: readonly number[], quantile: number): number {

@@ -70,7 +70,7 @@ async function openRedis(server: string | undefined) {
 const DATABASES = 8;
 let database = 0;
 const nextDatabase = () =>
-  (Number(process.env.VITEST_POOL_ID ?? 1) % 2) * DATABASES + (database++ % DATABASES);
+  (Number(process.env.VITEST_POOL_ID ?? 0) % 2) * DATABASES + (database++ % DATABASES);
 
 /** Empties a stack's Redis: its database, or every master of a Cluster. */
 export async function flush(client: RedisClient): Promise<void> {

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const children: ChildProcess[] = [];
+// Whatever happens, no process outlives this one.
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+/** Starts a program; tells its process id. */
+export function run(
+  command: string,
+  args: string[],
+  env: Record<string, string | undefined> = {},
+): number | undefined {
+  const environment = { PATH: process.env.PATH, ...env };
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: environment });
+  children.push(child);
+  return child.pid;
+}
+
+/** Resolves when something listens on a port of this machine. */
+export async function listening(port: number): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    const socket = connect(port, '127.0.0.1');
+    const ready = await Promise.race([once(socket, 'connect').then(() => true), once(socket, 'close')]).catch(
+      () => 0,
+    );
+    socket.destroy();
+    if (ready === true) return;
+    await sleep(50);
+  }
+  throw new Error(`nothing listens on ${port}`);
+}
+
+/** User and system time of a process, by proc_pid_stat(5): clock ticks of 10 ms. */
+export function cpuMicros(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
