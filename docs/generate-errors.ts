@@ -28,9 +28,11 @@ Issuer and gateway answer every refusal of their own with one body, which the Op
   change.
 - \`param\` names the field or header at fault as the caller wrote it, else \`null\`.
 - \`request_id\` is also in the \`x-request-id\` header (at the gateway in \`x-presign-request-id\` too) and in the log.
-- Further fields are facts for programs: \`limit\` and \`used\` with \`uses_exhausted\`, \`allowed\` with
-  \`path_not_allowed\` and \`method_not_allowed\`; with \`cost_limit_reached\`, \`cost_limit_too_low\` and \`cost_held\`, in
-  microdollars, the \`limit\`, what of it is \`remaining\` (not charged yet) and \`needed\` (what the call would hold).
+- Further fields are facts for programs: \`allowed\` with \`path_not_allowed\` and \`method_not_allowed\`; \`limit\`, a
+  minute's calls, with \`rate_limited\`; \`limit_of\` (\`url\` or \`virtual_key\`) with the limits of uses and money. Of the
+  URL's own, \`limit\` and \`used\` with \`uses_exhausted\`, and in microdollars \`limit\` and what of it is \`remaining\` (not
+  charged yet) with \`cost_limit_reached\`, \`cost_limit_too_low\` and \`cost_held\`; these also have \`needed\`, what the call
+  would hold.
 - \`Retry-After\` is set where the same request may succeed later.
 - A provider's own error passes through the gateway unchanged, status and body. It has no \`error.request_id\` equal
   to the answer's \`x-presign-request-id\`; a refusal of the gateway has.

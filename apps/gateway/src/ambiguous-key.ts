@@ -14,7 +14,8 @@ export function ambiguousKey(text: string, read: NamesRead): string | undefined 
   const folded = fold(read);
   const longest = Math.max(0, ...[...folded.keys()].map((name) => name.length));
   return findKey(text, (name, repeated) => {
-    // Without case a name is never shorter. Long names stay untouched: to write each out would take the body's length squared.
+    // Without case a name is never shorter. Long names stay untouched: to write each out would take the body's
+    // length squared.
     if (repeated || name.length > longest) return repeated;
     const known = folded.get(caseless(name));
     return known !== undefined && known !== name;

@@ -4,8 +4,8 @@ import type { Charge } from './judge-end.ts';
 import type { Sent } from './send.ts';
 
 /**
- * One line a call, a warning where the provider was not reached, an error where its key cannot be opened. Neither URL nor header nor body: a token rides in
- * the first, keys and content in the rest.
+ * One line a call, a warning where the provider was not reached, an error where its key cannot be opened. Neither
+ * URL nor header nor body: a token rides in the first, keys and content in the rest.
  */
 export function logCall(
   { log, now }: Pick<GatewayDeps, 'log' | 'now'>,

@@ -2,7 +2,10 @@ import { BLOCKED } from '../llm/log-call.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import type { McpSent } from './send-mcp.ts';
 
-/** One line a call, a warning where the server was not reached or refused our credential. Neither URL nor header nor arguments: a token rides in the first, secrets in the rest. */
+/**
+ * One line a call, a warning where the server was not reached or refused our credential. Neither URL nor header nor
+ * arguments: a token rides in the first, secrets in the rest.
+ */
 export function logMcpCall(
   { log, now }: Pick<McpDeps, 'log' | 'now'>,
   { requestId, method, grant, server, messages, unrun, beganMs }: McpCall,

@@ -1,10 +1,16 @@
-import { type PotFigures, readFigures } from '@presign/limits';
-import { type McpServerTerms, RefusedError, type SessionGrant, sessionAnswer } from '@presign/schema';
+import {
+  type McpServerTerms,
+  RefusedError,
+  type SessionAnswer,
+  type SessionGrant,
+  sessionAnswer,
+} from '@presign/schema';
 import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, asc, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../app.ts';
 import { inTurn } from '../in-turn.ts';
+import { liveFigures } from '../live-figures.ts';
 import { route } from '../route.ts';
 
 /**
@@ -23,23 +29,25 @@ export const getSession = route(
   },
   (deps) => {
     const take = inTurn();
-    return async ({ apiKey, params, c }) => {
-      const [session] = await deps.db
-        .select()
-        .from(sessions)
-        .where(and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId)));
-      if (!session) throw new RefusedError({ code: 'not_found' });
-      const told = await take(c, () => tellGrants(deps, session));
-      return {
-        id: session.id,
-        created_at: seconds(session.createdAt),
-        revoked_at: session.revokedAt && seconds(session.revokedAt),
-        status: told.some((grant) => grant.status === 'active') ? ('active' as const) : ('ended' as const),
-        grants: told,
-      };
-    };
+    return ({ apiKey, params, c }) => take(c, () => tellSession(deps, apiKey.accountId, params.id));
   },
 );
+
+async function tellSession(deps: IssuerDeps, accountId: string, id: string): Promise<SessionAnswer> {
+  const [session] = await deps.db
+    .select()
+    .from(sessions)
+    .where(and(eq(sessions.id, id), eq(sessions.accountId, accountId)));
+  if (!session) throw new RefusedError({ code: 'not_found' });
+  const told = await tellGrants(deps, session);
+  return {
+    id: session.id,
+    created_at: seconds(session.createdAt),
+    revoked_at: session.revokedAt && seconds(session.revokedAt),
+    status: told.some((grant) => grant.status === 'active') ? 'active' : 'ended',
+    grants: told,
+  };
+}
 
 type Session = typeof sessions.$inferSelect;
 type Row = {
@@ -57,35 +65,17 @@ async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGr
     .where(eq(grants.sessionId, session.id))
     .orderBy(asc(grants.issuedAt), asc(grants.id));
   // The grants of a bundle share one pot, which is read once.
-  const byPot = new Map(rows.map((row) => [row.pots.id, row]));
+  const byId = new Map(rows.map(({ pots: pot }) => [pot.id, pot]));
   const live = new Map(
-    await Promise.all(Array.from(byPot, async ([id, row]) => [id, await liveOf(deps, row)] as const)),
+    await Promise.all(
+      Array.from(byId, async ([id, pot]) => [id, await liveFigures(deps.redis, pot)] as const),
+    ),
   );
   const ended = session.revokedAt !== null;
   return rows.map((row) => toGrant(row, live.get(row.pots.id) ?? null, ended, deps.now()));
 }
 
-/** Live figures; a grant that no call has opened yet has used what the ledger says. */
-async function liveOf({ redis }: IssuerDeps, { grants: grant, pots: pot }: Row): Promise<Live | null> {
-  const ref = {
-    id: grant.id,
-    partition: pot.partition,
-    credentialId: grant.credentialId ?? '',
-    potIds: [pot.id],
-  };
-  const found = await readFigures(redis, ref).catch(() => 'unknown' as const);
-  if (found === 'unknown') return null;
-  const [live] = found;
-  return live ? liveFigures(live) : { used: pot.used, spent: pot.settledMicrousd, held: 0 };
-}
-
 type Live = NonNullable<SessionGrant['live']>;
-
-const liveFigures = ({ used, settledMicrousd, heldMicrousd }: PotFigures): Live => ({
-  used,
-  spent: settledMicrousd,
-  held: heldMicrousd,
-});
 
 const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
   const { grants: grant, pots: pot } = row;

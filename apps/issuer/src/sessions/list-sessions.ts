@@ -58,7 +58,10 @@ function readRows({ db, now }: IssuerDeps, accountId: string, query: SessionsQue
 
 type Row = Awaited<ReturnType<typeof readRows>>[number];
 
-/** Whether a grant is neither revoked, itself or by its virtual key, nor expired, and by the ledger's figures has something left. */
+/**
+ * Whether a grant is neither revoked, itself or by its virtual key, nor expired, and by the ledger's figures has
+ * something left.
+ */
 const grantLives = (now: Date): SQL => sql`(${grants.revokedAt} is null
   and not exists (select from ${virtualKeys}
     where ${virtualKeys.id} = ${grants.virtualKeyId} and ${virtualKeys.revokedAt} is not null)

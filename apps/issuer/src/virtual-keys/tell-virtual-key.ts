@@ -1,8 +1,9 @@
-import { type RedisClient, readFigures } from '@presign/limits';
+import type { RedisClient } from '@presign/limits';
 import { type Budget, RefusedError, type VirtualKeyAnswer } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { credentials, pots, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
+import { liveFigures } from '../live-figures.ts';
 import { micros } from '../page.ts';
 
 /** A virtual key with what belongs to it. */
@@ -61,16 +62,6 @@ async function tellBudget(redis: RedisClient, pot: typeof pots.$inferSelect): Pr
     max_uses: pot.maxUses ?? -1,
     cost_limit: pot.costLimitMicrousd,
     settled: { used: pot.used, spent: pot.settledMicrousd },
-    live: await liveOf(redis, pot),
+    live: await liveFigures(redis, pot),
   };
-}
-
-/** A budget that no call has opened yet has used what the ledger says. */
-async function liveOf(redis: RedisClient, pot: typeof pots.$inferSelect): Promise<Budget['live']> {
-  const where = { partition: pot.partition, potIds: [pot.id] };
-  const found = await readFigures(redis, where).catch(() => 'unknown' as const);
-  if (found === 'unknown') return null;
-  const [live] = found;
-  if (!live) return { used: pot.used, spent: pot.settledMicrousd, held: 0 };
-  return { used: live.used, spent: live.settledMicrousd, held: live.heldMicrousd };
 }
