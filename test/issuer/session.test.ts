@@ -69,6 +69,33 @@ test('a session tells what its grants were issued with: their virtual key and me
   expect(found).toMatchObject([{ metadata: null }]);
 });
 
+test('the grants of a session come in pages, and what it says of itself is told of all of them', async () => {
+  const { session_id } = await stack.issue({ ...ask, external_user: 'u-0', expires_in: 3_600 });
+  for (let i = 1; i < 5; i++) await stack.issue({ ...ask, session_id, external_user: `u-${i}` });
+  const page = async (query: string) =>
+    sessionAnswer.parse(await (await get(`${session_id}?${query}`)).json());
+  const told = [];
+  let cursor: string | null = '';
+  for (let pages = 0; cursor !== null; pages++) {
+    expect(pages).toBeLessThan(3);
+    const { grants, next_cursor, ...session } = await page(`limit=2${cursor && `&cursor=${cursor}`}`);
+    expect(session).toMatchObject({ id: session_id, grant_count: 5, status: 'active' });
+    expect(session.external_users).toHaveLength(5);
+    expect(grants.length).toBe(pages < 2 ? 2 : 1);
+    told.push(...grants);
+    cursor = next_cursor;
+  }
+  const all = (await read(session_id)).grants;
+  expect(told.map((grant) => grant.id)).toEqual(all.map((grant) => grant.id));
+  expect(new Set(told.map((grant) => grant.external_user))).toEqual(
+    new Set(['u-0', 'u-1', 'u-2', 'u-3', 'u-4']),
+  );
+  const times = told.map((grant) => grant.issued_at);
+  expect(times).toEqual(times.toSorted((a, b) => b - a));
+  const odd = await get(`${session_id}?cursor=none`);
+  expect([odd.status, await odd.json()]).toMatchObject([400, { error: { param: 'cursor' } }]);
+});
+
 test("another account's session, an unknown one and no id at all are not found", async () => {
   const { session_id } = await stack.issue(ask);
   const { id } = await addAccount(stack);

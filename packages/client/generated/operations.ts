@@ -22,7 +22,7 @@ export const OPERATIONS = {
   listSessions: {"method":"GET","path":"/v1/sessions","fields":"query","idempotencyKey":false},
   /** Revoke all grants of one of your own users or sessions. */
   revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
-  /** A session's grants, with what of them is used and spent. */
+  /** A session and its grants, with what of them is used and spent. */
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
   /** Revoke a session with all its grants. */
   revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},

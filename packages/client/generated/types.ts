@@ -258,7 +258,7 @@ export interface components {
             /** @description null unless the session was revoked as a whole. */
             revoked_at: number | null;
             /**
-             * @description Active while one of its grants is.
+             * @description Active while one of its grants is, by the ledger.
              * @enum {string}
              */
             status: "active" | "ended";
@@ -279,12 +279,22 @@ export interface components {
             /** @description null unless the session was revoked as a whole. */
             revoked_at: number | null;
             /**
-             * @description Active while one of its grants is.
+             * @description Active while one of its grants is, by the ledger.
              * @enum {string}
              */
             status: "active" | "ended";
-            /** @description Oldest first. */
+            /** @description How many grants it has. */
+            grant_count: number;
+            /** @description When the last of its grants expires. */
+            expires_at: number | null;
+            /** @description Those that its grants were issued with. */
+            external_sessions: string[];
+            /** @description Those that its grants were issued with. */
+            external_users: string[];
+            /** @description Newest first. */
             grants: components["schemas"]["SessionGrant"][];
+            /** @description Asks for the grants after these, as cursor. null: there are none. */
+            next_cursor: string | null;
         };
         SessionGrant: {
             /** Format: uuid */
@@ -808,7 +818,12 @@ export interface operations {
     };
     getSession: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Entries at most. */
+                limit?: number;
+                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                cursor?: string;
+            };
             header?: never;
             path: {
                 id: string;

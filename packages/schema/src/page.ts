@@ -35,6 +35,8 @@ export const pageQuery = z.strictObject(
   QUERY,
 );
 
+export type PageQuery = z.output<typeof pageQuery>;
+
 /** The answer of every list: newest first; `next_cursor` asks for what comes after, null when nothing does. */
 export const pageOf = <T extends z.ZodType>(entry: T) =>
   z.strictObject({

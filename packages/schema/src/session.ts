@@ -61,23 +61,15 @@ export type SessionGrant = z.infer<typeof sessionGrant>;
 
 export const SESSION_STATUSES = ['active', 'ended'] as const;
 
-const session = z.strictObject({
-  id: z.guid(),
-  created_at: seconds,
-  revoked_at: seconds.nullable().meta({ description: 'null unless the session was revoked as a whole.' }),
-  status: z.enum(SESSION_STATUSES).meta({ description: 'Active while one of its grants is.' }),
-});
-
-/** Answer of `GET /v1/sessions/{id}`. */
-export const sessionAnswer = z
-  .strictObject({ ...session.shape, grants: z.array(sessionGrant).meta({ description: 'Oldest first.' }) })
-  .meta({ id: 'Session' });
-export type SessionAnswer = z.infer<typeof sessionAnswer>;
-
 /** A session in a list. Whether a limit of its grants is exhausted is judged by the ledger alone. */
 export const sessionSummary = z
   .strictObject({
-    ...session.shape,
+    id: z.guid(),
+    created_at: seconds,
+    revoked_at: seconds.nullable().meta({ description: 'null unless the session was revoked as a whole.' }),
+    status: z
+      .enum(SESSION_STATUSES)
+      .meta({ description: 'Active while one of its grants is, by the ledger.' }),
     grant_count: z.int().meta({ description: 'How many grants it has.' }),
     expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
     external_sessions: z.array(z.string()).meta({ description: 'Those that its grants were issued with.' }),
@@ -85,6 +77,19 @@ export const sessionSummary = z
   })
   .meta({ id: 'SessionSummary' });
 export type SessionSummary = z.infer<typeof sessionSummary>;
+
+/** Answer of `GET /v1/sessions/{id}`: a session and a page of its grants. */
+export const sessionAnswer = z
+  .strictObject({
+    ...sessionSummary.shape,
+    grants: z.array(sessionGrant).meta({ description: 'Newest first.' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: 'Asks for the grants after these, as cursor. null: there are none.' }),
+  })
+  .meta({ id: 'Session' });
+export type SessionAnswer = z.infer<typeof sessionAnswer>;
 
 /** Answer of `GET /v1/sessions`. */
 export const sessionPage = pageOf(sessionSummary).meta({ id: 'SessionPage' });

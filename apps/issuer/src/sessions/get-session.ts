@@ -1,69 +1,67 @@
 import {
   type McpServerTerms,
+  type PageQuery,
+  pageQuery,
   RefusedError,
-  type SessionAnswer,
   type SessionGrant,
   sessionAnswer,
 } from '@presign/schema';
 import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
-import { and, asc, eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../app.ts';
 import { inTurn } from '../in-turn.ts';
 import { liveFigures } from '../live-figures.ts';
+import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
+import { grantLives, readSummaries, summaryOf } from './summaries.ts';
 
 /**
- * `GET /v1/sessions/{id}`: a session's grants, their limits, and what of them is used and spent, live and
- * settled. Another account's session is not found.
+ * `GET /v1/sessions/{id}`: a session, and a page of its grants: their limits, and what of them is used and spent,
+ * live and settled. Another account's session is not found.
  */
 export const getSession = route(
   {
     method: 'get',
     path: '/v1/sessions/{id}',
-    summary: "A session's grants, with what of them is used and spent",
+    summary: 'A session and its grants, with what of them is used and spent',
     scope: 'read',
     params: z.object({ id: z.guid() }),
+    query: pageQuery,
     answer: sessionAnswer,
     errors: ['not_found'],
   },
   (deps) => {
     const take = inTurn();
-    return ({ apiKey, params, c }) => take(c, () => tellSession(deps, apiKey.accountId, params.id));
+    return ({ apiKey, params, query, c }) =>
+      take(c, async () => {
+        const ofAccount = and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId));
+        const [session] = await readSummaries(deps.db, grantLives(deps.now()), 1, () => ofAccount);
+        if (!session) throw new RefusedError({ code: 'not_found' });
+        const { data, next_cursor } = await tellGrants(deps, session, query);
+        return { ...summaryOf(session), grants: data, next_cursor };
+      });
   },
 );
 
-async function tellSession(deps: IssuerDeps, accountId: string, id: string): Promise<SessionAnswer> {
-  const [session] = await deps.db
-    .select()
-    .from(sessions)
-    .where(and(eq(sessions.id, id), eq(sessions.accountId, accountId)));
-  if (!session) throw new RefusedError({ code: 'not_found' });
-  const told = await tellGrants(deps, session);
-  return {
-    id: session.id,
-    created_at: seconds(session.createdAt),
-    revoked_at: session.revokedAt && seconds(session.revokedAt),
-    status: told.some((grant) => grant.status === 'active') ? 'active' : 'ended',
-    grants: told,
-  };
-}
+type Session = { readonly id: string; readonly revokedAt: Date | null };
+type Row = Awaited<ReturnType<typeof readGrants>>[number];
 
-type Session = typeof sessions.$inferSelect;
-type Row = {
-  readonly grants: typeof grants.$inferSelect;
-  readonly pots: typeof pots.$inferSelect;
-  readonly virtual_keys: typeof virtualKeys.$inferSelect | null;
-};
+/** Grants are placed by when they were issued. */
+const PLACE = { createdAt: grants.issuedAt, id: grants.id };
 
-async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGrant[]> {
-  const rows = await deps.db
-    .select()
+const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: PageQuery) =>
+  db
+    .select({ id: grants.id, micros: micros(grants.issuedAt), grants, pots, virtual_keys: virtualKeys })
     .from(grants)
     .innerJoin(pots, eq(pots.id, grants.potId))
     .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
-    .where(eq(grants.sessionId, session.id))
-    .orderBy(asc(grants.issuedAt), asc(grants.id));
+    .where(and(eq(grants.sessionId, sessionId), after(cursor, PLACE)))
+    .orderBy(...newestFirst(PLACE))
+    .limit(limit + 1);
+
+async function tellGrants(deps: IssuerDeps, session: Session, query: PageQuery) {
+  const rows = await readGrants(deps, session.id, query);
   // The grants of a bundle share one pot, which is read once.
   const byId = new Map(rows.map(({ pots: pot }) => [pot.id, pot]));
   const live = new Map(
@@ -72,7 +70,9 @@ async function tellGrants(deps: IssuerDeps, session: Session): Promise<SessionGr
     ),
   );
   const ended = session.revokedAt !== null;
-  return rows.map((row) => toGrant(row, live.get(row.pots.id) ?? null, ended, deps.now()));
+  return pageOfRows(rows, query.limit, (row) =>
+    toGrant(row, live.get(row.pots.id) ?? null, ended, deps.now()),
+  );
 }
 
 type Live = NonNullable<SessionGrant['live']>;

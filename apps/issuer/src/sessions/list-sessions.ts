@@ -1,10 +1,11 @@
-import { type SessionSummary, type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
-import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
+import { type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
+import { grants, pots, sessions } from '@presign/schema/tables';
 import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
 import { inTurn } from '../in-turn.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
+import { after, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
+import { grantLives, readSummaries, summaryOf } from './summaries.ts';
 
 /** `GET /v1/sessions`: the account's sessions, newest first. */
 export const listSessions = route(
@@ -26,75 +27,22 @@ export const listSessions = route(
 );
 
 function readRows({ db, now }: IssuerDeps, accountId: string, query: SessionsQuery) {
-  const lives = grantLives(new Date(now()));
-  const ofSession = summaries(db, lives);
-  const active = sql<boolean>`(${sessions.revokedAt} is null and ${ofSession.anyLives})`;
-  return db
-    .select({
-      id: sessions.id,
-      micros: micros(sessions.createdAt),
-      createdAt: sessions.createdAt,
-      revokedAt: sessions.revokedAt,
-      active,
-      grantCount: ofSession.grantCount,
-      lastMs: ofSession.lastMs,
-      externalSessions: ofSession.externalSessions,
-      externalUsers: ofSession.externalUsers,
-    })
-    .from(sessions)
-    .innerJoinLateral(ofSession, sql`true`)
-    .where(
-      and(
-        eq(sessions.accountId, accountId),
-        after(query.cursor, sessions),
-        issuedWith(db, accountId, query),
-        query.status === 'active' ? isActive(lives) : undefined,
-        query.status === 'ended' ? not(active) : undefined,
-      ),
-    )
-    .orderBy(...newestFirst(sessions))
-    .limit(query.limit + 1);
+  const lives = grantLives(now());
+  return readSummaries(db, lives, query.limit + 1, (active) =>
+    and(
+      eq(sessions.accountId, accountId),
+      after(query.cursor, sessions),
+      issuedWith(db, accountId, query),
+      query.status === 'active' ? isActive(lives) : undefined,
+      query.status === 'ended' ? not(active) : undefined,
+    ),
+  );
 }
-
-type Row = Awaited<ReturnType<typeof readRows>>[number];
-
-/**
- * Whether a grant is neither revoked, itself or by its virtual key, nor expired, and by the ledger's figures has
- * something left.
- */
-const grantLives = (now: Date): SQL => sql`(${grants.revokedAt} is null
-  and not exists (select from ${virtualKeys}
-    where ${virtualKeys.id} = ${grants.virtualKeyId} and ${virtualKeys.revokedAt} is not null)
-  and ${grants.expiresAt} > ${now.toISOString()}::timestamptz
-  and (${pots.maxUses} is null or ${pots.used} < ${pots.maxUses})
-  and (${pots.costLimitMicrousd} is null or ${pots.costLimitMicrousd} = 0
-    or ${pots.settledMicrousd} < ${pots.costLimitMicrousd}))`;
 
 /** The same as a session's row says of itself, so told that Postgres may begin with the grants: most have ended. */
 const isActive = (lives: SQL): SQL => sql`(${sessions.revokedAt} is null and exists (
   select from ${grants} join ${pots} on ${pots.id} = ${grants.potId}
   where ${grants.sessionId} = ${sessions.id} and ${lives}))`;
-
-/** One row for each session: what all its grants come to. */
-const summaries = (db: IssuerDeps['db'], lives: SQL) =>
-  db
-    .select({
-      anyLives: sql<boolean>`coalesce(bool_or(${lives}), false)`.as('any_lives'),
-      grantCount: sql<number>`count(*)::int`.as('grant_count'),
-      lastMs: sql<string | null>`max(extract(epoch from ${grants.expiresAt}) * 1000)::bigint::text`.as(
-        'last_ms',
-      ),
-      externalSessions: distinct(grants.externalSession).as('external_sessions'),
-      externalUsers: distinct(grants.externalUser).as('external_users'),
-    })
-    .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
-    .where(eq(grants.sessionId, sessions.id))
-    .as('of_session');
-
-/** As text, which every driver reads alike. */
-const distinct = (column: typeof grants.externalUser | typeof grants.externalSession) =>
-  sql<string>`coalesce(json_agg(distinct ${column}) filter (where ${column} is not null), '[]')::text`;
 
 /** Both ids, when both are given, are those of one grant. */
 function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuery): SQL | undefined {
@@ -107,14 +55,3 @@ function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuer
   );
   return inArray(sessions.id, db.select({ id: grants.sessionId }).from(grants).where(wanted));
 }
-
-const summaryOf = (row: Row): SessionSummary => ({
-  id: row.id,
-  created_at: row.createdAt.getTime() / 1000,
-  revoked_at: row.revokedAt && row.revokedAt.getTime() / 1000,
-  status: row.active ? 'active' : 'ended',
-  grant_count: row.grantCount,
-  expires_at: row.lastMs === null ? null : Number(row.lastMs) / 1000,
-  external_sessions: JSON.parse(row.externalSessions) as string[],
-  external_users: JSON.parse(row.externalUsers) as string[],
-});
