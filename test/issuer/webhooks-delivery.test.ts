@@ -129,6 +129,36 @@ describe('a delivery', () => {
     await settledAs(stack, endpoint, { status: 'delivered', attempts: 3, last_status: 200 });
   });
 
+  test('waits as long as the endpoint asks for, a day at most, and no less than it would have anyway', async () => {
+    const inAnHour = new Date(Date.now() + 3_600_000).toUTCString();
+    const asked = ['600', inAnHour, '9'.repeat(20), '1', 'soon', '-600'];
+    let turn = 0;
+    const endpoint = await add((_seen, response) => {
+      response.writeHead(turn % 2 === 0 ? 429 : 503, { 'retry-after': asked[turn++] }).end();
+    });
+    await sendTest(stack, endpoint);
+    const waits: number[] = [];
+    for (let attempts = 1; attempts <= asked.length; attempts++) {
+      const last_status = attempts % 2 === 1 ? 429 : 503;
+      const { next_try_at: next } = await settledAs(stack, endpoint, { attempts, last_status });
+      waits.push((next ?? 0) - Date.now() / 1000);
+      await hasten(stack, endpoint);
+    }
+    // Without it: 5 s, 30 s, 2 min, 10 min, 1 h and 3 h, each a fifth more or less.
+    const bounds = [
+      [500, 600],
+      [3_500, 3_600],
+      [86_300, 86_400],
+      [400, 720],
+      [2_800, 4_320],
+      [8_500, 12_960],
+    ];
+    bounds.forEach(([least, most], i) => {
+      expect(waits[i], asked[i]).toBeGreaterThan(least ?? 0);
+      expect(waits[i], asked[i]).toBeLessThanOrEqual(most ?? 0);
+    });
+  });
+
   test('is given up after nine attempts over about a day, and can be replayed', async () => {
     // Each attempt's own, by which its end is known from the next one's beginning.
     const statuses = Array.from({ length: 9 }, (_, i) => 500 + i);

@@ -34,7 +34,7 @@ export async function markDelivery(
 }
 
 /** The endpoint's row goes first, as in its deletion: so neither waits for the other. */
-async function markFailed(tx: Transaction, claimed: Claimed, { status, error }: Ended) {
+async function markFailed(tx: Transaction, claimed: Claimed, { status, error, restSeconds = 0 }: Ended) {
   const { id } = claimed.webhook;
   const [endpoint] = await tx
     .update(webhooks)
@@ -51,7 +51,7 @@ async function markFailed(tx: Transaction, claimed: Claimed, { status, error }: 
       status: wait === undefined ? 'failed' : 'pending',
       lastStatus: status,
       lastError: error,
-      nextTryAt: sql`now() + ${varied(wait ?? 0)} * interval '1 second'`,
+      nextTryAt: sql`now() + ${Math.max(varied(wait ?? 0), restSeconds)} * interval '1 second'`,
     })
     .where(isOwn(claimed));
   const reason = status === GONE ? 'gone' : endpoint?.failing ? 'failing' : undefined;

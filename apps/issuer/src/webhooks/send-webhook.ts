@@ -22,7 +22,12 @@ export type Ended = {
   readonly status: number | null;
   /** Null: the endpoint has the event. */
   readonly error: DeliveryError | null;
+  /** How long the endpoint wants to be left alone, by its `Retry-After`. */
+  readonly restSeconds?: number;
 };
+
+/** An endpoint may ask for a day of rest at most. */
+const REST_MAX_SECONDS = 86_400;
 
 /** Makes one attempt. Any 2xx is a success; redirects are not followed. */
 export async function sendWebhook(dispatcher: Dispatcher, attempt: Attempt): Promise<Ended> {
@@ -44,10 +49,18 @@ export async function sendWebhook(dispatcher: Dispatcher, attempt: Attempt): Pro
     const { statusCode: status } = answer;
     // Its status is all that counts, also when the body breaks off.
     await answer.body.dump({ limit: ANSWER_MAX_BYTES, signal }).catch(() => {});
-    return { status, error: status >= 200 && status < 300 ? null : 'http_status' };
+    if (status >= 200 && status < 300) return { status, error: null };
+    return { status, error: 'http_status', restSeconds: restOf(answer.headers['retry-after']) };
   } catch (error) {
     return { status: null, error: signal.aborted ? 'timeout' : nameOf(error) };
   }
+}
+
+/** RFC 9110 §10.2.3: seconds or a date; 0 for what is neither. */
+function restOf(retryAfter: string | string[] | undefined): number {
+  const text = String(retryAfter ?? '');
+  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? 0 : Math.min(Math.max(seconds, 0), REST_MAX_SECONDS);
 }
 
 const nameOf = (error: unknown): DeliveryError => {
