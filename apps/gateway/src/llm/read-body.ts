@@ -91,7 +91,7 @@ const MODEST = { depth: 500, parts: 1_000_000 };
 
 const IMMODEST: Refusal = {
   code: 'invalid_json',
-  message: 'The body is nested too deeply, or has more than a million parts.',
+  message: 'The body is nested too deeply, has more than a million parts, or a name of over 16,000 bytes.',
 };
 
 /** UTF-8, with a byte order mark refused later by the parser (RFC 8259 §8.1). */

@@ -26,7 +26,8 @@ const MODEST = { depth: 200, parts: 1_000_000 };
 
 /** Reads the body of a POST; what is read here is what the server will read. */
 export function readMessages(bytes: Buffer): { messages: Messages } | { refusal: Refusal } {
-  if (!isModest(bytes, MODEST)) return invalid('nested too deeply, or more than a million parts');
+  if (!isModest(bytes, MODEST))
+    return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
   const text = decode(bytes);
   const value = text === undefined ? undefined : parse(text);
   if (text === undefined || value === undefined) {
