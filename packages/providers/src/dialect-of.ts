@@ -1,5 +1,5 @@
 import type { Dialect } from './dialect.ts';
-import { decoded, matchPath } from './path.ts';
+import { compilePaths, decoded, type PathMatcher } from './path.ts';
 import type { Credential, Provider, Route } from './provider.ts';
 
 /** The API spoken on a path of a provider; undefined where we do not know it. */
@@ -15,8 +15,7 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
  * or encoded characters is none: a lenient server might read `/v1/chat/completions/;x` as a call that costs.
  */
 export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
-  !/[;%]/.test(path) &&
-  (provider.free ?? []).some((call) => call.method === method && matchPath([call.path], path));
+  !/[;%]/.test(path) && compiled(provider).free.some((call) => call.method === method && call.matches(path));
 
 /**
  * Found as a lenient server would route it: decoded, whatever the case (Azure ignores it), without path
@@ -28,5 +27,25 @@ function routeOf(provider: Provider, path: string): Route | undefined {
     .toLowerCase()
     .replace(/;[^/]*/g, '')
     .replace(/(?<=.)\/$/, '');
-  return provider.routes.find((route) => matchPath([route.path.toLowerCase()], lenient));
+  return compiled(provider).routes.find(({ matches }) => matches(lenient))?.route;
+}
+
+type Compiled = {
+  readonly routes: readonly { readonly route: Route; readonly matches: PathMatcher }[];
+  readonly free: readonly { readonly method: string; readonly matches: PathMatcher }[];
+};
+
+const COMPILED = new WeakMap<Provider, Compiled>();
+
+/** A provider's paths, compiled when they are first asked for. */
+function compiled(provider: Provider): Compiled {
+  const known = COMPILED.get(provider);
+  if (known) return known;
+  const { routes, free = [] } = provider;
+  const made = {
+    routes: routes.map((route) => ({ route, matches: compilePaths([route.path.toLowerCase()]) })),
+    free: free.map(({ method, path }) => ({ method, matches: compilePaths([path]) })),
+  };
+  COMPILED.set(provider, made);
+  return made;
 }

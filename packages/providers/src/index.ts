@@ -9,7 +9,6 @@ export {
   checkPathPattern,
   compilePaths,
   doubledVersionPrefix,
-  matchPath,
   type PathMatcher,
 } from './path.ts';
 export {

@@ -7,8 +7,13 @@ export type PathMatcher = (path: string) => boolean;
  * from left to right, so no pattern makes a match take more than pattern length × path length.
  */
 export function compilePaths(patterns: readonly string[]): PathMatcher {
-  const compiled = patterns.map((pattern) => pattern.split('/').map((segment) => segment.split('*')));
+  const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')));
+  const compiled = patterns
+    .filter((pattern) => !exact.has(pattern))
+    .map((pattern) => pattern.split('/').map((segment) => segment.split('*')));
   return (path) => {
+    if (exact.has(path)) return true;
+    if (compiled.length === 0) return false;
     const segments = path.split('/');
     return compiled.some(
       (pattern) =>
@@ -17,9 +22,6 @@ export function compilePaths(patterns: readonly string[]): PathMatcher {
     );
   };
 }
-
-/** As `compilePaths`, for a single use. */
-export const matchPath = (patterns: readonly string[], path: string): boolean => compilePaths(patterns)(path);
 
 function matchSegment(pieces: readonly string[], segment: string): boolean {
   const first = pieces[0] ?? '';
