@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { pipeline, type Transform } from 'node:stream';
+import { pipeline, type Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
 import type { HeldBytes } from './body-budget.ts';
@@ -19,7 +19,7 @@ export async function readWhole(
   held: HeldBytes,
 ): Promise<Whole | { refusal: Refusal }> {
   if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
-  return gather(request, arriving(request), held, BROKEN_OFF);
+  return gather(request, request, held, BROKEN_OFF);
 }
 
 /** Reads a body without its content coding (RFC 9110 §8.4), of which it may have one that is known here. */
@@ -44,40 +44,50 @@ export const contentCoding = ({ headers }: IncomingMessage): string =>
 /** Beside the bytes of a chunk, what Node keeps for it: a body may come in chunks of one byte. */
 const CHUNK_COSTS_BYTES = 256;
 
-async function gather(
+/**
+ * Keeps what a source brings, until it ends or may bring no more. By events: to iterate over a stream costs more than
+ * all else that is done to a small body. A body is not destroyed when left early, but its rest thrown away, so that a
+ * holder who is still sending gets to read the answer.
+ */
+function gather(
   request: IncomingMessage,
-  source: AsyncIterable<Buffer>,
+  source: Readable,
   held: HeldBytes,
   broken: Refusal,
 ): Promise<Whole | { refusal: Refusal }> {
-  const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of source) {
+  return new Promise((resolve) => {
+    const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const end = (told: Whole | { refusal: Refusal }) => {
+      clearTimeout(late);
+      source.off('data', take);
+      if (source === request) source.resume();
+      else source.destroy();
+      resolve(told);
+    };
+    const take = (chunk: Buffer) => {
       size += chunk.length;
-      if (size > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
-      if (!held.take(chunk.length + CHUNK_COSTS_BYTES)) return { refusal: OVERLOADED };
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    return { refusal: error instanceof TooLargeError ? TOO_LARGE : broken };
-  } finally {
-    clearTimeout(late);
-  }
-  return { bytes: Buffer.concat(chunks) };
+      if (size > BODY_MAX_BYTES) end({ refusal: TOO_LARGE });
+      else if (held.take(chunk.length + CHUNK_COSTS_BYTES)) chunks.push(chunk);
+      else end({ refusal: OVERLOADED });
+    };
+    // It has told so already.
+    if (source.destroyed) return end({ refusal: broken });
+    source.once('end', () => end({ bytes: Buffer.concat(chunks) }));
+    source.once('error', (error) => end({ refusal: error instanceof TooLargeError ? TOO_LARGE : broken }));
+    source.once('close', () => end({ refusal: broken }));
+    source.on('data', take);
+  });
 }
 
-/**
- * The body's chunks. It is not destroyed when left early, but its rest thrown away, so that a holder who is
- * still sending gets to read the answer.
- */
+/** The chunks of a coded body, for its decoder; what the decoder does not take any more is thrown away, too. */
 async function* arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
   let size = 0;
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length;
-      // Of a coded body this bounds what is read: empty parts of it can be repeated for ever.
+      // Bounds what is read: empty parts of a coded body can be repeated for ever.
       if (size > BODY_MAX_BYTES) throw new TooLargeError();
       yield chunk;
     }
