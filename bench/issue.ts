@@ -4,13 +4,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
 import { migrateDatabase } from '@presign/schema/database';
 import postgres from 'postgres';
 import { Pool } from 'undici';
+import { built } from './processes.ts';
 
-const MAIN = fileURLToPath(new URL('../apps/issuer/src/main.ts', import.meta.url));
 const PORT = 18_787;
 const WARM_UP_MS = 3_000;
 
@@ -51,7 +50,7 @@ async function main(): Promise<void> {
 }
 
 function startIssuer(databaseUrl: string): ChildProcess {
-  return spawn(process.execPath, ['--import', 'tsx', MAIN], {
+  return spawn(process.execPath, built('issuer'), {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,

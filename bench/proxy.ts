@@ -7,14 +7,13 @@ import { createServer } from 'node:http';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { keys } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
 import { grantOf, nginxConf, scriptSha } from './nginx-lua.ts';
-import { cpuMicros, listening, run } from './processes.ts';
+import { built, cpuMicros, listening, run } from './processes.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
 const CALLS = Number(process.env.CALLS ?? 6_000);
@@ -80,13 +79,12 @@ for (let round = -1; round < ROUNDS; round++) {
 print();
 process.exit(0);
 
-/** A gateway in a process of its own, logging as it does by default; it finds its grants in Redis. */
+/** A gateway in a process of its own, built and run as in its container, logging as it does by default; it finds its grants in Redis. */
 async function startGateway(): Promise<{ port: number; pid: number | undefined }> {
   const port = await freePort();
   const providers = join(dir, 'providers.json');
   writeFileSync(providers, stack.providersJson);
-  const main = fileURLToPath(new URL('../apps/gateway/src/main.ts', import.meta.url));
-  const pid = run(process.execPath, ['--import', 'tsx', main], {
+  const pid = run(process.execPath, built('gateway'), {
     HOST: '127.0.0.1',
     GATEWAY_PORT: String(port),
     GATEWAY_URL: stack.gatewayUrls[0],
