@@ -6,11 +6,11 @@ import type { Provider } from '@presign/providers';
 import { RefusedError } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import type { Logger } from 'pino';
 import { answerError } from './answer-error.ts';
 import { type ApiKey, authenticate } from './authenticate.ts';
 import { health } from './health.ts';
+import { limitBody } from './limit-body.ts';
 import { limitRequests } from './limit-requests.ts';
 import { reference } from './openapi/reference.ts';
 import { ROUTES } from './routes.ts';
@@ -46,9 +46,6 @@ export type IssuerEnv = {
   };
 };
 
-/** Room for 64 KB of metadata in JSON's longest escapes. */
-const BODY_MAX_BYTES = 1_048_576;
-
 /** Builds the issuer: who may call what, until when, for how much. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const app = new Hono<IssuerEnv>();
@@ -81,17 +78,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const admitted = [authenticate(deps), limitRequests(deps)] as const;
   app.use('/v1/*', ...admitted);
   app.use('/v2/*', ...admitted);
-  app.use(
-    bodyLimit({
-      maxSize: BODY_MAX_BYTES,
-      onError: () => {
-        throw new RefusedError({
-          code: 'body_too_large',
-          message: `The body may have at most ${BODY_MAX_BYTES} bytes.`,
-        });
-      },
-    }),
-  );
+  app.use(limitBody);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope !== undefined) mount(app, deps);
   return app;
 }
