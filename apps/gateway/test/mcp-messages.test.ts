@@ -199,6 +199,13 @@ describe('what did not run', () => {
     expect(unrunOf(two, failed(-32700, null)).uses).toBe(0);
   });
 
+  it('is told by a long answer, but by none that would take long to parse', () => {
+    const long = { ...failed(-32602), data: 'x'.repeat(20_000) };
+    expect(unrunOf(request('tools/call'), long).uses).toBe(1);
+    const names = { ...failed(-32602), data: { ['k'.repeat(16_001)]: 1 } };
+    expect(unrunOf(request('tools/call'), names).uses).toBe(0);
+  });
+
   it('is told for each request of a batch', () => {
     const two = [request('tools/call', {}, 1), request('tools/call', {}, 'b')];
     expect(unrunOf(two, failed(-32602, 'b'))).toMatchObject({ uses: 1, isDone: false });

@@ -22,7 +22,8 @@ export const INVALID_PARAMS = -32602;
 
 /** A batch may hold so many messages: each is charged for, and could be answered with an error. */
 const BATCH_MAX = 100;
-const MODEST = { depth: 200, parts: 1_000_000 };
+/** What is parsed at most, of either side. */
+export const MODEST = { depth: 200, parts: 1_000_000 };
 
 /** Reads the body of a POST; what is read here is what the server will read. */
 export function readMessages(bytes: Buffer): { messages: Messages } | { refusal: Refusal } {

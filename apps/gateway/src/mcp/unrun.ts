@@ -1,5 +1,12 @@
-import { isJsonObject } from '@presign/schema';
-import { INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, type Message, PARSE_ERROR } from './json-rpc.ts';
+import { isJsonObject, isModest } from '@presign/schema';
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  type Message,
+  MODEST,
+  PARSE_ERROR,
+} from './json-rpc.ts';
 import type { Charged } from './price-call.ts';
 
 /** With these a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
@@ -78,7 +85,11 @@ export class UnrunRequests {
   }
 }
 
+/** Up to so many characters, parsing is over at once, whatever they are. */
+const SHORT_CHARS = 16_000;
+
 function parse(text: string): unknown {
+  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), MODEST)) return undefined;
   try {
     return JSON.parse(text) as unknown;
   } catch {
