@@ -44,42 +44,57 @@ export const contentCoding = ({ headers }: IncomingMessage): string =>
 /** Beside the bytes of a chunk, what Node keeps for it: a body may come in chunks of one byte. */
 const CHUNK_COSTS_BYTES = 256;
 
-/**
- * Keeps what a source brings, until it ends or may bring no more. By events: to iterate over a stream costs more than
- * all else that is done to a small body. A body is not destroyed when left early, but its rest thrown away, so that a
- * holder who is still sending gets to read the answer.
- */
-function gather(
+async function gather(
   request: IncomingMessage,
   source: Readable,
   held: HeldBytes,
   broken: Refusal,
 ): Promise<Whole | { refusal: Refusal }> {
+  const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
+  const read = await takeAll(source, held, broken);
+  clearTimeout(late);
+  // A body is not destroyed when left early, but its rest thrown away: who is still sending gets to read the answer.
+  if (source === request) source.resume();
+  else source.destroy();
+  return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks) };
+}
+
+/**
+ * What a source brings, until it ends or may bring no more. By events: to iterate over a stream costs more than all
+ * else that is done to a small body. Nothing of it stays with the source, which lives as long as the call.
+ */
+function takeAll(
+  source: Readable,
+  held: HeldBytes,
+  broken: Refusal,
+): Promise<{ chunks: Buffer[] } | { refusal: Refusal }> {
   return new Promise((resolve) => {
-    const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
     const chunks: Buffer[] = [];
     let size = 0;
-    const end = (told: Whole | { refusal: Refusal }) => {
-      clearTimeout(late);
-      source.off('data', take);
-      if (source === request) source.resume();
-      else source.destroy();
+    const end = (told: { chunks: Buffer[] } | { refusal: Refusal }) => {
+      for (const [event, listener] of Object.entries(listeners)) source.off(event, listener);
+      // What fails from now on is of no interest, but must not go unheard.
+      source.on('error', ignore);
       resolve(told);
     };
-    const take = (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > BODY_MAX_BYTES) end({ refusal: TOO_LARGE });
-      else if (held.take(chunk.length + CHUNK_COSTS_BYTES)) chunks.push(chunk);
-      else end({ refusal: OVERLOADED });
+    const listeners = {
+      data: (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > BODY_MAX_BYTES) end({ refusal: TOO_LARGE });
+        else if (held.take(chunk.length + CHUNK_COSTS_BYTES)) chunks.push(chunk);
+        else end({ refusal: OVERLOADED });
+      },
+      end: () => end({ chunks }),
+      error: (error: Error) => end({ refusal: error instanceof TooLargeError ? TOO_LARGE : broken }),
+      close: () => end({ refusal: broken }),
     };
     // It has told so already.
-    if (source.destroyed) return end({ refusal: broken });
-    source.once('end', () => end({ bytes: Buffer.concat(chunks) }));
-    source.once('error', (error) => end({ refusal: error instanceof TooLargeError ? TOO_LARGE : broken }));
-    source.once('close', () => end({ refusal: broken }));
-    source.on('data', take);
+    if (source.destroyed) end({ refusal: broken });
+    else for (const [event, listener] of Object.entries(listeners)) source.on(event, listener);
   });
 }
+
+const ignore = () => {};
 
 /** The chunks of a coded body, for its decoder; what the decoder does not take any more is thrown away, too. */
 async function* arriving(request: IncomingMessage): AsyncGenerator<Buffer> {

@@ -25,12 +25,12 @@ afterEach(() => {
   socket.destroy();
 });
 
-/** Sends a head that announces ten bytes, and these. */
-async function post(body: string) {
+/** Sends a head that announces so many bytes, and these. */
+async function post(body: string, length = 10) {
   const arrived = new Promise((resolve) => server.once('request', resolve));
   socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
   socket.on('error', () => {});
-  socket.write(`POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 10\r\n\r\n${body}`);
+  socket.write(`POST / HTTP/1.1\r\nHost: g\r\nContent-Length: ${length}\r\n\r\n${body}`);
   await arrived;
   const last = reads.at(-1);
   if (!last) throw new Error('no request came');
@@ -52,3 +52,22 @@ test('a body that has arrived is waited for no longer', async () => {
   expect(vi.getTimerCount()).toBe(0);
   expect(request.socket.destroyed).toBe(false);
 });
+
+test.each<[string, string, number]>([
+  ['read', 'ten bytes!', 10],
+  ['refused, while it is still being sent', 'x'.repeat(2_000), 4_000],
+])(
+  'nothing of a body that was %s stays with its request, which lives as long as the call',
+  async (...given) => {
+    const [, body, length] = given;
+    const { request, read } = await post(body, length);
+    const found = await read;
+    expect('refusal' in found).toBe(length > body.length);
+    for (const event of ['data', 'end', 'close']) expect(request.listenerCount(event), event).toBe(0);
+    // The same for all, so that it can hold nothing of any.
+    const other = await post('ten bytes!');
+    await other.read;
+    expect(request.listeners('error')).toEqual(other.request.listeners('error'));
+    expect(request.socket.destroyed).toBe(false);
+  },
+);

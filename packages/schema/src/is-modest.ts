@@ -30,7 +30,7 @@ export function isModest(
     switch (json[i]) {
       case QUOTE: {
         const end = endOfString(json, i);
-        if (end - i > NAME_MAX && isBeforeColon(json, end)) return false;
+        if (end - i - 1 > NAME_MAX && isBeforeColon(json, end)) return false;
         i = end;
         parts++;
         break;

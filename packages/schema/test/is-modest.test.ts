@@ -12,7 +12,7 @@ test.each<[string, string, boolean]>([
   ['of many strings', '""'.repeat(11), false],
   ['whose text is full of brackets', JSON.stringify({ a: '[{"\\'.repeat(100) }), true],
   ['whose string never ends', `"${'\\'.repeat(100)}`, true],
-  ['of a long name', `{"${'k'.repeat(15_000)}":1}`, true],
+  ['of a long name', `{"${'k'.repeat(16_000)}":1}`, true],
   ['of a longer one', `{"${'k'.repeat(16_001)}":1}`, false],
   ['of a longer one, far from its colon', `[{"a":1,"${'k'.repeat(16_001)}" \t\r\n:1}]`, false],
   ['of long values', `{"a":"${'k'.repeat(20_000)}","b":["${'k'.repeat(20_000)}" , ":"]}`, true],

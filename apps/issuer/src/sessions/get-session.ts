@@ -63,7 +63,7 @@ const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: Pa
 async function tellGrants(deps: IssuerDeps, session: Session, query: PageQuery) {
   const rows = await readGrants(deps, session.id, query);
   // The grants of a bundle share one pot, which is read once.
-  const byId = new Map(rows.map(({ pots: pot }) => [pot.id, pot]));
+  const byId = new Map(rows.slice(0, query.limit).map(({ pots: pot }) => [pot.id, pot]));
   const live = new Map(
     await Promise.all(
       Array.from(byId, async ([id, pot]) => [id, await liveFigures(deps.redis, pot)] as const),
