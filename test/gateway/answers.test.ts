@@ -185,27 +185,35 @@ test.each([
   expect(answer?.body).toBe('ok');
 });
 
-test('all other headers of the provider reach the holder, doubled ones doubled', async () => {
-  wire =
-    'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nX-Two: a\r\n' +
-    'X-Two: b\r\nWarning: 299 - "x"\r\nWWW-Authenticate: Bearer\r\nX-Latin: caf\xe9\r\nContent-Length: 2\r\n\r\nok';
-  const target = new URL(rawUrl).pathname;
-  const text = await exchange(
-    new URL(rawUrl).origin,
-    `POST ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
-  );
-  const headers = readAnswers(text)[0]?.headers ?? [];
-  for (const pair of [
-    ['content-type', 'text/x; charset=utf-8'],
-    ['x-ratelimit-remaining', '9'],
-    ['x-two', 'a'],
-    ['x-two', 'b'],
-    ['warning', '299 - "x"'],
-    ['www-authenticate', 'Bearer'],
-    ['x-latin', 'caf\xe9'],
-  ])
-    expect(headers).toContainEqual(pair);
-});
+test.each([
+  ['of a known length', 'Content-Length: 2\r\n'],
+  ['that ends with its connection', ''],
+])(
+  'all other headers of an answer %s reach the holder byte for byte, doubled ones doubled',
+  async (...given) => {
+    const length = given[1];
+    wire =
+      'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nX-Two: a\r\n' +
+      'X-Two: b\r\nWarning: 299 - "x"\r\nWWW-Authenticate: Bearer\r\nX-Latin: caf\xe9\r\n' +
+      `${length}\r\nok`;
+    const target = new URL(rawUrl).pathname;
+    const text = await exchange(
+      new URL(rawUrl).origin,
+      `POST ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+    );
+    const headers = readAnswers(text)[0]?.headers ?? [];
+    for (const pair of [
+      ['content-type', 'text/x; charset=utf-8'],
+      ['x-ratelimit-remaining', '9'],
+      ['x-two', 'a'],
+      ['x-two', 'b'],
+      ['warning', '299 - "x"'],
+      ['www-authenticate', 'Bearer'],
+      ['x-latin', 'caf\xe9'],
+    ])
+      expect(headers).toContainEqual(pair);
+  },
+);
 
 test.each([
   [

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type FlatHeaders, headerOf, withoutHeaders } from './flat-headers.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './llm/meter.ts';
+import { sendHead } from './send-head.ts';
 
 /** How an answer is looked at and kept back on its way. */
 export type AnswerPlan = {
@@ -122,7 +123,6 @@ export class Answer {
       ...this.#plan.ownHeaders(this.#status),
       ...late,
     ]);
-    // A stream's headers must not wait for its first chunk.
-    if (Number.isNaN(this.#left)) this.#response.flushHeaders();
+    if (Number.isNaN(this.#left)) sendHead(this.#response);
   }
 }

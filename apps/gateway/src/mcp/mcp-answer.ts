@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { HeldBytes } from '../body-budget.ts';
 import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
 import type { Receiver } from '../forward.ts';
+import { sendHead } from '../send-head.ts';
 import { EventSplitter, readEvent } from '../split-events.ts';
 import { hideSecrets } from './hide-secrets.ts';
 import { type Amount, NOTHING, type UnrunRequests } from './unrun.ts';
@@ -230,6 +231,6 @@ export class McpAnswer implements Receiver {
     const { unrun, ownHeaders } = this.#plan;
     const back = (this.#status < 300 ? unrun?.unrun : unrun?.all) ?? NOTHING;
     this.#response.writeHead(this.#status, [...this.#headers, ...ownHeaders(back)]);
-    if (this.#isStream) this.#response.flushHeaders();
+    if (this.#isStream) sendHead(this.#response);
   }
 }
