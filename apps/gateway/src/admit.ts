@@ -9,7 +9,7 @@ import {
 } from '@presign/limits';
 import { causeOf, type Refusal, RefusedError, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from './app.ts';
-import { findTerms, type GrantMemory, openFromPostgres, type Terms } from './grant.ts';
+import { findPolicy, type GrantMemory, openFromPostgres, type Policy } from './grant.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 import type { VerifiedGrant } from './verify.ts';
@@ -22,16 +22,16 @@ export type Admitted = Extract<Admission, { is: 'admitted' }>;
 /** A grant may have to be opened anew when Redis changes under us, but not for ever. */
 const OPENINGS = 4;
 
-/** The grant's terms, opening it in Redis when this is its first call anywhere. */
-export async function getTerms(
+/** The grant's policy, opening it in Redis when this is its first call anywhere. */
+export async function getPolicy(
   deps: Deps,
   requestId: string,
   grant: VerifiedGrant,
-): Promise<{ terms: Terms } | { refusal: Refusal }> {
+): Promise<{ policy: Policy } | { refusal: Refusal }> {
   try {
     for (let i = 0; i < OPENINGS; i++) {
-      const terms = await findTerms(deps, grant);
-      if (terms) return { terms };
+      const policy = await findPolicy(deps, grant);
+      if (policy) return { policy };
       const refusal = await openGrantOnce(deps, grant);
       if (refusal) return { refusal };
     }
@@ -49,18 +49,18 @@ export const admitCall = (
   deps: AdmitDeps,
   requestId: string,
   grant: VerifiedGrant,
-  terms: Terms,
+  policy: Policy,
   ask: Ask,
-): Promise<Counted> => count(deps, requestId, grant, () => admitOnce(deps, requestId, terms.ref, ask));
+): Promise<Counted> => count(deps, requestId, grant, () => admitOnce(deps, requestId, policy.ref, ask));
 
 /** As `admitCall`, for a call of known price: it is charged at once, and nothing is held. */
 export const chargeCall = (
   deps: ChargeDeps,
   requestId: string,
   grant: VerifiedGrant,
-  terms: Terms,
+  policy: Policy,
   ask: Charge,
-): Promise<Counted> => count(deps, requestId, grant, () => chargeOnce(deps, terms, ask));
+): Promise<Counted> => count(deps, requestId, grant, () => chargeOnce(deps, policy, ask));
 
 type Counted = { admitted: Admitted } | { refusal: Refusal };
 
@@ -102,7 +102,7 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
 const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
   settleCall(deps, requestId, ref, { holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, record });
 
-async function chargeOnce(deps: ChargeDeps, { ref }: Terms, ask: Charge): Promise<Admission> {
+async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promise<Admission> {
   const isConnected = deps.redis.status === 'ready';
   try {
     return await charge(deps.redis, ref, ask);

@@ -1,7 +1,7 @@
 import { findCredential, findGrant, type GrantRef, type Opened, openGrant } from '@presign/limits';
-import { isJsonObject, type JsonObject, type McpServerTerms, RefusedError } from '@presign/schema';
+import { isJsonObject, type JsonObject, type McpServerPolicy, RefusedError } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
-import { credentials, grants, partitions, pots, sessions, virtualKeys } from '@presign/schema/tables';
+import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { LRUCache } from 'lru-cache';
@@ -9,14 +9,14 @@ import type { GatewayDeps } from './app.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 /** What the issuer laid down for a grant beyond its token. Never changes while the grant lives. */
-export type Terms = {
+export type Policy = {
   readonly ref: GrantRef;
   readonly accountId: string;
   readonly externalUser: string | undefined;
   readonly config: JsonObject | undefined;
   /** Of an MCP server's grant. */
-  readonly server: McpServerTerms | undefined;
-  /** Whether any of its pots limits spending. */
+  readonly server: McpServerPolicy | undefined;
+  /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
 };
 
@@ -25,26 +25,26 @@ export type SealedCredential = { readonly version: number; readonly sealed: stri
 
 /** What a gateway remembers of grants: nothing that counts, nothing in clear. */
 export type GrantMemory = {
-  readonly terms: LRUCache<string, Terms>;
+  readonly policies: LRUCache<string, Policy>;
   readonly credentials: LRUCache<string, SealedCredential>;
 };
 
 export const grantMemory = (): GrantMemory => ({
-  terms: new LRUCache({ max: 10_000 }),
+  policies: new LRUCache({ max: 10_000 }),
   credentials: new LRUCache({ max: 10_000 }),
 });
 
 type Deps = Pick<GatewayDeps, 'db' | 'redis'> & { readonly memory: GrantMemory };
 
-/** A grant's terms from memory, then Redis; undefined when only Postgres can know. */
-export async function findTerms({ redis, memory }: Deps, grant: VerifiedGrant): Promise<Terms | undefined> {
-  const remembered = memory.terms.get(grant.id);
+/** A grant's policy from memory, then Redis; undefined when only Postgres can know. */
+export async function findPolicy({ redis, memory }: Deps, grant: VerifiedGrant): Promise<Policy | undefined> {
+  const remembered = memory.policies.get(grant.id);
   if (remembered) return remembered;
   const found = await findGrant(redis, grant.partition, grant.id);
   if (!found) return undefined;
-  const terms = readDoc(grant, found.doc);
-  memory.terms.set(grant.id, terms);
-  return terms;
+  const policy = readDoc(grant, found.doc);
+  memory.policies.set(grant.id, policy);
+  return policy;
 }
 
 /** Reads a grant and its limits from Postgres in one statement, and opens it in Redis. */
@@ -59,32 +59,32 @@ export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promis
   ) {
     return 'revoked';
   }
-  const own = { ...row.pots, endsWithGrant: true };
-  const budget = row.budgets ? [{ ...row.budgets, endsWithGrant: false }] : [];
-  const state = [own, ...budget];
-  const terms: Terms = {
+  const own = { ...row.budgets, endsWithGrant: true };
+  const shared = row.shared ? [{ ...row.shared, endsWithGrant: false }] : [];
+  const state = [own, ...shared];
+  const policy: Policy = {
     ref: {
       id: grant.id,
-      partition: row.pots.partition,
+      partition: row.budgets.partition,
       credentialId: row.credentials.id,
-      potIds: state.map((pot) => pot.id),
+      budgetIds: state.map((budget) => budget.id),
     },
     accountId: row.grants.accountId,
     externalUser: row.grants.externalUser ?? undefined,
     config: row.grants.config ?? undefined,
     server: row.grants.server ?? undefined,
-    costLimited: state.some((pot) => pot.costLimitMicrousd !== null),
+    costLimited: state.some((budget) => budget.costLimitMicrousd !== null),
   };
   const opened = await openGrant(deps.redis, {
-    ref: terms.ref,
+    ref: policy.ref,
     epoch: row.partitions.epoch,
     lastId: row.partitions.lastId,
     expiresAtMs: row.grants.expiresAt.getTime(),
     credential: row.credentials,
-    pots: state,
-    doc: writeDoc(terms),
+    budgets: state,
+    doc: writeDoc(policy),
   });
-  if (opened === 'ok') deps.memory.terms.set(grant.id, terms);
+  if (opened === 'ok') deps.memory.policies.set(grant.id, policy);
   return opened;
 }
 
@@ -101,18 +101,18 @@ export async function findSealed(
   return found;
 }
 
-/** One statement, one snapshot: the pots' figures and the cursor they are true for belong together. */
+/** One statement, one snapshot: the budgets' figures and the cursor they are true for belong together. */
 async function readGrant({ db }: Deps, id: string) {
-  const budgets = alias(pots, 'budgets');
+  const shared = alias(budgets, 'shared');
   const [row] = await db
     .select()
     .from(grants)
     .innerJoin(sessions, eq(sessions.id, grants.sessionId))
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .innerJoin(credentials, eq(credentials.id, grants.credentialId))
-    .innerJoin(partitions, eq(partitions.id, pots.partition))
+    .innerJoin(partitions, eq(partitions.id, budgets.partition))
     .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
-    .leftJoin(budgets, eq(budgets.id, virtualKeys.potId))
+    .leftJoin(shared, eq(shared.id, virtualKeys.budgetId))
     .where(eq(grants.id, id))
     .catch((error: unknown) => {
       throw isDatabaseOutage(error)
@@ -122,22 +122,22 @@ async function readGrant({ db }: Deps, id: string) {
   return row;
 }
 
-/** What Redis keeps of the terms, in short names. */
+/** What Redis keeps of the policy, in short names. */
 type Doc = {
   acc: string;
   crd: string;
-  pot: string[];
+  budget: string[];
   usr?: string;
   cfg?: JsonObject;
-  srv?: McpServerTerms;
+  srv?: McpServerPolicy;
   lim?: true;
 };
 
-function writeDoc({ ref, accountId, externalUser, config, server, costLimited }: Terms): string {
+function writeDoc({ ref, accountId, externalUser, config, server, costLimited }: Policy): string {
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
-    pot: [...ref.potIds],
+    budget: [...ref.budgetIds],
     ...(externalUser === undefined ? {} : { usr: externalUser }),
     ...(config === undefined ? {} : { cfg: config }),
     ...(server === undefined ? {} : { srv: server }),
@@ -146,10 +146,10 @@ function writeDoc({ ref, accountId, externalUser, config, server, costLimited }:
   return JSON.stringify(doc);
 }
 
-function readDoc(grant: VerifiedGrant, text: string): Terms {
+function readDoc(grant: VerifiedGrant, text: string): Policy {
   const doc = JSON.parse(text) as Doc;
   return {
-    ref: { id: grant.id, partition: grant.partition, credentialId: doc.crd, potIds: doc.pot },
+    ref: { id: grant.id, partition: grant.partition, credentialId: doc.crd, budgetIds: doc.budget },
     accountId: doc.acc,
     externalUser: doc.usr,
     config: isJsonObject(doc.cfg) ? doc.cfg : undefined,

@@ -2,7 +2,7 @@ import { loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { ambiguousKey } from '../src/ambiguous-key.ts';
-import type { Terms } from '../src/grant.ts';
+import type { Policy } from '../src/grant.ts';
 import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
@@ -23,8 +23,8 @@ function plan(
 ) {
   const known = providers.get(provider);
   if (!known) throw new Error(provider);
-  const terms: Terms = {
-    ref: { id: 'g', partition: 0, credentialId: 'c', potIds: ['p'] },
+  const policy: Policy = {
+    ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
     accountId: 'a',
     externalUser: undefined,
     server: undefined,
@@ -36,7 +36,7 @@ function plan(
   const planned = planCall({
     grant: { provider: known, method: 'POST' },
     target,
-    terms,
+    policy,
     content: { raw, json },
     now: NOW,
   });
@@ -108,8 +108,8 @@ describe('under a spend limit', () => {
       planCall({
         grant: { provider: known, method: 'POST' },
         target: { path: '/v1/chat/completions', query: '' },
-        terms: {
-          ref: { id: 'g', partition: 0, credentialId: 'c', potIds: [] },
+        policy: {
+          ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: [] },
           accountId: 'a',
           externalUser: undefined,
           server: undefined,

@@ -1,4 +1,5 @@
 import { PARTITIONS } from '@presign/schema';
 
-/** The Redis partition of a pot, for good. Its id is random, so its last byte spreads pots evenly. */
-export const choosePartition = (potId: string): number => Number.parseInt(potId.slice(-2), 16) % PARTITIONS;
+/** The Redis partition of a budget, for good. Its id is random, so its last byte spreads budgets evenly. */
+export const choosePartition = (budgetId: string): number =>
+  Number.parseInt(budgetId.slice(-2), 16) % PARTITIONS;

@@ -1,6 +1,6 @@
 import { type PresignRequest, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { pots, virtualKeys } from '@presign/schema/tables';
+import { budgets, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 
 /** What a grant takes over from its virtual key. */
@@ -22,13 +22,18 @@ export async function findVirtualKey(
   const [row] = await tx
     .select()
     .from(virtualKeys)
-    .leftJoin(pots, eq(pots.id, virtualKeys.potId))
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
     .where(and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, request.virtual_key)));
   const key = row?.virtual_keys;
   if (!key) throw refuse('this virtual key does not exist.');
   if (key.revokedAt) throw refuse('this virtual key has been revoked.');
   if (key.provider !== request.provider) throw refuse(`this virtual key is for ${key.provider}.`);
-  return { id: key.id, credentialId: key.credentialId, config: key.config, partition: row.pots?.partition };
+  return {
+    id: key.id,
+    credentialId: key.credentialId,
+    config: key.config,
+    partition: row.budgets?.partition,
+  };
 }
 
 const refuse = (problem: string) =>

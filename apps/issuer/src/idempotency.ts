@@ -1,7 +1,7 @@
 import { checkMac, mac } from '@presign/crypto';
 import { idempotencyKey, RefusedError } from '@presign/schema';
 import { sqlState, type Transaction } from '@presign/schema/database';
-import { grants, idempotencyKeys, pots } from '@presign/schema/tables';
+import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './app.ts';
@@ -66,7 +66,7 @@ export async function claimIdempotencyKey(
     .select()
     .from(idempotencyKeys)
     .innerJoin(grants, eq(grants.id, idempotencyKeys.grantId))
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(
       and(
         eq(idempotencyKeys.accountId, accountId),
@@ -79,7 +79,7 @@ export async function claimIdempotencyKey(
     checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
   if (!same)
     throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key', message: OTHER_BODY });
-  return { ...earlier.grants, partition: earlier.pots.partition };
+  return { ...earlier.grants, partition: earlier.budgets.partition };
 }
 
 /** The `Idempotency-Key` of a request, if it has one. */

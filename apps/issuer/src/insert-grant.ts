@@ -1,5 +1,5 @@
 import type { Database, Transaction } from '@presign/schema/database';
-import { credentials, grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 
 type GrantRow = typeof grants.$inferSelect;
@@ -7,7 +7,7 @@ type GrantRow = typeof grants.$inferSelect;
 /** The row of an LLM grant, which has a method and paths, and no server. */
 export type LlmGrantRow = Omit<
   GrantRow,
-  'revokedAt' | 'expiryTold' | 'bundleId' | 'server' | 'method' | 'paths'
+  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'method' | 'paths'
 > & {
   readonly kind: 'llm';
   readonly method: string;
@@ -38,10 +38,10 @@ export type InsertGrant = (rows: GrantRows) => Promise<void>;
 export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
   const withOwnCredential = statement(db, true);
   const withAnothers = statement(db, false);
-  return async ({ grant, sealed, ...pot }) => {
+  return async ({ grant, sealed, ...budget }) => {
     const config = grant.config && JSON.stringify(grant.config);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
-    const values = { ...grant, ...pot, config, metadata, sealed };
+    const values = { ...grant, ...budget, config, metadata, sealed };
     await (sealed === undefined ? withAnothers : withOwnCredential).execute(values);
   };
 }
@@ -57,11 +57,11 @@ function statement(db: Database | Transaction, ownCredential: boolean) {
     costLimitMicrousd: $('costLimitMicrousd'),
     callsPerMinute: $('callsPerMinute'),
   };
-  const pot = db.insert(pots).values({ id: $('potId'), partition: $('partition'), ...limits });
+  const budget = db.insert(budgets).values({ id: $('budgetId'), partition: $('partition'), ...limits });
   const written = [
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
     ...(ownCredential ? [db.$with('credential').as(credential.returning({ id: credentials.id }))] : []),
-    db.$with('pot').as(pot.returning({ id: pots.id })),
+    db.$with('budget').as(budget.returning({ id: budgets.id })),
   ];
   const grant = db
     .with(...written)
@@ -78,7 +78,7 @@ const GRANT = {
   id: $('id'),
   accountId: $('accountId'),
   sessionId: $('sessionId'),
-  potId: $('potId'),
+  budgetId: $('budgetId'),
   credentialId: $('credentialId'),
   virtualKeyId: $('virtualKeyId'),
   kind: $('kind'),

@@ -103,7 +103,7 @@ async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<b
 }
 
 /**
- * One batch of one partition, under its row's lock: ledger rows, pots and cursor commit together, then the
+ * One batch of one partition, under its row's lock: ledger rows, budgets and cursor commit together, then the
  * stream is trimmed. A crash between the two leaves entries that the cursor passes over.
  * @returns the new cursor, or undefined when another issuer has the partition
  */

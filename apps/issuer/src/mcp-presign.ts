@@ -23,7 +23,7 @@ import { type BundleIssue, planBundle, writeBundle } from './write-bundle.ts';
 const ROUTE = 'POST /v2/mcp-presign';
 
 /**
- * `POST /v2/mcp-presign`: session, credentials, one pot, a grant for each server and one for the bundle are
+ * `POST /v2/mcp-presign`: session, credentials, one budget, a grant for each server and one for the bundle are
  * written as one.
  */
 export const mcpPresign = route(
@@ -32,7 +32,7 @@ export const mcpPresign = route(
     path: '/v2/mcp-presign',
     summary: 'Issue a bundle of signed URLs for MCP servers',
     description:
-      'Whoever has a URL may use its MCP server. `max_uses` and `cost_limit` are one pot, which all servers of the bundle share.',
+      'Whoever has a URL may use its MCP server. `max_uses` and `cost_limit` are one budget, which all servers of the bundle share.',
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,

@@ -5,10 +5,10 @@ import {
   type McpBundle,
   type McpPresignRequest,
   type McpServer,
-  type McpServerTerms,
+  type McpServerPolicy,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, grants, pots } from '@presign/schema/tables';
+import { budgets, credentials, grants } from '@presign/schema/tables';
 import type { IssuerDeps } from './app.ts';
 import { choosePartition } from './choose-partition.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './keep-oauth-credential.ts';
@@ -25,19 +25,19 @@ export type BundleIssue = {
 
 /** The ids and times of a bundle that is to be signed and written. */
 export type BundlePlan = {
-  readonly grant: IssuedBundle & { readonly potId: string };
+  readonly grant: IssuedBundle & { readonly budgetId: string };
   readonly servers: readonly IssuedServer[];
 };
 
 /** Chooses what a bundle's tokens and rows say of it. */
 export function planBundle({ grantId, request, issuedAt }: BundleIssue): BundlePlan {
-  const potId = randomUUID();
+  const budgetId = randomUUID();
   return {
     grant: {
       id: grantId,
       sessionId: request.session_id ?? randomUUID(),
-      potId,
-      partition: choosePartition(potId),
+      budgetId,
+      partition: choosePartition(budgetId),
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + request.expires_in * 1000),
     },
@@ -45,7 +45,7 @@ export function planBundle({ grantId, request, issuedAt }: BundleIssue): BundleP
   };
 }
 
-/** Writes a bundle into a session that is there: its pot, its credentials and its grants. */
+/** Writes a bundle into a session that is there: its budget, its credentials and its grants. */
 export async function writeBundle(
   tx: Transaction,
   deps: IssuerDeps,
@@ -53,10 +53,10 @@ export async function writeBundle(
   plan: BundlePlan,
   bundle: McpBundle,
 ): Promise<void> {
-  const { potId, partition } = plan.grant;
+  const { budgetId, partition } = plan.grant;
   const maxUses = request.max_uses === -1 ? null : request.max_uses;
-  await tx.insert(pots).values({
-    id: potId,
+  await tx.insert(budgets).values({
+    id: budgetId,
     partition,
     maxUses,
     costLimitMicrousd: request.cost_limit ?? null,
@@ -73,7 +73,7 @@ export async function writeBundle(
     kind: 'mcp' as const,
     credentialId: ids[i] ?? null,
     bundleId: plan.grant.id,
-    server: termsOf(server),
+    server: policyOf(server),
   }));
   const ofBundle = {
     ...common(accountId, request, plan),
@@ -90,7 +90,7 @@ export async function writeBundle(
 const common = (accountId: string, request: McpPresignRequest, { grant }: BundlePlan) => ({
   accountId,
   sessionId: grant.sessionId,
-  potId: grant.potId,
+  budgetId: grant.budgetId,
   provider: 'mcp',
   externalSession: request.external_session ?? null,
   externalUser: request.external_user ?? null,
@@ -128,7 +128,7 @@ const sealed = (deps: IssuerDeps, accountId: string, id: string, text: string) =
   sealed: seal(deps.encryptionKeys, text, credentialContext(accountId, id)),
 });
 
-const termsOf = ({ name, url, transport, pricing, tools }: McpServer): McpServerTerms => ({
+const policyOf = ({ name, url, transport, pricing, tools }: McpServer): McpServerPolicy => ({
   name,
   url,
   transport,

@@ -45,14 +45,14 @@ export const readsNothing = (request: PresignRequest): boolean =>
 function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | undefined): GrantRows {
   const { request, accountId, issuedAt } = issue;
   const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
-  const potId = randomUUID();
+  const budgetId = randomUUID();
   const credentialId = virtualKey?.credentialId ?? randomUUID();
   return {
     grant: {
       id: issue.grantId,
       accountId,
       sessionId: request.session_id ?? randomUUID(),
-      potId,
+      budgetId,
       credentialId,
       virtualKeyId: virtualKey?.id ?? null,
       kind: 'llm',
@@ -66,7 +66,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
-    partition: virtualKey?.partition ?? choosePartition(potId),
+    partition: virtualKey?.partition ?? choosePartition(budgetId),
     maxUses: request.max_uses === -1 ? null : request.max_uses,
     costLimitMicrousd: request.cost_limit ?? null,
     callsPerMinute: request.calls_per_minute ?? null,

@@ -1,14 +1,14 @@
 import type { UsageEntry } from '@presign/limits';
 import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { grants, ledger, pots } from '@presign/schema/tables';
+import { budgets, grants, ledger } from '@presign/schema/tables';
 import { and, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
 import { noteRevoked } from './webhooks/note-ended-grants.ts';
-import { type ChangedPot, noteThresholds } from './webhooks/note-thresholds.ts';
+import { type ChangedBudget, noteThresholds } from './webhooks/note-thresholds.ts';
 import { noteSettled } from './webhooks/note-usage.ts';
 
 /**
- * Writes settled calls to the ledger, each hold once, and adds what is new to its pots.
+ * Writes settled calls to the ledger, each hold once, and adds what is new to its budgets.
  * @returns the entries that were not written: the ledger has their hold already
  */
 export async function writeLedger(
@@ -28,24 +28,24 @@ export async function writeLedger(
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
   await noteSettled(tx, inserted);
-  await noteThresholds(tx, await addToPots(tx, counted), counted);
+  await noteThresholds(tx, await addToBudgets(tx, counted), counted);
   await endOverrun(tx, rows);
   return repeated;
 }
 
-/** Adds what is new to its pots; returns them as they are now. */
-async function addToPots(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedPot[]> {
-  const sums = sumByPot(counted);
+/** Adds what is new to its budgets; returns them as they are now. */
+async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {
+  const sums = sumByBudget(counted);
   if (sums.length === 0) return [];
   return tx
-    .update(pots)
+    .update(budgets)
     .set({
-      used: sql`${pots.used} + each.used`,
-      settledMicrousd: sql`${pots.settledMicrousd} + each.settled`,
+      used: sql`${budgets.used} + each.used`,
+      settledMicrousd: sql`${budgets.settledMicrousd} + each.settled`,
     })
     .from(sql`json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)`)
-    .where(sql`${pots.id} = each.id`)
-    .returning(getTableColumns(pots));
+    .where(sql`${budgets.id} = each.id`)
+    .returning(getTableColumns(budgets));
 }
 
 /**
@@ -64,17 +64,17 @@ async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledg
   await noteRevoked(tx, ended, 'overrun');
 }
 
-function sumByPot(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
+function sumByBudget(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
   const sums = new Map<string, { id: string; used: number; settled: number }>();
   for (const entry of entries) {
-    for (const id of entry.potIds) {
+    for (const id of entry.budgetIds) {
       const sum = sums.get(id) ?? { id, used: 0, settled: 0 };
       sum.used += entry.uses;
       sum.settled += entry.costMicrousd ?? 0;
       sums.set(id, sum);
     }
   }
-  // One order for all issuers, so that two transactions never wait for each other's pots.
+  // One order for all issuers, so that two transactions never wait for each other's budgets.
   return [...sums.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 

@@ -47,7 +47,7 @@ export type Admission =
   | { readonly is: 'rate_limited'; readonly pace: Pace /** Until it may pass. */; readonly waitMs: number }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
-      /** Whether it is the limit of the grant's own pot, and not of a budget that it shares. */
+      /** Whether it is the limit of the grant's own budget, and not of a budget that it shares. */
       readonly ofOwn: boolean;
       readonly limitMicrousd: number;
       readonly settledMicrousd: number;
@@ -67,7 +67,7 @@ type Counted = {
   readonly record: string;
 };
 
-/** Counts a call in all pots of its grant, or in none. */
+/** Counts a call in all budgets of its grant, or in none. */
 export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
   const names = [
@@ -77,7 +77,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
     keys.hold(at, call.id),
     keys.leases(at),
     keys.usage(at),
-    ...grant.potIds.map((id) => keys.pot(at, id)),
+    ...grant.budgetIds.map((id) => keys.budget(at, id)),
   ];
   const args = [
     call.id,
@@ -85,7 +85,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
     call.uses,
     BACKLOG_MAX,
     grant.id,
-    grant.potIds.join(','),
+    grant.budgetIds.join(','),
     call.record,
     call.hold?.fixedMicrousd ?? '',
     call.hold?.ratePerMtok ?? 0,

@@ -16,7 +16,7 @@ export type Ask = {
 };
 
 /**
- * Counts a call's uses and holds its worst cost in all pots of its grant, or in none: one atomic round trip.
+ * Counts a call's uses and holds its worst cost in all budgets of its grant, or in none: one atomic round trip.
  * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not be let through.
  */
 export const admit = (redis: RedisClient, grant: GrantRef, { holdId, ...ask }: Ask): Promise<Admission> =>

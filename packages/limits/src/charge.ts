@@ -14,7 +14,7 @@ export type Charge = {
 };
 
 /**
- * Counts a call's uses and charges its cost in all pots of its grant, or in none, and appends it to the usage
+ * Counts a call's uses and charges its cost in all budgets of its grant, or in none, and appends it to the usage
  * stream: one atomic round trip that no `settle` follows. Sent again within 5 minutes it counts nothing.
  * Answers as `admit`; where this throws, the charge may have been made: see `forestall`.
  */

@@ -13,7 +13,7 @@ export type UsageEntry = {
   readonly id: string;
   readonly holdId: string;
   readonly grantId: string;
-  readonly potIds: readonly string[];
+  readonly budgetIds: readonly string[];
   /** Uses and cost are below 0 where they are given back. */
   readonly uses: number;
   /** Undefined: not known. */
@@ -63,9 +63,13 @@ export async function trim(
   repeated: readonly UsageEntry[] = [],
 ): Promise<void> {
   const at = cursor.partition;
-  const pots = repeated.flatMap((entry) => entry.potIds.map((id) => ({ id, entry })));
-  const names = [keys.partition(at), keys.usage(at), ...pots.map(({ id }) => keys.pot(at, id))];
-  const amounts = pots.flatMap(({ entry }) => [...entry.id.split('-'), entry.uses, entry.costMicrousd ?? 0]);
+  const budgets = repeated.flatMap((entry) => entry.budgetIds.map((id) => ({ id, entry })));
+  const names = [keys.partition(at), keys.usage(at), ...budgets.map(({ id }) => keys.budget(at, id))];
+  const amounts = budgets.flatMap(({ entry }) => [
+    ...entry.id.split('-'),
+    entry.uses,
+    entry.costMicrousd ?? 0,
+  ]);
   await runTrim(redis, names, [cursor.epoch, ...cursor.lastId.split('-'), ...amounts]);
 }
 
@@ -90,7 +94,7 @@ function readEntry([id, flat]: [string, string[]]): UsageEntry {
     id,
     holdId: text('hold'),
     grantId: text('grant'),
-    potIds: text('pots').split(','),
+    budgetIds: text('budgets').split(','),
     uses: Number(text('uses')),
     costMicrousd: text('cost') === '' ? undefined : Number(text('cost')),
     outcome: text('outcome') as UsageEntry['outcome'],

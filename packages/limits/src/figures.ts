@@ -1,8 +1,8 @@
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './script.ts';
 
-/** What a pot allows and has given. */
-export type PotFigures = {
+/** What a budget allows and has given. */
+export type BudgetFigures = {
   /** Undefined: unlimited. */
   readonly maxUses: number | undefined;
   readonly used: number;
@@ -13,15 +13,15 @@ export type PotFigures = {
   readonly callsPerMinute: number | undefined;
 };
 
-/** The live figures of these pots, in the order of `potIds`; undefined for one that Redis does not know. */
+/** The live figures of these budgets, in the order of `budgetIds`; undefined for one that Redis does not know. */
 export function readFigures(
   redis: RedisClient,
-  { partition, potIds }: Pick<GrantRef, 'partition' | 'potIds'>,
-): Promise<(PotFigures | undefined)[]> {
-  return Promise.all(potIds.map((id) => readPot(redis, keys.pot(partition, id))));
+  { partition, budgetIds }: Pick<GrantRef, 'partition' | 'budgetIds'>,
+): Promise<(BudgetFigures | undefined)[]> {
+  return Promise.all(budgetIds.map((id) => readBudget(redis, keys.budget(partition, id))));
 }
 
-async function readPot(redis: RedisClient, key: string): Promise<PotFigures | undefined> {
+async function readBudget(redis: RedisClient, key: string): Promise<BudgetFigures | undefined> {
   const fields = await redis.hmget(key, 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute');
   const [maxUses, used, costLimit, settled, held, perMinute = -1] = fields.map(Number);
   if (fields[0] === null || maxUses === undefined || costLimit === undefined) return undefined;

@@ -3,8 +3,8 @@ export type GrantRef = {
   readonly id: string;
   readonly partition: number;
   readonly credentialId: string;
-  /** The pots it draws on: its own or its bundle's, then its virtual key's budget if there is one. */
-  readonly potIds: readonly string[];
+  /** The budgets it draws on: its own or its bundle's, then its virtual key's budget if there is one. */
+  readonly budgetIds: readonly string[];
 };
 
 const inPartition = (partition: number, rest: string) =>
@@ -15,7 +15,7 @@ export const keys = {
   partition: (partition: number) => inPartition(partition, 'partition'),
   grant: (partition: number, id: string) => inPartition(partition, `grant:${id}`),
   credential: (partition: number, id: string) => inPartition(partition, `credential:${id}`),
-  pot: (partition: number, id: string) => inPartition(partition, `pot:${id}`),
+  budget: (partition: number, id: string) => inPartition(partition, `budget:${id}`),
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),

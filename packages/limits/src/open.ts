@@ -5,8 +5,8 @@ const run = script('open');
 /** A grant's keys outlive it by two days: longer than any call admitted before its expiry, and its settling. */
 const KEEP_AFTER_EXPIRY_MS = 2 * 86_400_000;
 
-/** A pot as Postgres has it. */
-export type PotState = {
+/** A budget as Postgres has it. */
+export type BudgetState = {
   readonly id: string;
   /** Null: unlimited. */
   readonly maxUses: number | null;
@@ -23,12 +23,12 @@ export type PotState = {
 /** A grant as one consistent read of Postgres has it. */
 export type GrantState = {
   readonly ref: GrantRef;
-  /** The partition's epoch, and the last stream entry that the pots' figures contain. */
+  /** The partition's epoch, and the last stream entry that the budgets' figures contain. */
   readonly epoch: number;
   readonly lastId: string;
   readonly expiresAtMs: number;
   readonly credential: { readonly version: number; readonly sealed: string };
-  readonly pots: readonly PotState[];
+  readonly budgets: readonly BudgetState[];
   /** What the gateways want to find again with the grant: JSON. */
   readonly doc: string;
 };
@@ -47,7 +47,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
     keys.credential(ref.partition, ref.credentialId),
     keys.usage(ref.partition),
     keys.survivors(ref.partition),
-    ...state.pots.map((pot) => keys.pot(ref.partition, pot.id)),
+    ...state.budgets.map((budget) => keys.budget(ref.partition, budget.id)),
   ];
   const args = [
     state.epoch,
@@ -56,14 +56,14 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
     keysEndMs(state.expiresAtMs),
     credential.version,
     credential.sealed,
-    ...state.pots.flatMap((pot) => [
-      pot.id,
-      pot.maxUses ?? -1,
-      pot.used,
-      pot.costLimitMicrousd ?? -1,
-      pot.settledMicrousd,
-      pot.callsPerMinute ?? -1,
-      pot.endsWithGrant ? 1 : 0,
+    ...state.budgets.flatMap((budget) => [
+      budget.id,
+      budget.maxUses ?? -1,
+      budget.used,
+      budget.costLimitMicrousd ?? -1,
+      budget.settledMicrousd,
+      budget.callsPerMinute ?? -1,
+      budget.endsWithGrant ? 1 : 0,
     ]),
   ];
   const [is] = (await run(redis, names, args)) as [Opened];

@@ -28,10 +28,10 @@ export async function refund(redis: RedisClient, grant: GrantRef, what: Refund):
     keys.partition(at),
     keys.hold(at, what.chargeId),
     keys.usage(at),
-    ...grant.potIds.map((id) => keys.pot(at, id)),
+    ...grant.budgetIds.map((id) => keys.budget(at, id)),
   ];
   const { refundId, uses, costMicrousd, record } = what;
-  const args = [refundId, uses, costMicrousd, grant.id, grant.potIds.join(','), record];
+  const args = [refundId, uses, costMicrousd, grant.id, grant.budgetIds.join(','), record];
   return (await run(redis, names, args)) === 1;
 }
 

@@ -33,8 +33,8 @@ export async function settle(
 ): Promise<Left | undefined> {
   const { holdId, uses, costMicrousd, epoch, record } = outcome;
   const cost = costMicrousd ?? '';
-  const args = [holdId, 'settle', uses, cost, epoch, grant.id, grant.potIds.join(','), record];
-  const names = settleKeys(grant.partition, holdId, grant.potIds);
+  const args = [holdId, 'settle', uses, cost, epoch, grant.id, grant.budgetIds.join(','), record];
+  const names = settleKeys(grant.partition, holdId, grant.budgetIds);
   const [is, usesLeft, microusd] = (await run(redis, names, args)) as [string, string, string];
   return is === 'settled' ? { uses: limited(usesLeft), microusd: limited(microusd) } : undefined;
 }
@@ -46,17 +46,17 @@ const limited = (left: string) => (Number(left) < 0 ? undefined : Number(left));
  * @returns whether it did.
  */
 export async function expire(redis: RedisClient, partition: number, holdId: string): Promise<boolean> {
-  const pots = await redis.hget(keys.hold(partition, holdId), 'pots');
-  const names = settleKeys(partition, holdId, pots?.split(',') ?? []);
+  const budgets = await redis.hget(keys.hold(partition, holdId), 'budgets');
+  const names = settleKeys(partition, holdId, budgets?.split(',') ?? []);
   const [is] = (await run(redis, names, [holdId, 'expire', '', '', '', '', '', ''])) as [string];
   return is === 'settled';
 }
 
-const settleKeys = (partition: number, holdId: string, potIds: readonly string[]) => [
+const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => [
   keys.partition(partition),
   keys.hold(partition, holdId),
   keys.leases(partition),
   keys.usage(partition),
   keys.survivors(partition),
-  ...potIds.map((id) => keys.pot(partition, id)),
+  ...budgetIds.map((id) => keys.budget(partition, id)),
 ];

@@ -9,7 +9,7 @@ import {
   settle,
   UNHEARD,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newGrant, newOutcome, newPot, openedGrant, tally } from './grant.ts';
+import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant, tally } from './grant.ts';
 import { type Engine, engines, newPartition, openPartition } from './redis.ts';
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
@@ -29,7 +29,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const { ref } = await openedGrant(redis, partition, { maxUses: 123 });
     const calls = Array.from({ length: 500 }, (_, i) => admit(gateways[i % 4] ?? redis, ref, newAsk()));
     expect(tally(await Promise.all(calls))).toEqual({ admitted: 123, uses_exhausted: 377 });
-    expect(await figures(redis, partition, ref.potIds[0])).toMatchObject({ used: '123' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toMatchObject({ used: '123' });
   });
 
   test('settled + held never exceeds the cost limit while gateways admit and settle in parallel', async () => {
@@ -42,7 +42,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     let busy = true;
     const watch = async () => {
       while (busy) {
-        const now = await figures(gateways[2] ?? redis, partition, ref.potIds[0]);
+        const now = await figures(gateways[2] ?? redis, partition, ref.budgetIds[0]);
         highest = Math.max(highest, Number(now?.settled) + Number(now?.held));
       }
     };
@@ -62,14 +62,14 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await watching;
     expect(highest).toBeGreaterThan(limit / 2);
     expect(highest).toBeLessThanOrEqual(limit);
-    const last = await figures(redis, partition, ref.potIds[0]);
+    const last = await figures(redis, partition, ref.budgetIds[0]);
     expect(last).toMatchObject({ settled: String(settled), held: '0' });
   });
 
-  test('a call is counted in both pots of its grant or in neither, whichever is exhausted', async () => {
+  test('a call is counted in both budgets of its grant or in neither, whichever is exhausted', async () => {
     const partition = await openPartition(redis);
-    const own = newPot({ maxUses: 5, costLimitMicrousd: 1_000 });
-    const budget = newPot({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
+    const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
+    const budget = newBudget({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
     await openGrant(redis, grant);
     const both = async () =>
@@ -135,9 +135,9 @@ describe.each(engines)('admit on %s', (_name, start) => {
       costLimitMicrousd: LARGEST,
       settledMicrousd: LARGEST - half - 1,
     });
-    const pot = () => figures(redis, partition, grant.ref.potIds[0]);
+    const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
     const hold = await admitted(redis, grant, { uses: half, holdMicrousd: half });
-    expect(await pot()).toMatchObject({ used: String(LARGEST - 1), held: String(half) });
+    expect(await budget()).toMatchObject({ used: String(LARGEST - 1), held: String(half) });
     expect(await admit(redis, grant.ref, newAsk({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
       ofOwn: true,
@@ -150,7 +150,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
       heldMicrousd: half,
     });
     await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: half }));
-    expect(await pot()).toEqual({
+    expect(await budget()).toEqual({
       used: String(LARGEST - half - 1),
       settled: String(LARGEST - 1),
       held: '0',
@@ -165,7 +165,11 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const first = await admit(redis, ref, ask);
     expect(first).toMatchObject({ is: 'admitted', usesLeft: 0, microusdLeft: 0 });
     expect(await admit(redis, ref, ask)).toEqual(first);
-    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '1', settled: '0', held: '50' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({
+      used: '1',
+      settled: '0',
+      held: '50',
+    });
   });
 
   test('a call given up while its admission was on its way is given back, whichever arrives first', async () => {
@@ -177,18 +181,18 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await giveUp(first.holdId);
     await giveUp(second.holdId);
     await admit(redis, ref, second);
-    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
     // Trying again changes nothing, and what was never admitted is not written down.
     await giveUp(first.holdId);
     await giveUp(second.holdId);
-    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
   test('a partition that is absent or closed lets nothing through', async () => {
     const partition = newPartition();
-    const grant = newGrant(partition, newPot());
+    const grant = newGrant(partition, newBudget());
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });
     expect(await openGrant(redis, grant)).toBe('closed');
     await reopen(redis, partition, 1);
@@ -207,12 +211,12 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('a grant Redis does not know, or a part of it, must be opened first', async () => {
     const partition = await openPartition(redis);
-    const grant = newGrant(partition, newPot(), newPot());
+    const grant = newGrant(partition, newBudget(), newBudget());
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
     const parts = [
       keys.grant(partition, grant.ref.id),
       keys.credential(partition, grant.ref.credentialId),
-      ...grant.pots.map((pot) => keys.pot(partition, pot.id)),
+      ...grant.budgets.map((budget) => keys.budget(partition, budget.id)),
     ];
     for (const part of parts) {
       expect(await openGrant(redis, grant)).toBe('ok');

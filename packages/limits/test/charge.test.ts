@@ -14,10 +14,10 @@ import {
   charged,
   figures,
   newAsk,
+  newBudget,
   newCharge,
   newGrant,
   newOutcome,
-  newPot,
   openedGrant,
   tally,
 } from './grant.ts';
@@ -46,13 +46,13 @@ describe.each(engines)('charge on %s', (_name, start) => {
       return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
     });
     expect(tally(await Promise.all(calls))).toEqual({ admitted: 61, uses_exhausted: 139 });
-    expect(await figures(redis, partition, ref.potIds[0])).toMatchObject({ used: '61' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toMatchObject({ used: '61' });
   });
 
-  test('a charge counts uses and cost in every pot and is in the stream, with nothing held', async () => {
+  test('a charge counts uses and cost in every budget and is in the stream, with nothing held', async () => {
     const partition = await openPartition(redis);
-    const own = newPot({ maxUses: 5, costLimitMicrousd: 1_000 });
-    const budget = newPot({ maxUses: 9, costLimitMicrousd: 800, endsWithGrant: false });
+    const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
+    const budget = newBudget({ maxUses: 9, costLimitMicrousd: 800, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
     await openGrant(redis, grant);
     const call = newCharge({ uses: 2, costMicrousd: 300, record: '{"usr":"Zoë ☃"}' });
@@ -70,9 +70,9 @@ describe.each(engines)('charge on %s', (_name, start) => {
       expect(await figures(redis, partition, id)).toEqual({ used: '2', settled: '300', held: '0' });
     }
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
-    const { id: grantId, potIds } = grant.ref;
+    const { id: grantId, budgetIds } = grant.ref;
     const { chargeId: holdId, uses, costMicrousd, record } = call;
-    const entry = { holdId, grantId, potIds, uses, costMicrousd, outcome: 'settled', record };
+    const entry = { holdId, grantId, budgetIds, uses, costMicrousd, outcome: 'settled', record };
     const ledger = newLedger(partition);
     expect(await drainRound(redis, ledger)).toEqual({
       is: 'ok',
@@ -80,10 +80,10 @@ describe.each(engines)('charge on %s', (_name, start) => {
     });
   });
 
-  test('a charge is counted in both pots of its grant or in neither, whichever is exhausted', async () => {
+  test('a charge is counted in both budgets of its grant or in neither, whichever is exhausted', async () => {
     const partition = await openPartition(redis);
-    const own = newPot({ maxUses: 5, costLimitMicrousd: 1_000 });
-    const budget = newPot({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
+    const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
+    const budget = newBudget({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
     await openGrant(redis, grant);
     await charged(redis, grant, { costMicrousd: 200 });
@@ -135,7 +135,11 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(first).toMatchObject({ is: 'admitted', usesLeft: 0, microusdLeft: 0 });
     const again = await Promise.all([charge(redis, ref, call), charge(other, ref, call)]);
     expect(again).toEqual([first, first]);
-    expect(await figures(redis, partition, ref.potIds[0])).toEqual({ used: '2', settled: '50', held: '0' });
+    expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({
+      used: '2',
+      settled: '50',
+      held: '0',
+    });
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
@@ -148,7 +152,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     await drainAll(redis, ledger);
     await openGrant(redis, readGrant(ledger, grant));
     expect(await charge(redis, grant.ref, call)).toMatchObject({ is: 'admitted', epoch: '2' });
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
       settled: '7',
       held: '0',
@@ -177,7 +181,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const check = newCharge({ uses: 0 });
     const passed = { is: 'admitted', credentialVersion: 1, usesLeft: 0, microusdLeft: 0 };
     expect(await charge(redis, grant.ref, check)).toMatchObject(passed);
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '2',
       settled: '11',
       held: '0',
@@ -196,13 +200,13 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
     expect([...ledger.rows.keys()]).toEqual([free.chargeId, useless.chargeId]);
-    expect(ledger.pots.get(grant.ref.potIds[0] ?? '')).toEqual({ used: 1, settled: 5 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 5 });
     expect(await charge(redis, grant.ref, newCharge())).toMatchObject({ is: 'uses_exhausted' });
   });
 
   test('what is closed, unknown or revoked is told, and nothing is written', async () => {
     const partition = newPartition();
-    const grant = newGrant(partition, newPot());
+    const grant = newGrant(partition, newBudget());
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });
     await reopen(redis, partition, 1);
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });
@@ -224,7 +228,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, limits);
     const call = newCharge({ uses: half, costMicrousd: half });
     expect(await charge(redis, grant.ref, call)).toMatchObject({ usesLeft: 1, microusdLeft: 1 });
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: String(LARGEST - 1),
       settled: String(LARGEST - 1),
       held: '0',

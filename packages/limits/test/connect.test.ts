@@ -1,7 +1,7 @@
 import { Cluster } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
 import { admit, connectRedis, type RedisClient, redisReady } from '../src/index.ts';
-import { newAsk, newGrant, newPot } from './grant.ts';
+import { newAsk, newBudget, newGrant } from './grant.ts';
 import { openPartition, serveEmbedded } from './redis.ts';
 
 describe('a connection to Redis', () => {
@@ -19,7 +19,7 @@ describe('a connection to Redis', () => {
     const first = await serveEmbedded();
     const redis = connect(`redis://127.0.0.1:${first.port}`);
     await redisReady(redis);
-    const { ref } = newGrant(await openPartition(redis), newPot());
+    const { ref } = newGrant(await openPartition(redis), newBudget());
     const ended = new Promise((resolve) => redis.once('close', resolve));
     await first.close();
     await ended;
@@ -41,7 +41,7 @@ describe('a connection to Redis', () => {
     const server = await serveEmbedded();
     const redis = connect(`redis://127.0.0.1:${server.port}`);
     await redisReady(redis);
-    const { ref } = newGrant(await openPartition(redis), newPot());
+    const { ref } = newGrant(await openPartition(redis), newBudget());
     for (let i = 0; i < 2; i++) {
       await redis.script('FLUSH');
       expect(await admit(redis, ref, newAsk())).toEqual({ is: 'unknown' });

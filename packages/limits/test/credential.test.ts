@@ -16,7 +16,7 @@ import {
   scanCredentials,
   withdrawCredential,
 } from '../src/index.ts';
-import { admitted, newAsk, newGrant, newPot } from './grant.ts';
+import { admitted, newAsk, newBudget, newGrant } from './grant.ts';
 import { type Engine, engines, newPartition, openPartition } from './redis.ts';
 
 describe.each(engines)('credentials on %s', (_name, start) => {
@@ -33,7 +33,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   /** Grants of one credential, one in each partition. */
   const grantsOf = (credentialId: string): GrantState[] =>
     partitions.map((partition) => {
-      const grant = newGrant(partition, newPot());
+      const grant = newGrant(partition, newBudget());
       return { ...grant, ref: { ...grant.ref, credentialId } };
     });
   const one = (grants: readonly GrantState[], at: number) => grants[at] as GrantState;
@@ -138,7 +138,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
 
   test('the revoked among grants are found: by their own tombstone, by their credential’s, and no others', async () => {
     const partition = partitions[0] ?? 0;
-    const [alive, revoked, withdrawn] = [0, 1, 2].map(() => newGrant(partition, newPot()));
+    const [alive, revoked, withdrawn] = [0, 1, 2].map(() => newGrant(partition, newBudget()));
     if (!alive || !revoked || !withdrawn) throw new Error('no grants');
     for (const grant of [alive, revoked, withdrawn]) await openGrant(redis, grant);
     await revokeGrant(redis, { ...revoked.ref, expiresAtMs: revoked.expiresAtMs });
@@ -148,7 +148,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   });
 
   test('a scan tells every copy there is, however many, and nothing else', async () => {
-    const grants = Array.from({ length: 1_200 }, (_, i) => newGrant(partitions[i % 3] ?? 0, newPot()));
+    const grants = Array.from({ length: 1_200 }, (_, i) => newGrant(partitions[i % 3] ?? 0, newBudget()));
     await Promise.all(grants.map((grant) => openGrant(redis, grant)));
     const seen: CredentialCopy[] = [];
     for await (const copies of scanCredentials(redis)) seen.push(...copies);
@@ -163,7 +163,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   test('a copy is sealed anew at its version only while it is there, and neither over a later one nor a tombstone', async () => {
     const partition = partitions[0] ?? 0;
     const [here, later, gone, withdrawn] = [1, 2, 1, 1].map((version) => {
-      const grant = newGrant(partition, newPot());
+      const grant = newGrant(partition, newBudget());
       return { ...grant, credential: { version, sealed: 'k1.sealed' } };
     });
     if (!here || !later || !gone || !withdrawn) throw new Error('no grants');

@@ -135,7 +135,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
       holdMicrousd: undefined,
     });
     await redis.zadd(keys.leases(partition), Date.now() + 60_000, 'without-hold');
-    await redis.hset(keys.survivors(partition), 'of-old', '1 1 pot');
+    await redis.hset(keys.survivors(partition), 'of-old', '1 1 budget');
     await reopen(redis, partition, 2);
     expect(await drain(redis, { partition, epoch: 2, lastId: '0-0' }, 1)).toEqual({ is: 'ok', entries: [] });
     expect(await redis.hgetall(keys.survivors(partition))).toEqual({

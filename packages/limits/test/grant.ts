@@ -3,6 +3,7 @@ import {
   type Admission,
   type Ask,
   admit,
+  type BudgetState,
   type Charge,
   charge,
   fixedHold,
@@ -10,13 +11,12 @@ import {
   keys,
   type Outcome,
   openGrant,
-  type PotState,
   type RedisClient,
   type Refund,
 } from '../src/index.ts';
 
-/** A pot nothing was drawn from yet; unlimited unless said. */
-export function newPot(limits: Partial<PotState> = {}): PotState {
+/** A budget nothing was drawn from yet; unlimited unless said. */
+export function newBudget(limits: Partial<BudgetState> = {}): BudgetState {
   return {
     id: randomUUID(),
     maxUses: null,
@@ -30,26 +30,26 @@ export function newPot(limits: Partial<PotState> = {}): PotState {
 }
 
 /** A grant as Postgres has it when its partition is in its first epoch and nothing was drained. */
-export function newGrant(partition: number, ...pots: PotState[]): GrantState {
+export function newGrant(partition: number, ...budgets: BudgetState[]): GrantState {
   const credentialId = randomUUID();
   return {
-    ref: { id: randomUUID(), partition, credentialId, potIds: pots.map((pot) => pot.id) },
+    ref: { id: randomUUID(), partition, credentialId, budgetIds: budgets.map((budget) => budget.id) },
     epoch: 1,
     lastId: '0-0',
     expiresAtMs: Date.now() + 3_600_000,
     credential: { version: 1, sealed: 'k1.sealed' },
-    pots,
+    budgets,
     doc: '{"provider":"sandbox"}',
   };
 }
 
-/** A grant with one pot, known to Redis. */
+/** A grant with one budget, known to Redis. */
 export async function openedGrant(
   redis: RedisClient,
   partition: number,
-  limits: Partial<PotState> = {},
+  limits: Partial<BudgetState> = {},
 ): Promise<GrantState> {
-  const grant = newGrant(partition, newPot(limits));
+  const grant = newGrant(partition, newBudget(limits));
   await openGrant(redis, grant);
   return grant;
 }
@@ -107,14 +107,14 @@ export function newRefund(of: Charge, given: Partial<Refund> = {}): Refund {
   return { ...of, refundId: newHoldId(), record: '{"prv":"mcp","sta":502}', ...given };
 }
 
-/** A pot's figures as Redis has them, as text; undefined when it has none. */
+/** A budget's figures as Redis has them, as text; undefined when it has none. */
 export async function figures(
   redis: RedisClient,
   partition: number,
-  potId: string | undefined,
+  budgetId: string | undefined,
 ): Promise<{ used: string; settled: string; held: string } | undefined> {
   const [used, settled, held] = await redis.hmget(
-    keys.pot(partition, potId ?? ''),
+    keys.budget(partition, budgetId ?? ''),
     'used',
     'settled',
     'held',

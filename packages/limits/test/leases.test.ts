@@ -23,7 +23,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const swept = await Promise.all(gateways.map((gateway) => sweep(gateway, partition)));
     expect(swept.reduce((sum, count) => sum + count)).toBe(50);
     const after = { used: '101', settled: '5000', held: '7' };
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual(after);
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual(after);
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
     expect([...ledger.rows.keys()].sort()).toEqual(holds.sort());
@@ -46,7 +46,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const hold = await admitted(redis, grant, { holdMicrousd: 300, leaseMs: 0 });
     expect(await sweep(redis, partition)).toBe(1);
     expect(await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 1 }))).toBeUndefined();
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
       settled: '300',
       held: '0',
@@ -66,7 +66,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     ]);
     const mine = settled.filter(Boolean).length;
     const sum = String(mine + (20 - mine) * 100);
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '20',
       settled: sum,
       held: '0',

@@ -13,26 +13,31 @@ import {
 export type Ledger = {
   cursor: Cursor;
   readonly rows: Map<string, UsageEntry>;
-  readonly pots: Map<string, { used: number; settled: number }>;
+  readonly budgets: Map<string, { used: number; settled: number }>;
   /** Entries that were in the ledger before and were not trimmed yet. */
   readonly repeated: UsageEntry[];
 };
 
 export function newLedger(partition: number): Ledger {
-  return { cursor: { partition, epoch: 1, lastId: '0-0' }, rows: new Map(), pots: new Map(), repeated: [] };
+  return {
+    cursor: { partition, epoch: 1, lastId: '0-0' },
+    rows: new Map(),
+    budgets: new Map(),
+    repeated: [],
+  };
 }
 
-/** A grant read from Postgres now: the pots' sums and the cursor in one consistent read. */
+/** A grant read from Postgres now: the budgets' sums and the cursor in one consistent read. */
 export function readGrant(ledger: Ledger, grant: GrantState): GrantState {
   const { epoch, lastId } = ledger.cursor;
-  const pots = grant.pots.map((pot) => {
-    const sums = ledger.pots.get(pot.id);
-    return { ...pot, used: sums?.used ?? 0, settledMicrousd: sums?.settled ?? 0 };
+  const budgets = grant.budgets.map((budget) => {
+    const sums = ledger.budgets.get(budget.id);
+    return { ...budget, used: sums?.used ?? 0, settledMicrousd: sums?.settled ?? 0 };
   });
-  return { ...grant, epoch, lastId, pots };
+  return { ...grant, epoch, lastId, budgets };
 }
 
-/** One transaction: rows not there yet, their pots' sums, the cursor. Returns the entries that were there. */
+/** One transaction: rows not there yet, their budgets' sums, the cursor. Returns the entries that were there. */
 export function commit(ledger: Ledger, entries: readonly UsageEntry[]): UsageEntry[] {
   const repeated = entries.filter((entry) => !insert(ledger, entry));
   const last = entries.at(-1);
@@ -76,10 +81,10 @@ export async function drainAll(redis: RedisClient, ledger: Ledger): Promise<stri
 function insert(ledger: Ledger, entry: UsageEntry): boolean {
   if (ledger.rows.has(entry.holdId)) return false;
   ledger.rows.set(entry.holdId, entry);
-  for (const id of entry.potIds) {
-    const sums = ledger.pots.get(id) ?? { used: 0, settled: 0 };
+  for (const id of entry.budgetIds) {
+    const sums = ledger.budgets.get(id) ?? { used: 0, settled: 0 };
     const settled = sums.settled + (entry.costMicrousd ?? 0);
-    ledger.pots.set(id, { used: sums.used + entry.uses, settled });
+    ledger.budgets.set(id, { used: sums.used + entry.uses, settled });
   }
   return true;
 }

@@ -11,7 +11,7 @@ import {
   sweep,
   trim,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newGrant, newOutcome, newPot, openedGrant } from './grant.ts';
+import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
@@ -29,18 +29,18 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, limits);
     const ledger = newLedger(partition);
-    const pot = () => figures(redis, partition, grant.ref.potIds[0]);
+    const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
     const call = async (costMicrousd: number) => {
       const hold = await admitted(redis, grant, { holdMicrousd: costMicrousd });
       await settle(redis, grant.ref, newOutcome(hold, { costMicrousd }));
       return hold;
     };
     const reread = () => openGrant(redis, readGrant(ledger, grant));
-    return { partition, grant, ledger, pot, call, reread };
+    return { partition, grant, ledger, budget, call, reread };
   }
 
   test('a FLUSHALL is told as lost, and nothing passes until the partition was drained anew', async () => {
-    const { partition, grant, ledger, pot, call, reread } = await world({ maxUses: 3 });
+    const { partition, grant, ledger, budget, call, reread } = await world({ maxUses: 3 });
     await call(1);
     await drainAll(redis, ledger);
     await loseAll(redis, partition);
@@ -51,7 +51,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await drainRound(redis, ledger)).toEqual({ is: 'ok', entries: [] });
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '1', settled: '1', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '1', held: '0' });
   });
 
   test('an older copy put back by the same process is told as lost when the ledger is ahead of it', async () => {
@@ -78,26 +78,26 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
   });
 
-  test('pots of an older epoch are not believed: they restore from the ledger and the stream', async () => {
-    const { partition, grant, ledger, pot, call, reread } = await world({ costLimitMicrousd: 1_000 });
+  test('budgets of an older epoch are not believed: they restore from the ledger and the stream', async () => {
+    const { partition, grant, ledger, budget, call, reread } = await world({ costLimitMicrousd: 1_000 });
     await call(1);
     const older = await takeSnapshot(redis, partition);
     await call(10);
     await drainAll(redis, ledger);
     await putBack(redis, partition, older);
-    expect(await pot()).toMatchObject({ used: '1', settled: '1' });
+    expect(await budget()).toMatchObject({ used: '1', settled: '1' });
     await drainAll(redis, ledger);
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '2', settled: '11', held: '0' });
+    expect(await budget()).toEqual({ used: '2', settled: '11', held: '0' });
     expect(ledger.rows.size).toBe(2);
     await call(100);
     await drainAll(redis, ledger);
-    expect(ledger.pots.get(grant.ref.potIds[0] ?? '')).toEqual({ used: 3, settled: 111 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 3, settled: 111 });
   });
 
   test('entries that outlived the loss undrained are drained before the partition opens', async () => {
-    const { partition, grant, ledger, pot, call, reread } = await world();
+    const { partition, grant, ledger, budget, call, reread } = await world();
     for (const cost of [1, 10, 100]) await call(cost);
     await restarted(redis, partition);
     await drainRound(redis, ledger, 1);
@@ -107,76 +107,79 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     }
     await drainRound(redis, ledger, 1);
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '3', settled: '111', held: '0' });
-    expect(grant.ref.potIds.map((id) => ledger.pots.get(id))).toEqual([{ used: 3, settled: 111 }]);
+    expect(await budget()).toEqual({ used: '3', settled: '111', held: '0' });
+    expect(grant.ref.budgetIds.map((id) => ledger.budgets.get(id))).toEqual([{ used: 3, settled: 111 }]);
   });
 
   test('calls under way that outlived the loss stay counted and held in the new epoch', async () => {
-    const { partition, grant, ledger, pot, reread } = await world({ maxUses: 3, costLimitMicrousd: 1_000 });
+    const { partition, grant, ledger, budget, reread } = await world({
+      maxUses: 3,
+      costLimitMicrousd: 1_000,
+    });
     const first = await admitted(redis, grant, { holdMicrousd: 400 });
     const second = await admitted(redis, grant, { holdMicrousd: 500 });
     await restarted(redis, partition);
     await drainAll(redis, ledger);
     await settle(redis, grant.ref, newOutcome(first, { costMicrousd: 300 }));
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '2', settled: '300', held: '500' });
+    expect(await budget()).toEqual({ used: '2', settled: '300', held: '500' });
     expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 201 }))).toMatchObject({ is: 'cost_held' });
     await settle(redis, grant.ref, newOutcome(second, { uses: 0, costMicrousd: 0 }));
-    expect(await pot()).toEqual({ used: '1', settled: '300', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '300', held: '0' });
     expect(await redis.exists(keys.survivors(partition))).toBe(0);
   });
 
   test('a survivor whose gateway is gone is settled in full, once, in any later epoch', async () => {
-    const { partition, grant, ledger, pot, reread } = await world({ costLimitMicrousd: 1_000 });
+    const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 400, leaseMs: 0 });
     for (let epoch = 2; epoch <= 3; epoch++) {
       await restarted(redis, partition);
       await drainAll(redis, ledger);
       expect(await reread()).toBe('ok');
-      expect(await pot()).toEqual({ used: '1', settled: '0', held: '400' });
+      expect(await budget()).toEqual({ used: '1', settled: '0', held: '400' });
     }
     expect(await sweep(redis, partition)).toBe(1);
     await drainAll(redis, ledger);
-    expect(await pot()).toEqual({ used: '1', settled: '400', held: '0' });
-    expect(ledger.pots.get(grant.ref.potIds[0] ?? '')).toEqual({ used: 1, settled: 400 });
+    expect(await budget()).toEqual({ used: '1', settled: '400', held: '0' });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 400 });
   });
 
   test('more survivors than fit one script are all kept', async () => {
-    const { partition, grant, ledger, pot, reread } = await world({ costLimitMicrousd: 10_000 });
+    const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 10_000 });
     await Promise.all(Array.from({ length: 1_050 }, () => admitted(redis, grant, { holdMicrousd: 2 })));
     await restarted(redis, partition);
     await drainAll(redis, ledger);
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '1050', settled: '0', held: '2100' });
+    expect(await budget()).toEqual({ used: '1050', settled: '0', held: '2100' });
   });
 
   test('the settle of a call whose hold was lost is counted once, even if tried twice', async () => {
-    const { partition, grant, ledger, pot, reread } = await world({ costLimitMicrousd: 1_000 });
+    const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 400 });
     await loseAll(redis, partition);
     await drainAll(redis, ledger);
     expect(await reread()).toBe('ok');
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeDefined();
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeUndefined();
-    expect(await pot()).toEqual({ used: '1', settled: '250', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
     await drainAll(redis, ledger);
-    expect(ledger.pots.get(grant.ref.potIds[0] ?? '')).toEqual({ used: 1, settled: 250 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 250 });
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeUndefined();
   });
 
   test('a settle that meets an empty Redis is kept for the ledger', async () => {
-    const { partition, grant, ledger, pot, reread } = await world();
+    const { partition, grant, ledger, budget, reread } = await world();
     const hold = await admitted(redis, grant, { holdMicrousd: 400 });
     await loseAll(redis, partition);
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeDefined();
     await drainAll(redis, ledger);
     expect(ledger.rows.get(hold)).toMatchObject({ costMicrousd: 250 });
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '1', settled: '250', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
   });
 
   test('a call that the ledger has and a restored copy settles again ends up counted once everywhere', async () => {
-    const { partition, grant, ledger, pot, reread } = await world({ costLimitMicrousd: 1_000 });
+    const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 400, leaseMs: 0 });
     const older = await takeSnapshot(redis, partition);
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }));
@@ -184,16 +187,16 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     await putBack(redis, partition, older);
     await drainAll(redis, ledger);
     await reread();
-    expect(await pot()).toEqual({ used: '2', settled: '250', held: '400' });
+    expect(await budget()).toEqual({ used: '2', settled: '250', held: '400' });
     expect(await sweep(redis, partition)).toBe(1);
     await drainAll(redis, ledger);
-    expect(await pot()).toEqual({ used: '1', settled: '250', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
     expect(ledger.rows.get(hold)).toMatchObject({ costMicrousd: 250, outcome: 'settled' });
   });
 
-  test('a repeated call is taken out of the pots that counted it and of no others, once', async () => {
+  test('a repeated call is taken out of the budgets that counted it and of no others, once', async () => {
     const partition = await openPartition(redis);
-    const [early, late] = [newPot(), newPot()];
+    const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);
     const ledger = newLedger(partition);
     await openGrant(redis, grant);
@@ -213,14 +216,14 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     const further = { ...ledger.cursor, lastId: `${Number(ledger.cursor.lastId.split('-')[0]) + 1}-0` };
     for (const cursor of [ledger.cursor, ledger.cursor, further]) {
       await trim(redis, cursor, repeated);
-      for (const pot of [early, late]) {
-        expect(await figures(redis, partition, pot.id)).toEqual({ used: '1', settled: '250', held: '0' });
+      for (const budget of [early, late]) {
+        expect(await figures(redis, partition, budget.id)).toEqual({ used: '1', settled: '250', held: '0' });
       }
     }
   });
 
   test('what was to be taken back for an entry that got lost with Redis is not taken from the next epoch', async () => {
-    const { partition, ledger, pot, call, reread } = await world();
+    const { partition, ledger, budget, call, reread } = await world();
     await call(250);
     const drained = await drain(redis, ledger.cursor, 10);
     const lost = drained.is === 'ok' ? drained.entries : [];
@@ -231,6 +234,6 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     await drainAll(redis, ledger);
     await call(4);
     await trim(redis, { ...ledger.cursor, lastId: `${Date.now() + 60_000}-0` }, lost);
-    expect(await pot()).toEqual({ used: '2', settled: '7', held: '0' });
+    expect(await budget()).toEqual({ used: '2', settled: '7', held: '0' });
   });
 });

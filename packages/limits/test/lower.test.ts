@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, type Hold, openGrant, type RedisClient } from '../src/index.ts';
-import { newAsk, newGrant, newPot, openedGrant } from './grant.ts';
+import { newAsk, newBudget, newGrant, openedGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** Microdollars per million tokens. */
@@ -77,10 +77,10 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     expect(admission).toMatchObject({ is: 'admitted', heldMicrousd: 0 });
   });
 
-  test('the pot with the least room bounds the output, and both hold the same', async () => {
+  test('the budget with the least room bounds the output, and both hold the same', async () => {
     const partition = await openPartition(redis);
-    const own = newPot({ costLimitMicrousd: 10_000 });
-    const budget = newPot({ costLimitMicrousd: 1_000, settledMicrousd: 500 });
+    const own = newBudget({ costLimitMicrousd: 10_000 });
+    const budget = newBudget({ costLimitMicrousd: 1_000, settledMicrousd: 500 });
     const grant = newGrant(partition, own, budget);
     await openGrant(redis, grant);
     const admission = await admit(redis, grant.ref, withHold(hold()));

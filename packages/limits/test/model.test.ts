@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { RedisClient } from '../src/index.ts';
 import { type Engine, engines } from './redis.ts';
 import { comeToRest, type Step, take } from './take.ts';
-import { expectAgreement, expectBounded, expectExactPots, expectRightly, expectRows } from './verdict.ts';
+import { expectAgreement, expectBounded, expectExactBudgets, expectRightly, expectRows } from './verdict.ts';
 import { newWorld } from './world.ts';
 
 const at = fc.nat(1_000);
@@ -44,7 +44,7 @@ describe.each(engines)('any schedule on %s', (_name, start) => {
   afterAll(() => engine.close());
 
   test(
-    'without a loss: pots are exact and within their limits after each step, each call is in the ledger once',
+    'without a loss: budgets are exact and within their limits after each step, each call is in the ledger once',
     () =>
       fc.assert(
         fc.asyncProperty(schedule(), async (steps) => {
@@ -52,10 +52,10 @@ describe.each(engines)('any schedule on %s', (_name, start) => {
           for (const [nth, step] of steps.entries()) {
             const answer = await take(world, step, nth);
             if ((step.do === 'admit' || step.do === 'charge') && answer) expectRightly(world, step, answer);
-            await expectExactPots(world, 'under way');
+            await expectExactBudgets(world, 'under way');
           }
           await comeToRest(world);
-          await expectExactPots(world, 'at rest');
+          await expectExactBudgets(world, 'at rest');
           expectRows(world);
           await expectAgreement(world);
         }),

@@ -11,7 +11,7 @@ import {
   settle,
   trim,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newGrant, newOutcome, newPot, openedGrant } from './grant.ts';
+import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -23,26 +23,26 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     redis = await engine.connect();
   });
   afterAll(() => engine.close());
-  const pot = (grant: ReturnType<typeof newGrant>) =>
-    figures(redis, grant.ref.partition, grant.ref.potIds[0]);
+  const budget = (grant: ReturnType<typeof newGrant>) =>
+    figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
   test('what is opened is found again, and ends two days after the grant', async () => {
     const partition = await openPartition(redis);
-    const budget = newPot({ endsWithGrant: false });
-    const grant = newGrant(partition, newPot(), budget);
+    const budget = newBudget({ endsWithGrant: false });
+    const grant = newGrant(partition, newBudget(), budget);
     expect(await openGrant(redis, grant)).toBe('ok');
     expect(await findGrant(redis, partition, grant.ref.id)).toEqual({ epoch: '1', doc: grant.doc });
     expect(await findCredential(redis, partition, grant.ref.credentialId)).toEqual(grant.credential);
     const ends = [keys.grant(partition, grant.ref.id), keys.credential(partition, grant.ref.credentialId)];
-    for (const key of [...ends, keys.pot(partition, grant.ref.potIds[0] ?? '')]) {
+    for (const key of [...ends, keys.budget(partition, grant.ref.budgetIds[0] ?? '')]) {
       expect(await redis.pexpiretime(key)).toBe(keysEndMs(grant.expiresAtMs));
     }
-    expect(await redis.pexpiretime(keys.pot(partition, budget.id))).toBe(-1);
+    expect(await redis.pexpiretime(keys.budget(partition, budget.id))).toBe(-1);
   });
 
   test('a credential shared by grants lives as long as the longest of them, at its newest version', async () => {
     const partition = await openPartition(redis);
-    const long = { ...newGrant(partition, newPot()), credential: { version: 2, sealed: 'k2.new' } };
+    const long = { ...newGrant(partition, newBudget()), credential: { version: 2, sealed: 'k2.new' } };
     const credential = { version: 1, sealed: 'k1.old' };
     const short = { ...long, expiresAtMs: long.expiresAtMs - 60_000, credential };
     for (const grant of [short, long, short]) await openGrant(redis, grant);
@@ -58,17 +58,17 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     await admitted(redis, grant, { holdMicrousd: 30 });
     const other = {
       ...grant,
-      pots: grant.pots.map((p) => ({ ...p, used: 9, settledMicrousd: 999, maxUses: 99 })),
+      budgets: grant.budgets.map((p) => ({ ...p, used: 9, settledMicrousd: 999, maxUses: 99 })),
     };
     expect(await openGrant(redis, other)).toBe('ok');
-    expect(await pot(grant)).toEqual({ used: '1', settled: '0', held: '30' });
+    expect(await budget(grant)).toEqual({ used: '1', settled: '0', held: '30' });
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ usesLeft: 8 });
   });
 
   test('opens that race with calls lose none of them', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
-    const grant = newGrant(partition, newPot({ maxUses: 40, costLimitMicrousd: 10_000 }));
+    const grant = newGrant(partition, newBudget({ maxUses: 40, costLimitMicrousd: 10_000 }));
     const caller = async (i: number) => {
       const gateway = gateways[i % 3] ?? redis;
       if (i % 2 === 0) expect(await openGrant(gateway, grant)).toBe('ok');
@@ -83,13 +83,13 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     };
     const served = await Promise.all(Array.from({ length: 60 }, (_, i) => caller(i)));
     expect(served.filter(Boolean)).toHaveLength(40);
-    expect(await pot(grant)).toEqual({ used: '40', settled: '160', held: '0' });
+    expect(await budget(grant)).toEqual({ used: '40', settled: '160', held: '0' });
   });
 
   test('open adds the calls the ledger has not reached, and not those it has', async () => {
     const partition = await openPartition(redis);
-    const shared = newPot({ costLimitMicrousd: 10_000 });
-    const first = newGrant(partition, newPot(), shared);
+    const shared = newBudget({ costLimitMicrousd: 10_000 });
+    const first = newGrant(partition, newBudget(), shared);
     await openGrant(redis, first);
     const settleOne = async (costMicrousd: number) =>
       settle(redis, first.ref, newOutcome(await admitted(redis, first), { costMicrousd }));
@@ -102,11 +102,11 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       first.ref,
       newOutcome(await admitted(redis, first), { uses: 0, costMicrousd: undefined }),
     );
-    for (const id of first.ref.potIds) await redis.del(keys.pot(partition, id));
-    expect(ledger.pots.get(shared.id)).toEqual({ used: 2, settled: 11 });
+    for (const id of first.ref.budgetIds) await redis.del(keys.budget(partition, id));
+    expect(ledger.budgets.get(shared.id)).toEqual({ used: 2, settled: 11 });
     expect(await openGrant(redis, readGrant(ledger, first))).toBe('ok');
     const counted = { used: '4', settled: '1111', held: '0' };
-    for (const id of first.ref.potIds) expect(await figures(redis, partition, id)).toEqual(counted);
+    for (const id of first.ref.budgetIds) expect(await figures(redis, partition, id)).toEqual(counted);
   });
 
   test('open is stale once the ledger went on, and right when Postgres is read again', async () => {
@@ -116,11 +116,11 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant)));
     const early = readGrant(ledger, grant);
     await drainAll(redis, ledger);
-    await redis.del(keys.pot(partition, grant.ref.potIds[0] ?? ''));
+    await redis.del(keys.budget(partition, grant.ref.budgetIds[0] ?? ''));
     expect(await openGrant(redis, early)).toBe('stale');
-    expect(await pot(grant)).toBeUndefined();
+    expect(await budget(grant)).toBeUndefined();
     expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
-    expect(await pot(grant)).toMatchObject({ used: '1' });
+    expect(await budget(grant)).toMatchObject({ used: '1' });
   });
 
   test('between the commit to the ledger and the trim an open is right with either reading', async () => {
@@ -135,7 +135,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
         id: entry?.[0] ?? '',
         holdId: 'one',
         grantId: grant.ref.id,
-        potIds: grant.ref.potIds,
+        budgetIds: grant.ref.budgetIds,
         uses: 1,
         costMicrousd: 5,
         outcome: 'settled',
@@ -143,17 +143,17 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       },
     ]);
     for (const reading of [early, readGrant(ledger, grant)]) {
-      await redis.del(keys.pot(partition, grant.ref.potIds[0] ?? ''));
+      await redis.del(keys.budget(partition, grant.ref.budgetIds[0] ?? ''));
       expect(await openGrant(redis, reading)).toBe('ok');
-      expect(await pot(grant)).toEqual({ used: '1', settled: '5', held: '0' });
+      expect(await budget(grant)).toEqual({ used: '1', settled: '5', held: '0' });
     }
     await trim(redis, ledger.cursor);
-    expect(await pot(grant)).toEqual({ used: '1', settled: '5', held: '0' });
+    expect(await budget(grant)).toEqual({ used: '1', settled: '5', held: '0' });
   });
 
   test('stream ids are compared as numbers, not as text', async () => {
     const partition = await openPartition(redis);
-    const grant = newGrant(partition, newPot());
+    const grant = newGrant(partition, newBudget());
     await redis.hset(keys.partition(partition), 'drained', '1000-9');
     expect(await openGrant(redis, { ...grant, lastId: '999-10' })).toBe('stale');
     expect(await openGrant(redis, { ...grant, lastId: '1000-8' })).toBe('stale');
@@ -162,7 +162,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
 
   test('a grant of another epoch than the partition is stale', async () => {
     const partition = await openPartition(redis);
-    const grant = newGrant(partition, newPot());
+    const grant = newGrant(partition, newBudget());
     expect(await openGrant(redis, { ...grant, epoch: 2 })).toBe('stale');
     expect(await openGrant(redis, { ...grant, epoch: 0 })).toBe('stale');
   });
@@ -181,12 +181,12 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
 
   test('a revocation before the first call stands, and open obeys it', async () => {
     const partition = await openPartition(redis);
-    const grant = newGrant(partition, newPot());
+    const grant = newGrant(partition, newBudget());
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'revoked' });
     expect(await openGrant(redis, grant)).toBe('revoked');
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'revoked' });
-    expect(await pot(grant)).toBeUndefined();
+    expect(await budget(grant)).toBeUndefined();
     expect(await redis.pexpiretime(keys.grant(partition, grant.ref.id))).toBe(keysEndMs(grant.expiresAtMs));
   });
 });

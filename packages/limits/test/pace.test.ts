@@ -9,7 +9,7 @@ import {
   openGrant,
   type RedisClient,
 } from '../src/index.ts';
-import { figures, newAsk, newCharge, newGrant, newPot, openedGrant, tally } from './grant.ts';
+import { figures, newAsk, newBudget, newCharge, newGrant, openedGrant, tally } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 describe.each(engines)('calls by the minute on %s', (_name, start) => {
@@ -21,9 +21,9 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  const potKey = ({ ref }: GrantState) => keys.pot(ref.partition, ref.potIds[0] ?? '');
+  const budgetKey = ({ ref }: GrantState) => keys.budget(ref.partition, ref.budgetIds[0] ?? '');
   /** As if the grant had last been called so long ago. */
-  const wait = (grant: GrantState, ms: number) => redis.hincrby(potKey(grant), 'at', -ms);
+  const wait = (grant: GrantState, ms: number) => redis.hincrby(budgetKey(grant), 'at', -ms);
   const opened = async (callsPerMinute: number) =>
     openedGrant(redis, await openPartition(redis), { callsPerMinute });
 
@@ -83,8 +83,8 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
 
   test('what is refused, free or asked again counts nothing', async () => {
     const partition = await openPartition(redis);
-    const budget = newPot({ costLimitMicrousd: 100, endsWithGrant: false });
-    const grant = newGrant(partition, newPot({ callsPerMinute: 3, maxUses: 100 }), budget);
+    const budget = newBudget({ costLimitMicrousd: 100, endsWithGrant: false });
+    const grant = newGrant(partition, newBudget({ callsPerMinute: 3, maxUses: 100 }), budget);
     await openGrant(redis, grant);
     const refused = await admit(redis, grant.ref, newAsk({ holdMicrousd: 101 }));
     expect(refused.is).toBe('cost_limit_too_low');
@@ -96,7 +96,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     await admit(redis, grant.ref, newAsk());
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
     expect(await charge(redis, grant.ref, newCharge({ uses: 0 }))).toMatchObject({ is: 'admitted' });
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toMatchObject({ used: '3' });
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toMatchObject({ used: '3' });
   });
 
   test('used up for good comes before used up for now', async () => {

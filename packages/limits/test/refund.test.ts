@@ -10,7 +10,7 @@ import {
   reopen,
   trim,
 } from '../src/index.ts';
-import { charged, figures, newCharge, newGrant, newPot, newRefund, openedGrant } from './grant.ts';
+import { charged, figures, newBudget, newCharge, newGrant, newRefund, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
@@ -31,39 +31,39 @@ describe.each(engines)('refund on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, limits);
     const ledger = newLedger(partition);
-    const pot = () => figures(redis, partition, grant.ref.potIds[0]);
-    const sums = () => ledger.pots.get(grant.ref.potIds[0] ?? '');
+    const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
+    const sums = () => ledger.budgets.get(grant.ref.budgetIds[0] ?? '');
     const reread = () => openGrant(redis, readGrant(ledger, grant));
-    return { partition, grant, ledger, pot, sums, reread };
+    return { partition, grant, ledger, budget, sums, reread };
   }
 
-  test('what is given back can be used again, in every pot, and is an entry of its own', async () => {
+  test('what is given back can be used again, in every budget, and is an entry of its own', async () => {
     const partition = await openPartition(redis);
-    const pots = [newPot({ maxUses: 3, costLimitMicrousd: 300 }), newPot({ maxUses: 4 })];
-    const grant = newGrant(partition, ...pots);
+    const budgets = [newBudget({ maxUses: 3, costLimitMicrousd: 300 }), newBudget({ maxUses: 4 })];
+    const grant = newGrant(partition, ...budgets);
     const ledger = newLedger(partition);
     await openGrant(redis, grant);
     const call = await charged(redis, grant, { uses: 3, costMicrousd: 300 });
     const back = newRefund(call, { uses: 2, costMicrousd: 200, record: '{"usr":"Zoë ☃"}' });
     expect(await refund(redis, grant.ref, back)).toBe(true);
-    for (const { id } of pots) {
+    for (const { id } of budgets) {
       expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '100', held: '0' });
     }
     await drainAll(redis, ledger);
-    const { id: grantId, potIds } = grant.ref;
+    const { id: grantId, budgetIds } = grant.ref;
     expect([...ledger.rows.keys()]).toEqual([call.chargeId, back.refundId]);
     expect(ledger.rows.get(back.refundId)).toEqual({
       id: expect.any(String),
-      ...{ holdId: back.refundId, grantId, potIds, uses: -2, costMicrousd: -200 },
+      ...{ holdId: back.refundId, grantId, budgetIds, uses: -2, costMicrousd: -200 },
       ...{ outcome: 'refunded', record: back.record },
     });
-    for (const { id } of pots) expect(ledger.pots.get(id)).toEqual({ used: 1, settled: 100 });
+    for (const { id } of budgets) expect(ledger.budgets.get(id)).toEqual({ used: 1, settled: 100 });
     await charged(redis, grant, { uses: 2, costMicrousd: 200 });
   });
 
   test('a charge is given back once, in parallel or later, whatever the second try says', async () => {
     const other = await engine.connect();
-    const { partition, grant, pot } = await world({ maxUses: 2 });
+    const { partition, grant, budget } = await world({ maxUses: 2 });
     await charged(redis, grant, { costMicrousd: 30 });
     const call = await charged(redis, grant, { costMicrousd: 30 });
     const back = newRefund(call, { uses: 1, costMicrousd: 10 });
@@ -71,29 +71,29 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect((await Promise.all(tries)).filter(Boolean)).toHaveLength(1);
     expect(await refund(redis, grant.ref, newRefund(call))).toBe(false);
     expect(await forestall(redis, grant.ref, call)).toBe(false);
-    expect(await pot()).toEqual({ used: '1', settled: '50', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '50', held: '0' });
     expect(await redis.xlen(keys.usage(partition))).toBe(3);
   });
 
   test('no more is given back than was charged, of uses and of cost', async () => {
-    const { grant, pot } = await world();
+    const { grant, budget } = await world();
     await charged(redis, grant, { uses: 5, costMicrousd: 500 });
     const [one, two] = [
       await charged(redis, grant, { uses: 1, costMicrousd: 30 }),
       await charged(redis, grant, { uses: 2, costMicrousd: 10 }),
     ];
     await refund(redis, grant.ref, newRefund(one, { uses: 2, costMicrousd: 20 }));
-    expect(await pot()).toMatchObject({ used: '7', settled: '520' });
+    expect(await budget()).toMatchObject({ used: '7', settled: '520' });
     await refund(redis, grant.ref, newRefund(two, { uses: 1, costMicrousd: 11 }));
-    expect(await pot()).toMatchObject({ used: '6', settled: '510' });
+    expect(await budget()).toMatchObject({ used: '6', settled: '510' });
   });
 
   test('a charge that was given back and is sent again counts nothing', async () => {
-    const { partition, grant, pot } = await world();
+    const { partition, grant, budget } = await world();
     const call = await charged(redis, grant, { costMicrousd: 30 });
     await refund(redis, grant.ref, newRefund(call));
     await charge(redis, grant.ref, call);
-    expect(await pot()).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await budget()).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.xlen(keys.usage(partition))).toBe(2);
     const seconds = await redis.ttl(keys.hold(partition, call.chargeId));
     expect(seconds).toBeGreaterThan(0);
@@ -101,17 +101,17 @@ describe.each(engines)('refund on %s', (_name, start) => {
   });
 
   test('a forestalled charge counts nothing, whichever arrives first', async () => {
-    const { partition, grant, pot, ledger, sums } = await world({ maxUses: 1, costLimitMicrousd: 50 });
+    const { partition, grant, budget, ledger, sums } = await world({ maxUses: 1, costLimitMicrousd: 50 });
     const [first, second] = [newCharge({ costMicrousd: 50 }), newCharge({ costMicrousd: 50 })];
     await charge(redis, grant.ref, first);
     expect(await forestall(redis, grant.ref, first)).toBe(true);
     expect(await forestall(redis, grant.ref, second)).toBe(false);
     await charge(redis, grant.ref, second);
     const none = { used: '0', settled: '0', held: '0' };
-    expect(await pot()).toEqual(none);
+    expect(await budget()).toEqual(none);
     // Trying again changes nothing, and what was never charged is not written down.
     for (const call of [first, second]) expect(await forestall(redis, grant.ref, call)).toBe(false);
-    expect(await pot()).toEqual(none);
+    expect(await budget()).toEqual(none);
     await drainAll(redis, ledger);
     expect([...ledger.rows.values()].map(({ uses, costMicrousd }) => [uses, costMicrousd])).toEqual([
       [1, 50],
@@ -124,22 +124,22 @@ describe.each(engines)('refund on %s', (_name, start) => {
   });
 
   test('open counts charges and refunds that the ledger has not reached', async () => {
-    const { partition, grant, ledger, pot, reread } = await world();
+    const { partition, grant, ledger, budget, reread } = await world();
     await charged(redis, grant, { uses: 1, costMicrousd: 1 });
     const known = await charged(redis, grant, { uses: 2, costMicrousd: 20 });
     await drainRound(redis, ledger);
     await refund(redis, grant.ref, newRefund(known));
     const late = await charged(redis, grant, { uses: 4, costMicrousd: 400 });
     await refund(redis, grant.ref, newRefund(late, { uses: 1, costMicrousd: 300 }));
-    await redis.del(keys.pot(partition, grant.ref.potIds[0] ?? ''));
+    await redis.del(keys.budget(partition, grant.ref.budgetIds[0] ?? ''));
     expect(await reread()).toBe('ok');
-    expect(await pot()).toEqual({ used: '4', settled: '101', held: '0' });
+    expect(await budget()).toEqual({ used: '4', settled: '101', held: '0' });
     await drainAll(redis, ledger);
-    expect(await pot()).toEqual({ used: '4', settled: '101', held: '0' });
+    expect(await budget()).toEqual({ used: '4', settled: '101', held: '0' });
   });
 
-  test('a refund after Redis restarted changes pots of the new epoch, and no others', async () => {
-    const { partition, grant, ledger, pot, sums, reread } = await world();
+  test('a refund after Redis restarted changes budgets of the new epoch, and no others', async () => {
+    const { partition, grant, ledger, budget, sums, reread } = await world();
     const [early, late] = [
       await charged(redis, grant, { costMicrousd: 3 }),
       await charged(redis, grant, { costMicrousd: 40 }),
@@ -147,18 +147,18 @@ describe.each(engines)('refund on %s', (_name, start) => {
     await restarted(redis, partition);
     await drainRound(redis, ledger);
     expect(await refund(redis, grant.ref, newRefund(early))).toBe(true);
-    expect(await pot()).toEqual({ used: '2', settled: '43', held: '0' });
+    expect(await budget()).toEqual({ used: '2', settled: '43', held: '0' });
     await drainAll(redis, ledger);
     await reread();
-    expect(await pot()).toEqual({ used: '1', settled: '40', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '40', held: '0' });
     expect(await refund(redis, grant.ref, newRefund(late))).toBe(true);
-    expect(await pot()).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await budget()).toEqual({ used: '0', settled: '0', held: '0' });
     await drainAll(redis, ledger);
     expect(sums()).toEqual({ used: 0, settled: 0 });
   });
 
   test('where Redis lost the charge nothing is given back', async () => {
-    const { partition, grant, ledger, pot, sums, reread } = await world();
+    const { partition, grant, ledger, budget, sums, reread } = await world();
     const call = await charged(redis, grant, { costMicrousd: 30 });
     await drainAll(redis, ledger);
     await loseAll(redis, partition);
@@ -167,7 +167,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     await reread();
     expect(await forestall(redis, grant.ref, call)).toBe(false);
     await drainAll(redis, ledger);
-    expect(await pot()).toEqual({ used: '1', settled: '30', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '30', held: '0' });
     expect(sums()).toEqual({ used: 1, settled: 30 });
   });
 
@@ -177,7 +177,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
   ] as const satisfies readonly (readonly [string, typeof refund])[])(
     'a %s that the ledger has and that is tried again on a restored copy ends up counted once',
     async (_what, giveBack) => {
-      const { partition, grant, ledger, pot, sums, reread } = await world();
+      const { partition, grant, ledger, budget, sums, reread } = await world();
       await charged(redis, grant, { uses: 3, costMicrousd: 100 });
       const call = await charged(redis, grant, { costMicrousd: 30 });
       const back = newRefund(call);
@@ -190,15 +190,15 @@ describe.each(engines)('refund on %s', (_name, start) => {
       await reread();
       expect(await giveBack(redis, grant.ref, back)).toBe(true);
       await drainAll(redis, ledger);
-      expect(await pot()).toEqual({ used: '3', settled: '100', held: '0' });
+      expect(await budget()).toEqual({ used: '3', settled: '100', held: '0' });
       expect(sums()).toEqual({ used: 3, settled: 100 });
       expect(ledger.rows.size).toBe(3);
     },
   );
 
-  test('a refund that comes twice is taken out of the pots that counted it and of no others, once', async () => {
+  test('a refund that comes twice is taken out of the budgets that counted it and of no others, once', async () => {
     const partition = await openPartition(redis);
-    const [early, late] = [newPot(), newPot()];
+    const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);
     const ledger = newLedger(partition);
     await openGrant(redis, grant);
@@ -228,10 +228,10 @@ describe.each(engines)('refund on %s', (_name, start) => {
   });
 
   test('figures up to 2^53 - 1 are exact', async () => {
-    const { grant, ledger, pot } = await world();
+    const { grant, ledger, budget } = await world();
     const call = await charged(redis, grant, { uses: LARGEST, costMicrousd: LARGEST });
     await refund(redis, grant.ref, newRefund(call, { uses: LARGEST - 1, costMicrousd: LARGEST - 1 }));
-    expect(await pot()).toEqual({ used: '1', settled: '1', held: '0' });
+    expect(await budget()).toEqual({ used: '1', settled: '1', held: '0' });
     const drained = await drainRound(redis, ledger);
     expect(drained).toMatchObject({ entries: [{}, { uses: 1 - LARGEST, costMicrousd: 1 - LARGEST }] });
   });

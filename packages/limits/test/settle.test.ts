@@ -19,14 +19,14 @@ describe.each(engines)('settle on %s', (_name, start) => {
     const holdId = await admitted(redis, grant, { holdMicrousd: 400 });
     const record = '{"prv":"sandbox","usr":"Zoë ☃"}';
     expect(await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 123, record }))).toBeDefined();
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
       settled: '123',
       held: '0',
     });
     const drained = await drainRound(redis, newLedger(partition));
-    const { id: grantId, potIds } = grant.ref;
-    const call = { holdId, grantId, potIds, uses: 1, costMicrousd: 123, outcome: 'settled', record };
+    const { id: grantId, budgetIds } = grant.ref;
+    const call = { holdId, grantId, budgetIds, uses: 1, costMicrousd: 123, outcome: 'settled', record };
     expect(drained).toEqual({ is: 'ok', entries: [{ id: expect.any(String), ...call }] });
   });
 
@@ -39,7 +39,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     );
     expect((await Promise.all(tries)).filter(Boolean)).toHaveLength(1);
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 399, uses: 0 }))).toBeUndefined();
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
       settled: '100',
       held: '0',
@@ -52,7 +52,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 400 });
     const hold = await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
     await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 0 }));
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '0',
       settled: '0',
       held: '0',
@@ -60,12 +60,12 @@ describe.each(engines)('settle on %s', (_name, start) => {
     await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
   });
 
-  test('a cost that is not known is told as such and charged to no pot', async () => {
+  test('a cost that is not known is told as such and charged to no budget', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     const hold = await admitted(redis, grant, { holdMicrousd: undefined });
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: undefined }));
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
       settled: '0',
       held: '0',
@@ -79,7 +79,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     expect(await settle(redis, grant.ref, newOutcome(newHoldId(), { costMicrousd: 5 }))).toBeUndefined();
-    expect(await figures(redis, partition, grant.ref.potIds[0])).toEqual({
+    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '0',
       settled: '0',
       held: '0',

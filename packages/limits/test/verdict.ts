@@ -5,19 +5,19 @@ import type { Step } from './take.ts';
 import type { Call, Charged, World } from './world.ts';
 
 /**
- * Limits hold, and each pot says what the calls made on it come to. Under way, a settle tried again in a later
+ * Limits hold, and each budget says what the calls made on it come to. Under way, a settle tried again in a later
  * epoch may count once more until it is drained: never less than the truth, and never for good.
  */
-export async function expectExactPots(world: World, when: 'under way' | 'at rest'): Promise<void> {
-  const believed = await believedPots(world);
-  for (const pot of potsOf(world)) {
-    const least = sums(world, pot.id, 'once');
-    const most = when === 'at rest' ? least : sums(world, pot.id, 'repeats too');
-    expect(least.used).toBeLessThanOrEqual(pot.maxUses ?? least.used);
+export async function expectExactBudgets(world: World, when: 'under way' | 'at rest'): Promise<void> {
+  const believed = await believedBudgets(world);
+  for (const budget of budgetsOf(world)) {
+    const least = sums(world, budget.id, 'once');
+    const most = when === 'at rest' ? least : sums(world, budget.id, 'repeats too');
+    expect(least.used).toBeLessThanOrEqual(budget.maxUses ?? least.used);
     expect(least.settled + least.held).toBeLessThanOrEqual(
-      pot.costLimitMicrousd ?? least.settled + least.held,
+      budget.costLimitMicrousd ?? least.settled + least.held,
     );
-    const now = believed.get(pot.id);
+    const now = believed.get(budget.id);
     if (!now) continue;
     expect(now.held).toBe(String(least.held));
     expectWithin(Number(now.used), least.used, most.used);
@@ -25,7 +25,7 @@ export async function expectExactPots(world: World, when: 'under way' | 'at rest
   }
 }
 
-/** A call is refused only with a true reason; that it was admitted rightly the pots' sums show. */
+/** A call is refused only with a true reason; that it was admitted rightly the budgets' sums show. */
 export function expectRightly(
   world: World,
   ask: Extract<Step, { do: 'admit' | 'charge' }>,
@@ -37,10 +37,12 @@ export function expectRightly(
     expect(answer.is).toBe(revoked ? 'revoked' : 'admitted');
     return;
   }
-  const full = grant.pots.some((pot) => {
-    const { used, settled, held } = sums(world, pot.id, 'repeats too');
-    const noUses = pot.maxUses !== null && used + ask.uses > pot.maxUses;
-    return noUses || (pot.costLimitMicrousd !== null && settled + held + ask.hold > pot.costLimitMicrousd);
+  const full = grant.budgets.some((budget) => {
+    const { used, settled, held } = sums(world, budget.id, 'repeats too');
+    const noUses = budget.maxUses !== null && used + ask.uses > budget.maxUses;
+    return (
+      noUses || (budget.costLimitMicrousd !== null && settled + held + ask.hold > budget.costLimitMicrousd)
+    );
   });
   expect({ full, is: answer.is }).toEqual({ full: true, is: expect.stringMatching(/^(uses|cost)_/) });
 }
@@ -55,11 +57,11 @@ export function expectBounded(world: World): void {
     const ends = outcome === 'expired' ? { uses: call?.uses, cost: call?.hold } : call?.said;
     expect({ uses, cost: costMicrousd }).toEqual(charge ? charged(charge, outcome) : ends);
   }
-  for (const pot of potsOf(world)) {
-    const lost = [...world.lost].filter((call) => drawsOn(call, pot.id));
-    const { used, settled } = world.ledger.pots.get(pot.id) ?? { used: 0, settled: 0 };
-    expect(used - total(lost, usesOf)).toBeLessThanOrEqual(pot.maxUses ?? used);
-    expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(pot.costLimitMicrousd ?? settled);
+  for (const budget of budgetsOf(world)) {
+    const lost = [...world.lost].filter((call) => drawsOn(call, budget.id));
+    const { used, settled } = world.ledger.budgets.get(budget.id) ?? { used: 0, settled: 0 };
+    expect(used - total(lost, usesOf)).toBeLessThanOrEqual(budget.maxUses ?? used);
+    expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(budget.costLimitMicrousd ?? settled);
   }
 }
 
@@ -78,25 +80,25 @@ export function expectRows(world: World): void {
   expect(named.sort()).toEqual([...names.flat(), ...world.calls.map(({ holdId }) => holdId)].sort());
 }
 
-/** At rest Redis and the ledger say the same of every pot. */
+/** At rest Redis and the ledger say the same of every budget. */
 export async function expectAgreement(world: World): Promise<void> {
-  for (const [id, now] of await believedPots(world)) {
-    const { used, settled } = world.ledger.pots.get(id) ?? { used: 0, settled: 0 };
+  for (const [id, now] of await believedBudgets(world)) {
+    const { used, settled } = world.ledger.budgets.get(id) ?? { used: 0, settled: 0 };
     expect(now).toEqual({ used: `${used}`, settled: `${settled}`, held: '0' });
   }
 }
 
-/** What a pot must say by the calls made on it. */
-function sums(world: World, potId: string, counting: 'once' | 'repeats too') {
+/** What a budget must say by the calls made on it. */
+function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') {
   const sum = { used: 0, settled: 0, held: 0 };
-  for (const call of world.calls.filter((made) => drawsOn(made, potId))) {
+  for (const call of world.calls.filter((made) => drawsOn(made, budgetId))) {
     const end = ended(call);
     const repeats = counting === 'once' ? 0 : call.repeats;
     sum.used += (end?.uses ?? call.uses) + repeats * (call.said?.uses ?? 0);
     sum.settled += (end?.cost ?? 0) + repeats * (call.said?.cost ?? 0);
     sum.held += end ? 0 : call.hold;
   }
-  for (const charge of world.charges.filter((made) => made.counted && drawsOn(made, potId))) {
+  for (const charge of world.charges.filter((made) => made.counted && drawsOn(made, budgetId))) {
     sum.used += charge.uses - (charge.back?.uses ?? 0);
     sum.settled += charge.cost - (charge.back?.cost ?? 0);
   }
@@ -119,13 +121,13 @@ function expectWithin(figure: number, least: number, most: number): void {
   expect(figure).toBeLessThanOrEqual(most);
 }
 
-/** The figures of the pots that Redis has in the present epoch. */
-async function believedPots(world: World) {
+/** The figures of the budgets that Redis has in the present epoch. */
+async function believedBudgets(world: World) {
   const redis = world.gateways[0] as RedisClient;
-  const reads = [...potsOf(world)].map(async ({ id }) => {
+  const reads = [...budgetsOf(world)].map(async ({ id }) => {
     const [epoch, own] = await Promise.all([
       redis.hget(keys.partition(world.partition), 'epoch'),
-      redis.hget(keys.pot(world.partition, id), 'epoch'),
+      redis.hget(keys.budget(world.partition, id), 'epoch'),
     ]);
     return epoch !== null && epoch === own
       ? ([[id, await figures(redis, world.partition, id)]] as const)
@@ -134,9 +136,9 @@ async function believedPots(world: World) {
   return new Map((await Promise.all(reads)).flat());
 }
 
-const drawsOn = ({ grant }: Call | Charged, potId: string) => grant.ref.potIds.includes(potId);
-const potsOf = (world: World) =>
-  new Map(world.grants.flatMap(({ pots }) => pots.map((pot) => [pot.id, pot]))).values();
+const drawsOn = ({ grant }: Call | Charged, budgetId: string) => grant.ref.budgetIds.includes(budgetId);
+const budgetsOf = (world: World) =>
+  new Map(world.grants.flatMap(({ budgets }) => budgets.map((budget) => [budget.id, budget]))).values();
 const usesOf = ({ uses }: Call | Charged) => uses;
 const mostOf = (made: Call | Charged) => ('hold' in made ? made.hold : made.cost);
 const total = (made: readonly (Call | Charged)[], figure: (each: Call | Charged) => number) =>

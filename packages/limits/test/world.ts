@@ -1,5 +1,5 @@
 import { type GrantState, openGrant, type RedisClient } from '../src/index.ts';
-import { newGrant, newPot } from './grant.ts';
+import { newBudget, newGrant } from './grant.ts';
 import { type Ledger, newLedger, readGrant } from './ledger.ts';
 import { openPartition } from './redis.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -60,11 +60,11 @@ export type World = {
 
 export async function newWorld(gateways: readonly RedisClient[]): Promise<World> {
   const partition = await openPartition(one(gateways, 0));
-  const budget = newPot({ maxUses: 9, costLimitMicrousd: 1_200, endsWithGrant: false });
+  const budget = newBudget({ maxUses: 9, costLimitMicrousd: 1_200, endsWithGrant: false });
   const grants = [
-    newGrant(partition, newPot({ maxUses: 4, costLimitMicrousd: 1_000 })),
-    newGrant(partition, newPot({ maxUses: 6 }), budget),
-    newGrant(partition, newPot({ costLimitMicrousd: 800 }), budget),
+    newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 })),
+    newGrant(partition, newBudget({ maxUses: 6 }), budget),
+    newGrant(partition, newBudget({ costLimitMicrousd: 800 }), budget),
   ];
   const ledger = newLedger(partition);
   return {

@@ -10,7 +10,7 @@ export * from './is-modest.ts';
 export * from './json.ts';
 export * from './mcp-auth.ts';
 export * from './mcp-presign.ts';
-export * from './mcp-terms.ts';
+export * from './mcp-server-policy.ts';
 export * from './money.ts';
 export * from './pace.ts';
 export * from './page.ts';

@@ -22,7 +22,7 @@ const figures = z.strictObject({
 
 const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 
-/** One grant of a session, as its owner sees it. The grants of a bundle have one pot: each tells the figures of all. */
+/** One grant of a session, as its owner sees it. The grants of a bundle have one budget: each tells the figures of all. */
 export const sessionGrant = z
   .strictObject({
     id: z.guid(),

@@ -12,7 +12,7 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { McpServerTerms } from './mcp-terms.ts';
+import type { McpServerPolicy } from './mcp-server-policy.ts';
 
 /** What a grant gives access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
@@ -72,7 +72,7 @@ export const credentials = pgTable('credentials', {
 });
 
 /** One set of limits with what the ledger knows was used of it: a grant's own, a bundle's, a virtual key's budget. */
-export const pots = pgTable('pots', {
+export const budgets = pgTable('budgets', {
   id: uuid().primaryKey(),
   /** Redis partition, chosen at issue and kept for good. */
   partition: smallint().notNull(),
@@ -86,8 +86,8 @@ export const pots = pgTable('pots', {
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),
   /** The highest thresholds of its limits, in percent, that were told of: each is told once. */
-  toldUsesPercent: smallint().notNull().default(0),
-  toldCostPercent: smallint().notNull().default(0),
+  announcedUsesPercent: smallint().notNull().default(0),
+  announcedCostPercent: smallint().notNull().default(0),
 });
 
 /** A provider key kept by the operator's backend under a name, used in place of `client_api_key`. */
@@ -105,7 +105,7 @@ export const virtualKeys = pgTable(
       .references(() => credentials.id),
     config: jsonText<Record<string, unknown>>(),
     /** Its own budget over all its grants, if it has one. */
-    potId: uuid().references(() => pots.id),
+    budgetId: uuid().references(() => budgets.id),
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
   },
@@ -134,9 +134,9 @@ export const grants = pgTable(
     sessionId: uuid()
       .notNull()
       .references(() => sessions.id),
-    potId: uuid()
+    budgetId: uuid()
       .notNull()
-      .references(() => pots.id),
+      .references(() => budgets.id),
     /** A bundle's own is its document, sealed: its servers' URLs carry tokens. */
     credentialId: uuid().references(() => credentials.id),
     virtualKeyId: text().references(() => virtualKeys.id),
@@ -149,7 +149,7 @@ export const grants = pgTable(
     config: jsonText<Record<string, unknown>>(),
     /** Of an MCP server's grant: the grant of its bundle, and the server. */
     bundleId: uuid(),
-    server: jsonText<McpServerTerms>(),
+    server: jsonText<McpServerPolicy>(),
     externalSession: text(),
     externalUser: text(),
     metadata: jsonText<Record<string, unknown>>(),
@@ -157,13 +157,13 @@ export const grants = pgTable(
     expiresAt: time().notNull(),
     revokedAt: time(),
     /** Whether its expiry was told of; of a bundle its own grant is told of, not those of its servers. */
-    expiryTold: boolean().notNull().default(false),
+    expiryAnnounced: boolean().notNull().default(false),
   },
   (t) => [
     index().on(t.sessionId),
     index('grants_expiry_index')
       .on(t.accountId, t.expiresAt)
-      .where(sql`not ${t.expiryTold} and ${t.revokedAt} is null and ${t.bundleId} is null`),
+      .where(sql`not ${t.expiryAnnounced} and ${t.revokedAt} is null and ${t.bundleId} is null`),
     index().on(t.bundleId).where(sql`${t.bundleId} is not null`),
     index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
     index().on(t.accountId, t.externalSession).where(sql`${t.externalSession} is not null`),

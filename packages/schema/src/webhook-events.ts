@@ -27,7 +27,7 @@ const endedGrant = {
   settled,
 };
 
-/** Which limit of a pot, and what of it is used. */
+/** Which limit of a budget, and what of it is used. */
 const limitReached = {
   limit: z.enum(['max_uses', 'cost_limit']).meta({ description: 'Which limit it is.' }),
   max_uses: maxUses,

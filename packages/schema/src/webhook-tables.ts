@@ -80,7 +80,7 @@ export const webhookDeliveries = pgTable(
 );
 
 /** Settled calls that `usage.settled` has yet to tell of: only of accounts that want to hear of them. */
-export const untoldUsage = pgTable('untold_usage', {
+export const pendingUsage = pgTable('pending_usage', {
   holdId: uuid()
     .primaryKey()
     .references(() => ledger.holdId),

@@ -7,17 +7,17 @@ const NAME_MAX_CHARS = 255;
 
 /** What of a call beside its uses and cost goes into the ledger. */
 export function callRecord(
-  { terms, grant, plan, beganMs }: Pick<Call, 'terms' | 'grant' | 'plan' | 'beganMs'>,
+  { policy, grant, plan, beganMs }: Pick<Call, 'policy' | 'grant' | 'plan' | 'beganMs'>,
   status?: number,
   charge?: Charge,
 ): string {
   const fields: CallRecord = {
-    acc: terms.accountId,
+    acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
     prv: grant.provider.id,
     beg: beganMs,
-    ...(terms.externalUser === undefined ? {} : { usr: terms.externalUser }),
+    ...(policy.externalUser === undefined ? {} : { usr: policy.externalUser }),
     ...(plan.model === undefined ? {} : { mod: plan.model.slice(0, NAME_MAX_CHARS) }),
     ...(status === undefined ? {} : { sta: status }),
     ...(charge?.usage === undefined ? {} : tokensOf(charge.usage)),

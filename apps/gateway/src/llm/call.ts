@@ -5,12 +5,12 @@ import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { type Admitted, admitCall, getTerms } from '../admit.ts';
+import { type Admitted, admitCall, getPolicy } from '../admit.ts';
 import { Answer } from '../answer.ts';
 import { answerRefusal } from '../answer-refusal.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import type { HeldBytes } from '../body-budget.ts';
-import type { GrantMemory, Terms } from '../grant.ts';
+import type { GrantMemory, Policy } from '../grant.ts';
 import { newHoldId } from '../new-hold-id.ts';
 import { settleCall } from '../settle.ts';
 import type { Verifier } from '../verify.ts';
@@ -34,7 +34,7 @@ export type Call = {
   readonly outgoing: ServerResponse;
   readonly grant: LlmGrant;
   readonly target: Target;
-  readonly terms: Terms;
+  readonly policy: Policy;
   readonly plan: Plan;
   /** What its body takes of the memory for bodies. */
   readonly held: HeldBytes;
@@ -83,19 +83,19 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', path, query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  const found = await getTerms(deps, requestId, grant);
+  const found = await getPolicy(deps, requestId, grant);
   if ('refusal' in found) return found.refusal;
-  const { terms } = found;
+  const { policy } = found;
 
-  const read = await readBody(incoming, needOf(grant, target, terms), held);
+  const read = await readBody(incoming, needOf(grant, target, policy), held);
   if ('refusal' in read) return read.refusal;
-  const planned = planCall({ grant, target, terms, content: read.content, now: beganMs });
+  const planned = planCall({ grant, target, policy, content: read.content, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
   const holdId = newHoldId();
-  const call: Call = { requestId, incoming, outgoing, grant, target, terms, plan, held, holdId, beganMs };
+  const call: Call = { requestId, incoming, outgoing, grant, target, policy, plan, held, holdId, beganMs };
   const ask = { holdId, uses: 1, hold: plan.hold, leaseMs: deps.leaseMs, record: callRecord(call) };
-  const counted = await admitCall(deps, requestId, grant, terms, ask);
+  const counted = await admitCall(deps, requestId, grant, policy, ask);
   if ('refusal' in counted) return counted.refusal;
   const running = run(deps, call, counted.admitted);
   deps.underWay.track(running);
@@ -117,7 +117,7 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
 
 /** From here on the call is counted: whatever happens, it is settled. */
 async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refusal | undefined> {
-  const { grant, terms, holdId, plan, outgoing } = call;
+  const { grant, policy, holdId, plan, outgoing } = call;
   deps.leases.add(grant.partition, holdId);
   const answer = new Answer(outgoing, answerPlan(call, admitted));
   const sent = await send(deps, call, admitted, answer);
@@ -127,7 +127,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
   const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record };
-  const settled = settleCall(deps, call.requestId, terms.ref, outcome);
+  const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(plan, uses));
@@ -137,10 +137,10 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
 }
 
 /** A body is read when a config or a limit acts on it, or when its usage can be metered. */
-function needOf(grant: LlmGrant, { path }: Target, terms: Terms): Need {
+function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   const dialect = dialectOf(grant.provider, path);
-  if (terms.config) return { is: 'must', names: namesRead(dialect, terms.config) };
-  if (terms.costLimited && !costsNothing(grant.provider, grant.method, path))
+  if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
+  if (policy.costLimited && !costsNothing(grant.provider, grant.method, path))
     return { is: 'must', names: new Set() };
   return { is: dialect?.spend ? 'may' : 'none' };
 }

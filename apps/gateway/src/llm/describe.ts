@@ -1,7 +1,7 @@
-import { findRevoked, type PotFigures, readFigures } from '@presign/limits';
+import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
 import type { GrantStatus, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { getTerms, outage } from '../admit.ts';
+import { getPolicy, outage } from '../admit.ts';
 import { answerRefusal } from '../answer-refusal.ts';
 import type { GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
@@ -28,21 +28,21 @@ async function statusOf(
   grant: LlmGrant,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
   for (const tries of [1, 2]) {
-    const found = await getTerms(deps, requestId, grant);
+    const found = await getPolicy(deps, requestId, grant);
     if ('refusal' in found) return found;
-    const { ref } = found.terms;
+    const { ref } = found.policy;
     const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref])] as const;
     const answered = await Promise.all(asked).catch((error: unknown) => outage(deps, requestId, error));
     if ('code' in answered) return { refusal: answered };
     const [[own], revoked] = answered;
     if (own) return { status: toStatus(grant, own, revoked.length > 0) };
     // Remembered here, but gone from Redis: opened anew.
-    if (tries === 1) deps.memory.terms.delete(grant.id);
+    if (tries === 1) deps.memory.policies.delete(grant.id);
   }
   return { refusal: { code: 'limits_unavailable', retryAfterSeconds: 1 } };
 }
 
-const toStatus = (grant: LlmGrant, own: PotFigures, revoked: boolean): GrantStatus => ({
+const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],

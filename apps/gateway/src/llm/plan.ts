@@ -1,7 +1,7 @@
 import { fixedHold, type Hold } from '@presign/limits';
 import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { Terms } from '../grant.ts';
+import type { Policy } from '../grant.ts';
 import type { Body } from '../leaving.ts';
 import { worstCase } from './hold.ts';
 import type { LlmGrant } from './llm-grant.ts';
@@ -11,7 +11,7 @@ import type { Content } from './read-body.ts';
 
 /** What is known of a call's cost before it is admitted. */
 export type Plan = {
-  /** What admission must hold; undefined where no pot limits spending. */
+  /** What admission must hold; undefined where no budget limits spending. */
   readonly hold: Hold | undefined;
   /** How its answer is read; undefined where nothing is known of the endpoint, or it costs nothing. */
   readonly spend: Spend | undefined;
@@ -32,20 +32,20 @@ export type Plan = {
 type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly terms: Terms;
+  readonly policy: Policy;
   readonly content: Content;
   readonly now: number;
 };
 
 /** Judges what a call can cost and settles what its body will say; nothing is counted yet. */
 export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
-  const { target, terms, content } = asked;
+  const { target, policy, content } = asked;
   const { provider, method } = asked.grant;
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
-  if (terms.costLimited) return limitedPlan(asked);
+  if (policy.costLimited) return limitedPlan(asked);
   const body = configured(asked);
   const spend = dialectOf(provider, target.path)?.spend;
-  const configures = body !== undefined && terms.config !== undefined;
+  const configures = body !== undefined && policy.config !== undefined;
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
     return { plan: { ...UNKNOWN, rewritten: configures, bodyFor } };
@@ -70,8 +70,8 @@ const UNKNOWN = {
 } as const;
 
 function freePlan(asked: Asked): Plan {
-  const body = asked.terms.config ? configured(asked) : undefined;
-  const hold = asked.terms.costLimited ? fixedHold(0) : undefined;
+  const body = asked.policy.config ? configured(asked) : undefined;
+  const hold = asked.policy.costLimited ? fixedHold(0) : undefined;
   const bodyFor = once(() => (body ? toBytes(body) : asked.content.raw));
   return { ...UNKNOWN, hold, free: true, rewritten: body !== undefined, bodyFor };
 }
@@ -94,10 +94,10 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
 }
 
 /** The body with the grant's config laid over it. */
-function configured({ content, terms, grant, target }: Asked): JsonObject | undefined {
-  if (!content.json || !terms.config) return content.json;
+function configured({ content, policy, grant, target }: Asked): JsonObject | undefined {
+  if (!content.json || !policy.config) return content.json;
   const { path } = target;
-  return applyConfig(dialectOf(grant.provider, path), terms.config, { path, body: content.json }).body;
+  return applyConfig(dialectOf(grant.provider, path), policy.config, { path, body: content.json }).body;
 }
 
 /** A stream's usage is asked for where the provider must be asked. */

@@ -41,8 +41,8 @@ async function sendWithCredential(
   admitted: Admitted,
   answer: Answer,
 ): Promise<Sent> {
-  const { incoming, grant, target, terms, plan } = call;
-  const found = await findSealed(deps, terms.ref, admitted.credentialVersion).catch((error: unknown) => {
+  const { incoming, grant, target, policy, plan } = call;
+  const found = await findSealed(deps, policy.ref, admitted.credentialVersion).catch((error: unknown) => {
     outage(deps, call.requestId, error);
     return 'unavailable' as const;
   });
@@ -64,7 +64,7 @@ async function sendWithCredential(
     body: leaves,
   };
   const revocation = { cut: () => {}, isCut: false };
-  const unwatch = deps.revocations.watch(terms.ref, () => {
+  const unwatch = deps.revocations.watch(policy.ref, () => {
     revocation.isCut = true;
     revocation.cut();
   });
@@ -114,8 +114,8 @@ function withoutPriced(
   return kept;
 }
 
-function unseal(deps: LlmDeps, { terms }: Call, { sealed }: SealedCredential): string | undefined {
-  const { accountId, ref } = terms;
+function unseal(deps: LlmDeps, { policy }: Call, { sealed }: SealedCredential): string | undefined {
+  const { accountId, ref } = policy;
   try {
     return open(deps.encryptionKeys, sealed, credentialContext(accountId, ref.credentialId));
   } catch (error) {

@@ -1,7 +1,7 @@
 import { open } from '@presign/crypto';
 import { credentialContext, type McpBundle, type Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { chargeCall, getTerms, outage } from '../admit.ts';
+import { chargeCall, getPolicy, outage } from '../admit.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from '../cors.ts';
 import { findSealed, type GrantMemory } from '../grant.ts';
@@ -46,12 +46,12 @@ async function findBundle(
   const verified = deps.verify(token);
   if ('refusal' in verified) return verified;
   const { grant } = verified;
-  const found = await getTerms(deps, requestId, grant);
+  const found = await getPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
-  const { ref, accountId } = found.terms;
+  const { ref, accountId } = found.policy;
   // Counts nothing; tells whether the bundle still stands.
   const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
-  const checked = await chargeCall(deps, requestId, grant, found.terms, ask);
+  const checked = await chargeCall(deps, requestId, grant, found.policy, ask);
   if ('refusal' in checked) return checked;
   try {
     const sealed = await findSealed(deps, ref, checked.admitted.credentialVersion);

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import type { McpServerTerms, Refusal } from '@presign/schema';
+import type { McpServerPolicy, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { chargeCall, getTerms } from '../admit.ts';
+import { chargeCall, getPolicy } from '../admit.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import type { HeldBytes } from '../body-budget.ts';
-import type { GrantMemory, Terms } from '../grant.ts';
+import type { GrantMemory, Policy } from '../grant.ts';
 import { newHoldId } from '../new-hold-id.ts';
 import { readDecoded } from '../read-whole.ts';
 import type { Verifier } from '../verify.ts';
@@ -35,8 +35,8 @@ export type McpCall = {
   readonly outgoing: ServerResponse;
   readonly method: Method;
   readonly grant: McpGrant;
-  readonly terms: Terms;
-  readonly server: McpServerTerms;
+  readonly policy: Policy;
+  readonly server: McpServerPolicy;
   /** What a POST carries. */
   readonly messages: Messages | undefined;
   readonly body: Buffer | null;
@@ -92,21 +92,21 @@ async function serve(
   const { messages } = read;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
-  const found = await getTerms(deps, requestId, grant);
+  const found = await getPolicy(deps, requestId, grant);
   if ('refusal' in found) return refused(found.refusal);
-  const { terms } = found;
-  if (!terms.server) return refused({ code: 'token_invalid' });
-  const priced = priceCalls(messages?.all ?? [], terms.server, deps.mcpPrices);
+  const { policy } = found;
+  if (!policy.server) return refused({ code: 'token_invalid' });
+  const priced = priceCalls(messages?.all ?? [], policy.server, deps.mcpPrices);
   if ('refusal' in priced) return refused(priced.refusal);
 
   const call: McpCall = {
-    ...{ requestId, incoming, outgoing, method, grant, terms, messages, session, endpoint, beganMs },
-    server: terms.server,
+    ...{ requestId, incoming, outgoing, method, grant, policy, messages, session, endpoint, beganMs },
+    server: policy.server,
     body: read.body,
     chargeId: newHoldId(),
     unrun: new UnrunRequests(priced.charged, messages?.all),
   };
-  const charged = await chargeCall(deps, requestId, grant, terms, {
+  const charged = await chargeCall(deps, requestId, grant, policy, {
     chargeId: call.chargeId,
     ...call.unrun.all,
     record: mcpRecord(call),

@@ -7,24 +7,24 @@ const NAME_MAX_CHARS = 255;
 /** What of a charge, beside its uses and cost, goes into the ledger. */
 export function mcpRecord(
   {
-    terms,
+    policy,
     grant,
     server,
     messages,
     beganMs,
-  }: Pick<McpCall, 'terms' | 'grant' | 'server' | 'messages' | 'beganMs'>,
+  }: Pick<McpCall, 'policy' | 'grant' | 'server' | 'messages' | 'beganMs'>,
   status?: number,
 ): string {
   const tool = toolOf(messages?.all ?? []);
   const record: CallRecord = {
-    acc: terms.accountId,
+    acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
     prv: 'mcp',
     srv: server.name,
     beg: beganMs,
     ...(tool === undefined ? {} : { tol: tool.slice(0, NAME_MAX_CHARS) }),
-    ...(terms.externalUser === undefined ? {} : { usr: terms.externalUser }),
+    ...(policy.externalUser === undefined ? {} : { usr: policy.externalUser }),
     ...(status === undefined ? {} : { sta: status }),
   };
   return JSON.stringify(record);

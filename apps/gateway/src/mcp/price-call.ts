@@ -1,4 +1,4 @@
-import type { McpPricing, McpServerTerms, Refusal } from '@presign/schema';
+import type { McpPricing, McpServerPolicy, Refusal } from '@presign/schema';
 import type { Message } from './json-rpc.ts';
 
 /** Prices of MCP calls that the operator sets, in microdollars. */
@@ -14,7 +14,7 @@ export type Charged = { readonly message: Message; readonly costMicrousd: number
 /** What the messages of a POST cost, or why one of them may not be sent. */
 export function priceCalls(
   messages: readonly Message[],
-  server: McpServerTerms,
+  server: McpServerPolicy,
   prices: McpPrices,
 ): { charged: readonly Charged[] } | { refusal: Refusal } {
   const working = messages.filter(doesWork);
@@ -46,7 +46,7 @@ const doesWork = ({ method }: Message): boolean =>
   method !== undefined && !FREE.has(method) && !FREE_FORM.test(method);
 
 /** The grant's price for the tool, the grant's for any call, then the operator's. */
-function priceOf({ method, name }: Message, server: McpServerTerms, prices: McpPrices): number {
+function priceOf({ method, name }: Message, server: McpServerPolicy, prices: McpPrices): number {
   const tool = method === 'tools/call' ? name : undefined;
   const operators = prices.byServer.get(server.url) ?? prices.byServer.get(new URL(server.url).origin);
   return priceIn(server.pricing, tool) ?? priceIn(operators, tool) ?? prices.defaultMicrousd;
@@ -58,7 +58,7 @@ function priceIn(pricing: McpPricing | undefined, tool: string | undefined): num
   return tool !== undefined && Object.hasOwn(tools, tool) ? tools[tool] : other;
 }
 
-function toolRefusal({ name }: Message, { tools = [] }: McpServerTerms): Refusal {
+function toolRefusal({ name }: Message, { tools = [] }: McpServerPolicy): Refusal {
   const message = `This URL does not allow the tool ${name?.slice(0, 128) ?? 'without a name'}.`;
   return { code: 'tool_not_allowed', message, details: { allowed: tools } };
 }

@@ -65,10 +65,10 @@ async function giveBack(
   status?: number,
 ): Promise<void> {
   if (uses === 0) return;
-  const { chargeId, terms } = call;
+  const { chargeId, policy } = call;
   const refundId = newHoldId();
   const record = mcpRecord(call, status);
-  const work = refundCharge(deps, terms.ref, { chargeId, refundId, uses, costMicrousd, record });
+  const work = refundCharge(deps, policy.ref, { chargeId, refundId, uses, costMicrousd, record });
   deps.underWay.track(work);
   await Promise.race([work, sleep(GIVING_BACK_MS, undefined, { ref: false })]);
 }

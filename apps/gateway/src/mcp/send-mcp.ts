@@ -34,7 +34,7 @@ export async function sendMcp(
   giveBackBody: () => void,
 ): Promise<McpSent> {
   try {
-    const { accountId, ref } = call.terms;
+    const { accountId, ref } = call.policy;
     const found = await findSealed(deps, ref, admitted.credentialVersion).catch((error: unknown) => {
       outage(deps, call.requestId, error);
       return 'unavailable' as const;
@@ -73,8 +73,8 @@ function told(sent: Ended, { type }: McpAuth): McpSent {
 
 const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issued without one (auth_type).';
 
-function readAuth(deps: McpDeps, { terms }: McpCall, found: SealedCredential | undefined): McpAuth {
-  const { accountId, ref } = terms;
+function readAuth(deps: McpDeps, { policy }: McpCall, found: SealedCredential | undefined): McpAuth {
+  const { accountId, ref } = policy;
   const context = credentialContext(accountId, ref.credentialId);
   return mcpAuth.parse(JSON.parse(open(deps.encryptionKeys, found?.sealed ?? '', context)));
 }
@@ -87,7 +87,7 @@ async function attempt(
   cut: Cut,
   giveBackBody: () => void,
 ): Promise<Ended> {
-  const { grant, terms, server, endpoint, method, body } = call;
+  const { grant, policy, server, endpoint, method, body } = call;
   answer.hide(secretsIn(authorization));
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
@@ -104,7 +104,7 @@ async function attempt(
     stop.isCut = true;
     stop.cut();
   };
-  const unwatch = deps.revocations.watch(terms.ref, end('revocation'));
+  const unwatch = deps.revocations.watch(policy.ref, end('revocation'));
   const expiry = setTimeout(end('expiry'), Math.max(0, grant.expiresAtMs - deps.now()));
   // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
   const unclose = method === 'GET' ? deps.closing.onClose(end('closing')) : () => {};

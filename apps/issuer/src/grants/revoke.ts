@@ -1,7 +1,7 @@
 import { keysEndMs, type RedisClient, revokeGrant } from '@presign/limits';
 import { RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { grants, pots } from '@presign/schema/tables';
+import { budgets, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNull, type SQL } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
 import { inTime } from '../in-time.ts';
@@ -52,9 +52,9 @@ async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> 
   await noteRevoked(tx, revoked, 'revoked');
   const keysEnded = new Date(now.getTime() - keysEndMs(0));
   return tx
-    .select({ id: grants.id, partition: pots.partition, expiresAt: grants.expiresAt })
+    .select({ id: grants.id, partition: budgets.partition, expiresAt: grants.expiresAt })
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(and(which, gt(grants.expiresAt, keysEnded)));
 }
 

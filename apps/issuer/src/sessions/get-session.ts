@@ -1,12 +1,12 @@
 import {
-  type McpServerTerms,
+  type McpServerPolicy,
   type PageQuery,
   pageQuery,
   RefusedError,
   type SessionGrant,
   sessionAnswer,
 } from '@presign/schema';
-import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
+import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../app.ts';
@@ -52,9 +52,9 @@ const PLACE = { createdAt: grants.issuedAt, id: grants.id };
 
 const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: PageQuery) =>
   db
-    .select({ id: grants.id, micros: micros(grants.issuedAt), grants, pots, virtual_keys: virtualKeys })
+    .select({ id: grants.id, micros: micros(grants.issuedAt), grants, budgets, virtual_keys: virtualKeys })
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     .where(and(eq(grants.sessionId, sessionId), after(cursor, PLACE)))
     .orderBy(...newestFirst(PLACE))
@@ -62,23 +62,23 @@ const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: Pa
 
 async function tellGrants(deps: IssuerDeps, session: Session, query: PageQuery) {
   const rows = await readGrants(deps, session.id, query);
-  // The grants of a bundle share one pot, which is read once.
-  const byId = new Map(rows.slice(0, query.limit).map(({ pots: pot }) => [pot.id, pot]));
+  // The grants of a bundle share one budget, which is read once.
+  const byId = new Map(rows.slice(0, query.limit).map(({ budgets: budget }) => [budget.id, budget]));
   const live = new Map(
     await Promise.all(
-      Array.from(byId, async ([id, pot]) => [id, await liveFigures(deps.redis, pot)] as const),
+      Array.from(byId, async ([id, budget]) => [id, await liveFigures(deps.redis, budget)] as const),
     ),
   );
   const ended = session.revokedAt !== null;
   return pageOfRows(rows, query.limit, (row) =>
-    toGrant(row, live.get(row.pots.id) ?? null, ended, deps.now()),
+    toGrant(row, live.get(row.budgets.id) ?? null, ended, deps.now()),
   );
 }
 
 type Live = NonNullable<SessionGrant['live']>;
 
 const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
-  const { grants: grant, pots: pot } = row;
+  const { grants: grant, budgets: budget } = row;
   return {
     id: grant.id,
     kind: grant.kind,
@@ -94,29 +94,29 @@ const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): Sess
     issued_at: seconds(grant.issuedAt),
     expires_at: seconds(grant.expiresAt),
     status: statusOf(row, live, ended, now),
-    max_uses: pot.maxUses ?? -1,
-    cost_limit: pot.costLimitMicrousd,
-    calls_per_minute: pot.callsPerMinute,
-    settled: { used: pot.used, spent: pot.settledMicrousd },
+    max_uses: budget.maxUses ?? -1,
+    cost_limit: budget.costLimitMicrousd,
+    calls_per_minute: budget.callsPerMinute,
+    settled: { used: budget.used, spent: budget.settledMicrousd },
     live,
   };
 };
 
-const serverOf = ({ name, url, transport }: McpServerTerms) => ({ name, url, transport });
+const serverOf = ({ name, url, transport }: McpServerPolicy) => ({ name, url, transport });
 
 function statusOf(
-  { grants: grant, pots: pot, virtual_keys: virtualKey }: Row,
+  { grants: grant, budgets: budget, virtual_keys: virtualKey }: Row,
   live: Live | null,
   ended: boolean,
   now: number,
 ) {
   if (ended || grant.revokedAt || virtualKey?.revokedAt) return 'revoked';
   if (grant.expiresAt.getTime() <= now) return 'expired';
-  const used = live?.used ?? pot.used;
-  const spent = live?.spent ?? pot.settledMicrousd;
+  const used = live?.used ?? budget.used;
+  const spent = live?.spent ?? budget.settledMicrousd;
   const isExhausted =
-    (pot.maxUses !== null && used >= pot.maxUses) ||
-    (pot.costLimitMicrousd !== null && pot.costLimitMicrousd > 0 && spent >= pot.costLimitMicrousd);
+    (budget.maxUses !== null && used >= budget.maxUses) ||
+    (budget.costLimitMicrousd !== null && budget.costLimitMicrousd > 0 && spent >= budget.costLimitMicrousd);
   return isExhausted ? 'exhausted' : 'active';
 }
 

@@ -1,5 +1,5 @@
 import { type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../app.ts';
 import { inTurn } from '../in-turn.ts';
@@ -41,7 +41,7 @@ function readRows({ db, now }: IssuerDeps, accountId: string, query: SessionsQue
 
 /** The same as a session's row says of itself, so told that Postgres may begin with the grants: most have ended. */
 const isActive = (lives: SQL): SQL => sql`(${sessions.revokedAt} is null and exists (
-  select from ${grants} join ${pots} on ${pots.id} = ${grants.potId}
+  select from ${grants} join ${budgets} on ${budgets.id} = ${grants.budgetId}
   where ${grants.sessionId} = ${sessions.id} and ${lives}))`;
 
 /** Both ids, when both are given, are those of one grant. */

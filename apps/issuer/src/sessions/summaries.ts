@@ -1,6 +1,6 @@
 import type { SessionSummary } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
-import { grants, pots, sessions, virtualKeys } from '@presign/schema/tables';
+import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, type SQL, sql } from 'drizzle-orm';
 import { micros, newestFirst } from '../page.ts';
 
@@ -46,9 +46,9 @@ export const grantLives = (nowMs: number): SQL => sql`(${grants.revokedAt} is nu
   and not exists (select from ${virtualKeys}
     where ${virtualKeys.id} = ${grants.virtualKeyId} and ${virtualKeys.revokedAt} is not null)
   and ${grants.expiresAt} > ${new Date(nowMs).toISOString()}::timestamptz
-  and (${pots.maxUses} is null or ${pots.used} < ${pots.maxUses})
-  and (${pots.costLimitMicrousd} is null or ${pots.costLimitMicrousd} = 0
-    or ${pots.settledMicrousd} < ${pots.costLimitMicrousd}))`;
+  and (${budgets.maxUses} is null or ${budgets.used} < ${budgets.maxUses})
+  and (${budgets.costLimitMicrousd} is null or ${budgets.costLimitMicrousd} = 0
+    or ${budgets.settledMicrousd} < ${budgets.costLimitMicrousd}))`;
 
 /** One row for each session: what all its grants come to. */
 const ofAllGrants = (db: Database, lives: SQL) =>
@@ -63,7 +63,7 @@ const ofAllGrants = (db: Database, lives: SQL) =>
       externalUsers: distinct(grants.externalUser).as('external_users'),
     })
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(eq(grants.sessionId, sessions.id))
     .as('of_session');
 

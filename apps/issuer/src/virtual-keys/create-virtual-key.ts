@@ -6,7 +6,7 @@ import {
   virtualKeyAnswer,
   virtualKeyRequest,
 } from '@presign/schema';
-import { credentials, pots, virtualKeys } from '@presign/schema/tables';
+import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
 import type { IssuerDeps } from '../app.ts';
 import { choosePartition } from '../choose-partition.ts';
 import { findProvider } from '../find-provider.ts';
@@ -36,7 +36,7 @@ export const createVirtualKey = route(
 type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
 
 /**
- * Writes a virtual key with its credential and, where it has a budget, the pot of it.
+ * Writes a virtual key with its credential and, where it has a budget, the budget of it.
  * @returns its id
  * @throws RefusedError `unknown_provider`
  */
@@ -50,20 +50,20 @@ export async function keepVirtualKey(
   const credentialId = randomUUID();
   // Sealed before it leaves this process: neither Postgres nor Redis ever has it in clear.
   const sealed = seal(encryptionKeys, key, credentialContext(accountId, credentialId));
-  const potId = budget ? randomUUID() : null;
+  const budgetId = budget ? randomUUID() : null;
   const createdAt = new Date(now());
   await db.transaction(async (tx) => {
     await tx.insert(credentials).values({ id: credentialId, accountId, sealed, createdAt });
-    if (potId !== null) await tx.insert(pots).values({ id: potId, ...limitsOf(potId, budget) });
-    const row = { id, accountId, name, provider, credentialId, config: config ?? null, potId, createdAt };
+    if (budgetId !== null) await tx.insert(budgets).values({ id: budgetId, ...limitsOf(budgetId, budget) });
+    const row = { id, accountId, name, provider, credentialId, config: config ?? null, budgetId, createdAt };
     await tx.insert(virtualKeys).values(row);
   });
   return id;
 }
 
 /** All grants of the key come to lie in the partition of its budget, so that one script judges both. */
-const limitsOf = (potId: string, budget: VirtualKeyRequest['budget']) => ({
-  partition: choosePartition(potId),
+const limitsOf = (budgetId: string, budget: VirtualKeyRequest['budget']) => ({
+  partition: choosePartition(budgetId),
   maxUses: budget?.max_uses === undefined || budget.max_uses === -1 ? null : budget.max_uses,
   costLimitMicrousd: budget?.cost_limit ?? null,
 });

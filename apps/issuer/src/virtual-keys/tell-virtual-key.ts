@@ -1,7 +1,7 @@
 import type { RedisClient } from '@presign/limits';
 import { type Budget, RefusedError, type VirtualKeyAnswer } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { credentials, pots, virtualKeys } from '@presign/schema/tables';
+import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { liveFigures } from '../live-figures.ts';
 import { micros } from '../page.ts';
@@ -10,20 +10,20 @@ import { micros } from '../page.ts';
 export type VirtualKeyRow = {
   readonly key: typeof virtualKeys.$inferSelect;
   readonly version: number;
-  readonly pot: typeof pots.$inferSelect | null;
+  readonly budget: typeof budgets.$inferSelect | null;
 };
 
 /** What an account is told of its virtual key: nothing of the key itself. */
 export async function tellVirtualKey(
   redis: RedisClient,
-  { key, version, pot }: VirtualKeyRow,
+  { key, version, budget }: VirtualKeyRow,
 ): Promise<VirtualKeyAnswer> {
   return {
     id: key.id,
     name: key.name,
     provider: key.provider,
     config: key.config,
-    budget: pot && (await tellBudget(redis, pot)),
+    budget: budget && (await tellBudget(redis, budget)),
     version,
     created_at: key.createdAt.getTime() / 1000,
     revoked_at: key.revokedAt && key.revokedAt.getTime() / 1000,
@@ -48,20 +48,20 @@ export const selectVirtualKeys = (db: Database | Transaction) =>
       micros: micros(virtualKeys.createdAt),
       key: virtualKeys,
       version: credentials.version,
-      pot: pots,
+      budget: budgets,
     })
     .from(virtualKeys)
     .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
-    .leftJoin(pots, eq(pots.id, virtualKeys.potId));
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId));
 
 export const ownVirtualKey = (accountId: string, id: string) =>
   and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, id));
 
-async function tellBudget(redis: RedisClient, pot: typeof pots.$inferSelect): Promise<Budget> {
+async function tellBudget(redis: RedisClient, budget: typeof budgets.$inferSelect): Promise<Budget> {
   return {
-    max_uses: pot.maxUses ?? -1,
-    cost_limit: pot.costLimitMicrousd,
-    settled: { used: pot.used, spent: pot.settledMicrousd },
-    live: await liveFigures(redis, pot),
+    max_uses: budget.maxUses ?? -1,
+    cost_limit: budget.costLimitMicrousd,
+    settled: { used: budget.used, spent: budget.settledMicrousd },
+    live: await liveFigures(redis, budget),
   };
 }

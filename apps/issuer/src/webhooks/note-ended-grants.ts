@@ -1,5 +1,5 @@
 import type { Transaction } from '@presign/schema/database';
-import { grants, pots } from '@presign/schema/tables';
+import { budgets, grants } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { listenersOf, type Noted, noteEvents } from './note-events.ts';
 
@@ -46,12 +46,12 @@ async function findEnded(tx: Transaction, ids: readonly string[]) {
   const rows = await tx
     .select()
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     // As one parameter: a statement takes 65,535, and a session may have more grants.
     .where(
       sql`${grants.id} in (select each::uuid from json_array_elements_text(${JSON.stringify(ids)}::json) as each)`,
     );
-  return rows.map((row) => ({ ...row.pots, ...row.grants }));
+  return rows.map((row) => ({ ...row.budgets, ...row.grants }));
 }
 
 const tellGrant = (grant: Awaited<ReturnType<typeof findEnded>>[number]) => ({

@@ -1,58 +1,58 @@
 import type { UsageEntry } from '@presign/limits';
 import type { Transaction } from '@presign/schema/database';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
 import { type Noted, noteEvents } from './note-events.ts';
 
 const LEVELS = [50, 80, 100] as const;
 type Level = (typeof LEVELS)[number];
 
-/** A pot as this transaction has left it, its row locked. */
-export type ChangedPot = Omit<typeof pots.$inferSelect, 'partition'>;
+/** A budget as this transaction has left it, its row locked. */
+export type ChangedBudget = Omit<typeof budgets.$inferSelect, 'partition'>;
 
 type Grant = typeof grants.$inferSelect;
 
-/** A limit of a pot of which more percent are settled than were told of. */
+/** A limit of a budget of which more percent are settled than were told of. */
 type Crossing = {
-  readonly pot: ChangedPot;
+  readonly budget: ChangedBudget;
   readonly limit: 'max_uses' | 'cost_limit';
   readonly levels: readonly Level[];
 };
 
 /**
- * Notes `session.threshold` for each level that a pot has reached, and `session.exhausted`. A level is told once for
- * each limit, for good: the pot keeps the highest, under the lock of its row. It keeps it also while nobody listens,
+ * Notes `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level is told once for
+ * each limit, for good: the budget keeps the highest, under the lock of its row. It keeps it also while nobody listens,
  * so that an endpoint hears of nothing that was before it.
  */
 export async function noteThresholds(
   tx: Transaction,
-  changed: readonly ChangedPot[],
+  changed: readonly ChangedBudget[],
   entries: readonly UsageEntry[],
 ): Promise<void> {
   const crossings = changed.flatMap(crossingsOf);
   if (crossings.length === 0) return;
-  for (const { pot, limit, levels } of crossings) {
-    const told = limit === 'max_uses' ? 'toldUsesPercent' : 'toldCostPercent';
+  for (const { budget, limit, levels } of crossings) {
+    const told = limit === 'max_uses' ? 'announcedUsesPercent' : 'announcedCostPercent';
     await tx
-      .update(pots)
+      .update(budgets)
       .set({ [told]: levels.at(-1) })
-      .where(eq(pots.id, pot.id));
+      .where(eq(budgets.id, budget.id));
   }
-  const byPot = await findGrants(tx, crossings, entries);
+  const byBudget = await findGrants(tx, crossings, entries);
   const thresholds = crossings.flatMap((crossing) => {
-    const grant = byPot.get(crossing.pot.id);
+    const grant = byBudget.get(crossing.budget.id);
     return grant ? tellThresholds(crossing, grant) : [];
   });
   await noteEvents(tx, thresholds);
-  await noteExhausted(tx, crossings, byPot);
+  await noteExhausted(tx, crossings, byBudget);
 }
 
-function crossingsOf(pot: ChangedPot): Crossing[] {
-  const uses = levelsOf(pot.used, pot.maxUses, pot.toldUsesPercent);
-  const cost = levelsOf(pot.settledMicrousd, pot.costLimitMicrousd, pot.toldCostPercent);
+function crossingsOf(budget: ChangedBudget): Crossing[] {
+  const uses = levelsOf(budget.used, budget.maxUses, budget.announcedUsesPercent);
+  const cost = levelsOf(budget.settledMicrousd, budget.costLimitMicrousd, budget.announcedCostPercent);
   const crossings = [
-    { pot, limit: 'max_uses' as const, levels: uses },
-    { pot, limit: 'cost_limit' as const, levels: cost },
+    { budget, limit: 'max_uses' as const, levels: uses },
+    { budget, limit: 'cost_limit' as const, levels: cost },
   ];
   return crossings.filter(({ levels }) => levels.length > 0);
 }
@@ -63,27 +63,27 @@ function levelsOf(figure: number, limit: number | null, told: number): Level[] {
   return LEVELS.filter((level) => level > told && BigInt(figure) * 100n >= BigInt(limit) * BigInt(level));
 }
 
-/** The grant by whose call each pot was last changed. */
+/** The grant by whose call each budget was last changed. */
 async function findGrants(
   tx: Transaction,
   crossings: readonly Crossing[],
   entries: readonly UsageEntry[],
 ): Promise<ReadonlyMap<string, Grant>> {
-  const wanted = new Set(crossings.map(({ pot }) => pot.id));
+  const wanted = new Set(crossings.map(({ budget }) => budget.id));
   const grantOf = new Map<string, string>();
-  for (const { potIds, grantId } of entries)
-    for (const id of potIds) if (wanted.has(id)) grantOf.set(id, grantId);
+  for (const { budgetIds, grantId } of entries)
+    for (const id of budgetIds) if (wanted.has(id)) grantOf.set(id, grantId);
   const rows = await tx
     .select()
     .from(grants)
     .where(inArray(grants.id, [...new Set(grantOf.values())]));
   const byId = new Map(rows.map((row) => [row.id, row]));
-  const found = Array.from(grantOf, ([potId, grantId]) => [potId, byId.get(grantId)] as const);
+  const found = Array.from(grantOf, ([budgetId, grantId]) => [budgetId, byId.get(grantId)] as const);
   return new Map(found.filter((pair): pair is [string, Grant] => pair[1] !== undefined));
 }
 
-function tellThresholds({ pot, limit, levels }: Crossing, grant: Grant): Noted[] {
-  const whose = isOwn(pot, grant)
+function tellThresholds({ budget, limit, levels }: Crossing, grant: Grant): Noted[] {
+  const whose = isOwn(budget, grant)
     ? { ...ofGrant(grant), virtual_key: null }
     : {
         session_id: null,
@@ -98,7 +98,7 @@ function tellThresholds({ pot, limit, levels }: Crossing, grant: Grant): Noted[]
     event: {
       type: 'session.threshold',
       timestamp,
-      data: { ...whose, percent, limit, ...figures(pot) },
+      data: { ...whose, percent, limit, ...figures(budget) },
     },
   }));
 }
@@ -110,14 +110,14 @@ function tellThresholds({ pot, limit, levels }: Crossing, grant: Grant): Noted[]
 async function noteExhausted(
   tx: Transaction,
   crossings: readonly Crossing[],
-  byPot: ReadonlyMap<string, Grant>,
+  byBudget: ReadonlyMap<string, Grant>,
 ): Promise<void> {
   const reached = new Map<string, Noted>();
-  for (const { pot, limit, levels } of crossings) {
-    const grant = byPot.get(pot.id);
-    const before = limit === 'max_uses' ? pot.toldCostPercent : pot.toldUsesPercent;
-    if (!grant || !levels.includes(100) || before === 100 || !isOwn(pot, grant)) continue;
-    const data = { ...ofGrant(grant), limit, ...figures(pot) };
+  for (const { budget, limit, levels } of crossings) {
+    const grant = byBudget.get(budget.id);
+    const before = limit === 'max_uses' ? budget.announcedCostPercent : budget.announcedUsesPercent;
+    if (!grant || !levels.includes(100) || before === 100 || !isOwn(budget, grant)) continue;
+    const data = { ...ofGrant(grant), limit, ...figures(budget) };
     const event = { type: 'session.exhausted' as const, timestamp: new Date().toISOString(), data };
     reached.set(grant.sessionId, { accountId: grant.accountId, event });
   }
@@ -131,12 +131,12 @@ async function noteExhausted(
 
 /** Those of the sessions that still have an active grant. */
 async function sessionsWithActive(tx: Transaction, ids: readonly string[]): Promise<string[]> {
-  const usable = sql`(${pots.maxUses} is null or ${pots.used} < ${pots.maxUses})
-    and (${pots.costLimitMicrousd} is null or ${pots.costLimitMicrousd} = 0 or ${pots.settledMicrousd} < ${pots.costLimitMicrousd})`;
+  const usable = sql`(${budgets.maxUses} is null or ${budgets.used} < ${budgets.maxUses})
+    and (${budgets.costLimitMicrousd} is null or ${budgets.costLimitMicrousd} = 0 or ${budgets.settledMicrousd} < ${budgets.costLimitMicrousd})`;
   const rows = await tx
     .selectDistinct({ id: grants.sessionId })
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(
       and(
         inArray(grants.sessionId, [...ids]),
@@ -148,18 +148,18 @@ async function sessionsWithActive(tx: Transaction, ids: readonly string[]): Prom
   return rows.map((row) => row.id);
 }
 
-const isOwn = (pot: ChangedPot, grant: Grant) => grant.potId === pot.id;
+const isOwn = (budget: ChangedBudget, grant: Grant) => grant.budgetId === budget.id;
 
 const ofGrant = (grant: Grant) => ({
   session_id: grant.sessionId,
-  // The grants of a bundle share its pot.
+  // The grants of a bundle share its budget.
   grant_id: grant.bundleId ?? grant.id,
   external_session: grant.externalSession,
   external_user: grant.externalUser,
 });
 
-const figures = (pot: ChangedPot) => ({
-  max_uses: pot.maxUses ?? -1,
-  cost_limit: pot.costLimitMicrousd,
-  settled: { used: pot.used, spent: pot.settledMicrousd },
+const figures = (budget: ChangedBudget) => ({
+  max_uses: budget.maxUses ?? -1,
+  cost_limit: budget.costLimitMicrousd,
+  settled: { used: budget.used, spent: budget.settledMicrousd },
 });

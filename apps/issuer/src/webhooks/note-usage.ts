@@ -1,7 +1,7 @@
 import type { SettledCall } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { ledger } from '@presign/schema/tables';
-import { untoldUsage } from '@presign/schema/webhook-tables';
+import { pendingUsage } from '@presign/schema/webhook-tables';
 import { asc, inArray } from 'drizzle-orm';
 import { listenersOf, type Noted, noteEvents } from './note-events.ts';
 
@@ -20,7 +20,7 @@ export async function noteSettled(
   const wanted = calls
     .filter((call) => listening.has(call.accountId))
     .map(({ holdId, accountId }) => ({ holdId, accountId }));
-  if (wanted.length > 0) await tx.insert(untoldUsage).values(wanted).onConflictDoNothing();
+  if (wanted.length > 0) await tx.insert(pendingUsage).values(wanted).onConflictDoNothing();
 }
 
 /**
@@ -29,13 +29,13 @@ export async function noteSettled(
  */
 export async function tellUsage(db: Database): Promise<boolean> {
   return db.transaction(async (tx) => {
-    const open = tx.select({ id: untoldUsage.holdId }).from(untoldUsage).limit(BATCH);
+    const open = tx.select({ id: pendingUsage.holdId }).from(pendingUsage).limit(BATCH);
     const next = tx.$with('next').as(open.for('update', { skipLocked: true }));
     const taken = await tx
       .with(next)
-      .delete(untoldUsage)
-      .where(inArray(untoldUsage.holdId, tx.select({ id: next.id }).from(next)))
-      .returning({ id: untoldUsage.holdId });
+      .delete(pendingUsage)
+      .where(inArray(pendingUsage.holdId, tx.select({ id: next.id }).from(next)))
+      .returning({ id: pendingUsage.holdId });
     if (taken.length === 0) return false;
     const ids = taken.map((row) => row.id);
     const calls = await tx

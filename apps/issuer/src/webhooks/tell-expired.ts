@@ -16,7 +16,7 @@ export async function tellExpired(db: Database): Promise<boolean> {
   return db.transaction(async (tx) => {
     const told = await tx
       .update(grants)
-      .set({ expiryTold: true })
+      .set({ expiryAnnounced: true })
       .where(sql`${grants.id} in (${EXPIRED})`)
       .returning({ id: grants.id });
     await noteExpired(
@@ -35,7 +35,7 @@ const EXPIRED = sql`
   ), expired as materialized (
     select each.id from listening cross join lateral (
       select ended.id from ${grants} as ended
-      where ended.account_id = listening.account_id and not ended.expiry_told and ended.revoked_at is null
+      where ended.account_id = listening.account_id and not ended.expiry_announced and ended.revoked_at is null
         and ended.bundle_id is null and ended.expires_at > listening.since and ended.expires_at <= now()
       order by ended.expires_at limit ${BATCH}
       for update skip locked

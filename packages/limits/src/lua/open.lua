@@ -1,9 +1,9 @@
--- open: put a grant, its credential and its pots into Redis from what Postgres says; changes nothing
--- that is there already. A pot starts at what the ledger knows, plus the entries it has not reached, plus the
+-- open: put a grant, its credential and its budgets into Redis from what Postgres says; changes nothing
+-- that is there already. A budget starts at what the ledger knows, plus the entries it has not reached, plus the
 -- holds that outlived a loss of data.
--- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5 survivors, 6… pots
+-- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5 survivors, 6… budgets
 -- ARGV  1 epoch, 2 last stream id in the ledger, 3 grant document, 4 end of the grant's keys (Unix ms),
---       5 credential version, 6 sealed credential, then for each pot: id, max uses or -1, used,
+--       5 credential version, 6 sealed credential, then for each budget: id, max uses or -1, used,
 --       cost limit or -1, settled, calls a minute or -1, 1 when it ends with the grant
 -- Returns {'ok'} {'revoked'} {'stale'}: read Postgres again {'closed'}
 local function split(id)
@@ -36,31 +36,31 @@ if next(fresh) then
   for _, entry in ipairs(redis.call('XRANGE', KEYS[4], '(' .. ARGV[2], '+')) do
     local field = {}
     for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
-    for id in string.gmatch(field.pots, '[^,]+') do
-      local pot = fresh[id]
-      if pot then
-        pot.used = pot.used + tonumber(field.uses)
-        pot.settled = pot.settled + (tonumber(field.cost) or 0)
+    for id in string.gmatch(field.budgets, '[^,]+') do
+      local budget = fresh[id]
+      if budget then
+        budget.used = budget.used + tonumber(field.uses)
+        budget.settled = budget.settled + (tonumber(field.cost) or 0)
       end
     end
   end
   for _, survivor in ipairs(redis.call('HVALS', KEYS[5])) do
-    local uses, amount, pots = string.match(survivor, '^(%d+) (%d+) (.*)$')
-    for id in string.gmatch(pots, '[^,]+') do
-      local pot = fresh[id]
-      if pot then
-        pot.used = pot.used + tonumber(uses)
-        pot.held = pot.held + tonumber(amount)
+    local uses, amount, budgets = string.match(survivor, '^(%d+) (%d+) (.*)$')
+    for id in string.gmatch(budgets, '[^,]+') do
+      local budget = fresh[id]
+      if budget then
+        budget.used = budget.used + tonumber(uses)
+        budget.held = budget.held + tonumber(amount)
       end
     end
   end
 end
-for _, pot in pairs(fresh) do
-  redis.call('DEL', pot.key)
-  redis.call('HSET', pot.key, 'epoch', epoch, 'from', ARGV[2], 'max_uses', ARGV[pot.at + 1], 'used', string.format('%.0f', pot.used),
-    'cost_limit', ARGV[pot.at + 3], 'settled', string.format('%.0f', pot.settled),
-    'held', string.format('%.0f', pot.held), 'per_minute', ARGV[pot.at + 5])
-  if ARGV[pot.at + 6] == '1' then redis.call('PEXPIREAT', pot.key, ARGV[4]) end
+for _, budget in pairs(fresh) do
+  redis.call('DEL', budget.key)
+  redis.call('HSET', budget.key, 'epoch', epoch, 'from', ARGV[2], 'max_uses', ARGV[budget.at + 1], 'used', string.format('%.0f', budget.used),
+    'cost_limit', ARGV[budget.at + 3], 'settled', string.format('%.0f', budget.settled),
+    'held', string.format('%.0f', budget.held), 'per_minute', ARGV[budget.at + 5])
+  if ARGV[budget.at + 6] == '1' then redis.call('PEXPIREAT', budget.key, ARGV[4]) end
 end
 
 local known = redis.call('HMGET', KEYS[3], 'epoch', 'version')

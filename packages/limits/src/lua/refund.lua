@@ -1,8 +1,8 @@
 -- refund: give back what a charge took, or a part of it, as an entry of its own in the usage stream.
 -- A charge is given back once. From then on it is void, should it arrive again; so is one that is not known,
 -- which was never counted, or Redis lost it: nothing is given back.
--- KEYS  1 partition, 2 hold of the charge, 3 usage stream, 4… pots
--- ARGV  1 refund id, 2 most uses and 3 most microdollars to give back, 4 grant id, 5 pot ids (comma), 6 call record
+-- KEYS  1 partition, 2 hold of the charge, 3 usage stream, 4… budgets
+-- ARGV  1 refund id, 2 most uses and 3 most microdollars to give back, 4 grant id, 5 budget ids (comma), 6 call record
 -- Returns 1, or 0 when nothing was given back
 local charge = redis.call('HMGET', KEYS[2], 'uses', 'amount')
 redis.call('DEL', KEYS[2])
@@ -14,12 +14,12 @@ local function back(most, charged) return string.format('%.0f', 0 - math.min(ton
 local uses, cost = back(ARGV[2], charge[1]), back(ARGV[3], charge[2])
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 for i = 4, #KEYS do
-  -- A pot of another epoch is not counted in: it will be opened from the ledger and the stream.
+  -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
   if epoch and redis.call('HGET', KEYS[i], 'epoch') == epoch then
     redis.call('HINCRBY', KEYS[i], 'used', uses)
     redis.call('HINCRBY', KEYS[i], 'settled', cost)
   end
 end
-redis.call('XADD', KEYS[3], '*', 'hold', ARGV[1], 'grant', ARGV[4], 'pots', ARGV[5], 'uses', uses, 'cost', cost,
+redis.call('XADD', KEYS[3], '*', 'hold', ARGV[1], 'grant', ARGV[4], 'budgets', ARGV[5], 'uses', uses, 'cost', cost,
   'outcome', 'refunded', 'record', ARGV[6])
 return 1

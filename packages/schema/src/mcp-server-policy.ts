@@ -1,7 +1,7 @@
 import type { McpPricing, McpServer } from './mcp-presign.ts';
 
 /** What the issuer laid down for one MCP server of a bundle; nothing secret. */
-export type McpServerTerms = {
+export type McpServerPolicy = {
   readonly name: string;
   readonly url: string;
   readonly transport: McpServer['transport'];
