@@ -11,8 +11,8 @@ const MIB = 1024 * 1024;
 
 const openai = loadProviders(undefined).get('openai');
 if (!openai) throw new Error('no provider');
-const terms = {
-  ref: { id: 'g', partition: 0, credentialId: 'c', potIds: ['p'] },
+const policy = {
+  ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
   accountId: 'a',
   externalUser: undefined,
   server: undefined,
@@ -26,7 +26,7 @@ const plan = (json: Record<string, unknown>) => {
   const planned = planCall({
     grant: { provider: openai, method: 'POST' },
     target,
-    terms,
+    policy,
     content,
     now: Date.now(),
   });

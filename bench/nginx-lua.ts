@@ -4,12 +4,12 @@ import { findGrant, keys, type RedisClient } from '@presign/limits';
 type Grant = {
   readonly token: string;
   readonly id: string;
-  readonly pots: string;
+  readonly budgets: string;
   readonly admit: readonly string[];
   readonly hold: string;
   readonly rest: readonly string[];
   readonly survivors: string;
-  readonly pot: readonly string[];
+  readonly budget: readonly string[];
 };
 
 type Peer = {
@@ -29,16 +29,16 @@ export async function grantOf(redis: RedisClient, url: string): Promise<Grant> {
   const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
   const { jti, prt } = JSON.parse(String(payload)) as { jti: string; prt: number };
   const found = await findGrant(redis, prt, jti);
-  const doc = JSON.parse(found?.doc ?? '') as { crd: string; pot: string[] };
+  const doc = JSON.parse(found?.doc ?? '') as { crd: string; budget: string[] };
   return {
     token,
     id: jti,
-    pots: doc.pot.join(','),
+    budgets: doc.budget.join(','),
     admit: [keys.partition(prt), keys.grant(prt, jti), keys.credential(prt, doc.crd)],
     hold: keys.hold(prt, ''),
     rest: [keys.leases(prt), keys.usage(prt)],
     survivors: keys.survivors(prt),
-    pot: doc.pot.map((id) => keys.pot(prt, id)),
+    budget: doc.budget.map((id) => keys.budget(prt, id)),
   };
 }
 
@@ -94,8 +94,8 @@ http {
       local hold = string.format("%08x%08x%08x%08x", math.random(0, 2^31), math.random(0, 2^31), math.random(0, 2^31), ngx.now())
       ngx.var.hold = hold
       local a, r = grant.admit, grant.rest
-      local answer, why = on_redis("${admit}", 6 + #grant.pot, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.pot[1],
-        hold, 60000, 1, 100000, grant.id, grant.pots, record, '', 0, 0, 0)
+      local answer, why = on_redis("${admit}", 6 + #grant.budget, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.budget[1],
+        hold, 60000, 1, 100000, grant.id, grant.budgets, record, '', 0, 0, 0)
       if not answer or answer[1] ~= "ok" then ngx.log(ngx.ERR, answer and answer[1] or "no answer", " ", why) return ngx.exit(503) end
       ngx.ctx.epoch = answer[2]
       ngx.req.set_header("Authorization", "Bearer sk-real")
@@ -104,8 +104,8 @@ http {
       local grant, hold, epoch = grants[ngx.var.token], ngx.var.hold, ngx.ctx.epoch
       if not epoch then return end
       ngx.timer.at(0, function()
-        on_redis("${settle}", 5 + #grant.pot, grant.admit[1], grant.hold .. hold, grant.rest[1], grant.rest[2],
-          grant.survivors, grant.pot[1], hold, 'settle', 1, '', epoch, grant.id, grant.pots, record)
+        on_redis("${settle}", 5 + #grant.budget, grant.admit[1], grant.hold .. hold, grant.rest[1], grant.rest[2],
+          grant.survivors, grant.budget[1], hold, 'settle', 1, '', epoch, grant.id, grant.budgets, record)
       end)
     }
     proxy_pass http://provider$rest; proxy_http_version 1.1; proxy_set_header Connection "";

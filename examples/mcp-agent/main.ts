@@ -68,10 +68,10 @@ await tools.close();
 
 // The session tells what both came to. Revoked, it takes the model and the tools at once.
 const { grants } = await presign.getSession({ id: model.session_id });
-// A bundle's grants have one pot, which each of them tells: it is counted at the bundle's own.
-const pots = grants.filter(({ kind }) => kind !== 'mcp');
-const spent = pots.map(({ provider, live }) => `${provider} ${live?.used} used, ${live?.spent} spent`);
-assert.ok(pots.some(({ provider, live }) => provider === 'mcp' && live?.used === 3 && live.spent === 750));
+// A bundle's grants have one budget, which each of them tells: it is counted at the bundle's own.
+const budgets = grants.filter(({ kind }) => kind !== 'mcp');
+const spent = budgets.map(({ provider, live }) => `${provider} ${live?.used} used, ${live?.spent} spent`);
+assert.ok(budgets.some(({ provider, live }) => provider === 'mcp' && live?.used === 3 && live.spent === 750));
 process.stdout.write(`The session: ${spent.join('; ')}\n`);
 await presign.revokeSession({ id: model.session_id });
 const revoked = await ask().catch((error: unknown) => error);

@@ -5,7 +5,7 @@ import { startStack } from '../harness/stack.ts';
 import { type Billed, startBillingProvider } from './billing-provider.ts';
 import { call, modelName, type Outcome, providersOf, randomCall, randomPrices } from './load.ts';
 import { seeded } from './random.ts';
-import { potOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
+import { budgetOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
 import { refOf, type Samples, startSampler } from './sample.ts';
 
 /** What many concurrent calls on one cost limit came to. */
@@ -17,7 +17,7 @@ export type Concurrent = {
   readonly samples: Samples;
   readonly reckoning: Reckoning;
   readonly billed: ReadonlyMap<string, Billed>;
-  /** Sums of the pot in Postgres. */
+  /** Sums of the budget in Postgres. */
   readonly settledMicrousd: number;
   readonly used: number;
   readonly seconds: number;
@@ -63,7 +63,7 @@ export async function concurrentCalls(count: number, seed: number): Promise<Conc
     await sampler.stop();
     const { samples } = sampler;
     const rows = await rowsOf(stack.db, ref.id);
-    const { settledMicrousd, used } = await potOf(stack.db, ref.potIds[0] ?? '');
+    const { settledMicrousd, used } = await budgetOf(stack.db, ref.budgetIds[0] ?? '');
     const { billed } = provider;
     const reckoning = reckon({ billed, rows, held: samples.held });
     const seconds = (Date.now() - began) / 1000;

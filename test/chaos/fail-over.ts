@@ -29,7 +29,7 @@ export async function failOverSpent(world: World): Promise<Strike> {
   const replica = await attachReplica(world);
   return async ({ outcomes }) => {
     await answered(outcomes, 200);
-    await replica.catchUp(); // without the pot, it would be given what the ledger has
+    await replica.catchUp(); // without the budget, it would be given what the ledger has
     const lostSince = replica.silence();
     await answered(outcomes, 402);
     await world.issuer.kill();

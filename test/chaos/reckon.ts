@@ -1,5 +1,5 @@
 import type { Database } from '@presign/schema/database';
-import { ledger, pots } from '@presign/schema/tables';
+import { budgets, ledger } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Billed } from './billing-provider.ts';
 import type { Samples } from './sample.ts';
@@ -31,11 +31,11 @@ type Books = {
 export const rowsOf = (db: Database, grantId: string): Promise<Row[]> =>
   db.select().from(ledger).where(eq(ledger.grantId, grantId));
 
-/** What the pot's sums in Postgres are. */
-export async function potOf(db: Database, potId: string) {
-  const [pot] = await db.select().from(pots).where(eq(pots.id, potId));
-  if (!pot) throw new Error('no such pot');
-  return pot;
+/** What the budget's sums in Postgres are. */
+export async function budgetOf(db: Database, budgetId: string) {
+  const [budget] = await db.select().from(budgets).where(eq(budgets.id, budgetId));
+  if (!budget) throw new Error('no such budget');
+  return budget;
 }
 
 /** Holds ledger and provider against each other, call by call. */

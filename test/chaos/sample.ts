@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GrantRef, keys, type RedisClient, readFigures } from '@presign/limits';
 import type { Database } from '@presign/schema/database';
-import { grants, pots } from '@presign/schema/tables';
+import { budgets, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 
-/** What was seen of a pot while calls were under way. */
+/** What was seen of a budget while calls were under way. */
 export type Samples = {
   readonly count: number;
   /** The most that was settled and held together, in microdollars. */
@@ -27,14 +27,14 @@ export async function refOf(db: Database, url: string): Promise<GrantRef> {
   const [row] = await db
     .select()
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(eq(grants.id, id));
   if (!row) throw new Error('no such grant');
   return {
     id,
-    partition: row.pots.partition,
+    partition: row.budgets.partition,
     credentialId: row.grants.credentialId ?? '',
-    potIds: [row.pots.id],
+    budgetIds: [row.budgets.id],
   };
 }
 
@@ -44,19 +44,19 @@ export function grantIdOf(url: string): string {
   return (JSON.parse(Buffer.from(payload, 'base64url').subarray(0, -64).toString()) as { jti: string }).jti;
 }
 
-/** Reads a pot again and again, as fast as Redis answers; through an outage it goes on trying. */
+/** Reads a budget again and again, as fast as Redis answers; through an outage it goes on trying. */
 export function startSampler(redis: RedisClient, ref: GrantRef): Sampler {
   const held = new Map<string, number>();
   const epochs = new Map<string, number>();
   const samples = { count: 0, most: 0, over: 0, backlog: 0, held, epochs };
   let stopped = false;
   const look = async () => {
-    const [pot] = await readFigures(redis, ref);
-    if (!pot) return;
+    const [budget] = await readFigures(redis, ref);
+    if (!budget) return;
     samples.count++;
-    const sum = pot.settledMicrousd + pot.heldMicrousd;
+    const sum = budget.settledMicrousd + budget.heldMicrousd;
     samples.most = Math.max(samples.most, sum);
-    if (sum > (pot.costLimitMicrousd ?? Number.MAX_SAFE_INTEGER)) samples.over++;
+    if (sum > (budget.costLimitMicrousd ?? Number.MAX_SAFE_INTEGER)) samples.over++;
   };
   const lookAside = async () => {
     const epoch = await redis.hget(keys.partition(ref.partition), 'epoch');

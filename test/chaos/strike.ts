@@ -5,7 +5,7 @@ import type { Billed, BillingProvider } from './billing-provider.ts';
 import type { Disaster } from './disasters.ts';
 import { call, modelName, type Outcome, randomCall } from './load.ts';
 import { seeded } from './random.ts';
-import { potOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
+import { budgetOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
 import { refOf, type Samples, startSampler } from './sample.ts';
 import type { World } from './world.ts';
 
@@ -89,8 +89,8 @@ export async function strike(options: Options): Promise<Struck> {
     [...provider.billed].filter(([model]) => model >= modelName(from) && model < modelName(from + most)),
   );
   const reckoning = reckon({ billed, rows, held: samples.held });
-  const pot = await potOf(world.db, ref.potIds[0] ?? '');
-  const found = { samples, reckoning, limit, settled: pot.settledMicrousd };
+  const budget = await budgetOf(world.db, ref.budgetIds[0] ?? '');
+  const found = { samples, reckoning, limit, settled: budget.settledMicrousd };
   const judged =
     lostSince === undefined
       ? { loss: undefined, violations: violationsOf(found) }
@@ -123,7 +123,7 @@ function violationsOf({ samples, reckoning, limit, settled }: Found): string[] {
   const faults: string[] = [];
   const { ledgerMicrousd, billedMicrousd } = reckoning;
   if (ledgerMicrousd !== settled)
-    faults.push(`the ledger's rows come to ${ledgerMicrousd}, its pot to ${settled}`);
+    faults.push(`the ledger's rows come to ${ledgerMicrousd}, its budget to ${settled}`);
   if (samples.over > 0) faults.push(`above the limit in ${samples.over} samples, up to ${samples.most}`);
   if (billedMicrousd > limit) faults.push(`the provider billed ${billedMicrousd}`);
   if (ledgerMicrousd > limit) faults.push(`the ledger has ${ledgerMicrousd}`);

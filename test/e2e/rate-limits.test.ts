@@ -26,13 +26,13 @@ afterAll(async () => {
   await Promise.all([provider.close(), server.close()]);
 });
 
-const terms = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+const forwarded = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
 const call = (url: string) => fetch(url, { method: 'POST', body: '{"model":"m","messages":[]}' });
 const told = ({ headers }: Response) => [headers.get('ratelimit-policy'), headers.get('ratelimit')];
 
 describe('a URL with calls_per_minute', () => {
   test('is served so many times at once, over two gateways, and refused with 429 beyond', async () => {
-    const { url } = await stack.issue({ ...terms, calls_per_minute: 5, max_uses: 100 });
+    const { url } = await stack.issue({ ...forwarded, calls_per_minute: 5, max_uses: 100 });
     const [first = '', second = ''] = stack.gatewayUrls;
     const before = provider.seen.length;
     const urls = Array.from({ length: 40 }, (_, i) => (i % 2 ? url : url.replace(first, second)));
@@ -61,19 +61,19 @@ describe('a URL with calls_per_minute', () => {
   });
 
   test('tells with every answer how many calls are left, beside what the provider says of its own', async () => {
-    const { url } = await stack.issue({ ...terms, calls_per_minute: 60 });
+    const { url } = await stack.issue({ ...forwarded, calls_per_minute: 60 });
     expect(told(await call(url))).toEqual(['"presign";q=60;w=60', '"theirs";r=1;t=1, "presign";r=59;t=1']);
     const exposed = (await call(url)).headers.get('access-control-expose-headers')?.split(', ');
     expect(exposed).toEqual(expect.arrayContaining(['ratelimit', 'ratelimit-policy']));
   });
 
   test("without it the provider's own header passes", async () => {
-    const { url } = await stack.issue(terms);
+    const { url } = await stack.issue(forwarded);
     expect(told(await call(url))).toEqual([null, '"theirs";r=1;t=1']);
   });
 
   test('an official SDK that meets it waits and is served', async () => {
-    const { url } = await stack.issue({ ...terms, calls_per_minute: 120 });
+    const { url } = await stack.issue({ ...forwarded, calls_per_minute: 120 });
     for (let i = 0; i < 120; i += 40) await Promise.all(Array.from({ length: 40 }, () => call(url)));
     const openai = new OpenAI({
       baseURL: url.replace('/chat/completions', ''),
@@ -84,7 +84,7 @@ describe('a URL with calls_per_minute', () => {
   });
 
   test('a session tells it', async () => {
-    const { session_id: id } = await stack.issue({ ...terms, calls_per_minute: 7 });
+    const { session_id: id } = await stack.issue({ ...forwarded, calls_per_minute: 7 });
     const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${id}`, {
       headers: { authorization: `Bearer ${stack.apiKey}` },
     });

@@ -1,5 +1,5 @@
 import { startSandboxLlm } from '@presign/local';
-import { ledger, pots } from '@presign/schema/tables';
+import { budgets, ledger } from '@presign/schema/tables';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -79,7 +79,9 @@ test('calls pass until the limit is spent, and the sum of the ledger is what the
   expect(spent).toBeLessThanOrEqual(limit);
   expect(spent).toBeGreaterThan(limit * 0.5);
   await stack.issuer.ledger.drainAll();
-  const settled = (await stack.db.select().from(pots)).find((pot) => pot.costLimitMicrousd === limit);
+  const settled = (await stack.db.select().from(budgets)).find(
+    (budget) => budget.costLimitMicrousd === limit,
+  );
   expect(settled?.settledMicrousd).toBe(spent);
   expect((await stack.db.select().from(ledger)).length).toBeGreaterThan(0);
 });

@@ -103,7 +103,7 @@ test('an example that reaches no issuer says where it looked, and what is to be 
   expect([python.code, python.output]).toEqual([1, expect.stringContaining(told)]);
 });
 
-test('an agent is told of a pot that its grants share once', async () => {
+test('an agent is told of a budget that its grants share once', async () => {
   const { output } = await typescript('mcp-agent');
   expect(output.match(/mcp \d+ used/g)).toEqual(['mcp 3 used']);
 });

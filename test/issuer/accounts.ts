@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { apiKeyHint, generateApiKey, hashApiKey, readEncryptionKeys, seal } from '@presign/crypto';
 import { credentialContext } from '@presign/schema';
-import { accounts, apiKeys, credentials, pots, virtualKeys } from '@presign/schema/tables';
+import { accounts, apiKeys, budgets, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Stack } from '../harness/stack.ts';
 
@@ -42,7 +42,7 @@ export async function addApiKey(
   return apiKey;
 }
 
-/** A virtual key of an account; with `budget` it has a pot in partition 7. */
+/** A virtual key of an account; with `budget` it has a budget in partition 7. */
 export async function addVirtualKey(
   stack: Stack,
   accountId: string,
@@ -57,10 +57,10 @@ export async function addVirtualKey(
   const keys = readEncryptionKeys(stack.keys.encryption);
   const sealed = seal(keys, secret, credentialContext(accountId, credentialId));
   await stack.db.insert(credentials).values({ id: credentialId, accountId, sealed });
-  const potId = budget === undefined ? null : randomUUID();
-  if (potId) await stack.db.insert(pots).values({ id: potId, partition: 7, maxUses: budget });
+  const budgetId = budget === undefined ? null : randomUUID();
+  if (budgetId) await stack.db.insert(budgets).values({ id: budgetId, partition: 7, maxUses: budget });
   await stack.db
     .insert(virtualKeys)
-    .values({ id, accountId, name: 'test', provider: 'openai', credentialId, potId, ...row });
+    .values({ id, accountId, name: 'test', provider: 'openai', credentialId, budgetId, ...row });
   return id;
 }

@@ -1,6 +1,6 @@
 import { open, readEncryptionKeys, readPublicKeys, verifyToken } from '@presign/crypto';
 import { credentialContext, type McpPresignAnswer, mcpBundleClaims, mcpClaims } from '@presign/schema';
-import { credentials, grants, pots } from '@presign/schema/tables';
+import { budgets, credentials, grants } from '@presign/schema/tables';
 import { eq, or } from 'drizzle-orm';
 import { expect } from 'vitest';
 import type { Stack } from '../harness/stack.ts';
@@ -48,7 +48,7 @@ export async function writtenBundle(stack: Stack, answer: McpPresignAnswer) {
   const rows = await stack.db
     .select()
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .innerJoin(credentials, eq(credentials.id, grants.credentialId))
     .where(or(eq(grants.id, jti), eq(grants.bundleId, jti)));
   const own = rows.find((row) => row.grants.id === jti);

@@ -1,5 +1,5 @@
 import { generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
-import { grants, idempotencyKeys, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, idempotencyKeys, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -22,10 +22,10 @@ const withKey = (key: string, fields: object = {}, on: Parameters<typeof send>[0
 const counts = async () => ({
   grants: await stack.db.$count(grants),
   sessions: await stack.db.$count(sessions),
-  pots: await stack.db.$count(pots),
+  budgets: await stack.db.$count(budgets),
   keys: await stack.db.$count(idempotencyKeys),
 });
-const one = { grants: 1, sessions: 1, pots: 1, keys: 1 };
+const one = { grants: 1, sessions: 1, budgets: 1, keys: 1 };
 /** Runs it, and returns how many rows it added. */
 async function added(run: () => Promise<unknown>) {
   const before = await counts();
@@ -89,7 +89,7 @@ test('the same key with another body is refused with 409, however small the diff
     const sent = await send(stack, { body: spaced, headers: { 'idempotency-key': key } });
     refused(sent, 'idempotency_conflict', 'Idempotency-Key');
   });
-  expect(rows).toEqual({ grants: 0, sessions: 0, pots: 0, keys: 0 });
+  expect(rows).toEqual({ grants: 0, sessions: 0, budgets: 0, keys: 0 });
 });
 
 test('of 20 parallel requests of one key with two bodies, all of one body pass and all of the other do not', async () => {
@@ -119,7 +119,7 @@ test('a request that was refused leaves its key free', async () => {
     expect((await withKey(key, { provider: 'none' })).status).toBe(400);
     expect((await withKey(key, { virtual_key: 'vk_none' })).status).toBe(400);
   });
-  expect(rows).toEqual({ grants: 0, sessions: 0, pots: 0, keys: 0 });
+  expect(rows).toEqual({ grants: 0, sessions: 0, budgets: 0, keys: 0 });
   expect((await withKey(key)).status).toBe(200);
 });
 
@@ -184,7 +184,7 @@ test('without a key two requests are two grants', async () => {
   const rows = await added(async () => {
     for (let i = 0; i < 2; i++) expect((await send(stack, { body: least })).status).toBe(200);
   });
-  expect(rows).toEqual({ grants: 2, sessions: 2, pots: 2, keys: 0 });
+  expect(rows).toEqual({ grants: 2, sessions: 2, budgets: 2, keys: 0 });
 });
 
 // One Postgres session (PGlite) runs one transaction at a time, so none can be met under way there.

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { keys, type RedisClient } from '@presign/limits';
 import type { PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
-import { grants, ledger, partitions, pots } from '@presign/schema/tables';
+import { budgets, grants, ledger, partitions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { type Logger, pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -71,14 +71,14 @@ const rowsOf = (url: string) =>
     .select()
     .from(ledger)
     .where(eq(ledger.grantId, claimsOf(stack, url).jti));
-async function potOf(url: string) {
+async function budgetOf(url: string) {
   const [row] = await stack.db
     .select()
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(eq(grants.id, claimsOf(stack, url).jti));
   if (!row) throw new Error('no such grant');
-  return row.pots;
+  return row.budgets;
 }
 /** Entries that wait in Redis for the ledger. */
 const waiting = () => total((at) => stack.redis.xlen(keys.usage(at)));
@@ -102,7 +102,7 @@ async function settleBare(
     const fields = {
       hold,
       grant: jti,
-      pots: grant?.potId ?? '',
+      budgets: grant?.budgetId ?? '',
       uses: String(uses),
       cost,
       outcome: 'settled',
@@ -125,7 +125,7 @@ describe('settled calls reach the ledger exactly once', () => {
     for (const url of urls) {
       const rows = await rowsOf(url);
       expect(new Set(rows.map((row) => row.holdId)).size).toBe(12);
-      expect(await potOf(url)).toMatchObject({ used: 12 });
+      expect(await budgetOf(url)).toMatchObject({ used: 12 });
     }
     expect(await waiting()).toBe(0);
   });
@@ -139,7 +139,7 @@ describe('settled calls reach the ledger exactly once', () => {
     );
     await issuer.ledger.drainAll();
     expect(await rowsOf(url)).toHaveLength(1_201);
-    expect(await potOf(url)).toMatchObject({ used: 1_201, settledMicrousd: 3_603 });
+    expect(await budgetOf(url)).toMatchObject({ used: 1_201, settledMicrousd: 3_603 });
   });
 
   test('when one stands in the stream twice, in one batch or in two', async () => {
@@ -151,7 +151,7 @@ describe('settled calls reach the ledger exactly once', () => {
     await settleBare(url, [{ hold: second }, { hold: first, cost: '5' }]);
     await issuer.ledger.drainAll();
     expect(await rowsOf(url)).toHaveLength(2);
-    expect(await potOf(url)).toMatchObject({ used: 2, settledMicrousd: 5 });
+    expect(await budgetOf(url)).toMatchObject({ used: 2, settledMicrousd: 5 });
   });
 
   test('with what is known of them: an unknown cost is null, a use given back is 0', async () => {
@@ -167,7 +167,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(rows.map((row) => row.costMicrousd)).toEqual(
       expect.arrayContaining([null, 0, Number.MAX_SAFE_INTEGER - 1]),
     );
-    expect(await potOf(url)).toMatchObject({ used: 2, settledMicrousd: Number.MAX_SAFE_INTEGER - 1 });
+    expect(await budgetOf(url)).toMatchObject({ used: 2, settledMicrousd: Number.MAX_SAFE_INTEGER - 1 });
     expect(rows.every((row) => row.settledAt.getTime() > Date.now() - 60_000)).toBe(true);
   });
 
@@ -212,7 +212,7 @@ describe('an issuer that stops between commit and trim', () => {
     expect(await times(2, url)).toBe(2);
     await next.ledger.drainAll();
     expect(await rowsOf(url)).toHaveLength(7);
-    expect(await potOf(url)).toMatchObject({ used: 7 });
+    expect(await budgetOf(url)).toMatchObject({ used: 7 });
     expect(await waiting()).toBe(0);
     expect(await times(5, url)).toBe(2);
   });
@@ -247,7 +247,7 @@ describe('Postgres away for a while', () => {
     await eventually(async () => ((await waiting()) === 0 ? true : undefined));
     for (const url of urls) {
       expect(await rowsOf(url)).toHaveLength(4);
-      expect(await potOf(url)).toMatchObject({ used: 4 });
+      expect(await budgetOf(url)).toMatchObject({ used: 4 });
     }
   });
 
@@ -261,7 +261,7 @@ describe('Postgres away for a while', () => {
     flaky = false;
     await Promise.all(urls.map(call));
     await eventually(async () => ((await waiting()) === 0 ? true : undefined));
-    for (const url of urls) expect(await potOf(url)).toMatchObject({ used: 2 });
+    for (const url of urls) expect(await budgetOf(url)).toMatchObject({ used: 2 });
   });
 });
 
@@ -284,7 +284,7 @@ describe('Redis that lost everything', () => {
     for (const [id, epoch] of before) expect(after.get(id)).toBeGreaterThan(epoch);
     expect(await times(10, url)).toBe(2);
     await issuer.ledger.drainAll();
-    expect(await potOf(url)).toMatchObject({ used: 5 });
+    expect(await budgetOf(url)).toMatchObject({ used: 5 });
     expect(await rowsOf(url)).toHaveLength(5);
     // Two rounds at once may share the partitions; a line for each would drown all else.
     const lines = logs.map((line) => JSON.parse(line) as { msg: string; partitions: number });

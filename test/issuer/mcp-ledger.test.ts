@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { keys } from '@presign/limits';
 import type { CallRecord, McpPresignAnswer } from '@presign/schema';
-import { ledger, pots } from '@presign/schema/tables';
+import { budgets, ledger } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -41,13 +41,13 @@ async function addCalls(answer: McpPresignAnswer, entries: readonly Entry[]): Pr
     const fields = {
       hold: hold ?? randomBytes(16).toString('hex'),
       grant: grant.id,
-      pots: own.pots.id,
+      budgets: own.budgets.id,
       uses: String(uses),
       cost: String(cost),
       outcome,
       record: JSON.stringify(call),
     };
-    await stack.redis.xadd(keys.usage(own.pots.partition), '*', ...Object.entries(fields).flat());
+    await stack.redis.xadd(keys.usage(own.budgets.partition), '*', ...Object.entries(fields).flat());
   }
   await stack.issuer.ledger.drainAll();
 }
@@ -57,13 +57,13 @@ const rowsOf = (answer: McpPresignAnswer) =>
     .from(ledger)
     .where(eq(ledger.sessionId, answer.session_id))
     .orderBy(asc(ledger.settledAt), asc(ledger.startedAt));
-async function potOf(answer: McpPresignAnswer) {
+async function budgetOf(answer: McpPresignAnswer) {
   const { own } = await writtenBundle(stack, answer);
-  const [pot] = await stack.db.select().from(pots).where(eq(pots.id, own.pots.id));
-  return pot;
+  const [budget] = await stack.db.select().from(budgets).where(eq(budgets.id, own.budgets.id));
+  return budget;
 }
 
-test('a call is one row with its server and tool; all servers of a bundle are charged to one pot', async () => {
+test('a call is one row with its server and tool; all servers of a bundle are charged to one budget', async () => {
   const answer = await issueMcp(stack, { servers, external_user: 'u1' });
   await addCalls(answer, [
     { server: 'docs', uses: 1, cost: 1000, record: { tol: 'search', usr: 'u1', sta: 200 } },
@@ -85,10 +85,10 @@ test('a call is one row with its server and tool; all servers of a bundle are ch
     costMicrousd: 500,
   });
   expect(rows).toHaveLength(2);
-  expect(await potOf(answer)).toMatchObject({ used: 3, settledMicrousd: 1500 });
+  expect(await budgetOf(answer)).toMatchObject({ used: 3, settledMicrousd: 1500 });
 });
 
-test('a refund is a row of its own, below 0, and its pot has what is left', async () => {
+test('a refund is a row of its own, below 0, and its budget has what is left', async () => {
   const answer = await issueMcp(stack, { servers });
   await addCalls(answer, [
     { server: 'docs', uses: 3, cost: 3000, record: { tol: 'search' } },
@@ -99,7 +99,7 @@ test('a refund is a row of its own, below 0, and its pot has what is left', asyn
     ['refunded', -2, -2000],
     ['settled', 3, 3000],
   ]);
-  expect(await potOf(answer)).toMatchObject({ used: 1, settledMicrousd: 1000 });
+  expect(await budgetOf(answer)).toMatchObject({ used: 1, settledMicrousd: 1000 });
 });
 
 test('a refund that reaches the ledger after its call does, twice, is counted once', async () => {
@@ -110,7 +110,7 @@ test('a refund that reaches the ledger after its call does, twice, is counted on
   await addCalls(answer, [refund]);
   await addCalls(answer, [refund]);
   expect(await rowsOf(answer)).toHaveLength(2);
-  expect(await potOf(answer)).toMatchObject({ used: 0, settledMicrousd: 0 });
+  expect(await budgetOf(answer)).toMatchObject({ used: 0, settledMicrousd: 0 });
 });
 
 test('what a holder calls a tool does not keep the ledger from going on', async () => {

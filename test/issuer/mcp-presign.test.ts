@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { credentials, grants, idempotencyKeys, pots, sessions } from '@presign/schema/tables';
+import { budgets, credentials, grants, idempotencyKeys, sessions } from '@presign/schema/tables';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { addApiKey, ownAccount } from './accounts.ts';
@@ -26,7 +26,7 @@ afterAll(() => stack.close());
 const counts = async () => ({
   grants: await stack.db.$count(grants),
   sessions: await stack.db.$count(sessions),
-  pots: await stack.db.$count(pots),
+  budgets: await stack.db.$count(budgets),
   credentials: await stack.db.$count(credentials),
   keys: await stack.db.$count(idempotencyKeys),
 });
@@ -91,7 +91,7 @@ describe('the tokens', () => {
       exp: new Date(answer.expires_at * 1000).toISOString(),
       iss: stack.issuerUrl,
       aud: stack.gatewayUrls[0],
-      prt: own.pots.partition,
+      prt: own.budgets.partition,
     };
     const bundle = bundleClaims(stack, answer);
     expect(bundle).toEqual({ ...common, jti: own.grants.id, knd: 'mcp_bundle' });
@@ -131,14 +131,14 @@ describe('the tokens', () => {
 });
 
 describe('what is written', () => {
-  test('one pot for all servers, of the limits that were asked for', async () => {
+  test('one budget for all servers, of the limits that were asked for', async () => {
     const answer = await issueMcp(stack, { servers: two, max_uses: 3, cost_limit: 0 });
     const { own, ofServers } = await writtenBundle(stack, answer);
     expect(ofServers).toHaveLength(2);
-    expect(new Set([own, ...ofServers].map((row) => row.pots.id)).size).toBe(1);
-    expect(own.pots).toMatchObject({ maxUses: 3, costLimitMicrousd: 0, used: 0, settledMicrousd: 0 });
+    expect(new Set([own, ...ofServers].map((row) => row.budgets.id)).size).toBe(1);
+    expect(own.budgets).toMatchObject({ maxUses: 3, costLimitMicrousd: 0, used: 0, settledMicrousd: 0 });
     const unlimited = await writtenBundle(stack, await issueMcp(stack));
-    expect(unlimited.own.pots).toMatchObject({ maxUses: null, costLimitMicrousd: null });
+    expect(unlimited.own.budgets).toMatchObject({ maxUses: null, costLimitMicrousd: null });
   });
 
   test('every field reaches Postgres as it was sent', async () => {

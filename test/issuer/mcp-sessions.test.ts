@@ -1,6 +1,6 @@
 import { generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
 import { sessionAnswer } from '@presign/schema';
-import { credentials, grants, idempotencyKeys, pots, sessions } from '@presign/schema/tables';
+import { budgets, credentials, grants, idempotencyKeys, sessions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -23,7 +23,7 @@ const two = [
 const counts = async () => ({
   grants: await stack.db.$count(grants),
   sessions: await stack.db.$count(sessions),
-  pots: await stack.db.$count(pots),
+  budgets: await stack.db.$count(budgets),
   credentials: await stack.db.$count(credentials),
   keys: await stack.db.$count(idempotencyKeys),
 });
@@ -35,9 +35,9 @@ async function added(run: () => Promise<unknown>) {
   const names = Object.keys(after) as (keyof typeof after)[];
   return Object.fromEntries(names.map((name) => [name, after[name] - before[name]]));
 }
-const nothing = { grants: 0, sessions: 0, pots: 0, credentials: 0, keys: 0 };
+const nothing = { grants: 0, sessions: 0, budgets: 0, credentials: 0, keys: 0 };
 /** Of one bundle with two servers: grants and credentials of the bundle and its servers. */
-const one = { grants: 3, sessions: 1, pots: 1, credentials: 3, keys: 1 };
+const one = { grants: 3, sessions: 1, budgets: 1, credentials: 3, keys: 1 };
 
 describe('Idempotency-Key', () => {
   let next = 0;
@@ -142,7 +142,7 @@ describe('session_id', () => {
     expect(rows).toEqual(nothing);
   });
 
-  test('GET /v1/sessions/{id} tells of each grant its kind, server, bundle and the pot they share', async () => {
+  test('GET /v1/sessions/{id} tells of each grant its kind, server, bundle and the budget they share', async () => {
     const answer = await issueMcp(stack, {
       servers: two,
       max_uses: 5,

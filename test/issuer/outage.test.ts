@@ -7,7 +7,7 @@ import { startEmbeddedRedis } from '@presign/local';
 import { loadProviders } from '@presign/providers';
 import type { PresignAnswer } from '@presign/schema';
 import { connectDatabase, migrateDatabase } from '@presign/schema/database';
-import { credentials, grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -55,12 +55,12 @@ describe.skipIf(!wanted)('a Postgres server', () => {
     const whole = await db
       .select({ id: grants.id })
       .from(grants)
-      .innerJoin(pots, eq(pots.id, grants.potId))
+      .innerJoin(budgets, eq(budgets.id, grants.budgetId))
       .innerJoin(sessions, eq(sessions.id, grants.sessionId))
       .innerJoin(credentials, eq(credentials.id, grants.credentialId));
     const counts = [
       await db.$count(grants),
-      await db.$count(pots),
+      await db.$count(budgets),
       await db.$count(credentials),
       await db.$count(sessions),
     ];

@@ -1,6 +1,6 @@
 import { open, readEncryptionKeys } from '@presign/crypto';
 import { credentialContext } from '@presign/schema';
-import { credentials, grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -26,7 +26,7 @@ async function written(url: string) {
   const [row] = await stack.db
     .select()
     .from(grants)
-    .innerJoin(pots, eq(pots.id, grants.potId))
+    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .innerJoin(sessions, eq(sessions.id, grants.sessionId))
     .innerJoin(credentials, eq(credentials.id, grants.credentialId))
     .where(eq(grants.id, claimsOf(stack, url).jti));
@@ -80,7 +80,7 @@ describe('the token', () => {
       exp: row.grants.expiresAt.toISOString(),
       iss: stack.issuerUrl,
       aud: stack.gatewayUrls[0],
-      prt: row.pots.partition,
+      prt: row.budgets.partition,
       knd: 'llm',
       prv: 'openai',
       mth: 'GET',
@@ -151,7 +151,12 @@ describe('what is written', () => {
       virtualKeyId: null,
       revokedAt: null,
     });
-    expect(row.pots).toMatchObject({ maxUses: 3, costLimitMicrousd: 5_000_000, used: 0, settledMicrousd: 0 });
+    expect(row.budgets).toMatchObject({
+      maxUses: 3,
+      costLimitMicrousd: 5_000_000,
+      used: 0,
+      settledMicrousd: 0,
+    });
     expect(row.sessions).toMatchObject({
       id: answer.session_id,
       accountId: row.grants.accountId,
@@ -161,7 +166,7 @@ describe('what is written', () => {
 
   test('what was left out is unlimited, or null: never the text "null"', async () => {
     const row = await written((await issue(stack, {})).url);
-    expect(row.pots).toMatchObject({ maxUses: null, costLimitMicrousd: null });
+    expect(row.budgets).toMatchObject({ maxUses: null, costLimitMicrousd: null });
     expect(row.grants).toMatchObject({
       method: 'POST',
       config: null,
@@ -176,8 +181,10 @@ describe('what is written', () => {
   test('limits at their bounds are kept exactly: 0 is not unlimited, 2^53 - 1 is not rounded', async () => {
     const most = Number.MAX_SAFE_INTEGER;
     const row = await written((await issue(stack, { cost_limit: 0, max_uses: most })).url);
-    expect(row.pots).toMatchObject({ costLimitMicrousd: 0, maxUses: most });
-    expect((await written((await issue(stack, { cost_limit: most })).url)).pots.costLimitMicrousd).toBe(most);
+    expect(row.budgets).toMatchObject({ costLimitMicrousd: 0, maxUses: most });
+    expect((await written((await issue(stack, { cost_limit: most })).url)).budgets.costLimitMicrousd).toBe(
+      most,
+    );
   });
 
   test('the provider key opens with the encryption key, for its own account and record alone', async () => {

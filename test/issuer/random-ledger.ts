@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { USAGE_DIMENSIONS, USAGE_SUMS, type UsageDimension } from '@presign/schema';
-import { grants, ledger, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, ledger, sessions } from '@presign/schema/tables';
 import type { Random } from '../chaos/random.ts';
 import type { Stack } from '../harness/stack.ts';
 import { addVirtualKey } from './accounts.ts';
@@ -16,11 +16,11 @@ const moment = (random: Random) =>
 /** A ledger with everything in it: nulls, refunds, sums beyond 2^53, and grants with and without virtual key. */
 export async function randomLedger(stack: Stack, of: Reader, random: Random) {
   const keyIds: string[] = await Promise.all([0, 1].map(() => addVirtualKey(stack, of.account)));
-  const potId = randomUUID();
-  await stack.db.insert(pots).values({ id: potId, partition: 1 });
+  const budgetId = randomUUID();
+  await stack.db.insert(budgets).values({ id: budgetId, partition: 1 });
   const sessionIds: string[] = Array.from({ length: 4 }, () => randomUUID());
   await stack.db.insert(sessions).values(sessionIds.map((id) => ({ id, accountId: of.account })));
-  const common = { accountId: of.account, potId, kind: 'llm', provider: 'openai' } as const;
+  const common = { accountId: of.account, budgetId, kind: 'llm', provider: 'openai' } as const;
   const times = { issuedAt: new Date(START), expiresAt: new Date(START) };
   const issued = sessionIds.map((sessionId, i) => ({
     ...{ ...common, ...times, id: randomUUID(), sessionId, virtualKeyId: keyIds[i] ?? null },

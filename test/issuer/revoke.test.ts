@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { connectRedis, keys } from '@presign/limits';
 import { type McpPresignAnswer, sessionAnswer } from '@presign/schema';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, eq, isNull } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { freePort } from '../harness/free-port.ts';
@@ -199,16 +199,16 @@ describe('DELETE /v1/sessions', () => {
     const expiresAt = new Date(issuedAt.getTime() + 60_000);
     const rows = Array.from({ length: 1_100 }, (_, i) => ({
       id: randomUUID(),
-      potId: randomUUID(),
+      budgetId: randomUUID(),
       partition: i % 64,
     }));
     const sessionId = randomUUID();
     await stack.db.insert(sessions).values({ id: sessionId, accountId });
-    await stack.db.insert(pots).values(rows.map(({ potId: id, partition }) => ({ id, partition })));
+    await stack.db.insert(budgets).values(rows.map(({ budgetId: id, partition }) => ({ id, partition })));
     const common = { accountId, sessionId, kind: 'llm', provider: 'openai', issuedAt, expiresAt } as const;
     await stack.db
       .insert(grants)
-      .values(rows.map(({ id, potId }) => ({ ...common, id, potId, externalUser: external_user })));
+      .values(rows.map(({ id, budgetId }) => ({ ...common, id, budgetId, externalUser: external_user })));
     await revoked(`sessions?external_user=${external_user}`);
     const stones = await Promise.all(
       rows.map(({ id, partition }) => stack.redis.hget(keys.grant(partition, id), 'revoked')),

@@ -1,5 +1,5 @@
 import { type SessionSummary, sessionPage } from '@presign/schema';
-import { grants, pots, sessions } from '@presign/schema/tables';
+import { budgets, grants, sessions } from '@presign/schema/tables';
 import { eq, inArray } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -140,17 +140,17 @@ describe('a filter', () => {
     ];
     const setGrant = (id: string, fields: Partial<typeof grants.$inferInsert>) =>
       stack.db.update(grants).set(fields).where(eq(grants.id, id));
-    const setPot = async (id: string, fields: Partial<typeof pots.$inferInsert>) => {
+    const setBudget = async (id: string, fields: Partial<typeof budgets.$inferInsert>) => {
       const [grant] = await stack.db.select().from(grants).where(eq(grants.id, id));
       await stack.db
-        .update(pots)
+        .update(budgets)
         .set(fields)
-        .where(eq(pots.id, grant?.potId ?? ''));
+        .where(eq(budgets.id, grant?.budgetId ?? ''));
     };
     await setGrant(expired, { expiresAt: new Date(Date.now() - 1) });
     await setGrant(revoked, { revokedAt: new Date() });
-    await setPot(used, { used: 1 });
-    await setPot(spent, { settledMicrousd: 5 });
+    await setBudget(used, { used: 1 });
+    await setBudget(spent, { settledMicrousd: 5 });
     const gone = await issue(own, {});
     await stack.db.update(sessions).set({ revokedAt: new Date() }).where(eq(sessions.id, gone.session_id));
     const live = [

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '@presign/limits';
 import type { WebhookEvent } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
-import { untoldUsage, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import { pendingUsage, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -50,7 +50,7 @@ async function settle(
 ): Promise<void> {
   const { prt, jti, sub } = claimsOf(stack, url);
   const [grant] = await stack.db.select().from(grants).where(eq(grants.id, jti));
-  const pots = [grant?.potId];
+  const budgets = [grant?.budgetId];
   for (const { uses = 1, cost, ovr } of calls) {
     const record = {
       acc: grant?.accountId,
@@ -62,7 +62,12 @@ async function settle(
       ovr,
     };
     const fields = {
-      ...{ hold: randomBytes(16).toString('hex'), grant: jti, pots: pots.join(','), uses: String(uses) },
+      ...{
+        hold: randomBytes(16).toString('hex'),
+        grant: jti,
+        budgets: budgets.join(','),
+        uses: String(uses),
+      },
       ...{ cost: cost === undefined ? '' : String(cost), outcome: 'settled', record: JSON.stringify(record) },
     };
     await stack.redis.xadd(keys.usage(prt), '*', ...Object.entries(fields).flat());
@@ -284,7 +289,7 @@ describe('an account', () => {
     await stack.issuer.ledger.drainAll();
     await send(stack, { method: 'DELETE', path: `/v1/sessions/${session_id}` });
     expect(await rowsOf(own)).toHaveLength(before);
-    expect(await stack.db.select().from(untoldUsage)).toEqual([]);
+    expect(await stack.db.select().from(pendingUsage)).toEqual([]);
     const endpoint = await listen();
     await quiet();
     expect(endpoint.ids()).toEqual([]);

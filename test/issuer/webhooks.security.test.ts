@@ -225,4 +225,4 @@ describe('an issuer that may reach what is private', () => {
 });
 
 /** Those that have to do with endpoints, where the driver does not answer with rows of its own. */
-const TABLES = ['webhooks', 'webhook_events', 'webhook_deliveries', 'untold_usage'];
+const TABLES = ['webhooks', 'webhook_events', 'webhook_deliveries', 'pending_usage'];

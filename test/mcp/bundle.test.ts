@@ -23,13 +23,13 @@ beforeEach(() => {
   aheadMs = 0;
 });
 
-const issue = (terms: object = {}) =>
+const issue = (policy: object = {}) =>
   stack.issueMcp({
     servers: [
       { name: 'files & more', url: upstream.url, transport: 'http' },
       { name: 'constructor', url: upstream.sseUrl },
     ],
-    ...terms,
+    ...policy,
   });
 const revoke = async (token: string) => {
   const grant = grantIn(token);

@@ -40,8 +40,8 @@ beforeEach(async () => {
   };
 });
 
-const issue = (terms: object = {}, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const issue = (policy: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 const oauth = () => ({
   auth_type: 'oauth',
   auth_config: { token_url: authorization.url, client_id: 'c1', client_secret: 's1' },

@@ -26,8 +26,8 @@ beforeEach(async () => {
   };
 });
 
-const issue = (terms: object = {}, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.sseUrl, ...server }], ...terms });
+const issue = (policy: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.sseUrl, ...server }], ...policy });
 
 async function connect(answer: McpPresignAnswer) {
   const session = await openSession(stack, urlOf(answer, 'a'));

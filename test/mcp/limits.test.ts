@@ -28,8 +28,8 @@ beforeEach(() => {
 });
 const ran = () => upstream.ran.slice(before.upstream);
 
-const issue = (terms: object, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const issue = (policy: object, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 
 /** Calls all at once, in turn over gateways. */
 const many = (url: string, gateways: readonly string[], calls: readonly object[]) =>
@@ -147,7 +147,7 @@ test('what does no work is free, even when all uses are spent', async () => {
   expect((await ledgerOf(stack, answer)).map((row) => [row.uses, row.tool])).toEqual([[1, 'run']]);
 });
 
-test('the servers of a bundle draw on one pot', async () => {
+test('the servers of a bundle draw on one budget', async () => {
   const answer = await stack.issueMcp({
     servers: [
       { name: 'a', url: upstream.url, transport: 'http', pricing: { default: 100 } },

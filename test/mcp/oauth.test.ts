@@ -37,10 +37,10 @@ beforeEach(async () => {
 });
 
 const client = () => ({ token_url: authorization.url, client_id: 'c1', client_secret: 's1' });
-const issue = (auth: object, terms: object = {}, url = upstream.url) =>
+const issue = (auth: object, policy: object = {}, url = upstream.url) =>
   stack.issueMcp({
     servers: [{ name: 'a', url, transport: 'http', auth_type: 'oauth', auth_config: auth }],
-    ...terms,
+    ...policy,
   });
 const parallel = (url: string, count: number) =>
   Promise.all(Array.from({ length: count }, (_, i) => post(at(stack, i % 2, url), toolCall('run', i))));

@@ -45,8 +45,8 @@ beforeEach(() => {
   upstream.behaves = undefined;
 });
 
-const issue = (terms: object = {}, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const issue = (policy: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 /** Waits until both gateways, and the issuer, have Redis again. */
 const works = async () => {
   const url = urlOf(await issue(), 'a');

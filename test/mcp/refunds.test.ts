@@ -24,8 +24,8 @@ beforeEach(() => {
 });
 
 const pricing = { default: 300, tools: { dear: 70_000 } };
-const issue = (terms: object, url = upstream.url) =>
-  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http', pricing }], ...terms });
+const issue = (policy: object, url = upstream.url) =>
+  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http', pricing }], ...policy });
 
 describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
   beforeEach(() => {

@@ -40,8 +40,8 @@ beforeEach(() => {
 });
 const reached = () => upstream.arrived.length - arrived;
 
-const issue = (terms: object = {}, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const issue = (policy: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 const METHODS = ['POST', 'GET', 'DELETE'] as const;
 const ask = (url: string, method: (typeof METHODS)[number]) =>
   method === 'POST' ? post(url, toolCall('run')) : send(url, method, { accept: 'text/event-stream' });

@@ -24,8 +24,8 @@ beforeEach(() => {
 });
 const reached = () => upstream.arrived.slice(arrived);
 
-const issue = (terms: object = {}, server: object = {}) =>
-  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...terms });
+const issue = (policy: object = {}, server: object = {}) =>
+  stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 
 /** In all that a holder sends and a server has no business to see. */
 const MARK = 'h0lders';

@@ -45,8 +45,8 @@ beforeEach(() => {
   upstream.behaves = undefined;
 });
 
-const issue = (terms: object = {}, url = upstream.url) =>
-  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http' }], ...terms });
+const issue = (policy: object = {}, url = upstream.url) =>
+  stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http' }], ...policy });
 
 /** The answer to the next request, in the test's own hand. */
 const taken = () =>

@@ -67,7 +67,7 @@ describe.each([false, true])('a provider that reports more than its bound (strea
     expect((await post(url, body(stream))).status).toBe(200);
   });
 
-  test('costs the pot the hold, and no more', async () => {
+  test('costs the budget the hold, and no more', async () => {
     // 100 tokens of output, and a token for each byte said and what OpenAI may add.
     const { spent, held } = await statusOf(url);
     expect(held).toBe(0);
