@@ -1,5 +1,5 @@
-// Prints docs/configuration.md: every variable, who reads it and what it is when unset.
-// Run: npx tsx docs/generate-configuration.ts > docs/configuration.md
+// Prints docs/reference/configuration.md: every variable, who reads it and what it is when unset.
+// Run: npx tsx docs/generate-configuration.ts > docs/reference/configuration.md
 import { readFileSync } from 'node:fs';
 import { VARIABLES } from '../packages/schema/src/variables.ts';
 import { markdownTable } from './markdown-table.ts';
@@ -13,8 +13,8 @@ const READERS = {
 process.stdout.write(`# Configuration
 
 Both services are configured by environment variables alone. Each service has one file that reads them
-([issuer](../apps/issuer/src/env.ts), [gateway](../apps/gateway/src/env.ts),
-[\`start\`](../infra/local/src/env.ts)). A missing or malformed variable stops the start with one line that names
+([issuer](../../apps/issuer/src/env.ts), [gateway](../../apps/gateway/src/env.ts),
+[\`start\`](../../infra/local/src/env.ts)). A missing or malformed variable stops the start with one line that names
 it and shows an example.
 
 The last three columns say what a variable is when it is unset or empty. **required**: the start stops. _optional_:
@@ -27,11 +27,11 @@ ${table()}
 - \`start\` without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\` makes the missing ones at first
   start and keeps them in \`PRESIGN_DATA_DIR\`, readable by their owner alone. For a deployment in parts,
   \`pnpm --filter @presign/issuer keys\` prints a fresh set, and a password for the Postgres of
-  [compose.yaml](../infra/compose.yaml).
+  [compose.yaml](../../infra/compose.yaml).
 - \`start\` with \`SANDBOX=true\` lets the gateway reach the sandbox's own loopback ports;
   \`ALLOW_PRIVATE_UPSTREAMS\` concerns all others.
-- The issuer takes \`ALLOW_PRIVATE_UPSTREAMS\` for [webhooks](webhooks.md): \`true\` also allows plain \`http\` there.
-- \`PROVIDERS_FILE\` is [described with the providers](../packages/providers/README.md#operators-providers_file). Issuer
+- The issuer takes \`ALLOW_PRIVATE_UPSTREAMS\` for [webhooks](../guides/webhooks.md): \`true\` also allows plain \`http\` there.
+- \`PROVIDERS_FILE\` is [described with the providers](../../packages/providers/README.md#operators-providers_file). Issuer
   and gateway need the same one. Where a \`base_url\` in it leads to a private or loopback address, the gateway also needs
   \`ALLOW_PRIVATE_UPSTREAMS=true\`; without it such a call is a 502 \`upstream_unreachable\`, and the log says why.
 - A store that does not answer stops no service: after ten seconds a line of the log names \`DATABASE_URL\` or
@@ -42,7 +42,7 @@ ${table()}
 
 ## Rotating keys
 
-Of [tokens](control-plane.md#rotating-token-keys) and of [what is sealed](control-plane.md#rotating-encryption-keys), step
+Of [tokens](../control-plane.md#rotating-token-keys) and of [what is sealed](../control-plane.md#rotating-encryption-keys), step
 by step: in another order calls fail. An \`Idempotency-Key\` that was first used under a removed encryption key is refused as
 used for another request.
 `);

@@ -1,5 +1,5 @@
-// Prints docs/errors.md: every error code with its status, type, meaning and who sends it.
-// Run: npx tsx docs/generate-errors.ts > docs/errors.md
+// Prints docs/reference/errors.md: every error code with its status, type, meaning and who sends it.
+// Run: npx tsx docs/generate-errors.ts > docs/reference/errors.md
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +40,7 @@ Issuer and gateway answer every refusal of their own with one body, which the Op
 ${table()}
 
 "–" in the last column: the code has its place in the table and no service sends it yet. What to do about the codes of
-spending is in [behaviour.md](behaviour.md#refusals).
+spending is in [behaviour.md](../behaviour.md#refusals).
 `);
 
 function table(): string {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { freePort } from '../harness/free-port.ts';
 import { sectionsOf } from './sections.ts';
 
-const page = readFileSync(new URL('../../docs/client.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/guides/typescript-client.md', import.meta.url), 'utf8');
 const run = promisify(execFile);
 
 let folder: string;

@@ -31,7 +31,7 @@ test.each([...pages.keys()])('every source file that %s names exists', (file) =>
 test('a dead link or name is noticed', () => {
   expect(leadsSomewhere('README.md', 'nothing.md')).toBe(false);
   expect(leadsSomewhere('README.md', '#no-such-heading')).toBe(false);
-  expect(leadsSomewhere('docs/errors.md', '../README.md#try-it')).toBe(true);
+  expect(leadsSomewhere('docs/reference/errors.md', '../../README.md#try-it')).toBe(true);
   expect(namedFiles('As `llm/no-such.ts` does.').some(isFile)).toBe(false);
 });
 

@@ -5,7 +5,7 @@ import { readMcpPricesFile } from '@presign/gateway';
 import { mcpPresignRequest } from '@presign/schema';
 import { expect, test } from 'vitest';
 
-const page = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/reference/mcp.md', import.meta.url), 'utf8');
 const [request = '', prices = ''] = [...page.matchAll(/^```json\n(.*?)^```$/gms)].map(([, json]) => json);
 
 test('the request on the page is one that the issuer takes', () => {

@@ -3,7 +3,7 @@ import { startSandboxLlm } from '@presign/local';
 import { loadProviders } from '@presign/providers';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
-const page = readFileSync(new URL('../../docs/sandbox.md', import.meta.url), 'utf8');
+const page = readFileSync(new URL('../../docs/guides/sandbox.md', import.meta.url), 'utf8');
 const cell = (pattern: RegExp) =>
   [...page.matchAll(pattern)].map(([, first = '', second = '']) => [first, second]);
 

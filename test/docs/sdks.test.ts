@@ -13,7 +13,9 @@ import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
 import { type Section, sectionsOf } from './sections.ts';
 
-const sections = sectionsOf(readFileSync(new URL('../../docs/sdks.md', import.meta.url), 'utf8'));
+const sections = sectionsOf(
+  readFileSync(new URL('../../docs/guides/use-an-sdk.md', import.meta.url), 'utf8'),
+);
 const PYTHON = process.env.PYTHON ?? 'python3';
 const run = promisify(execFile);
 

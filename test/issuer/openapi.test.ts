@@ -37,12 +37,12 @@ describe('the document', () => {
     expect(await answer.json()).toEqual(JSON.parse(JSON.stringify(describeApi(stack.issuerUrl))));
   });
 
-  test('is kept as docs/openapi.json, which docs/generate-openapi.ts prints', () => {
+  test('is kept as docs/reference/openapi.json, which docs/generate-openapi.ts prints', () => {
     const docs = new URL('../../docs/', import.meta.url);
     const script = fileURLToPath(new URL('generate-openapi.ts', docs));
     const printed = spawnSync(process.execPath, ['--import', 'tsx', script], { encoding: 'utf8' });
     expect([printed.status, printed.stderr]).toEqual([0, '']);
-    expect(readFileSync(new URL('openapi.json', docs), 'utf8')).toBe(printed.stdout);
+    expect(readFileSync(new URL('reference/openapi.json', docs), 'utf8')).toBe(printed.stdout);
   });
 
   test("has the release's version", () => {

@@ -4,9 +4,9 @@ import ts from 'typescript';
 import { type Api, OF_A_PATH, type Operation } from './api.ts';
 import { operationsFile } from './operations-file.ts';
 
-const DOCUMENT = new URL('../../../docs/openapi.json', import.meta.url);
+const DOCUMENT = new URL('../../../docs/reference/openapi.json', import.meta.url);
 
-/** What the folder `generated` holds, by name: made of docs/openapi.json and nothing else. */
+/** What the folder `generated` holds, by name: made of docs/reference/openapi.json and nothing else. */
 export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   const api = JSON.parse(readFileSync(DOCUMENT, 'utf8')) as Api;
   return new Map([
@@ -15,7 +15,8 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   ]);
 }
 
-const HEAD = '// Made of docs/openapi.json by `pnpm --filter @presign/client generate`: do not edit.\n\n';
+const HEAD =
+  '// Made of docs/reference/openapi.json by `pnpm --filter @presign/client generate`: do not edit.\n\n';
 
 async function typesOf(api: Api): Promise<string> {
   const nodes = await openapiTS(JSON.stringify(withAnswersAlone(api)), {

@@ -1,4 +1,4 @@
-// Writes generated/: types and operations of docs/openapi.json.
+// Writes generated/: types and operations of docs/reference/openapi.json.
 // Run: pnpm --filter @presign/client generate
 import { writeFileSync } from 'node:fs';
 import { generatedFiles } from './generated-files.ts';

@@ -1,4 +1,4 @@
-// Made of docs/openapi.json by `pnpm --filter @presign/client generate`: do not edit.
+// Made of docs/reference/openapi.json by `pnpm --filter @presign/client generate`: do not edit.
 
 import type { operations } from './types.ts';
 

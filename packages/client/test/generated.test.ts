@@ -5,7 +5,7 @@ import { operationsFile } from '../generate/operations-file.ts';
 
 const FOLDER = new URL('../generated/', import.meta.url);
 
-test('what is generated is what docs/openapi.json says now', async () => {
+test('what is generated is what docs/reference/openapi.json says now', async () => {
   const kept = readdirSync(FOLDER).map(
     (name) => [name, readFileSync(new URL(name, FOLDER), 'utf8')] as const,
   );

@@ -4,7 +4,9 @@ import type { Api, Operation } from '../generate/api.ts';
 import { createPresign, type IssueOptions } from '../src/index.ts';
 import { API_KEY, json, pretendIssuer } from './issuer.ts';
 
-const api = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8')) as Api;
+const api = JSON.parse(
+  readFileSync(new URL('../../../docs/reference/openapi.json', import.meta.url), 'utf8'),
+) as Api;
 const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
     id: operation.operationId,
