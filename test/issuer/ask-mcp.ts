@@ -1,4 +1,4 @@
-import { open, readEncryptionKeys, readPublicKeys, verifyToken } from '@presign/crypto';
+import { readEncryptionKeys, readPublicKeys, unseal, verifyToken } from '@presign/crypto';
 import { credentialContext, type McpPresignAnswer, mcpBundleClaims, mcpClaims } from '@presign/schema';
 import { budgets, credentials, grants } from '@presign/schema/tables';
 import { eq, or } from 'drizzle-orm';
@@ -65,5 +65,5 @@ export async function writtenBundle(stack: Stack, answer: McpPresignAnswer) {
 /** What a credential holds. */
 export function opened(stack: Stack, row: typeof credentials.$inferSelect): unknown {
   const keys = readEncryptionKeys(stack.keys.encryption);
-  return JSON.parse(open(keys, row.sealed, credentialContext(row.accountId, row.id)));
+  return JSON.parse(unseal(keys, row.sealed, credentialContext(row.accountId, row.id)));
 }

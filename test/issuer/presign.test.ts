@@ -1,4 +1,4 @@
-import { open, readEncryptionKeys } from '@presign/crypto';
+import { readEncryptionKeys, unseal } from '@presign/crypto';
 import { credentialContext } from '@presign/schema';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
@@ -191,8 +191,8 @@ describe('what is written', () => {
     const row = await written((await issue(stack, { client_api_key: 'sk-sealed' })).url);
     const keys = readEncryptionKeys(stack.keys.encryption);
     const { id, accountId, sealed } = row.credentials;
-    expect(open(keys, sealed, credentialContext(accountId, id))).toBe('sk-sealed');
-    expect(() => open(keys, sealed, credentialContext(accountId, row.grants.id))).toThrow('not_authentic');
+    expect(unseal(keys, sealed, credentialContext(accountId, id))).toBe('sk-sealed');
+    expect(() => unseal(keys, sealed, credentialContext(accountId, row.grants.id))).toThrow('not_authentic');
   });
 
   test('the key that was sent is the key the provider gets', async () => {

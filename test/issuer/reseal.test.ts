@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { generateEncryptionKey, open, readEncryptionKeys, seal, sealedWith } from '@presign/crypto';
+import { generateEncryptionKey, readEncryptionKeys, seal, sealedWith, unseal } from '@presign/crypto';
 import { scanCredentials } from '@presign/limits';
 import { credentialContext, oauthTokensContext, webhookContext } from '@presign/schema';
 import { credentials, oauthTokens, virtualKeys } from '@presign/schema/tables';
@@ -182,13 +182,13 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect((await fetch(at(after, bundleUrl))).status).toBe(200);
     const [chain] = await stack.db.select().from(oauthTokens).where(eq(oauthTokens.credentialId, oauthId));
     expect(chain?.version).toBe(3);
-    const tokens = open(newKeys, chain?.sealed ?? '', oauthTokensContext(accountId, oauthId));
+    const tokens = unseal(newKeys, chain?.sealed ?? '', oauthTokensContext(accountId, oauthId));
     expect(tokens).toBe('{"accessToken":"at"}');
     await issueOauth(await issuerWith(NEW));
     expect(await stack.db.$count(oauthTokens)).toBe(1);
     const [hook] = await stack.db.select().from(webhooks).where(eq(webhooks.id, webhookId));
     const secrets = [hook?.sealed, hook?.previousSealed].map((sealed) =>
-      open(newKeys, sealed ?? '', webhookContext(accountId, webhookId)),
+      unseal(newKeys, sealed ?? '', webhookContext(accountId, webhookId)),
     );
     expect(secrets).toEqual(['whsec_now', 'whsec_before']);
   }, 180_000);
@@ -213,7 +213,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect((await resealing.ended).code).toBe(0);
     const [row] = await stack.db.select().from(credentials).where(eq(credentials.id, id));
     expect(row?.version).toBe(2);
-    expect(open(newKeys, row?.sealed ?? '', context)).toBe('sk-after');
+    expect(unseal(newKeys, row?.sealed ?? '', context)).toBe('sk-after');
   });
 
   test('changes no version, so that no gateway has to ask anew, and nothing when run again', async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { EncryptionKeys, mac, open, seal } from '@presign/crypto';
+import { EncryptionKeys, mac, seal, unseal } from '@presign/crypto';
 import { credentialContext, type McpAuth } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentials, oauthTokens } from '@presign/schema/tables';
@@ -67,7 +67,7 @@ async function amend(
   text: string,
 ): Promise<void> {
   const context = credentialContext(accountId, id);
-  if (open(encryptionKeys, sealed, context) === text) return;
+  if (unseal(encryptionKeys, sealed, context) === text) return;
   const anew = { sealed: seal(encryptionKeys, text, context), version: version + 1 };
   await tx.update(credentials).set(anew).where(eq(credentials.id, id));
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { open } from '@presign/crypto';
+import { unseal } from '@presign/crypto';
 import {
   credentialContext,
   type McpBundle,
@@ -76,6 +76,6 @@ async function readBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant
   const id = grant.credentialId ?? '';
   const [row] = await tx.select().from(credentials).where(eq(credentials.id, id));
   if (!row) throw new Error(`the bundle ${grant.id} has no document`);
-  const text = open(deps.encryptionKeys, row.sealed, credentialContext(row.accountId, row.id));
+  const text = unseal(deps.encryptionKeys, row.sealed, credentialContext(row.accountId, row.id));
   return mcpBundle.parse(JSON.parse(text));
 }

@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { KeyError } from './key-error.ts';
 
-/** The keys for what is kept at rest: the first seals, all open. Printing them shows their ids alone. */
+/** The keys that seal stored secrets: the first seals, all unseal. Printing them shows their ids alone. */
 export class EncryptionKeys {
   /** Ids of all keys, the sealing one first. */
   readonly ids: readonly string[];

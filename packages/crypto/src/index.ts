@@ -5,6 +5,6 @@ export { checkMac, mac } from './mac.ts';
 export { signMessage, type VerifiedMessage, verifyMessage } from './message.ts';
 export { paserkId } from './paserk.ts';
 export { type PublicKeys, readPublicKeys } from './public-keys.ts';
-export { open, reseal, SealError, type SealErrorCode, seal, sealedWith } from './seal.ts';
+export { reseal, SealError, type SealErrorCode, seal, sealedWith, unseal } from './seal.ts';
 export { generateSigningKey, readSigningKey, SigningKey } from './signing-key.ts';
 export { MAX_TOKEN_CHARS, signToken, type TokenRefusal, type VerifiedToken, verifyToken } from './token.ts';

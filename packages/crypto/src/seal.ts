@@ -10,7 +10,7 @@ const TAG_BYTES = 16;
  * Encrypts a text for storage with AES-256-GCM under the first key: `<key id>.<base64url nonce|ciphertext|tag>`.
  * A lone surrogate, which is no text, becomes U+FFFD as in every UTF-8 encoder.
  *
- * @param associatedData what the record belongs to (its id and account, say); `open` wants the same, so
+ * @param associatedData what the record belongs to (its id and account, say); `unseal` wants the same, so
  *   a record moved to another place does not open there
  */
 export function seal(keys: EncryptionKeys, plaintext: string, associatedData: string): string {
@@ -28,7 +28,7 @@ export function seal(keys: EncryptionKeys, plaintext: string, associatedData: st
  * @throws {SealError} `malformed`: not of the form `seal` writes; `unknown_key`: sealed with a key that is not
  *   in the list; `not_authentic`: changed since, sealed for other associated data, or with another key
  */
-export function open(keys: EncryptionKeys, sealed: string, associatedData: string): string {
+export function unseal(keys: EncryptionKeys, sealed: string, associatedData: string): string {
   const { id, body } = parse(sealed);
   const key = keys.get(id);
   if (key === undefined) throw new SealError('unknown_key');
@@ -38,10 +38,10 @@ export function open(keys: EncryptionKeys, sealed: string, associatedData: strin
 /**
  * Opens a record and seals it again under the first key: the second half of a rotation.
  *
- * @throws {SealError} as `open`
+ * @throws {SealError} as `unseal`
  */
 export function reseal(keys: EncryptionKeys, sealed: string, associatedData: string): string {
-  return seal(keys, open(keys, sealed, associatedData), associatedData);
+  return seal(keys, unseal(keys, sealed, associatedData), associatedData);
 }
 
 /**

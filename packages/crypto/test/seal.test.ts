@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   generateEncryptionKey,
-  open,
   readEncryptionKeys,
   reseal,
   SealError,
   type SealErrorCode,
   seal,
   sealedWith,
+  unseal,
 } from '../src/index.ts';
 
 const oldKey = generateEncryptionKey('k1');
@@ -22,7 +22,7 @@ describe('a sealed record', () => {
     const anyText = fc.string({ unit: 'binary', maxLength: 300 });
     fc.assert(
       fc.property(anyText, anyText, (text, associated) => {
-        expect(open(keys, seal(keys, text, associated), associated)).toBe(text);
+        expect(unseal(keys, seal(keys, text, associated), associated)).toBe(text);
       }),
     );
   });
@@ -38,18 +38,18 @@ describe('a sealed record', () => {
     expect(new Set(nonces).size).toBe(1000);
   });
 
-  test('does not open at another place', () => {
+  test('does not unseal at another place', () => {
     expect(codeOf(sealed, 'credential:2:account:1')).toBe('not_authentic');
     expect(codeOf(sealed, '')).toBe('not_authentic');
   });
 
-  test('does not open at the place of a record it was swapped with', () => {
+  test('does not unseal at the place of a record it was swapped with', () => {
     const other = seal(keys, 'another secret', 'credential:2:account:1');
     expect(codeOf(other, place)).toBe('not_authentic');
     expect(codeOf(sealed, 'credential:2:account:1')).toBe('not_authentic');
   });
 
-  test('does not open with any single bit changed', () => {
+  test('does not unseal with any single bit changed', () => {
     const bytes = Buffer.from(sealed.slice(3), 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit += 1) {
       const forged = Buffer.from(bytes);
@@ -58,7 +58,7 @@ describe('a sealed record', () => {
     }
   });
 
-  test('does not open with any single bit of its text changed', () => {
+  test('does not unseal with any single bit of its text changed', () => {
     for (let at = 0; at < sealed.length; at += 1) {
       for (let bit = 0; bit < 16; bit += 1) {
         const changed = String.fromCharCode(sealed.charCodeAt(at) ^ (1 << bit));
@@ -67,19 +67,19 @@ describe('a sealed record', () => {
     }
   });
 
-  test('does not open at any length it may be cut to, nor with a byte more', () => {
+  test('does not unseal at any length it may be cut to, nor with a byte more', () => {
     for (let length = 0; length < sealed.length; length += 1) {
       expect(codeOf(sealed.slice(0, length))).not.toBe('opened');
     }
     expect(codeOf(`${sealed}AAAA`)).toBe('not_authentic');
   });
 
-  test('does not open under another id, even if the two ids have the same key', () => {
+  test('does not unseal under another id, even if the two ids have the same key', () => {
     const twins = readEncryptionKeys(`${oldKey},${oldKey.replace('k1:', 'k9:')}`);
     expect(codeOf(sealed.replace('k1.', 'k9.'), place, twins)).toBe('not_authentic');
   });
 
-  test('does not open with another key of the same id', () => {
+  test('does not unseal with another key of the same id', () => {
     expect(codeOf(sealed, place, readEncryptionKeys(generateEncryptionKey('k1')))).toBe('not_authentic');
   });
 
@@ -99,8 +99,8 @@ describe('a sealed record', () => {
 
   test('is refused with an error that quotes nothing', () => {
     const text = 'sk-never-in-a-log';
-    expect(() => open(keys, text, place)).not.toThrow(text);
-    expect(() => open(keys, text, place)).toThrow('malformed');
+    expect(() => unseal(keys, text, place)).not.toThrow(text);
+    expect(() => unseal(keys, text, place)).toThrow('malformed');
   });
 });
 
@@ -109,25 +109,25 @@ describe('rotation', () => {
 
   test('the new key seals and the old one still opens', () => {
     expect(sealedWith(seal(rotated, 'x', place))).toBe('k2');
-    expect(open(rotated, sealed, place)).toBe('sk-provider-key');
+    expect(unseal(rotated, sealed, place)).toBe('sk-provider-key');
   });
 
   test('a resealed record opens once the old key is gone; one that was not is of an unknown key', () => {
     const resealed = reseal(rotated, sealed, place);
     const after = readEncryptionKeys(newKey);
     expect(sealedWith(resealed)).toBe('k2');
-    expect(open(after, resealed, place)).toBe('sk-provider-key');
+    expect(unseal(after, resealed, place)).toBe('sk-provider-key');
     expect(codeOf(sealed, place, after)).toBe('unknown_key');
   });
 
-  test('what does not open is not resealed', () => {
+  test('a record that does not unseal is not resealed', () => {
     expect(() => reseal(rotated, sealed, 'elsewhere')).toThrow(SealError);
   });
 });
 
 function codeOf(text: string, associated = place, with_ = keys): SealErrorCode | 'opened' {
   try {
-    open(with_, text, associated);
+    unseal(with_, text, associated);
     return 'opened';
   } catch (error) {
     if (error instanceof SealError) return error.code;

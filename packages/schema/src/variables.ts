@@ -59,7 +59,7 @@ export const VARIABLES = {
   ),
   ENCRYPTION_KEYS: variable(
     z.string().regex(/^[\w-]+:/),
-    'keys that seal credentials, id:base64 of 32 bytes, separated by commas; the first seals, all open',
+    'keys that seal credentials, id:base64 of 32 bytes, separated by commas; the first seals, all unseal',
     'k1:3q2+7w…',
   ),
   PROVIDERS_FILE: variable(

@@ -1,4 +1,4 @@
-import { open } from '@presign/crypto';
+import { unseal } from '@presign/crypto';
 import {
   credentialOf,
   PARTIAL_ANSWER_HEADERS,
@@ -48,7 +48,7 @@ async function sendWithCredential(
   });
   // Gone since the call was admitted: Redis lost it, or it was revoked, as the holder hears when asking again.
   if (found === undefined || found === 'unavailable') return { is: 'unavailable' };
-  const secret = unseal(deps, call, found);
+  const secret = unsealCredential(deps, call, found);
   if (secret === undefined) return { is: 'unsealable' };
   const body = plan.bodyFor(admitted.tokens);
   const credential = credentialOf(grant.provider, target.path);
@@ -114,10 +114,10 @@ function withoutPriced(
   return kept;
 }
 
-function unseal(deps: LlmDeps, { policy }: Call, { sealed }: SealedCredential): string | undefined {
+function unsealCredential(deps: LlmDeps, { policy }: Call, { sealed }: SealedCredential): string | undefined {
   const { accountId, ref } = policy;
   try {
-    return open(deps.encryptionKeys, sealed, credentialContext(accountId, ref.credentialId));
+    return unseal(deps.encryptionKeys, sealed, credentialContext(accountId, ref.credentialId));
   } catch (error) {
     const named = { credential: ref.credentialId, error: (error as Error).name };
     deps.log.error(named, 'a credential could not be opened');

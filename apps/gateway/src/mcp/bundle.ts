@@ -1,4 +1,4 @@
-import { open } from '@presign/crypto';
+import { unseal } from '@presign/crypto';
 import { credentialContext, type McpBundle, type Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import { chargeCall, getPolicy, outage } from '../admit.ts';
@@ -56,7 +56,7 @@ async function findBundle(
   try {
     const sealed = await findSealed(deps, ref, checked.admitted.credentialVersion);
     const context = credentialContext(accountId, ref.credentialId);
-    return { bundle: JSON.parse(open(deps.encryptionKeys, sealed?.sealed ?? '', context)) as McpBundle };
+    return { bundle: JSON.parse(unseal(deps.encryptionKeys, sealed?.sealed ?? '', context)) as McpBundle };
   } catch (error) {
     return { refusal: outage(deps, requestId, error) };
   }

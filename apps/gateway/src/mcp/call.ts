@@ -18,7 +18,7 @@ import { priceCalls } from './price-call.ts';
 import { readMcpUrl } from './read-mcp-url.ts';
 import { isLimit, mcpRefusalAnswer } from './refuse.ts';
 import { runCall } from './run-call.ts';
-import { type Endpoint, openEndpoint, openSession } from './sealed-session.ts';
+import { type Endpoint, unsealEndpoint, unsealSession } from './sealed-session.ts';
 import { tellOnStream } from './tell-on-stream.ts';
 import { UnrunRequests } from './unrun.ts';
 
@@ -132,10 +132,11 @@ function identify(deps: McpDeps, { url, method, headers }: IncomingMessage): Ask
     return { refusal: { code: 'method_not_allowed', message: `MCP has no ${method}.` } };
   }
   const sealed = headers['mcp-session-id'];
-  const session = sealed === undefined ? undefined : openSession(deps.encryptionKeys, grant, String(sealed));
+  const session =
+    sealed === undefined ? undefined : unsealSession(deps.encryptionKeys, grant, String(sealed));
   if (sealed !== undefined && session === undefined) return { refusal: NO_SESSION };
   const endpoint =
-    asked.endpoint === undefined ? undefined : openEndpoint(deps.encryptionKeys, grant, asked.endpoint);
+    asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
   if (asked.endpoint !== undefined && !endpoint) return { refusal: NO_SESSION };
   return { grant, method, session, endpoint };
 }

@@ -10,9 +10,9 @@ import {
   type Fetched,
   isUsable,
   type OauthClient,
-  openTokens,
   sealTokens,
   type Tokens,
+  unsealTokens,
 } from './oauth-tokens.ts';
 
 export type AccessToken = { readonly token: string } | { readonly refusal: Refusal };
@@ -43,7 +43,7 @@ export function createAccessTokens(
 
   const recall = (client: OauthClient): Tokens | undefined => {
     const sealed = remembered.get(client.id);
-    const tokens = sealed === undefined ? undefined : openTokens(deps.encryptionKeys, client, sealed);
+    const tokens = sealed === undefined ? undefined : unsealTokens(deps.encryptionKeys, client, sealed);
     return tokens && isUsable(tokens, deps.now(), undefined) ? tokens : undefined;
   };
   const isHeldOff = (client: OauthClient) => deps.now() - (replaced.get(client.id) ?? 0) < HOLD_OFF_MS;

@@ -6,9 +6,9 @@ import {
   type Fetched,
   isUsable,
   type OauthClient,
-  openTokens,
   sealTokens,
   type Tokens,
+  unsealTokens,
 } from './oauth-tokens.ts';
 
 /** A request to a token endpoint, with a refresh token or as the client itself. */
@@ -60,7 +60,7 @@ export function createChains(
         log.error({ credential: client.id }, 'an OAuth refresh token has no row in oauth_tokens');
         return { refusal: { code: 'internal_error' } };
       }
-      const newest = row.sealed === null ? undefined : openTokens(encryptionKeys, client, row.sealed);
+      const newest = row.sealed === null ? undefined : unsealTokens(encryptionKeys, client, row.sealed);
       if (newest && isUsable(newest, now(), refused)) return { tokens: newest };
       const lease = await takeLease(db, client.id, row.version);
       const fetched = lease && (await refresh(client, newest?.refreshToken ?? first, row.version, lease));

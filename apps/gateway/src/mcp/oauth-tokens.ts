@@ -1,4 +1,4 @@
-import { type EncryptionKeys, open, seal } from '@presign/crypto';
+import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
 import { oauthTokensContext, type Refusal } from '@presign/schema';
 
 /** A client at its authorization server; with a refresh token, on behalf of the user who gave consent. */
@@ -60,8 +60,8 @@ export const isUsable = (tokens: Tokens, nowMs: number, refused: string | undefi
 export const sealTokens = (keys: EncryptionKeys, client: OauthClient, tokens: Tokens): string =>
   seal(keys, JSON.stringify(tokens), context(client));
 
-/** @throws {SealError} as `open` of the crypto package */
-export const openTokens = (keys: EncryptionKeys, client: OauthClient, sealed: string): Tokens =>
-  JSON.parse(open(keys, sealed, context(client))) as Tokens;
+/** @throws {SealError} as `unseal` of the crypto package */
+export const unsealTokens = (keys: EncryptionKeys, client: OauthClient, sealed: string): Tokens =>
+  JSON.parse(unseal(keys, sealed, context(client))) as Tokens;
 
 const context = ({ accountId, id }: OauthClient) => oauthTokensContext(accountId, id);

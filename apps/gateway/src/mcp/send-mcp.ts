@@ -1,4 +1,4 @@
-import { open } from '@presign/crypto';
+import { unseal } from '@presign/crypto';
 import { credentialContext, type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
 import { type Admitted, outage } from '../admit.ts';
 import { type FlatHeaders, withoutHeaders } from '../flat-headers.ts';
@@ -76,7 +76,7 @@ const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issue
 function readAuth(deps: McpDeps, { policy }: McpCall, found: SealedCredential | undefined): McpAuth {
   const { accountId, ref } = policy;
   const context = credentialContext(accountId, ref.credentialId);
-  return mcpAuth.parse(JSON.parse(open(deps.encryptionKeys, found?.sealed ?? '', context)));
+  return mcpAuth.parse(JSON.parse(unseal(deps.encryptionKeys, found?.sealed ?? '', context)));
 }
 
 async function attempt(

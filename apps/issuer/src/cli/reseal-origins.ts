@@ -1,4 +1,4 @@
-import { type EncryptionKeys, open, SealError } from '@presign/crypto';
+import { type EncryptionKeys, SealError, unseal } from '@presign/crypto';
 import { credentialContext, mcpAuth } from '@presign/schema';
 import { type Database, sqlState } from '@presign/schema/database';
 import { credentials, oauthTokens } from '@presign/schema/tables';
@@ -43,7 +43,7 @@ type Row = {
 /** Undefined where the credential cannot be opened. */
 function originOf(keys: EncryptionKeys, { id, accountId, sealed }: Row): string | undefined {
   try {
-    const auth = mcpAuth.parse(JSON.parse(open(keys, sealed, credentialContext(accountId, id))));
+    const auth = mcpAuth.parse(JSON.parse(unseal(keys, sealed, credentialContext(accountId, id))));
     return handsInRefreshToken(auth) ? originsOf(keys, accountId, auth)[0] : undefined;
   } catch (error) {
     if (error instanceof SealError) return undefined;

@@ -1,4 +1,4 @@
-import { type EncryptionKeys, open, SealError, seal } from '@presign/crypto';
+import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
 import { type CredentialVersion, replaceCredential } from '@presign/limits';
 import {
   credentialContext,
@@ -75,7 +75,7 @@ async function storeKey(
 /** Undefined: the key that it was sealed with is gone, which to rotate is the remedy for. */
 function opened(keys: EncryptionKeys, sealed: string, context: string): string | undefined {
   try {
-    return open(keys, sealed, context);
+    return unseal(keys, sealed, context);
   } catch (error) {
     if (error instanceof SealError) return undefined;
     throw error;

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type EncryptionKeys, open, seal } from '@presign/crypto';
+import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
 import { webhookContext } from '@presign/schema';
 import { Webhook } from 'standardwebhooks';
 
@@ -33,6 +33,6 @@ export function signMessage(
 ): string {
   const context = webhookContext(owner.accountId, owner.webhookId);
   return sealed
-    .map((each) => new Webhook(open(keys, each, context)).sign(eventId, sentAt, payload))
+    .map((each) => new Webhook(unseal(keys, each, context)).sign(eventId, sentAt, payload))
     .join(' ');
 }
