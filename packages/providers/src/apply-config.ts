@@ -1,6 +1,6 @@
 import { type Dialect, fieldName, isJsonObject, type JsonObject, type Setting } from './dialect.ts';
+import { writeModelInBody, writeModelInPath } from './model-in-path.ts';
 import { overlay } from './overlay.ts';
-import { writeModelInBody, writeModelInPath } from './write-model.ts';
 
 /**
  * Lays a grant's `config` over a call; it wins over whatever the holder sent.

@@ -1,9 +1,9 @@
 import { modelOf } from './apply-config.ts';
 import type { JsonObject, ModelInPath } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
+import { writeModelInPath } from './model-in-path.ts';
 import { checkCallPath, compilePaths } from './path.ts';
 import type { Provider } from './provider.ts';
-import { writeModelInPath } from './write-model.ts';
 
 /**
  * Whether a grant can be used with its config: each path, once `config.model` stands in it, must still be one

@@ -22,5 +22,5 @@ export {
   type Provider,
   type Route,
 } from './provider.ts';
-export { BUILT_IN_PROVIDERS } from './providers/index.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
+export { BUILT_IN_PROVIDERS } from './vendors.ts';

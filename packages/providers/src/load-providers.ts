@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isJsonObject } from './dialect.ts';
 import { checkCallPath } from './path.ts';
 import type { ModelPrice, Provider } from './provider.ts';
-import { BUILT_IN_PROVIDERS } from './providers/index.ts';
+import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /** What is wrong with PROVIDERS_FILE: one line that names the entry and field and shows an example. */
 export class ProvidersFileError extends Error {

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import * as cl100k from 'gpt-tokenizer/encoding/cl100k_base';
 import * as o200k from 'gpt-tokenizer/encoding/o200k_base';
 import { describe, expect, it } from 'vitest';
+import { grownByNormalising, grownByRewriting } from '../../src/bounds/count-text.ts';
 import type { JsonObject } from '../../src/index.ts';
-import { grownByNormalising, grownByRewriting } from '../../src/spend/count-text.ts';
 import { boundOf, FACTS } from './openai-call.ts';
 
 /** Wide enough that nothing here is cut down to it. */

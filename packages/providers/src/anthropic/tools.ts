@@ -1,0 +1,86 @@
+import {
+  NOTHING,
+  rewrittenShare,
+  type Share,
+  shareBelow,
+  together,
+  unboundedShare,
+  WHOLE_WINDOW,
+} from '../bounds/input-share.ts';
+import { isCount } from '../bounds/output-bound.ts';
+import { textOf } from '../bounds/read-count.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { Usage } from '../spend.ts';
+
+/** What a call's tools can add to it. */
+export type ToolsShare = {
+  readonly share: Share;
+  /** How often the model can be asked within the one call. */
+  readonly passes: number;
+  readonly fees: Usage;
+};
+
+/** All tools of a call (`@anthropic-ai/sdk` 1.11, ToolUnion). */
+export function anthropicTools(tools: unknown): ToolsShare {
+  if (tools === undefined || tools === null) return { share: NOTHING, passes: 1, fees: {} };
+  if (!Array.isArray(tools)) return { share: unboundedShare('is not a list'), passes: 1, fees: {} };
+  const share = together(tools.map((tool, index) => shareBelow(index, toolShare(tool))));
+  const ofServer = tools.filter(isJsonObject).filter((tool) => SERVER_TOOL.test(textOf(tool.type)));
+  const uses = ofServer.reduce((sum, tool) => sum + Number(tool.max_uses), 0);
+  const searches = ofServer
+    .filter((tool) => textOf(tool.type).startsWith('web_search'))
+    .reduce((sum, tool) => sum + Number(tool.max_uses), 0);
+  return {
+    share: tools.length === 0 ? NOTHING : together([share, { effect: 'harmless', extra: TOOL_PROMPT }]),
+    passes: ofServer.length === 0 ? 1 : Math.max(uses, LOOP_LIMIT) + 1,
+    fees: searches > 0 ? { web_searches: searches } : {},
+  };
+}
+
+/**
+ * The system prompt that enables tools has 159 to 804 tokens, by model and tool choice.
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing
+ */
+const TOOL_PROMPT = 1_024;
+
+/**
+ * Of the tools whose schema the provider knows, bash adds 245 tokens (325 since Opus 4.7), the text editor 700,
+ * computer use up to 499 and 735. (The same page, and each tool's own.)
+ */
+const OWN_SCHEMA = /^(bash|text_editor|computer)_20\d{6}$/;
+const OWN_SCHEMA_TOKENS = 2_048;
+
+/** Run by the holder, but how long their schemas are is not published. */
+const SCHEMA_UNKNOWN = /^(memory_20\d{6}|computer_toolset_20\d{6}|browser_toolset_20\d{6})$/;
+
+const SERVER_TOOL = /^web_(search|fetch)_20\d{6}$/;
+/** The first versions of these tools; later ones may run code between uses, unless called directly alone. */
+const ALWAYS_DIRECT = /^(web_search_20250305|web_fetch_20250910)$/;
+/**
+ * The model is asked again after each use, and after a use that was refused because `max_uses` is spent, until
+ * the loop's own limit of 10 pauses the turn.
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools#the-server-side-loop-and-pause_turn
+ */
+const LOOP_LIMIT = 10;
+
+function toolShare(tool: unknown): Share {
+  if (!isJsonObject(tool)) return unboundedShare('is not an object');
+  const type = tool.type ?? 'custom';
+  if (type === 'custom') return rewrittenShare(tool);
+  if (typeof type !== 'string') return unboundedShare('is no known tool');
+  if (OWN_SCHEMA.test(type)) return { effect: 'harmless', extra: OWN_SCHEMA_TOKENS };
+  if (SCHEMA_UNKNOWN.test(type)) return WHOLE_WINDOW;
+  if (SERVER_TOOL.test(type)) return serverToolShare(type, tool);
+  return shareBelow('type', unboundedShare('what this tool can cost has no stated maximum'));
+}
+
+/** Searches are paid for each, and every use has the model read its context again. */
+function serverToolShare(type: string, { max_uses, allowed_callers }: JsonObject): Share {
+  if (!isCount(max_uses)) return shareBelow('max_uses', unboundedShare('without it, uses have no maximum'));
+  const callers = allowed_callers ?? (ALWAYS_DIRECT.test(type) ? ['direct'] : undefined);
+  const direct =
+    Array.isArray(callers) && callers.every((caller) => caller === 'direct') && callers.length > 0;
+  return direct
+    ? WHOLE_WINDOW
+    : shareBelow('allowed_callers', unboundedShare('only ["direct"] keeps the number of turns bounded'));
+}

@@ -1,0 +1,137 @@
+import { type AllowList, allow, harmless, judge } from '../bounds/allow-list.ts';
+import { nestedWithin } from '../bounds/count-text.ts';
+import {
+  boundInput,
+  rewrittenShare,
+  type Share,
+  shareBelow,
+  shareOfEach,
+  textShare,
+  together,
+  unboundedShare,
+  WHOLE_WINDOW,
+} from '../bounds/input-share.ts';
+import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
+import { isCohereError } from './embed.ts';
+import { readCohereAnswer, readCohereStream } from './usage.ts';
+
+/** Chat, v2 and v1 (`cohere-ai` 8.1, V2ChatRequest and ChatRequest); neither knows the other's fields. */
+export const cohereChatSpend: Spend = {
+  model: ({ model }) => (typeof model === 'string' ? model : undefined),
+  streams: ({ stream }) => stream === true,
+  bound,
+  withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
+  readAnswer: readCohereAnswer,
+  readStream: readCohereStream,
+  isOwnError: isCohereError,
+};
+
+const FIELDS: AllowList = allow(
+  harmless(
+    'chat_history',
+    'citation_options',
+    'citation_quality',
+    'documents',
+    'force_single_step',
+    'frequency_penalty',
+    'k',
+    'logprobs',
+    'max_input_tokens',
+    'max_tokens',
+    'message',
+    'messages', // judged one by one
+    'model',
+    'p',
+    'preamble',
+    'presence_penalty',
+    'priority',
+    'prompt_truncation',
+    'raw_prompting',
+    'response_format',
+    'safety_mode',
+    'seed',
+    'stop_sequences',
+    'stream',
+    'strict_tools',
+    'temperature',
+    'thinking',
+    'tool_choice',
+    'tool_results',
+    'tools',
+  ),
+  {
+    connectors: { unbounded: 'what they find has no stated maximum, and searches are paid for' },
+    conversation_id: 'whole window',
+    search_queries_only: (value) =>
+      value === false ? 'harmless' : { unbounded: 'max_tokens is not said to bound the queries it writes' },
+  },
+);
+
+/** Deeper than any request needs; what walks a body walks it by recursion. */
+const DEEPEST = 100;
+
+function bound(
+  body: JsonObject,
+  { bytes, facts }: { readonly bytes: number; readonly facts: ModelFacts },
+): { readonly bound: Bound } | { readonly unbounded: Unbounded } {
+  if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
+  // Not the template, of which nothing is billed; a share for what the API may write around each of these.
+  const { messages, tools, tool_results, documents, response_format, ...rest } = body;
+  const share = together([
+    { effect: judge(FIELDS, body), extra: 0 },
+    textShare(rest),
+    shareBelow('messages', shareOfEach(messages ?? [], messageShare)),
+    ...[tools, tool_results, documents, response_format].map(rewrittenShare),
+  ]);
+  const input = boundInput(share, { bytes, facts });
+  if ('unbounded' in input) return input;
+  const thinking = isJsonObject(body.thinking) ? body.thinking : {};
+  const budget = isCount(thinking.token_budget) ? thinking.token_budget : 0;
+  const output = readOutputBound({ max_tokens: body.max_tokens }, facts, { minimum: budget + 1 });
+  if ('unbounded' in output) return output;
+  return {
+    bound: {
+      inputTokens: input.tokens,
+      fees: {},
+      output: {
+        ...output,
+        times: isGrounded(body) ? 2 : 1,
+        // Nowhere is it said whether `max_tokens` counts thinking, which is on unless turned off.
+        coversReasoning: thinking.type === 'disabled' || (!facts.reasoning && thinking.type === undefined),
+      },
+    },
+  };
+}
+
+/** Accurate citations may be written in a second pass over the answer. https://docs.cohere.com/docs/rag-citations */
+const isGrounded = ({ documents, tool_results, messages }: JsonObject): boolean =>
+  [documents, tool_results].some((value) => value !== undefined && value !== null) ||
+  (Array.isArray(messages) && messages.some((message) => isJsonObject(message) && message.role === 'tool'));
+
+function messageShare(message: unknown): Share {
+  if (!isJsonObject(message)) return unboundedShare('is not an object');
+  const { content, tool_calls, ...rest } = message;
+  return together([
+    textShare(rest),
+    rewrittenShare(tool_calls ?? undefined),
+    shareBelow('content', shareOfEach(content ?? [], contentShare)),
+  ]);
+}
+
+function contentShare(content: unknown): Share {
+  if (typeof content === 'string') return textShare(content);
+  switch (isJsonObject(content) ? content.type : undefined) {
+    case 'text':
+    case 'thinking':
+      return textShare(content);
+    case 'document':
+      return rewrittenShare(content);
+    // No maximum for an image is stated with the API.
+    case 'image_url':
+      return WHOLE_WINDOW;
+    default:
+      return shareBelow('type', unboundedShare('what this kind of content can cost is not known'));
+  }
+}

@@ -1,0 +1,109 @@
+import { type AllowList, allow, below, harmless, judge, judgeEach } from '../bounds/allow-list.ts';
+import { nestedWithin } from '../bounds/count-text.ts';
+import { boundInput, textShare, together } from '../bounds/input-share.ts';
+import { isCount } from '../bounds/output-bound.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
+import { readCohereAnswer } from './usage.ts';
+
+type Call = { readonly bytes: number; readonly facts: ModelFacts };
+type Result = { readonly bound: Bound } | { readonly unbounded: Unbounded };
+
+/** An error's body is `{"message"}`, with an `id` in newer versions (`cohere-ai` 8.1, errors/). */
+export const isCohereError = (answer: unknown): boolean =>
+  isJsonObject(answer) &&
+  typeof answer.message === 'string' &&
+  Object.keys(answer).every((name) => ['message', 'id', 'data'].includes(name));
+
+const shared = {
+  model: ({ model }: JsonObject) => (typeof model === 'string' ? model : undefined),
+  streams: () => false,
+  readAnswer: readCohereAnswer,
+  isOwnError: isCohereError,
+};
+
+/** Embed, v2 and v1 (V2EmbedRequest, EmbedRequest). */
+export const cohereEmbedSpend: Spend = { ...shared, bound: boundEmbed };
+
+/** Rerank, v2 and v1 (V2RerankRequest, RerankRequest). */
+export const cohereRerankSpend: Spend = { ...shared, bound: boundRerank };
+
+const IMAGES = { unbounded: 'tokens of images have a price of their own' };
+
+const EMBED_FIELDS: AllowList = allow(
+  harmless(
+    'embedding_types',
+    'input_type',
+    'max_tokens',
+    'model',
+    'output_dimension',
+    'priority',
+    'texts',
+    'truncate',
+  ),
+  {
+    images: IMAGES,
+    inputs: (inputs) =>
+      judgeEach(inputs, ({ content }) =>
+        below(
+          'content',
+          judgeEach(content, ({ type }) => (type === 'text' ? 'harmless' : IMAGES)),
+        ),
+      ),
+  },
+);
+
+const RERANK_FIELDS: AllowList = harmless(
+  'documents',
+  'max_chunks_per_doc',
+  'max_tokens_per_doc',
+  'model',
+  'priority',
+  'query',
+  'rank_fields',
+  'return_documents',
+  'top_n',
+);
+
+function boundEmbed(body: JsonObject, { bytes, facts }: Call): Result {
+  if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
+  const share = together([{ effect: judge(EMBED_FIELDS, body), extra: 0 }, textShare(body)]);
+  // The window is one text's, of which there may be many.
+  const input = boundInput(share, { bytes, facts: { ...facts, contextWindow: undefined } });
+  return 'unbounded' in input ? input : { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };
+}
+
+/**
+ * A search is one query with up to 100 documents; one longer than 500 tokens, the query's included, is cut into
+ * chunks that each count as a document. https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work
+ */
+const SEARCH_DOCUMENTS = 100;
+const CHUNK_TOKENS = 500;
+
+function boundRerank(body: JsonObject, { bytes, facts }: Call): Result {
+  if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
+  const { query, documents } = body;
+  const share = together([{ effect: judge(RERANK_FIELDS, body), extra: 0 }, textShare(body)]);
+  const whole = boundInput(share, { bytes, facts: { ...facts, contextWindow: undefined } });
+  if ('unbounded' in whole) return whole;
+  if (typeof query !== 'string') return { unbounded: { param: 'query', reason: 'is not text' } };
+  if (!Array.isArray(documents)) return { unbounded: { param: 'documents', reason: 'is not a list' } };
+  const room = CHUNK_TOKENS - mostTokens(query);
+  if (!isCount(room))
+    return { unbounded: { param: 'query', reason: 'is so long that chunks cannot be counted' } };
+  const chunks = documents.reduce<number>(
+    (sum, each) => sum + Math.max(1, Math.ceil(mostTokens(each) / room)),
+    0,
+  );
+  return {
+    bound: {
+      // Elsewhere tokens are paid for, the query's with each document.
+      inputTokens: whole.tokens + documents.length * mostTokens(query),
+      fees: { rerank_searches: Math.max(1, Math.ceil(chunks / SEARCH_DOCUMENTS)) },
+      output: undefined,
+    },
+  };
+}
+
+const mostTokens = (value: unknown): number =>
+  Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value)) + textShare(value).extra;

@@ -1,0 +1,149 @@
+import { judge } from '../bounds/allow-list.ts';
+import { nestedWithin } from '../bounds/count-text.ts';
+import {
+  boundInput,
+  NOTHING,
+  rewrittenShare,
+  type Share,
+  shareBelow,
+  shareOfEach,
+  together,
+  unboundedShare,
+} from '../bounds/input-share.ts';
+import { isCount, readOutputBound } from '../bounds/output-bound.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
+import { geminiContent } from './content.ts';
+import { EMBED_FIELDS, GENERATE_FIELDS, geminiTools } from './fields.ts';
+import { namedTwice, protoName, withField, withProtoNames } from './names.ts';
+import { readGeminiAnswer, readGeminiStream } from './usage.ts';
+
+type Call = { readonly path: string; readonly bytes: number; readonly facts: ModelFacts };
+type Result = { readonly bound: Bound } | { readonly unbounded: Unbounded };
+
+const shared = {
+  model: (_body: JsonObject, path: string) => modelIn(path),
+  readAnswer: readGeminiAnswer,
+  isOwnError,
+};
+
+/** generateContent and streamGenerateContent. */
+export const geminiGenerateSpend: Spend = {
+  ...shared,
+  streams: (_body, path) => /:streamGenerateContent$/i.test(path),
+  bound: boundGenerate,
+  withOutputBound: (body, tokens) => withField(body, ['generationConfig', 'maxOutputTokens'], tokens),
+  // Omitted, it is the standard tier (`@google/genai` 3.1, ServiceTier).
+  atStandardPrice: (body) =>
+    Object.fromEntries(Object.entries(body).filter(([name]) => protoName(name) !== 'serviceTier')),
+  readStream: readGeminiStream,
+};
+
+/** embedContent and batchEmbedContents. */
+export const geminiEmbedSpend: Spend = { ...shared, streams: () => false, bound: boundEmbed };
+
+/** Deeper than any request needs; what walks a body walks it by recursion. */
+const DEEPEST = 100;
+/** What Google adds of its own around turns; the JSON's names and braces outweigh it. */
+const FIXED = 64;
+/** What it adds to have tools used or a format kept. */
+const DECLARED = 1_024;
+/** Models that answer in pictures, sound or film unless told otherwise. */
+const OTHER_MODALITY = /image|tts|audio|live|omni|lyria|veo/;
+
+function boundGenerate(given: JsonObject, { path, bytes, facts }: Call): Result {
+  const body = readBody(given);
+  if ('unbounded' in body) return body;
+  const { contents, systemInstruction, tools, generationConfig } = body.fields;
+  const generation = isJsonObject(generationConfig) ? generationConfig : {};
+  const schemas = [generation.responseSchema, generation.responseJsonSchema, generation._responseJsonSchema];
+  const declares = [tools, ...schemas].some((each) => each !== undefined);
+  const share = together([
+    { effect: judge(GENERATE_FIELDS, body.fields), extra: declares ? DECLARED : 0 },
+    shareBelow('model', sameModel(body.fields.model, path)),
+    shareBelow('model', answersInText(path, generation)),
+    shareBelow('tools', geminiTools(tools)),
+    shareBelow('systemInstruction', geminiContent(systemInstruction)),
+    shareBelow('contents', geminiContent(contents)),
+    ...schemas.map(rewrittenShare),
+  ]);
+  const input = boundInput(share, { bytes, facts }, { fixed: FIXED });
+  if ('unbounded' in input) return input;
+  const output = outputOf(generation, facts);
+  return 'unbounded' in output ? output : { bound: { inputTokens: input.tokens, fees: {}, output } };
+}
+
+/**
+ * `maxOutputTokens` covers thoughts: with 1,024 Gemini 3 thought 906 and was cut short
+ * (https://github.com/googleapis/python-genai/issues/2062); so it is with 2.5. `thinkingBudget` is a wish only.
+ */
+function outputOf(generation: JsonObject, facts: ModelFacts) {
+  const { maxOutputTokens, candidateCount, thinkingConfig } = generation;
+  const thinkingBudget = isJsonObject(thinkingConfig) ? thinkingConfig.thinkingBudget : undefined;
+  const budget = isCount(thinkingBudget) ? thinkingBudget : 0;
+  const read = readOutputBound({ max_output_tokens: maxOutputTokens }, facts, { minimum: budget + 1 });
+  if ('unbounded' in read) return read;
+  return { ...read, times: isCount(candidateCount) ? candidateCount : 1, coversReasoning: true };
+}
+
+function boundEmbed(given: JsonObject, { path, bytes, facts }: Call): Result {
+  const body = readBody(given);
+  if ('unbounded' in body) return body;
+  const { requests, ...single } = body.fields;
+  const list = Array.isArray(requests) ? requests : [requests];
+  const share = together([
+    requestShare(single, path),
+    requests === undefined
+      ? NOTHING
+      : shareBelow(
+          'requests',
+          shareOfEach(list, (each) => requestShare(each, path)),
+        ),
+  ]);
+  const input = boundInput(share, { bytes, facts });
+  if ('unbounded' in input) return input;
+  // Media take the model's whole window, each request its own.
+  const passes = share.effect === 'whole window' ? list.length : 1;
+  return { bound: { inputTokens: input.tokens * passes, fees: {}, output: undefined } };
+}
+
+function requestShare(request: unknown, path: string): Share {
+  if (!isJsonObject(request)) return unboundedShare('is not an object');
+  return together([
+    { effect: judge(EMBED_FIELDS, request), extra: 0 },
+    shareBelow('model', sameModel(request.model, path)),
+    shareBelow('content', geminiContent(request.content)),
+  ]);
+}
+
+function readBody(body: JsonObject): { readonly fields: JsonObject } | { readonly unbounded: Unbounded } {
+  if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
+  const twice = namedTwice(body);
+  if (twice !== undefined) return { unbounded: { param: twice, reason: 'is given under two names' } };
+  return { fields: withProtoNames(body) as JsonObject };
+}
+
+/** The path's model is priced, so the body may repeat it but name no other. */
+const sameModel = (named: unknown, path: string): Share =>
+  named === undefined || named === `models/${modelIn(path)}` || named === modelIn(path)
+    ? NOTHING
+    : unboundedShare("is not the path's model");
+
+/** What is not text is not bounded by `maxOutputTokens`. */
+const answersInText = (path: string, { responseModalities }: JsonObject): Share =>
+  (Array.isArray(responseModalities) && responseModalities.length > 0) ||
+  !OTHER_MODALITY.test(modelIn(path) ?? '')
+    ? NOTHING
+    : unboundedShare('answers in more than text, unless generationConfig.responseModalities is ["TEXT"]');
+
+/** `gemini-x` of `/v1beta/models/gemini-x:generateContent`; what a tuned model is tuned from, no path tells. */
+function modelIn(path: string): string | undefined {
+  return /\/models\/([\w.-]+):\w+$/i.exec(path)?.[1];
+}
+
+/** `{"error": {"code", "message", "status"}}`, in a list where the stream was to be one. */
+function isOwnError(answer: unknown): boolean {
+  const inner = Array.isArray(answer) ? answer[0] : answer;
+  const error = isJsonObject(inner) ? inner.error : undefined;
+  return isJsonObject(error) && typeof error.code === 'number' && typeof error.message === 'string';
+}

@@ -1,0 +1,89 @@
+import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
+import { grownByNormalising, grownByRewriting } from '../bounds/count-text.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { ModelFacts, Unbounded } from '../spend.ts';
+import type { InputRules } from './rules.ts';
+
+/** What of a body's input its bytes do not tell. */
+export type InputParts = {
+  /** Messages or items, each with its content. */
+  readonly items: readonly unknown[];
+  /** What a provider writes anew into the prompt: tools, schemas, arguments. */
+  readonly rewritten: readonly unknown[];
+  readonly tools: number;
+};
+
+/**
+ * Most tokens that a body's own input can make: one for each byte, plus what templates and tokenizers add, minus the
+ * bytes of images, which count as their published maximum.
+ */
+export function inputOf(
+  body: JsonObject,
+  { bytes, input }: { readonly bytes: number; readonly input: InputRules },
+  { items, rewritten, tools }: InputParts,
+): number {
+  const images = items.flatMap(imagesIn);
+  const perImage = input.imageTokens?.(body.model);
+  const ofImages =
+    perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
+  const grown = rewritten.reduce<number>((sum, value) => sum + grownByRewriting(asJson(value)), 0);
+  const normalised = input.normalises ? grownByNormalising(JSON.stringify(body)) : 0;
+  const own = input.perCall === 'unknown' ? 0 : input.perCall;
+  return (
+    bytes + ofImages + grown + normalised + own + input.perMessage * items.length + input.perTool * tools
+  );
+}
+
+/**
+ * The input bound: the tokens measured, at most all that fits in the context window.
+ * @param prompts how many separate prompts fill a window each
+ */
+export function boundInput(
+  effect: Effect,
+  { perCall }: InputRules,
+  { contextWindow }: ModelFacts,
+  measured: () => number,
+  prompts = 1,
+): { readonly tokens: number } | { readonly unbounded: Unbounded } {
+  if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
+  if (effect === 'harmless' && perCall !== 'unknown') {
+    return { tokens: Math.min(measured(), (contextWindow ?? Number.MAX_SAFE_INTEGER) * prompts) };
+  }
+  if (contextWindow !== undefined) return { tokens: contextWindow * prompts };
+  return {
+    unbounded: {
+      param: 'model',
+      reason:
+        'the call brings input that is not in its body, and the context window of this model is not known',
+    },
+  };
+}
+
+/** Arguments of calls that a message carries, which templates parse and write anew. */
+export function argumentsIn(item: unknown): unknown[] {
+  if (!isJsonObject(item)) return [];
+  const calls = Array.isArray(item.tool_calls) ? item.tool_calls : [];
+  const called = [...calls, item].filter(isJsonObject).flatMap((call) => [call.function, call.function_call]);
+  return [item.arguments, ...called.filter(isJsonObject).map((call) => call.arguments)].filter(
+    (value) => value !== undefined,
+  );
+}
+
+/** Where the images of a message or item stand: the text of each. */
+function imagesIn(item: unknown): string[] {
+  if (!isJsonObject(item)) return [];
+  return [item.content, item.output].flatMap((parts) => (Array.isArray(parts) ? parts.flatMap(imageOf) : []));
+}
+
+function imageOf(part: unknown): string[] {
+  if (!isJsonObject(part) || (part.type !== 'image_url' && part.type !== 'input_image')) return [];
+  const held = isJsonObject(part.image_url) ? part.image_url.url : part.image_url;
+  return [typeof held === 'string' ? held : ''];
+}
+
+/** Bytes of an image in a body that are no text: base64, of one byte each. Addresses are left as they are. */
+const dataBytes = (url: string): number =>
+  /^data:[^,]*;base64,([A-Za-z0-9+/=_-]*)$/.exec(url)?.[1]?.length ?? 0;
+
+const asJson = (value: unknown): string =>
+  typeof value === 'string' ? value : (JSON.stringify(value) ?? '');

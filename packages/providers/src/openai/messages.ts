@@ -1,0 +1,106 @@
+import {
+  type AllowList,
+  allow,
+  type Effect,
+  harmless,
+  judge,
+  judgeEach,
+  type Rule,
+  worst,
+} from '../bounds/allow-list.ts';
+import { isJsonObject } from '../dialect.ts';
+import type { InputRules } from './rules.ts';
+
+/** Kinds of content by their `type`; what each may hold beside it. */
+export type Parts = ReadonlyMap<string, Rule>;
+
+/** A part of these fields only, beside its type. */
+export const partOf =
+  (fields: AllowList): Rule =>
+  (part) =>
+    isJsonObject(part) ? judge(allow(fields, { type: 'harmless' }), part) : { unbounded: 'is not an object' };
+
+/** Text in any of the fields named. Where a cache is to end may be marked: all input is held at its dearest. */
+export const textPart = (...fields: readonly string[]): Rule =>
+  partOf(harmless(...fields, 'prompt_cache_breakpoint', 'annotations', 'logprobs'));
+
+/** An image counts as its published maximum, and as the whole window where there is none. */
+export const imagePart =
+  (fields: readonly string[], known: boolean): Rule =>
+  (part, body) => {
+    const judged = partOf(harmless(...fields, 'prompt_cache_breakpoint'));
+    const effect = typeof judged === 'function' ? judged(part, body) : judged;
+    return worst([effect, known && detailOf(part) !== 'original' ? 'harmless' : 'whole window']);
+  };
+
+export const AUDIO_REFUSED: Effect = {
+  unbounded: 'audio has rates of its own, which price lists lack for some models',
+};
+
+/** The content of a message: text, or parts of known kinds. */
+export function judgeContent(parts: Parts, content: unknown): Effect {
+  if (typeof content === 'string' || content === null || content === undefined) return 'harmless';
+  return judgeEach(content, (part) => {
+    const rule = typeof part.type === 'string' ? parts.get(part.type) : undefined;
+    if (rule === undefined) return { unbounded: 'is of a kind whose cost is not known', at: 'type' };
+    return typeof rule === 'function' ? rule(part, part) : rule;
+  });
+}
+
+/** Chat messages. What is not text, image or a call of the caller's own tools has a rule of its own. */
+export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): Rule {
+  return (messages, { model }) => {
+    const parts: Parts = new Map([
+      ['text', textPart('text')],
+      ['refusal', textPart('refusal')],
+      ['image_url', imagePart(['image_url'], imageTokens?.(model) !== undefined)],
+      ['input_audio', AUDIO_REFUSED],
+      ...extraParts,
+    ]);
+    const fields = allow(MESSAGE, { content: (content) => judgeContent(parts, content) });
+    return judgeEach(messages, (message) => judge(fields, message));
+  };
+}
+
+/** Calls that the model made of the caller's tools, sent back to it. */
+const toolCalls: Rule = (calls) => judgeEach(calls, (call) => judge(TOOL_CALL, call));
+
+const TOOL_CALL = allow(harmless('id', 'type', 'index', 'function', 'custom'), {
+  // Gemini's thought signatures stand for thoughts that are not in the body.
+  extra_content: 'whole window',
+});
+
+const MESSAGE = allow(
+  harmless('role', 'name', 'tool_call_id', 'function_call', 'refusal', 'prefix', 'annotations', 'parsed'),
+  harmless('reasoning', 'reasoning_content'),
+  {
+    tool_calls: toolCalls,
+    audio: AUDIO_REFUSED,
+    // OpenRouter's: may be encrypted or compressed, and images that a model made.
+    reasoning_details: 'whole window',
+    images: 'whole window',
+    extra_content: 'whole window',
+  },
+);
+
+/** Tools of the caller's own: their text is all they cost. Whatever the provider runs has a fee. */
+export const ownTools =
+  (...types: readonly string[]): Rule =>
+  (tools) =>
+    judgeEach(tools, ({ type }) =>
+      typeof type === 'string' && types.includes(type)
+        ? 'harmless'
+        : { unbounded: 'is a tool whose cost is not known', at: 'type' },
+    );
+
+/** An object of known fields only. */
+export const objectOf =
+  (...fields: readonly string[]): Rule =>
+  (value) =>
+    isJsonObject(value) ? judge(harmless(...fields), value) : { unbounded: 'is not an object' };
+
+/** `detail` stands in the image at chat completions, beside it in Responses. */
+function detailOf(part: unknown): unknown {
+  if (!isJsonObject(part)) return undefined;
+  return isJsonObject(part.image_url) ? part.image_url.detail : part.detail;
+}

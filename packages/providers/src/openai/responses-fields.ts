@@ -1,0 +1,199 @@
+import {
+  type AllowList,
+  allow,
+  below,
+  type Effect,
+  harmless,
+  judge,
+  judgeEach,
+  only,
+  type Rule,
+} from '../bounds/allow-list.ts';
+import { textOf } from '../bounds/read-count.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { CACHE_AND_RECORDS } from './fields.ts';
+import {
+  AUDIO_REFUSED,
+  imagePart,
+  judgeContent,
+  objectOf,
+  type Parts,
+  partOf,
+  textPart,
+} from './messages.ts';
+import type { InputRules } from './rules.ts';
+import { isTokens } from './usage.ts';
+
+/** Tools that a provider runs under `max_tool_calls`, by the unit their calls are paid for. */
+export type ServerTools = ReadonlyMap<string, 'web_searches' | 'storage_searches'>;
+
+/**
+ * Searches and file searches have listed fees. `web_search_preview` costs more at models that do not reason,
+ * and containers, images and MCP servers have fees of other kinds: none of these has a bound.
+ * https://platform.openai.com/docs/pricing#built-in-tools
+ */
+export const OPENAI_SERVER_TOOLS: ServerTools = new Map([
+  ['web_search', 'web_searches'],
+  ['web_search_2025_08_26', 'web_searches'],
+  ['file_search', 'storage_searches'],
+]);
+
+/** Every field of a response that may pass (`openai` SDK, resources/responses, ResponseCreateParams). */
+export const responsesFields = (input: InputRules, serverTools: ServerTools): AllowList =>
+  allow(
+    CACHE_AND_RECORDS,
+    harmless('model', 'instructions', 'temperature', 'top_p', 'top_logprobs', 'user', 'text', 'include'),
+    harmless('tool_choice', 'parallel_tool_calls', 'truncation'),
+    harmless('max_output_tokens', 'max_tokens', 'max_completion_tokens'),
+    {
+      input: judgeInput(input),
+      tools: judgeTools(serverTools),
+      max_tool_calls: (value) =>
+        isCalls(value) ? 'harmless' : { unbounded: `is no whole number up to ${MOST_CALLS}` },
+      reasoning,
+      stream: only('is neither true nor false', true, false),
+      stream_options: objectOf('include_obfuscation'),
+      background: only('the answer would not carry the usage', false),
+      previous_response_id: 'whole window',
+      conversation: 'whole window',
+      // It may bring tools and a model of its own.
+      prompt: { unbounded: 'what a stored prompt uses is not known' },
+      context_management: { unbounded: 'compaction is more work, which nothing bounds' },
+    },
+  );
+
+/** Tools that the provider runs in this call, by the unit they are paid for. */
+export function serverToolsIn(body: JsonObject, serverTools: ServerTools): readonly string[] {
+  const tools = Array.isArray(body.tools) ? body.tools.filter(isJsonObject) : [];
+  const units = tools.flatMap(({ type }) => serverTools.get(textOf(type)) ?? []);
+  return [...new Set(units)];
+}
+
+/** `pro` works on an answer in several runs, of which no count is documented. */
+const reasoning: Rule = (value) =>
+  isJsonObject(value)
+    ? judge(
+        allow(harmless('effort', 'summary', 'generate_summary', 'context', 'enabled', 'exclude'), {
+          mode: only('costs more than the standard mode', 'standard'),
+        }),
+        value,
+      )
+    : { unbounded: 'is not an object' };
+
+const judgeTools =
+  (serverTools: ServerTools): Rule =>
+  (tools, body) =>
+    judgeEach(tools, (tool) => judgeTool(tool, serverTools, body));
+
+function judgeTool(tool: JsonObject, serverTools: ServerTools, body: JsonObject): Effect {
+  const type = textOf(tool.type);
+  if (OWN_TOOLS.includes(type)) return 'harmless';
+  if (type === 'namespace') return judgeNamespace(tool);
+  if (HIDDEN_PROMPT_TOOLS.includes(type)) return 'whole window';
+  if (!serverTools.has(type)) return { unbounded: 'is a tool whose cost is not known', at: 'type' };
+  if (isCalls(body.max_tool_calls)) return 'whole window';
+  return {
+    unbounded: 'is used as often as the model likes, unless max_tool_calls says how often',
+    at: 'type',
+  };
+}
+
+/** Far more than a call is worth, and little enough that windows times turns stay exact. */
+const MOST_CALLS = 1_000;
+
+const isCalls = (value: unknown): boolean => isTokens(value) && value <= MOST_CALLS;
+
+const OWN_TOOLS = ['function', 'custom'];
+
+/** Run by the caller, but described to the model by the provider. */
+const HIDDEN_PROMPT_TOOLS = ['local_shell', 'apply_patch', 'computer', 'computer_use_preview'];
+
+function judgeNamespace({ tools }: JsonObject): Effect {
+  const own = judgeEach(tools, ({ type }) =>
+    OWN_TOOLS.includes(textOf(type))
+      ? 'harmless'
+      : { unbounded: 'is a tool whose cost is not known', at: 'type' },
+  );
+  return below('tools', own);
+}
+
+/** A text, or messages and items of earlier turns. */
+const judgeInput =
+  ({ imageTokens }: InputRules): Rule =>
+  (input, { model }) => {
+    if (typeof input === 'string') return 'harmless';
+    const parts = partsFor(imageTokens?.(model) !== undefined);
+    return judgeEach(input, (item) => judgeItem(item, parts));
+  };
+
+function judgeItem(item: JsonObject, parts: Parts): Effect {
+  const type = item.type ?? 'message';
+  if (typeof type === 'string' && STORED_ITEMS.includes(type)) return 'whole window';
+  const content = TEXT_ITEMS.get(textOf(type));
+  if (content === undefined) return { unbounded: 'is an item whose cost is not known', at: 'type' };
+  return judge(allow(ITEM, { [content]: (value: unknown) => judgeContent(parts, value) }), item);
+}
+
+/** Items whose text is in the body, and where their content stands. */
+const TEXT_ITEMS: ReadonlyMap<string, string> = new Map([
+  ['message', 'content'],
+  ['function_call', 'content'],
+  ['function_call_output', 'output'],
+  ['custom_tool_call', 'content'],
+  ['custom_tool_call_output', 'output'],
+]);
+
+const ITEM = harmless(
+  'type',
+  'id',
+  'role',
+  'status',
+  'phase',
+  'call_id',
+  'name',
+  'namespace',
+  'arguments',
+  'input',
+  'caller',
+);
+
+/** Items that stand for more than they say: kept, sealed or made by the provider's tools. None starts work. */
+const STORED_ITEMS: readonly string[] = [
+  'reasoning',
+  'item_reference',
+  'compaction',
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'computer_call',
+  'computer_call_output',
+  'local_shell_call',
+  'local_shell_call_output',
+  'shell_call',
+  'shell_call_output',
+  'apply_patch_call',
+  'apply_patch_call_output',
+  'mcp_list_tools',
+  'mcp_call',
+  'tool_search_call',
+];
+
+const partsFor = (imagesKnown: boolean): Parts =>
+  new Map<string, Rule>([
+    ['input_text', textPart('text')],
+    ['output_text', textPart('text')],
+    ['refusal', textPart('refusal')],
+    ['input_image', imagePart(['image_url', 'detail', 'file_id'], imagesKnown)],
+    ['input_file', fileOf],
+    ['input_audio', AUDIO_REFUSED],
+  ]);
+
+/** Text and pictures of the pages, both at most what the window holds. */
+const fileOf: Rule = (part, body) => {
+  const judged = partOf(
+    harmless('file_data', 'file_id', 'file_url', 'filename', 'detail', 'prompt_cache_breakpoint'),
+  );
+  const effect = typeof judged === 'function' ? judged(part, body) : judged;
+  return typeof effect === 'object' ? effect : 'whole window';
+};

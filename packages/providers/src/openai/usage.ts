@@ -1,0 +1,109 @@
+import { textOf } from '../bounds/read-count.ts';
+import { isJsonObject, type JsonObject } from '../dialect.ts';
+import type { Reported, Usage } from '../spend.ts';
+import type { ProviderRules } from './rules.ts';
+
+/**
+ * Usage as chat completions, completions and embeddings report it (`openai` SDK, CompletionUsage), with what
+ * others add: DeepSeek's `prompt_cache_hit_tokens`, Perplexity's `citation_tokens` and `num_search_queries`.
+ */
+export function readChatUsage(held: unknown, rules: ProviderRules, output = true): Usage | undefined {
+  if (!isJsonObject(held)) return undefined;
+  const input = objectIn(held, 'prompt_tokens_details');
+  const outputDetails = objectIn(held, 'completion_tokens_details');
+  return fromCounts(held, rules.reasoningApart === true, {
+    input: held.prompt_tokens,
+    cacheRead: input.cached_tokens ?? held.prompt_cache_hit_tokens,
+    cacheWrite: input.cache_write_tokens,
+    inputAudio: input.audio_tokens,
+    output: output ? held.completion_tokens : 0,
+    reasoning: outputDetails.reasoning_tokens ?? held.reasoning_tokens,
+    outputAudio: outputDetails.audio_tokens,
+    citations: held.citation_tokens,
+    webSearches: held.num_search_queries,
+    total: output ? held.total_tokens : undefined,
+  });
+}
+
+/** Usage as Responses reports it (`openai` SDK, ResponseUsage): reasoning is within the output everywhere. */
+export function readResponsesUsage(held: unknown): Usage | undefined {
+  if (!isJsonObject(held)) return undefined;
+  const input = objectIn(held, 'input_tokens_details');
+  return fromCounts(held, false, {
+    input: held.input_tokens,
+    cacheRead: input.cached_tokens,
+    cacheWrite: input.cache_write_tokens,
+    inputAudio: undefined,
+    output: held.output_tokens,
+    reasoning: objectIn(held, 'output_tokens_details').reasoning_tokens,
+    outputAudio: undefined,
+    citations: undefined,
+    webSearches: undefined,
+    total: held.total_tokens,
+  });
+}
+
+/**
+ * What an answer or a stream's chunk said; nothing where that is not all that is paid for: its model takes fees
+ * that usage does not tell, or it was served at another price than the standard tier's.
+ */
+export function reported(
+  answer: JsonObject,
+  usage: Usage | undefined,
+  rules: ProviderRules,
+): Reported | undefined {
+  const model = typeof answer.model === 'string' ? answer.model : undefined;
+  if (usage === undefined || (model !== undefined && rules.refusedModels?.test(model))) return undefined;
+  const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
+  return STANDARD_TIERS.includes(textOf(tier)) ? { model, usage } : undefined;
+}
+
+/** Names for the standard price in answers: OpenAI's, Groq's and Mistral's. */
+const STANDARD_TIERS: readonly string[] = ['default', 'auto', 'on_demand', 'standard', 'standard_only'];
+
+type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
+type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;
+
+/** Things used that have a fee of their own, of which only the number is told (xAI, OpenRouter, Mistral). */
+const UNPRICED = ['num_sources_used', 'num_server_side_tools_used', 'prompt_audio_seconds'];
+
+function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): Usage | undefined {
+  const values = Object.values(counts).filter((value) => value !== undefined && value !== null);
+  if (!values.every(isTokens) || !isTokens(counts.input) || !isTokens(counts.output)) return undefined;
+  if (UNPRICED.some((field) => held[field] !== undefined && held[field] !== null && held[field] !== 0))
+    return undefined;
+  if (Object.values(objectIn(held, 'server_tool_use_details')).some((used) => used !== null && used !== 0)) {
+    return undefined;
+  }
+  const { cacheRead, cacheWrite, reasoning, citations, total } = counts;
+  // Some report the cached part beside the rest instead of within it: then it cannot fit.
+  const cached = number(cacheRead) + number(cacheWrite);
+  const input = counts.input >= cached ? counts.input : counts.input + cached;
+  const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
+  // What the total has and no part names was written too: Gemini leaves its thoughts out of the completion.
+  const output = Math.max(counts.output + apart, number(total) - input);
+  return {
+    input_tokens: input,
+    ...named('cache_read_tokens', cacheRead),
+    ...named('cache_write_tokens', cacheWrite),
+    ...named('input_audio_tokens', counts.inputAudio),
+    output_tokens: Math.max(output, number(reasoning)),
+    ...named('output_reasoning_tokens', reasoning),
+    ...named('output_audio_tokens', counts.outputAudio),
+    ...named('output_citation_tokens', citations),
+    ...named('web_searches', counts.webSearches),
+  };
+}
+
+/** A count as it may be reported: whole, and exact. */
+export const isTokens = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0;
+
+const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
+
+const named = (unit: string, value: unknown): Usage => (number(value) > 0 ? { [unit]: number(value) } : {});
+
+function objectIn(held: JsonObject, field: string): JsonObject {
+  const value = held[field];
+  return isJsonObject(value) ? value : {};
+}
