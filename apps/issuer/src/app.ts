@@ -1,50 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { EncryptionKeys, SigningKey } from '@presign/crypto';
-import type { RedisClient } from '@presign/limits';
-import type { PrivateUpstreams } from '@presign/outbound';
-import type { Provider } from '@presign/providers';
 import { RefusedError } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { Hono } from 'hono';
-import type { Logger } from 'pino';
-import { answerError } from './answer-error.ts';
-import { type ApiKey, authenticate } from './authenticate.ts';
+import type { IssuerDeps, IssuerEnv } from './deps.ts';
 import { health } from './health.ts';
-import { limitBody } from './limit-body.ts';
-import { limitRequests } from './limit-requests.ts';
+import { authenticate } from './middleware/authenticate.ts';
+import { answerError } from './middleware/errors.ts';
+import { limitBody } from './middleware/limit-body.ts';
+import { limitRequests } from './middleware/request-limits.ts';
 import { reference } from './openapi/reference.ts';
 import { ROUTES } from './routes.ts';
-
-/** What the issuer is made of; created once in `main.ts`. */
-export type IssuerDeps = {
-  readonly db: Database;
-  readonly redis: RedisClient;
-  readonly signingKey: SigningKey;
-  /** PASERK `k4.public` of keys whose tokens are still valid, beside the signing key's own. */
-  readonly olderPublicKeys: readonly string[];
-  readonly encryptionKeys: EncryptionKeys;
-  readonly providers: ReadonlyMap<string, Provider>;
-  /** Public addresses, without a slash at the end. */
-  readonly issuerUrl: string;
-  readonly gatewayUrl: string;
-  /** Of an API key without a limit of its own. */
-  readonly requestsPerMinute: number;
-  /** What webhooks may reach beside public addresses. */
-  readonly allowPrivateUpstreams: PrivateUpstreams;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-  readonly log: Logger;
-};
-
-/** What a request carries from middleware to route. */
-export type IssuerEnv = {
-  Variables: {
-    requestId: string;
-    apiKey: ApiKey;
-    /** Refuses with 401 if the API key has been revoked or has expired since. */
-    authenticateAgain: () => Promise<void>;
-  };
-};
 
 /** Builds the issuer: who may call what, until when, for how much. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {

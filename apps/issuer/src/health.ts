@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import type { Hono } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
+import type { IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 
 /** `/healthz`: the process is alive. `/readyz`: its stores answer; names the one that does not. */

@@ -1,7 +1,8 @@
-export { createIssuer, type IssuerDeps, type IssuerEnv } from './app.ts';
-export { bootstrap } from './bootstrap.ts';
+export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
+export type { IssuerDeps, IssuerEnv } from './deps.ts';
 export { readProviders } from './env.ts';
 export { explainStart } from './explain-start.ts';
+export { bootstrap } from './keys/bootstrap.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';
 export { type RunningIssuer, startIssuer } from './start.ts';

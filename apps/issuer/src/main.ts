@@ -4,9 +4,9 @@ import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@p
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { bootstrap } from './bootstrap.ts';
 import { readIssuerEnv } from './env.ts';
 import { explainStart } from './explain-start.ts';
+import { bootstrap } from './keys/bootstrap.ts';
 import { startIssuer } from './start.ts';
 
 /** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */

@@ -1,8 +1,8 @@
 import { type ErrorCode, invalidRequest, RefusedError } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { type ApiKey, requireScope, type Scope } from './authenticate.ts';
+import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
+import { requireScope } from './middleware/authenticate.ts';
 import { readRequest } from './read-json.ts';
 
 /** What a route takes and answers, and who may ask: the API's document is made of these. */

@@ -1,10 +1,11 @@
 import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
-import { createIssuer, type IssuerDeps } from './app.ts';
-import { forgetIdempotencyKeys } from './idempotency.ts';
-import { type Ledger, startLedger } from './ledger.ts';
+import { createIssuer } from './app.ts';
+import type { IssuerDeps } from './deps.ts';
+import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
+import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
+import { startWebhooks } from './webhooks/deliver.ts';
 import { forgetOldDeliveries } from './webhooks/forget-old.ts';
-import { startWebhooks } from './webhooks/start-webhooks.ts';
 
 /** A listening issuer. */
 export type RunningIssuer = {

@@ -1,9 +1,9 @@
 import { apiKeyRequest } from '@presign/schema';
 import { apiKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
-import { makeApiKey } from '../api-keys/create-api-key.ts';
-import { endApiKey } from '../api-keys/revoke-api-key.ts';
-import { tellApiKey } from '../api-keys/tell-api-key.ts';
+import { makeApiKey } from '../keys/api-keys.ts';
+import { endApiKey } from '../keys/revoke-api-key.ts';
+import { tellApiKey } from '../keys/tell-api-key.ts';
 import { type Command, CommandError } from './command.ts';
 import { aligned } from './help.ts';
 import { numberOf, readBody } from './read-body.ts';

@@ -1,12 +1,12 @@
 import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '../explain-start.ts';
-import { ACCOUNTS } from './accounts.ts';
+import { ACCOUNTS } from './account-keys.ts';
 import { API_KEYS } from './api-keys.ts';
 import { type Command, CommandError, type Io, readGiven, UsageError } from './command.ts';
 import { ENCRYPTION_KEYS } from './encryption-keys.ts';
 import { help, overview } from './help.ts';
 import { RESEAL } from './reseal.ts';
-import { TOKEN_KEYS } from './token-keys.ts';
+import { TOKEN_KEYS } from './service-keys.ts';
 import { VIRTUAL_KEYS } from './virtual-keys.ts';
 
 const COMMANDS: readonly Command[] = [

@@ -5,7 +5,7 @@ import { connectDatabase, type Database } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
-import { FIRST_ACCOUNT } from '../bootstrap.ts';
+import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { CommandError, type Io } from './command.ts';
 
 /** How long Redis may take to answer at all. */

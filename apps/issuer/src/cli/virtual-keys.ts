@@ -2,10 +2,10 @@ import { readVariable, rotationRequest, virtualKeyRequest } from '@presign/schem
 import { virtualKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { readProviders } from '../env.ts';
-import { keepVirtualKey } from '../virtual-keys/create-virtual-key.ts';
-import { endVirtualKey } from '../virtual-keys/delete-virtual-key.ts';
-import { replaceKey } from '../virtual-keys/rotate-virtual-key.ts';
-import { selectVirtualKeys, tellVirtualKey } from '../virtual-keys/tell-virtual-key.ts';
+import { replaceKey } from '../keys/change-virtual-key.ts';
+import { endVirtualKey } from '../keys/delete-virtual-key.ts';
+import { selectVirtualKeys, tellVirtualKey } from '../keys/tell-virtual-key.ts';
+import { keepVirtualKey } from '../keys/virtual-keys.ts';
 import { type Command, type Given, UsageError } from './command.ts';
 import { aligned } from './help.ts';
 import { numberOf, readBody, readSecret } from './read-body.ts';

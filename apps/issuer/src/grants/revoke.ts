@@ -3,9 +3,9 @@ import { RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNull, type SQL } from 'drizzle-orm';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
-import { noteRevoked } from '../webhooks/note-ended-grants.ts';
+import { noteRevoked } from '../webhooks/announce-grants.ts';
 
 /**
  * Revokes grants: in Postgres, so that none comes back, and then in Redis, so that every gateway refuses them

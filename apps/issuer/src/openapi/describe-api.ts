@@ -1,8 +1,8 @@
 import { ROUTES } from '../routes.ts';
 import { describeEvents, type Event } from './describe-events.ts';
 import { describeOperation, type Operation } from './describe-operation.ts';
+import { describeRefusals, HEADERS, type Response, refusalsOf } from './describe-refusals.ts';
 import type { JsonSchema } from './json-schema.ts';
-import { describeRefusals, HEADERS, type Response, refusalsOf } from './refusals.ts';
 
 /** An OpenAPI document, as far as it is used here. */
 export type OpenApi = {

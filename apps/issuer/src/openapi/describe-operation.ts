@@ -1,7 +1,7 @@
 import { idempotencyKey } from '@presign/schema';
 import type { Shape } from '../route.ts';
+import { describeRefusals, headersOf, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
-import { describeRefusals, headersOf, type Response, refusalsOf } from './refusals.ts';
 
 export type Parameter = {
   readonly name: string;

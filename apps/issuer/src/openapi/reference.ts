@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
-import type { IssuerDeps, IssuerEnv } from '../app.ts';
-import { DOCS_POLICY, docsPage } from '../docs-page.ts';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { describeApi, type OpenApi } from './describe-api.ts';
+import { DOCS_POLICY, docsPage } from './docs-page.ts';
 
 /** `/openapi.json`: the API's document. `/docs`: the same as a page to read. Neither needs an API key. */
 export function reference(app: Hono<IssuerEnv>, { issuerUrl }: IssuerDeps): void {

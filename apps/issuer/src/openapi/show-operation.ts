@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import type { OpenApi } from './describe-api.ts';
 import type { Operation } from './describe-operation.ts';
+import type { Response } from './describe-refusals.ts';
 import type { JsonSchema } from './json-schema.ts';
 import { type Html, inline, prose } from './prose.ts';
-import type { Response } from './refusals.ts';
 import { resolve, showField, showFields } from './show-schema.ts';
 import { exampleOf, writeCurl } from './write-curl.ts';
 

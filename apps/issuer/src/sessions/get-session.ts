@@ -9,9 +9,9 @@ import {
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { liveFigures } from '../grants/live-figures.ts';
 import { inTurn } from '../in-turn.ts';
-import { liveFigures } from '../live-figures.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { grantLives, readSummaries, summaryOf } from './summaries.ts';

@@ -1,7 +1,7 @@
 import { type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
 import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTurn } from '../in-turn.ts';
 import { after, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';

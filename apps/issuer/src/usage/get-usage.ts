@@ -2,7 +2,7 @@ import { RefusedError, type UsageQuery, type UsageReport, usageQuery, usageRepor
 import { sqlState } from '@presign/schema/database';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
-import type { IssuerEnv } from '../app.ts';
+import type { IssuerEnv } from '../deps.ts';
 import { DATABASE_UNAVAILABLE } from '../in-time.ts';
 import { inTurn } from '../in-turn.ts';
 import { route } from '../route.ts';

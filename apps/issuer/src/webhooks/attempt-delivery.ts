@@ -3,7 +3,7 @@ import { causeOf } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { Claimed } from './claim-deliveries.ts';
+import type { Claimed } from './delivery-queue.ts';
 import { markDelivery } from './mark-delivery.ts';
 import { signMessage } from './secret.ts';
 import { type Ended, sendWebhook } from './send-webhook.ts';

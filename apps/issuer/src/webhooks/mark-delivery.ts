@@ -1,7 +1,7 @@
 import type { Database, Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
-import type { Claimed } from './claim-deliveries.ts';
+import type { Claimed } from './delivery-queue.ts';
 import type { Ended } from './send-webhook.ts';
 
 /** Seconds before each further attempt: the last is made about a day after the first. */

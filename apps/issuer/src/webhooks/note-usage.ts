@@ -3,7 +3,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { ledger } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { asc, inArray } from 'drizzle-orm';
-import { listenersOf, type Noted, noteEvents } from './note-events.ts';
+import { listenersOf, type Noted, noteEvents } from './events.ts';
 
 /** A call is about 400 bytes: an event stays below the 20 kB that Standard Webhooks recommends. */
 const CALLS_PER_EVENT = 40;

@@ -2,7 +2,7 @@ import { type DeliveryAnswer, deliveryAnswer, RefusedError } from '@presign/sche
 import { webhookDeliveries, webhookEvents } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { findWebhook, type WebhookRow } from './find-webhook.ts';

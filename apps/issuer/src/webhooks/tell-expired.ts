@@ -2,7 +2,7 @@ import type { Database } from '@presign/schema/database';
 import { grants } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { sql } from 'drizzle-orm';
-import { noteExpired } from './note-ended-grants.ts';
+import { noteExpired } from './announce-grants.ts';
 
 /** Grants that one transaction tells of, and of each account at most. */
 const BATCH = 500;

@@ -3,7 +3,7 @@ import { RefusedError, type WebhookRequest, webhookRequest, webhookWithSecret } 
 import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { tellWebhook } from './find-webhook.ts';

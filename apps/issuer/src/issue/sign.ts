@@ -1,7 +1,7 @@
 import { MAX_TOKEN_CHARS, signToken } from '@presign/crypto';
 import { type LlmClaims, type PresignAnswer, RefusedError } from '@presign/schema';
-import type { IssuerDeps } from './app.ts';
-import type { EarlierGrant } from './idempotency.ts';
+import type { IssuerDeps } from '../deps.ts';
+import type { EarlierGrant } from '../middleware/idempotency.ts';
 
 /** What of a grant goes into its token. */
 export type IssuedGrant = {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
-import type { OpenApi } from './openapi/describe-api.ts';
-import type { Operation } from './openapi/describe-operation.ts';
-import { PAGE_STYLE } from './openapi/page-style.ts';
-import { type Html, prose } from './openapi/prose.ts';
-import { type Place, showOperation } from './openapi/show-operation.ts';
-import { showField, showFields } from './openapi/show-schema.ts';
+import type { OpenApi } from './describe-api.ts';
+import type { Operation } from './describe-operation.ts';
+import { PAGE_STYLE } from './page-style.ts';
+import { type Html, prose } from './prose.ts';
+import { type Place, showOperation } from './show-operation.ts';
+import { showField, showFields } from './show-schema.ts';
 
 /** The API's reference page: whole by itself, without scripts, fonts or anything else from elsewhere. */
 export const docsPage = (api: OpenApi): Html => html`<!doctype html>

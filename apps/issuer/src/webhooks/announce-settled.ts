@@ -2,7 +2,7 @@ import type { UsageEntry } from '@presign/limits';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
-import { type Noted, noteEvents } from './note-events.ts';
+import { type Noted, noteEvents } from './events.ts';
 
 const LEVELS = [50, 80, 100] as const;
 type Level = (typeof LEVELS)[number];

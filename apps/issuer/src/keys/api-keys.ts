@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { apiKeyHint, generateApiKey, hashApiKey } from '@presign/crypto';
 import { type ApiKeyRequest, apiKeyRequest, type NewApiKeyAnswer, newApiKeyAnswer } from '@presign/schema';
 import { apiKeys } from '@presign/schema/tables';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { tellApiKey } from './tell-api-key.ts';

@@ -4,7 +4,7 @@ import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 
 /** How long a key is remembered. */
 const REMEMBER_MS = 24 * 3_600_000;

@@ -1,9 +1,9 @@
 import { countRequest } from '@presign/limits';
 import { paceHeaders, RefusedError, rateLimited } from '@presign/schema';
 import type { MiddlewareHandler } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { choosePartition } from './choose-partition.ts';
-import { inTime } from './in-time.ts';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import { inTime } from '../in-time.ts';
+import { choosePartition } from '../issue/choose-partition.ts';
 
 /** How long a request waits to be counted. */
 const COUNTING_MS = 250;

@@ -11,14 +11,14 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { credentials } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { IssuerDeps } from './app.ts';
-import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from './idempotency.ts';
-import { inTime } from './in-time.ts';
-import { joinSession } from './join-session.ts';
-import { route } from './route.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { inTime } from '../in-time.ts';
+import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
+import { route } from '../route.ts';
+import { joinSession } from '../sessions/join-session.ts';
+import { type BundleIssue, planBundle, writeBundle } from './bundle-rows.ts';
+import { wholeSecond } from './sign.ts';
 import { answerBundle, signServers } from './sign-bundle.ts';
-import { wholeSecond } from './sign-grant.ts';
-import { type BundleIssue, planBundle, writeBundle } from './write-bundle.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
 

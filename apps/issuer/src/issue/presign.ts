@@ -8,14 +8,14 @@ import {
   presignRequest,
   RefusedError,
 } from '@presign/schema';
-import type { IssuerDeps } from './app.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { inTime } from '../in-time.ts';
+import { claimIdempotencyKey, readIdempotencyKey } from '../middleware/idempotency.ts';
+import { route } from '../route.ts';
 import { findProvider } from './find-provider.ts';
-import { claimIdempotencyKey, readIdempotencyKey } from './idempotency.ts';
-import { inTime } from './in-time.ts';
+import { type Issue, readsNothing, writeGrant } from './grant-rows.ts';
 import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
-import { route } from './route.ts';
-import { asIssued, signGrant, wholeSecond } from './sign-grant.ts';
-import { type Issue, readsNothing, writeGrant } from './write-grant.ts';
+import { asIssued, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
 

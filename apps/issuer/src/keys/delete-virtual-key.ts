@@ -3,7 +3,7 @@ import { RefusedError, virtualKeyParams } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { inEveryPartition } from './in-every-partition.ts';

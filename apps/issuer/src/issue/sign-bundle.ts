@@ -9,8 +9,8 @@ import {
   type McpServerEntry,
   RefusedError,
 } from '@presign/schema';
-import type { IssuerDeps } from './app.ts';
-import { registeredClaims } from './sign-grant.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { registeredClaims } from './sign.ts';
 
 /** Node and common proxies refuse longer ones. */
 const MAX_URL_CHARS = 6144;

@@ -9,9 +9,9 @@ import {
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentials, grants } from '@presign/schema/tables';
-import type { IssuerDeps } from './app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { choosePartition } from './choose-partition.ts';
-import { handsInRefreshToken, keepOauthCredential, lockOauth } from './keep-oauth-credential.ts';
+import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import type { IssuedBundle, IssuedServer } from './sign-bundle.ts';
 
 /** A request that is to become a bundle. */

@@ -1,7 +1,7 @@
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
-import { listenersOf, type Noted, noteEvents } from './note-events.ts';
+import { listenersOf, type Noted, noteEvents } from './events.ts';
 
 /** A grant that this transaction has revoked. */
 export type RevokedGrant = { readonly id: string; readonly accountId: string };

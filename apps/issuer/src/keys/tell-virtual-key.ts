@@ -3,7 +3,7 @@ import { type Budget, RefusedError, type VirtualKeyAnswer } from '@presign/schem
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
-import { liveFigures } from '../live-figures.ts';
+import { liveFigures } from '../grants/live-figures.ts';
 import { micros } from '../page.ts';
 
 /** A virtual key with what belongs to it. */

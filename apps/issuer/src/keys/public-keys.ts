@@ -1,6 +1,6 @@
 import { readPublicKeys } from '@presign/crypto';
 import { publicKeysAnswer } from '@presign/schema';
-import { route } from './route.ts';
+import { route } from '../route.ts';
 
 /** `GET /v1/keys`: the PASERK public keys that verify this issuer's tokens; needs no API key. */
 export const publicKeys = route(

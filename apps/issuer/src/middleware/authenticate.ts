@@ -1,22 +1,10 @@
 import { hashApiKey, sameSecret } from '@presign/crypto';
-import { RefusedError, type SCOPES } from '@presign/schema';
+import { RefusedError } from '@presign/schema';
 import { apiKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
-import type { IssuerDeps, IssuerEnv } from './app.ts';
-import { inTime } from './in-time.ts';
-
-/** Who is asking: an API key of an account, with what it may do. */
-export type ApiKey = {
-  readonly id: string;
-  readonly accountId: string;
-  readonly scopes: readonly string[];
-  /** Null: the operator's default. */
-  readonly requestsPerMinute: number | null;
-};
-
-/** What an API key may do: issue, read, or everything. */
-export type Scope = (typeof SCOPES)[number];
+import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
+import { inTime } from '../in-time.ts';
 
 /** `last_used_at` is kept to the minute, so that a busy key does not cost a write a request. */
 const LAST_USED_STEP_MS = 60_000;

@@ -7,10 +7,10 @@ import {
   virtualKeyRequest,
 } from '@presign/schema';
 import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
-import type { IssuerDeps } from '../app.ts';
-import { choosePartition } from '../choose-partition.ts';
-import { findProvider } from '../find-provider.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
+import { choosePartition } from '../issue/choose-partition.ts';
+import { findProvider } from '../issue/find-provider.ts';
 import { route } from '../route.ts';
 import { readVirtualKey, tellVirtualKey } from './tell-virtual-key.ts';
 

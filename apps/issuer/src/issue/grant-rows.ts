@@ -3,12 +3,12 @@ import { seal } from '@presign/crypto';
 import { configMatchesPaths, type Provider } from '@presign/providers';
 import { credentialContext, ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import type { IssuerDeps } from './app.ts';
+import type { IssuerDeps } from '../deps.ts';
+import { joinSession } from '../sessions/join-session.ts';
 import { choosePartition } from './choose-partition.ts';
 import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
 import type { GrantRows, InsertGrant } from './insert-grant.ts';
-import { joinSession } from './join-session.ts';
-import type { IssuedGrant } from './sign-grant.ts';
+import type { IssuedGrant } from './sign.ts';
 
 /** A request that is to become a grant. */
 export type Issue = {

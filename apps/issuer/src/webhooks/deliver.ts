@@ -6,7 +6,7 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { attemptDelivery } from './attempt-delivery.ts';
-import { type Claimed, claimDeliveries } from './claim-deliveries.ts';
+import { type Claimed, claimDeliveries } from './delivery-queue.ts';
 import { tellUsage } from './note-usage.ts';
 import { tellExpired } from './tell-expired.ts';
 

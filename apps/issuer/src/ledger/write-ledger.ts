@@ -3,9 +3,9 @@ import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, ledger } from '@presign/schema/tables';
 import { and, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
-import { noteRevoked } from './webhooks/note-ended-grants.ts';
-import { type ChangedBudget, noteThresholds } from './webhooks/note-thresholds.ts';
-import { noteSettled } from './webhooks/note-usage.ts';
+import { noteRevoked } from '../webhooks/announce-grants.ts';
+import { type ChangedBudget, noteThresholds } from '../webhooks/announce-settled.ts';
+import { noteSettled } from '../webhooks/note-usage.ts';
 
 /**
  * Writes settled calls to the ledger, each hold once, and adds what is new to its budgets.

@@ -3,8 +3,8 @@ import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
-import type { IssuerEnv } from './app.ts';
-import { DATABASE_UNAVAILABLE } from './in-time.ts';
+import type { IssuerEnv } from '../deps.ts';
+import { DATABASE_UNAVAILABLE } from '../in-time.ts';
 
 /** The one place where errors become answers. What we did not foresee is logged and told as `internal_error`. */
 export const answerError =

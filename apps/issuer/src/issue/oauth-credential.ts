@@ -4,7 +4,7 @@ import { credentialContext, type McpAuth } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentials, oauthTokens } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
-import type { IssuerDeps } from './app.ts';
+import type { IssuerDeps } from '../deps.ts';
 
 /** OAuth with a refresh token, which its server may exchange for another at every use. */
 export type RefreshTokenAuth = Extract<McpAuth, { type: 'oauth' }> & { readonly refresh_token: string };

@@ -2,7 +2,7 @@ import { type Refusal, RefusedError } from '@presign/schema';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../app.ts';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 

@@ -1,0 +1,50 @@
+import type { EncryptionKeys, SigningKey } from '@presign/crypto';
+import type { RedisClient } from '@presign/limits';
+import type { PrivateUpstreams } from '@presign/outbound';
+import type { Provider } from '@presign/providers';
+import type { SCOPES } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
+import type { Logger } from 'pino';
+
+/** Everything the issuer depends on; `main.ts` creates it once. */
+export type IssuerDeps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly signingKey: SigningKey;
+  /** PASERK `k4.public` of earlier signing keys whose tokens are still valid. */
+  readonly olderPublicKeys: readonly string[];
+  readonly encryptionKeys: EncryptionKeys;
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** Public addresses, without a slash at the end. */
+  readonly issuerUrl: string;
+  readonly gatewayUrl: string;
+  /** The limit of an API key that has no limit of its own. */
+  readonly requestsPerMinute: number;
+  /** Private addresses that webhooks may reach. */
+  readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+/** Everything a request carries from middleware to route. */
+export type IssuerEnv = {
+  Variables: {
+    requestId: string;
+    apiKey: ApiKey;
+    /** Refuses with 401 if the API key has been revoked or has expired since it was first checked. */
+    authenticateAgain: () => Promise<void>;
+  };
+};
+
+/** The API key that made a request, and what it may do. */
+export type ApiKey = {
+  readonly id: string;
+  readonly accountId: string;
+  readonly scopes: readonly string[];
+  /** Null: the operator's default. */
+  readonly requestsPerMinute: number | null;
+};
+
+/** What an API key may do: issue, read, or everything. */
+export type Scope = (typeof SCOPES)[number];
