@@ -56,6 +56,6 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 
 /** The one form under which two spellings of a field are compared. */
 export function fieldName(dialect: Dialect | undefined, name: string): string {
-  if (dialect?.protoJson === undefined) return name;
+  if (dialect?.protoJson === undefined || !name.includes('_')) return name;
   return name.replace(/(?<=[^_])_+([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -67,14 +67,39 @@ function rowOf(providerId: string, model: string): Row | undefined {
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
 const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
 
-/** What may follow a name without making it another model: a date or a build, a stage, a version of an endpoint. */
-const SUFFIX = /^(?:-(?:latest|preview|exp|beta)|[-@]\d{3,8}|-\d{4}-\d{2}-\d{2}|-\d{2}-\d{2,4}|:free)*$/;
+/** A date, a build, a stage or a version of an endpoint may follow a name; it stays the same model. */
+const SUFFIXES = [
+  /-(?:latest|preview|exp|beta)/y,
+  /[-@]\d{3,8}(?!\d)/y,
+  /-\d{4}-\d{2}-\d{2}(?!\d)/y,
+  /-\d{2}-\d{2,4}(?!\d)/y,
+  /:free/y,
+];
 
-/** The longest name that the model's begins with, if what follows is no more than a suffix. */
+/** Longer names belong to no model. */
+const NAME_MAX_CHARS = 255;
+
+/** Finds the longest name that the model's begins with, if only suffixes follow. */
 function find(rows: Rows | undefined, model: string): Row | undefined {
-  const names = Object.keys(rows ?? {}).filter(
-    (name) => model.startsWith(name) && SUFFIX.test(model.slice(name.length)),
-  );
-  const longest = names.toSorted((a, b) => b.length - a.length)[0];
+  if (model.length > NAME_MAX_CHARS) return undefined;
+  const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
+  const longest = names
+    .toSorted((a, b) => b.length - a.length)
+    .find((name) => endsInSuffixes(model, name.length));
   return longest === undefined ? undefined : rows?.[longest];
+}
+
+/**
+ * Whether a text is suffixes alone from an index on. Each index is looked at once, whatever ways lead to it: one
+ * expression for all suffixes would try every way to part `-1234-12-12-1234-12-12…`.
+ */
+function endsInSuffixes(text: string, start: number): boolean {
+  const reached = new Set([start]);
+  for (const at of reached) {
+    for (const suffix of SUFFIXES) {
+      suffix.lastIndex = at;
+      if (suffix.test(text)) reached.add(suffix.lastIndex);
+    }
+  }
+  return reached.has(text.length);
 }

@@ -8,10 +8,38 @@ import { isJsonObject } from '../dialect.ts';
 export function grownByNormalising(text: string): number {
   const bytes = Buffer.byteLength(text);
   if (bytes === text.length) return 0;
-  if (bytes > LONG) return bytes * NORMALISED_MOST;
+  if (bytes > LONG || hasLongMarkRun(text)) return bytes * NORMALISED_MOST;
   const forms = ['NFC', 'NFKC'] as const;
   return Math.max(0, ...forms.map((form) => Buffer.byteLength(text.normalize(form)) - bytes));
 }
+
+/**
+ * Whether a text has more than `MARKS_MOST` combining marks in a row. Normalising sorts such a run, in time that
+ * grows with the square of its length (UAX #15 §12.1): 17,000 of them take seconds. Real text has a few.
+ */
+export function hasLongMarkRun(text: string): boolean {
+  if (text.length <= MARKS_MOST) return false;
+  let run = 0;
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i);
+    if (unit < FIRST_MARK) run = 0;
+    else if (unit >= 0xd800 && unit < 0xdc00) {
+      run = MARK.test(String.fromCodePoint(text.codePointAt(i) ?? 0)) ? run + 1 : 0;
+      i++;
+    } else run = BMP_MARKS[unit] === 1 ? run + 1 : 0;
+    if (run > MARKS_MOST) return true;
+  }
+  return false;
+}
+
+/** UAX #15 §12 (the Stream-Safe Text Format) allows 30; no language needs more. */
+const MARKS_MOST = 64;
+const FIRST_MARK = 0x300;
+/** The halfwidth voiced sound marks are letters, but NFKC makes combining marks of them. */
+const MARK = /[\p{M}\uff9e\uff9f]/u;
+const BMP_MARKS = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
+  MARK.test(String.fromCharCode(unit)) ? 1 : 0,
+);
 
 /**
  * Most bytes by which a JSON text can grow when a chat template writes it anew: indented by four spaces (Llama
@@ -49,7 +77,7 @@ export function nestedWithin(value: unknown, levels: number): boolean {
 }
 
 /** Beyond this many characters growth is not counted but taken at its most: no window holds the text anyway. */
-const LONG = 8 * 1024 * 1024;
+const LONG = 2 * 1024 * 1024;
 /** NFKC has no worse than U+FDFA, 11 times as long (https://unicode.org/faq/normalization.html). */
 const NORMALISED_MOST = 10;
 /** Deeper than any body may nest. */

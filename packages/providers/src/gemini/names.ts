@@ -39,15 +39,20 @@ export function withProtoNames(value: unknown): unknown {
 export function namedTwice(value: unknown): string | undefined {
   if (Array.isArray(value)) return first(value.map(namedTwice));
   if (!isJsonObject(value)) return undefined;
-  const names = Object.keys(value).map(protoName);
   return (
-    names.find((name, index) => names.indexOf(name) !== index) ??
+    repeated(Object.keys(value).map(protoName)) ??
     first(
       Object.entries(value).map(([key, inner]) =>
         CALLERS_OWN.has(protoName(key)) ? undefined : namedTwice(inner),
       ),
     )
   );
+}
+
+/** The first name that stands in a list twice. */
+function repeated(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.size === seen.add(name).size);
 }
 
 /** A body whose top level and one object below it are rewritten: the object's spellings become one. */

@@ -1,0 +1,75 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { modelFacts } from '../src/index.ts';
+import { grownByNormalising, hasLongMarkRun } from '../src/spend/count-text.ts';
+import { namedTwice } from '../src/spend/gemini-names.ts';
+
+/**
+ * Each input here kept one process busy for seconds when the work grew with the square of its length, or faster.
+ * Were it so again, these tests would not end within their time.
+ */
+describe('work on hostile input is linear', () => {
+  test('a run of combining marks is never sorted: its growth is taken at the most', () => {
+    const marks = '\u0315\u0316'.repeat(500_000);
+    expect(grownByNormalising(marks)).toBe(Buffer.byteLength(marks) * 10);
+  });
+
+  test('halfwidth voiced sound marks, and marks beyond the BMP, count as combining marks', () => {
+    expect(hasLongMarkRun('\uff9e\u0315'.repeat(40))).toBe(true);
+    expect(hasLongMarkRun('\u{1d165}\u{1d16e}'.repeat(40))).toBe(true);
+  });
+
+  test('ordinary text, emoji and stacked accents are normalised exactly', () => {
+    for (const text of [
+      '😀'.repeat(500),
+      'नमस्ते'.repeat(500),
+      '안녕'.repeat(500),
+      `Z${'\u0301'.repeat(30)}`.repeat(99),
+    ])
+      expect(hasLongMarkRun(text)).toBe(false);
+    expect(grownByNormalising('世界'.repeat(1_000))).toBe(0);
+    expect(grownByNormalising('\ufdfa')).toBe(30);
+  });
+
+  test('the growth is never below what NFC and NFKC add', () => {
+    const unit = fc.constantFrom(
+      'a',
+      'é',
+      '\u0315',
+      '\u0316',
+      '\u0344',
+      '\uff9e',
+      '\ufdfa',
+      '가',
+      '\u{1d15e}',
+      '😀',
+    );
+    const text = fc.array(unit, { maxLength: 200 }).map((units) => units.join(''));
+    fc.assert(
+      fc.property(text, (value) => {
+        const added = (form: string) => Buffer.byteLength(value.normalize(form)) - Buffer.byteLength(value);
+        expect(grownByNormalising(value)).toBeGreaterThanOrEqual(Math.max(added('NFC'), added('NFKC')));
+      }),
+    );
+  });
+
+  test.each([
+    ['a name with many dates', `claude-sonnet-4-5${'-1234-12-12'.repeat(21)}x`],
+    ['a name with many builds', `gpt-4o${'-12-12'.repeat(40)}x`],
+    ['a very long name', `gpt-4o${'-latest'.repeat(1_000_000)}`],
+  ])('%s is no known model', (_what, name) => {
+    for (const provider of ['anthropic', 'openai', 'openrouter'])
+      expect(modelFacts(provider, name).contextWindow).toBeUndefined();
+  });
+
+  test('several suffixes in a row are still one model', () => {
+    expect(modelFacts('openai', 'gpt-4o-2024-11-20-preview-latest').contextWindow).toBe(128_000);
+    expect(modelFacts('openai', 'gpt-4o-1234-12').contextWindow).toBeUndefined();
+  });
+
+  test('a name that stands twice is found among 300,000 names', () => {
+    const names = Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`n${i}`, 1]));
+    expect(namedTwice({ contents: [names] })).toBeUndefined();
+    expect(namedTwice({ contents: [{ ...names, top_k: 1, topK: 2 }] })).toBe('topK');
+  });
+});
