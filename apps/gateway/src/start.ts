@@ -3,13 +3,13 @@ import { createServer } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
-import { refusalAnswer } from './answer-refusal.ts';
 import { createGateway, type GatewayDeps } from './app.ts';
-import { bodyBudget } from './body-budget.ts';
 import { createClosing } from './closing.ts';
-import { startLeases } from './leases.ts';
-import { createListeners } from './mcp/listeners.ts';
-import { watchRevocations } from './revocations.ts';
+import { bodyBudget } from './http/body-memory.ts';
+import { refusalAnswer } from './http/refuse.ts';
+import { startLeases } from './limits/leases.ts';
+import { watchRevocations } from './limits/revocations.ts';
+import { createListeners } from './mcp/legacy-sse.ts';
 import { trackUnderWay } from './under-way.ts';
 
 /** A listening gateway. */

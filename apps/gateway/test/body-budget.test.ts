@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bodyBudget } from '../src/body-budget.ts';
+import { bodyBudget } from '../src/http/body-memory.ts';
 
 const KIB = 1024;
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
-import { forward } from '../src/forward.ts';
+import { forward } from '../src/http/forward.ts';
 
 /** Of how an answer may be framed whose connection ends with it. */
 const FRAMES = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Admitted } from '../src/admit.ts';
+import type { Admitted } from '../src/limits/admit.ts';
 import { judge } from '../src/llm/judge-end.ts';
 import type { Metered } from '../src/llm/meter.ts';
 import type { Plan } from '../src/llm/plan.ts';

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkHeaders } from '../src/mcp/check-headers.ts';
-import { readMessages } from '../src/mcp/json-rpc.ts';
-import { type McpPrices, priceCalls } from '../src/mcp/price-call.ts';
+import { readMessages } from '../src/mcp/messages.ts';
+import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { readMcpUrl } from '../src/mcp/read-mcp-url.ts';
-import { UnrunRequests } from '../src/mcp/unrun.ts';
+import { UnrunRequests } from '../src/mcp/refund.ts';
 
 const read = (value: unknown) =>
   readMessages(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { McpCredential } from '../src/mcp/authorize.ts';
+import type { McpCredential } from '../src/mcp/auth/authorize.ts';
 import {
   type AuthorizationServer,
   answerJson,

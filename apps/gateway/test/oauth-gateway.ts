@@ -4,7 +4,7 @@ import { guardedDispatcher } from '@presign/outbound';
 import { mcpAuth } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
-import { type Authorizer, createAuthorizer, type McpCredential } from '../src/mcp/authorize.ts';
+import { type Authorizer, createAuthorizer, type McpCredential } from '../src/mcp/auth/authorize.ts';
 
 /** The one key of all gateways of a test file, and their clock, which stands still. */
 export const encryptionKeys = readEncryptionKeys(generateEncryptionKey('k1'));

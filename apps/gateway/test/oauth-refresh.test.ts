@@ -5,7 +5,7 @@ import { eq, sql } from 'drizzle-orm';
 import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { McpCredential } from '../src/mcp/authorize.ts';
+import type { McpCredential } from '../src/mcp/auth/authorize.ts';
 import { type AuthorizationServer, DESCRIPTION, startAuthorizationServer } from './authorization-server.ts';
 import { clock, credentialWith, type OauthGateway, oauthGateway } from './oauth-gateway.ts';
 

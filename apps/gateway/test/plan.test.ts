@@ -1,8 +1,8 @@
 import { loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
-import { ambiguousKey } from '../src/ambiguous-key.ts';
-import type { Policy } from '../src/grant.ts';
+import type { Policy } from '../src/grant/policy.ts';
+import { ambiguousKey } from '../src/http/json.ts';
 import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';

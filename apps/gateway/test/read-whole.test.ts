@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { bodyBudget } from '../src/body-budget.ts';
-import { readWhole } from '../src/read-whole.ts';
+import { readWhole } from '../src/http/body.ts';
+import { bodyBudget } from '../src/http/body-memory.ts';
 
 const TEN_MINUTES_MS = 600_000;
 const { open } = bodyBudget(1024);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EventSplitter, type StreamForm, streamForm } from '../src/split-events.ts';
+import { EventSplitter, type StreamForm, streamForm } from '../src/http/sse.ts';
 
 const formOf = (contentType: string): StreamForm => {
   const form = streamForm(contentType);

@@ -1,9 +1,9 @@
 import type { Left } from '@presign/limits';
 import { paceHeaders } from '@presign/schema';
-import type { Admitted } from '../admit.ts';
-import type { AnswerPlan } from '../answer.ts';
-import { ANSWER_HEADERS } from '../cors.ts';
-import type { FlatHeaders } from '../flat-headers.ts';
+import { ANSWER_HEADERS } from '../http/cors.ts';
+import type { FlatHeaders } from '../http/flat-headers.ts';
+import type { Admitted } from '../limits/admit.ts';
+import type { AnswerPlan } from './answer.ts';
 import type { Call } from './call.ts';
 import { type Charge, givesUseBack } from './judge-end.ts';
 

@@ -1,12 +1,12 @@
 import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
 import type { GrantStatus, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { getPolicy, outage } from '../admit.ts';
-import { answerRefusal } from '../answer-refusal.ts';
 import type { GatewayEnv } from '../app.ts';
-import { ANSWER_HEADERS } from '../cors.ts';
+import type { LlmGrant } from '../grant/llm-grant.ts';
+import { ANSWER_HEADERS } from '../http/cors.ts';
+import { answerRefusal } from '../http/refuse.ts';
+import { getPolicy, outage } from '../limits/admit.ts';
 import type { LlmDeps } from './call.ts';
-import type { LlmGrant } from './llm-grant.ts';
 import { splitUrl } from './split-url.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Refusal } from '@presign/schema';
-import type { Admitted } from '../admit.ts';
+import type { Admitted } from '../limits/admit.ts';
 import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
 import type { Sent } from './send.ts';

@@ -1,6 +1,6 @@
 import { applyConfig, checkCallPath, dialectOf, doubledVersionPrefix } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmGrant } from './llm-grant.ts';
+import type { LlmGrant } from '../grant/llm-grant.ts';
 
 /** Where a call goes: the path that was checked is byte for byte the path that is sent. */
 export type Target = { readonly path: string; readonly query: string };

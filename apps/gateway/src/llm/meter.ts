@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import type { Reported, Spend, StreamReader } from '@presign/providers';
-import { EventSplitter, type StreamForm, streamForm } from '../split-events.ts';
+import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
 
 /**
  * Looks at an answer's bytes on their way to the holder and finds out what was used. The bytes pass

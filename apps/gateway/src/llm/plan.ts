@@ -1,13 +1,13 @@
 import { fixedHold, type Hold } from '@presign/limits';
 import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { Policy } from '../grant.ts';
-import type { Body } from '../leaving.ts';
+import type { LlmGrant } from '../grant/llm-grant.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { Body } from '../http/leaving.ts';
+import type { Content } from './body.ts';
 import { worstCase } from './hold.ts';
-import type { LlmGrant } from './llm-grant.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
-import type { Content } from './read-body.ts';
 
 /** What is known of a call's cost before it is admitted. */
 export type Plan = {

@@ -6,14 +6,14 @@ import {
   type Spend,
 } from '@presign/providers';
 import { credentialContext } from '@presign/schema';
-import { type Admitted, outage } from '../admit.ts';
-import type { Answer } from '../answer.ts';
-import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../flat-headers.ts';
-import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
-import { findSealed, type SealedCredential } from '../grant.ts';
-import { cleanQuery, requestHeaders } from '../headers.ts';
-import type { Body } from '../leaving.ts';
-import { leaving } from '../leaving.ts';
+import { findSealed, type SealedCredential } from '../grant/policy.ts';
+import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../http/flat-headers.ts';
+import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';
+import { cleanQuery, requestHeaders } from '../http/headers.ts';
+import type { Body } from '../http/leaving.ts';
+import { leaving } from '../http/leaving.ts';
+import { type Admitted, outage } from '../limits/admit.ts';
+import type { Answer } from './answer.ts';
 import type { Call, LlmDeps } from './call.ts';
 import { READABLE_CODINGS } from './meter.ts';
 

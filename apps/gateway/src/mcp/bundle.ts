@@ -1,12 +1,12 @@
 import { unseal } from '@presign/crypto';
 import { credentialContext, type McpBundle, type Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import { chargeCall, getPolicy, outage } from '../admit.ts';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
-import { ANSWER_HEADERS } from '../cors.ts';
-import { findSealed, type GrantMemory } from '../grant.ts';
-import { newHoldId } from '../new-hold-id.ts';
-import type { VerifiedGrant, Verifier } from '../verify.ts';
+import { findSealed, type GrantMemory } from '../grant/policy.ts';
+import type { VerifiedGrant, Verifier } from '../grant/verify.ts';
+import { ANSWER_HEADERS } from '../http/cors.ts';
+import { chargeCall, getPolicy, outage } from '../limits/admit.ts';
+import { newHoldId } from '../limits/new-hold-id.ts';
 import { FORMATS, inFormat } from './bundle-formats.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Refusal } from '@presign/schema';
-import type { Messages } from './json-rpc.ts';
+import type { Messages } from './messages.ts';
 
 /**
  * Headers of revision 2026-07-28 that repeat what the body says (Streamable HTTP, "Standard Request Headers"): a

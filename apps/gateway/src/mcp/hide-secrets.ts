@@ -1,4 +1,4 @@
-import type { Authorization } from './authorize.ts';
+import type { Authorization } from './auth/authorize.ts';
 
 /** Shorter ones are found everywhere by chance, and keep nothing secret. */
 const LEAST_CHARS = 6;

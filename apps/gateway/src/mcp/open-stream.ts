@@ -1,5 +1,5 @@
 import type { McpCall, McpDeps } from './call.ts';
-import type { Listening } from './listeners.ts';
+import type { Listening } from './legacy-sse.ts';
 import { sealEndpoint } from './sealed-session.ts';
 
 /** The older transport's stream: its endpoint is rewritten, and it listens for refusals. */

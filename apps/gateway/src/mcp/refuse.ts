@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorCode, errorStatus, paceHeaders, type Refusal } from '@presign/schema';
-import { refusalAnswer } from '../answer-refusal.ts';
-import { ANSWER_HEADERS } from '../cors.ts';
-import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './json-rpc.ts';
+import { ANSWER_HEADERS } from '../http/cors.ts';
+import { refusalAnswer } from '../http/refuse.ts';
+import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './messages.ts';
 
 /** A limit that a call has met: told within the protocol, as the answer to the call. */
 export const isLimit = ({ code }: Refusal): boolean => LIMITS.has(code);

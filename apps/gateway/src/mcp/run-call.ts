@@ -1,19 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { paceHeaders, type Refusal } from '@presign/schema';
-import type { Admitted } from '../admit.ts';
-import type { HeldBytes } from '../body-budget.ts';
-import { ANSWER_HEADERS } from '../cors.ts';
-import type { FlatHeaders } from '../flat-headers.ts';
-import { newHoldId } from '../new-hold-id.ts';
-import { refundCharge } from '../refund.ts';
+import type { HeldBytes } from '../http/body-memory.ts';
+import { ANSWER_HEADERS } from '../http/cors.ts';
+import type { FlatHeaders } from '../http/flat-headers.ts';
+import type { Admitted } from '../limits/admit.ts';
+import { newHoldId } from '../limits/new-hold-id.ts';
+import { refundCharge } from '../limits/refund.ts';
+import { isKeptBack, McpAnswer, redirects } from './answer.ts';
 import type { McpCall, McpDeps } from './call.ts';
-import { logMcpCall } from './log-mcp-call.ts';
-import { isKeptBack, McpAnswer, redirects } from './mcp-answer.ts';
-import { mcpRecord } from './mcp-record.ts';
+import { logMcpCall } from './log.ts';
 import { openStream } from './open-stream.ts';
+import { mcpRecord } from './record.ts';
+import type { Amount } from './refund.ts';
 import { sealSession } from './sealed-session.ts';
-import { type Cut, type McpSent, sendMcp } from './send-mcp.ts';
-import type { Amount } from './unrun.ts';
+import { type Cut, type McpSent, sendMcp } from './send.ts';
 
 /** How long an answer waits for a charge to be given back: who calls again at once must find it. */
 const GIVING_BACK_MS = 1_000;

@@ -1,5 +1,5 @@
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
-import type { VerifiedGrant } from '../verify.ts';
+import type { VerifiedGrant } from '../grant/verify.ts';
 
 /** Where the messages of a session of the older HTTP+SSE transport go, and where its stream listens. */
 export type Endpoint = { readonly href: string; readonly channel: string };

@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
 import { isJsonObject, isModest, type JsonObject, type Refusal } from '@presign/schema';
-import { ambiguousKey, type NamesRead } from '../ambiguous-key.ts';
-import { type HeldBytes, SMALL_BODY_BYTES } from '../body-budget.ts';
-import type { Body } from '../leaving.ts';
-import { contentCoding, readDecoded, readWhole } from '../read-whole.ts';
+import { contentCoding, readDecoded, readWhole } from '../http/body.ts';
+import { type HeldBytes, SMALL_BODY_BYTES } from '../http/body-memory.ts';
+import { ambiguousKey, type NamesRead } from '../http/json.ts';
+import type { Body } from '../http/leaving.ts';
 
 /** A body as far as it had to be read. */
 export type Content = {

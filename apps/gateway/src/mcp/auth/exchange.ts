@@ -2,8 +2,8 @@ import { BlockedAddressError } from '@presign/outbound';
 import { LRUCache } from 'lru-cache';
 import * as oauth from 'oauth4webapi';
 import type { AuthorizerDeps } from './authorize.ts';
-import { tokenEndpointFetch } from './oauth-fetch.ts';
-import { authFailed, type Fetched, type OauthClient, type Tokens, usableUntil } from './oauth-tokens.ts';
+import { tokenEndpointFetch } from './fetch.ts';
+import { authFailed, type Fetched, type OauthClient, type Tokens, usableUntil } from './tokens.ts';
 
 /** For all requests of one exchange together; a lease is longer. */
 const EXCHANGE_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 import { type Charge, forestall, type GrantRef, type Refund, refund } from '@presign/limits';
-import type { GatewayDeps } from './app.ts';
-import { retry } from './limits/retry.ts';
+import type { GatewayDeps } from '../app.ts';
+import { retry } from './retry.ts';
 
 type Deps = Pick<GatewayDeps, 'redis' | 'log'>;
 

@@ -1,5 +1,5 @@
 import type { McpPricing, McpServerPolicy, Refusal } from '@presign/schema';
-import type { Message } from './json-rpc.ts';
+import type { Message } from './messages.ts';
 
 /** Prices of MCP calls that the operator sets, in microdollars. */
 export type McpPrices = {

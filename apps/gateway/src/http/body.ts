@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, type Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
-import type { HeldBytes } from './body-budget.ts';
+import type { HeldBytes } from './body-memory.ts';
 
 /** A body in one piece. */
 export type Whole = { readonly bytes: Buffer };

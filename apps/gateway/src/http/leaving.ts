@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { SMALL_BODY_BYTES } from './body-budget.ts';
+import { SMALL_BODY_BYTES } from './body-memory.ts';
 /** What goes out: the holder's bytes as they come, or in one piece, or none. */
 export type Body = Readable | Buffer | null;
 

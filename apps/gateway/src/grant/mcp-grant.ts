@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mcpBundleClaims, mcpClaims } from '@presign/schema';
-import { createVerifier, type VerifiedGrant, type Verifier, type VerifierDeps } from '../verify.ts';
+import { createVerifier, type VerifiedGrant, type Verifier, type VerifierDeps } from './verify.ts';
 
 /** What the token of one MCP server's URL allows. */
 export type McpGrant = VerifiedGrant & {

@@ -1,7 +1,7 @@
 import type { McpAuth, Refusal } from '@presign/schema';
-import type { GatewayDeps } from '../app.ts';
-import { createAccessTokens } from './oauth-access-tokens.ts';
-import { authFailed, type OauthClient } from './oauth-tokens.ts';
+import type { GatewayDeps } from '../../app.ts';
+import { createAccessTokens } from './access-tokens.ts';
+import { authFailed, type OauthClient } from './tokens.ts';
 
 /** How a gateway authenticates to an MCP server, as kept sealed by the issuer. */
 export type McpCredential = { readonly id: string; readonly accountId: string; readonly auth: McpAuth };

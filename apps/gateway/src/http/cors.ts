@@ -1,5 +1,5 @@
 import type { Context, Next } from 'hono';
-import type { GatewayEnv } from './app.ts';
+import type { GatewayEnv } from '../app.ts';
 
 /**
  * On every answer: browsers of any origin may use a URL; the URL itself is the secret, no cookie is read.

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import { type FlatHeaders, headerOf, withoutHeaders } from './flat-headers.ts';
-import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './llm/meter.ts';
-import { sendHead } from './send-head.ts';
+import { type FlatHeaders, headerOf, withoutHeaders } from '../http/flat-headers.ts';
+import { sendHead } from '../http/send-head.ts';
+import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 
 /** How an answer is looked at and kept back on its way. */
 export type AnswerPlan = {

@@ -1,7 +1,7 @@
 import { type GrantRef, type Left, type Outcome, settle, UNHEARD } from '@presign/limits';
 import { causeOf } from '@presign/schema';
-import type { GatewayDeps } from './app.ts';
-import { retry } from './limits/retry.ts';
+import type { GatewayDeps } from '../app.ts';
+import { retry } from './retry.ts';
 
 /**
  * Settles a call. While Redis does not answer, it tries again for as long as the call's lease can be kept. After that

@@ -1,5 +1,5 @@
 import { isJsonObject, isModest, type Refusal } from '@presign/schema';
-import { ambiguousKey } from '../ambiguous-key.ts';
+import { ambiguousKey } from '../http/json.ts';
 
 /** One JSON-RPC message, as far as the gateway reads it. */
 export type Message = {

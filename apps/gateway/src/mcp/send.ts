@@ -1,15 +1,15 @@
 import { unseal } from '@presign/crypto';
 import { credentialContext, type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
-import { type Admitted, outage } from '../admit.ts';
-import { type FlatHeaders, withoutHeaders } from '../flat-headers.ts';
-import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../forward.ts';
-import { findSealed, type SealedCredential } from '../grant.ts';
-import { holdersHeaders } from '../headers.ts';
-import { leaving } from '../leaving.ts';
-import type { Authorization } from './authorize.ts';
+import { findSealed, type SealedCredential } from '../grant/policy.ts';
+import { type FlatHeaders, withoutHeaders } from '../http/flat-headers.ts';
+import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';
+import { holdersHeaders } from '../http/headers.ts';
+import { leaving } from '../http/leaving.ts';
+import { type Admitted, outage } from '../limits/admit.ts';
+import { type McpAnswer, refusesCredential } from './answer.ts';
+import type { Authorization } from './auth/authorize.ts';
 import type { McpCall, McpDeps } from './call.ts';
 import { secretsIn } from './hide-secrets.ts';
-import { type McpAnswer, refusesCredential } from './mcp-answer.ts';
 
 /** How sending ended; all but `Ended` ended here. */
 export type McpSent =

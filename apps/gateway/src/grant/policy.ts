@@ -5,7 +5,7 @@ import { budgets, credentials, grants, partitions, sessions, virtualKeys } from 
 import { eq } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { LRUCache } from 'lru-cache';
-import type { GatewayDeps } from './app.ts';
+import type { GatewayDeps } from '../app.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 /** What the issuer laid down for a grant beyond its token. Never changes while the grant lives. */

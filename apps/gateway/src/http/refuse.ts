@@ -1,6 +1,6 @@
 import { errorBody, errorStatus, paceHeaders, type Refusal } from '@presign/schema';
 import type { Context } from 'hono';
-import type { GatewayEnv } from './app.ts';
+import type { GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from './cors.ts';
 
 /** A refusal as the answer to the request at hand. */

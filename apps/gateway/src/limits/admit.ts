@@ -8,11 +8,11 @@ import {
   UNHEARD,
 } from '@presign/limits';
 import { causeOf, type Refusal, RefusedError, rateLimited } from '@presign/schema';
-import type { GatewayDeps } from './app.ts';
-import { findPolicy, type GrantMemory, openFromPostgres, type Policy } from './grant.ts';
+import type { GatewayDeps } from '../app.ts';
+import { findPolicy, type GrantMemory, openFromPostgres, type Policy } from '../grant/policy.ts';
+import type { VerifiedGrant } from '../grant/verify.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
-import type { VerifiedGrant } from './verify.ts';
 
 type Deps = Pick<GatewayDeps, 'db' | 'redis' | 'log'> & { readonly memory: GrantMemory };
 type ChargeDeps = Deps & Pick<GatewayDeps, 'underWay'>;

@@ -1,6 +1,6 @@
-import { BLOCKED } from '../llm/log-call.ts';
+import { BLOCKED } from '../llm/log.ts';
 import type { McpCall, McpDeps } from './call.ts';
-import type { McpSent } from './send-mcp.ts';
+import type { McpSent } from './send.ts';
 
 /**
  * One line a call, a warning where the server was not reached or refused our credential. Neither URL nor header nor

@@ -6,8 +6,8 @@ import {
   type Message,
   MODEST,
   PARSE_ERROR,
-} from './json-rpc.ts';
-import type { Charged } from './price-call.ts';
+} from './messages.ts';
+import type { Charged } from './price.ts';
 
 /** With these a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
 const NOT_RUN: ReadonlySet<unknown> = new Set([

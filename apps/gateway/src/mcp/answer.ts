@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
-import type { HeldBytes } from '../body-budget.ts';
-import { type FlatHeaders, headerOf, withoutHeaders } from '../flat-headers.ts';
-import type { Receiver } from '../forward.ts';
-import { sendHead } from '../send-head.ts';
-import { EventSplitter, readEvent } from '../split-events.ts';
+import type { HeldBytes } from '../http/body-memory.ts';
+import { type FlatHeaders, headerOf, withoutHeaders } from '../http/flat-headers.ts';
+import type { Receiver } from '../http/forward.ts';
+import { sendHead } from '../http/send-head.ts';
+import { EventSplitter, readEvent } from '../http/sse.ts';
 import { hideSecrets } from './hide-secrets.ts';
-import { type Amount, NOTHING, type UnrunRequests } from './unrun.ts';
+import { type Amount, NOTHING, type UnrunRequests } from './refund.ts';
 
 /** What is done to an answer on its way to the holder. */
 export type McpAnswerPlan = {

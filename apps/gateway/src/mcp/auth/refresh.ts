@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AuthorizerDeps } from './authorize.ts';
-import { endLease, findTokens, storeTokens, takeLease } from './oauth-lease.ts';
+import { endLease, findTokens, storeTokens, takeLease } from './lease.ts';
 import {
   authFailed,
   type Fetched,
@@ -9,7 +9,7 @@ import {
   sealTokens,
   type Tokens,
   unsealTokens,
-} from './oauth-tokens.ts';
+} from './tokens.ts';
 
 /** A request to a token endpoint, with a refresh token or as the client itself. */
 type Exchange = (client: OauthClient, refreshToken: string | undefined) => Promise<Fetched>;

@@ -1,6 +1,6 @@
 import { compilePaths, type PathMatcher, type Provider } from '@presign/providers';
 import { llmClaims } from '@presign/schema';
-import { createVerifier, type VerifiedGrant, type Verifier, type VerifierDeps } from '../verify.ts';
+import { createVerifier, type VerifiedGrant, type Verifier, type VerifierDeps } from './verify.ts';
 
 /** What an LLM token allows, ready to judge a call by. */
 export type LlmGrant = VerifiedGrant & {

@@ -3,8 +3,8 @@ import type { Refusal } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import { LRUCache } from 'lru-cache';
 import type { AuthorizerDeps } from './authorize.ts';
-import { createChains } from './oauth-chain.ts';
-import { createExchange } from './oauth-exchange.ts';
+import { createExchange } from './exchange.ts';
+import { createChains } from './refresh.ts';
 import {
   authFailed,
   type Fetched,
@@ -13,7 +13,7 @@ import {
   sealTokens,
   type Tokens,
   unsealTokens,
-} from './oauth-tokens.ts';
+} from './tokens.ts';
 
 export type AccessToken = { readonly token: string } | { readonly refusal: Refusal };
 
