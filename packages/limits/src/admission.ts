@@ -1,5 +1,5 @@
 import { type GrantRef, keys } from './keys.ts';
-import type { Pace } from './pace.ts';
+import type { RateLimit } from './rate-limit.ts';
 import { type RedisClient, script } from './script.ts';
 
 const run = script('admit', 'bucket');
@@ -39,12 +39,16 @@ export type Admission =
       /** The output bound it may have, all in all what was asked or less. */
       readonly tokens: number;
       /** Undefined: as many calls a minute as come. */
-      readonly pace: Pace | undefined;
+      readonly rateLimit: RateLimit | undefined;
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
   | { readonly is: 'uses_exhausted'; readonly ofOwn: boolean; readonly limit: number; readonly used: number }
-  | { readonly is: 'rate_limited'; readonly pace: Pace /** Until it may pass. */; readonly waitMs: number }
+  | {
+      readonly is: 'rate_limited';
+      readonly rateLimit: RateLimit /** Until it may pass. */;
+      readonly waitMs: number;
+    }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
       /** Whether it is the limit of the grant's own budget, and not of a budget that it shares. */
@@ -95,7 +99,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
   return readAdmission((await run(redis, names, args)) as [string, ...string[]]);
 }
 
-function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): Admission {
+function readAdmission([is, a, b, c, d, e, f, ...rateLimit]: [string, ...string[]]): Admission {
   switch (is) {
     case 'ok':
       return {
@@ -106,12 +110,12 @@ function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): 
         microusdLeft: limited(d),
         heldMicrousd: Number(e),
         tokens: Number(f),
-        pace: Number(pace[0]) < 0 ? undefined : readPace(...pace),
+        rateLimit: Number(rateLimit[0]) < 0 ? undefined : readRateLimit(...rateLimit),
       };
     case 'uses_exhausted':
       return { is, ofOwn: a === 'own', limit: Number(b), used: Number(c) };
     case 'rate_limited':
-      return { is, pace: readPace(a, b, c), waitMs: Number(d) };
+      return { is, rateLimit: readRateLimit(a, b, c), waitMs: Number(d) };
     case 'cost_limit_reached':
     case 'cost_held':
     case 'cost_limit_too_low':
@@ -136,7 +140,7 @@ function readAdmission([is, a, b, c, d, e, f, ...pace]: [string, ...string[]]): 
 
 const limited = (left: string | undefined) => (Number(left) < 0 ? undefined : Number(left));
 
-const readPace = (...[perMinute, left, resetMs]: readonly (string | undefined)[]): Pace => ({
+const readRateLimit = (...[perMinute, left, resetMs]: readonly (string | undefined)[]): RateLimit => ({
   perMinute: Number(perMinute),
   left: Number(left),
   resetMs: Number(resetMs),

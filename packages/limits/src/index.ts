@@ -9,7 +9,7 @@ export * from './find-risks.ts';
 export * from './keys.ts';
 export * from './leases.ts';
 export * from './open.ts';
-export * from './pace.ts';
+export * from './rate-limit.ts';
 export * from './refund.ts';
 export * from './revoke.ts';
 export type { RedisClient } from './script.ts';

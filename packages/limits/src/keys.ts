@@ -21,7 +21,7 @@ export const keys = {
   usage: (partition: number) => inPartition(partition, 'usage'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
   /** Requests by the minute. */
-  pace: (partition: number, id: string) => inPartition(partition, `pace:${id}`),
+  rateLimit: (partition: number, id: string) => inPartition(partition, `rate:${id}`),
   /** A stream of MCP's older transport that listens for refusals. */
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };

@@ -1,10 +1,10 @@
 import { keys } from './keys.ts';
 import { type RedisClient, script } from './script.ts';
 
-const run = script('pace', 'bucket');
+const run = script('rate-limit', 'bucket');
 
 /** How far a limit of calls by the minute is used up. */
-export type Pace = {
+export type RateLimit = {
   readonly perMinute: number;
   /** Calls that may be made at once. */
   readonly left: number;
@@ -18,12 +18,12 @@ export async function countRequest(
   partition: number,
   id: string,
   perMinute: number,
-): Promise<{ readonly pace: Pace /** 0: it passes. */; readonly waitMs: number }> {
-  const [, left, resetMs, waitMs] = (await run(redis, [keys.pace(partition, id)], [perMinute])) as [
+): Promise<{ readonly rateLimit: RateLimit /** 0: it passes. */; readonly waitMs: number }> {
+  const [, left, resetMs, waitMs] = (await run(redis, [keys.rateLimit(partition, id)], [perMinute])) as [
     string,
     number,
     number,
     number,
   ];
-  return { pace: { perMinute, left, resetMs }, waitMs };
+  return { rateLimit: { perMinute, left, resetMs }, waitMs };
 }

@@ -55,14 +55,14 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
   test('an answer tells how many are left and when all are, a refusal when to come again', async () => {
     const grant = await opened(2);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
-      pace: { perMinute: 2, left: 1, resetMs: 30_000 },
+      rateLimit: { perMinute: 2, left: 1, resetMs: 30_000 },
     });
     await admit(redis, grant.ref, newAsk());
     const refused = await admit(redis, grant.ref, newAsk());
-    expect(refused).toMatchObject({ is: 'rate_limited', pace: { perMinute: 2, left: 0 } });
-    const { waitMs, pace } = refused as { waitMs: number; pace: { resetMs: number } };
+    expect(refused).toMatchObject({ is: 'rate_limited', rateLimit: { perMinute: 2, left: 0 } });
+    const { waitMs, rateLimit } = refused as { waitMs: number; rateLimit: { resetMs: number } };
     expect(waitMs).toBeGreaterThan(20_000);
-    expect(pace.resetMs).toBe(waitMs + 30_000);
+    expect(rateLimit.resetMs).toBe(waitMs + 30_000);
     await wait(grant, waitMs);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
   });
@@ -70,11 +70,11 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
   test('a batch counts each of its calls; a larger one than a minute allows waits for all, and is owed', async () => {
     const grant = await opened(10);
     const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
-    expect(await batch(4)).toMatchObject({ is: 'admitted', pace: { left: 6 } });
-    expect(await batch(7)).toMatchObject({ is: 'rate_limited', pace: { left: 6 } });
+    expect(await batch(4)).toMatchObject({ is: 'admitted', rateLimit: { left: 6 } });
+    expect(await batch(7)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 6 } });
     expect(await batch(15)).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 60_000);
-    expect(await batch(15)).toMatchObject({ is: 'admitted', pace: { left: 0 } });
+    expect(await batch(15)).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
     await wait(grant, 30_000);
     expect(await batch(1)).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 6_000);
@@ -90,7 +90,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(refused.is).toBe('cost_limit_too_low');
     const ask = newAsk();
     for (const left of [2, 2]) {
-      expect(await admit(redis, grant.ref, ask)).toMatchObject({ is: 'admitted', pace: { left } });
+      expect(await admit(redis, grant.ref, ask)).toMatchObject({ is: 'admitted', rateLimit: { left } });
     }
     await admit(redis, grant.ref, newAsk());
     await admit(redis, grant.ref, newAsk());
@@ -109,7 +109,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     const grant = await opened(2);
     await admit(redis, grant.ref, newAsk());
     await wait(grant, -3_600_000);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted', pace: { left: 0 } });
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 30_000);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
@@ -127,14 +127,14 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     const passed = asked.filter(({ waitMs }) => waitMs === 0);
     expect(passed.length).toBeGreaterThanOrEqual(12);
     expect(passed.length).toBeLessThanOrEqual(13);
-    expect(passed[0]).toEqual({ waitMs: 0, pace: { perMinute: 12, left: 11, resetMs: 5_000 } });
-    expect(asked.at(-1)).toMatchObject({ pace: { left: 0 } });
+    expect(passed[0]).toEqual({ waitMs: 0, rateLimit: { perMinute: 12, left: 11, resetMs: 5_000 } });
+    expect(asked.at(-1)).toMatchObject({ rateLimit: { left: 0 } });
     expect(asked.at(-1)?.waitMs).toBeGreaterThan(0);
-    await redis.hset(keys.pace(partition, id), 'at', Date.now() + 3_600_000);
+    await redis.hset(keys.rateLimit(partition, id), 'at', Date.now() + 3_600_000);
     await countRequest(redis, partition, id, 12);
-    const at = Number(await redis.hget(keys.pace(partition, id), 'at'));
+    const at = Number(await redis.hget(keys.rateLimit(partition, id), 'at'));
     expect(at).toBeLessThan(Date.now() + 60_000);
-    const lives = await redis.pttl(keys.pace(partition, id));
+    const lives = await redis.pttl(keys.rateLimit(partition, id));
     expect(lives).toBeGreaterThan(50_000);
     expect(lives).toBeLessThanOrEqual(60_000);
   });

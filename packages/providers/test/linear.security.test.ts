@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { modelFacts } from '../src/index.ts';
 import { grownByNormalising, hasLongMarkRun } from '../src/bounds/count-text.ts';
 import { namedTwice } from '../src/gemini/names.ts';
+import { modelFacts } from '../src/index.ts';
 
 /**
  * Each input here kept one process busy for seconds when the work grew with the square of its length, or faster.

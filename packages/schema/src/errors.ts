@@ -67,8 +67,8 @@ export type Refusal = {
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
   readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
   readonly retryAfterSeconds?: number;
-  /** Of a limit of calls by the minute: the limit, calls left, and until all of them are. */
-  readonly pace?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
+  /** Where a rate limit was counted: calls a minute, calls left now, and ms until all are left again. */
+  readonly rateLimit?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
 };
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];

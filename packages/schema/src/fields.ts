@@ -41,10 +41,10 @@ export const maxUses = z
   .refine((n) => n === -1 || n >= 1, USES)
   .meta({ minimum: -1, not: { const: 0 } });
 
-const PACE_MAX = 1_000_000;
-const PACE = expected(`a whole number from 1 to ${PACE_MAX}`);
+const RATE_LIMIT_MAX = 1_000_000;
+const RATE_LIMIT = expected(`a whole number from 1 to ${RATE_LIMIT_MAX}`);
 /** Calls a minute. */
-export const perMinute = z.int(PACE).min(1, PACE).max(PACE_MAX, PACE);
+export const perMinute = z.int(RATE_LIMIT).min(1, RATE_LIMIT).max(RATE_LIMIT_MAX, RATE_LIMIT);
 
 /** The caller's own id of a session or user. */
 export const externalId = z

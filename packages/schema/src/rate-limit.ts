@@ -1,27 +1,36 @@
 import type { Refusal } from './errors.ts';
 
-/** How far a limit of calls by the minute is used up. */
-export type Pace = NonNullable<Refusal['pace']>;
-
-const seconds = (ms: number): number => Math.ceil(ms / 1000);
+/** How much of a minute's calls is used up. */
+export type RateLimit = NonNullable<Refusal['rateLimit']>;
 
 /**
- * What answers tell of it: a quota of `q` in `w` seconds, of which `r` are left and which is whole again in `t`
- * seconds (a list, to which a provider may have put its own; draft-ietf-httpapi-ratelimit-headers-10 §3, §4).
+ * The headers of an answer that counted: a quota of `q` calls in `w` seconds, `r` calls left, and `t` seconds until
+ * all are left again. Each is a list, to which an upstream may have added its own entry
+ * (draft-ietf-httpapi-ratelimit-headers-10 §3, §4).
  */
-export const paceHeaders = (pace: Pace) => ({
-  'ratelimit-policy': `"presign";q=${pace.perMinute};w=60`,
-  ratelimit: `"presign";r=${pace.left};t=${seconds(pace.resetMs)}`,
+export const rateLimitHeaders = (rateLimit: RateLimit) => ({
+  'ratelimit-policy': `"presign";q=${rateLimit.perMinute};w=60`,
+  ratelimit: `"presign";r=${rateLimit.left};t=${seconds(rateLimit.resetMs)}`,
 });
 
-/** The refusal of a call that came too early. */
-export function rateLimited({ pace, waitMs }: { pace: Pace; waitMs: number }, who: string): Refusal {
+/**
+ * The refusal of a call that came too early.
+ * @param subject begins the message: "This URL", "This API key"
+ */
+export function rateLimited(
+  { rateLimit, waitMs }: { rateLimit: RateLimit; waitMs: number },
+  subject: string,
+): Refusal {
+  const { perMinute } = rateLimit;
   const wait = seconds(waitMs);
+  const times = perMinute === 1 ? 'once' : `${perMinute} times`;
   return {
     code: 'rate_limited',
-    message: `${who} may be used ${pace.perMinute} times a minute: try again in ${wait} s.`,
-    details: { limit: pace.perMinute },
+    message: `${subject} may be used ${times} a minute: try again in ${wait} s.`,
+    details: { limit: perMinute },
     retryAfterSeconds: wait,
-    pace,
+    rateLimit,
   };
 }
+
+const seconds = (ms: number): number => Math.ceil(ms / 1000);

@@ -1,4 +1,4 @@
-import { errorBody, errorStatus, paceHeaders, type Refusal } from '@presign/schema';
+import { errorBody, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import type { Context } from 'hono';
 import type { GatewayEnv } from '../app.ts';
 import { ANSWER_HEADERS } from './cors.ts';
@@ -15,7 +15,7 @@ export function refusalAnswer(refusal: Refusal, requestId: string): Response {
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
   };
-  if (refusal.pace) Object.assign(headers, paceHeaders(refusal.pace));
+  if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return Response.json(errorBody(refusal, requestId), { status: errorStatus(refusal), headers });
 }

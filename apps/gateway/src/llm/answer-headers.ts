@@ -1,5 +1,5 @@
 import type { Left } from '@presign/limits';
-import { paceHeaders } from '@presign/schema';
+import { rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/cors.ts';
 import type { FlatHeaders } from '../http/flat-headers.ts';
 import type { Admitted } from '../limits/admit.ts';
@@ -28,7 +28,7 @@ export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): F
 
 function ownHeaders(
   { requestId, plan }: Call,
-  { usesLeft, tokens, pace }: Admitted,
+  { usesLeft, tokens, rateLimit }: Admitted,
   status: number,
 ): FlatHeaders {
   const headers: FlatHeaders = [];
@@ -37,7 +37,8 @@ function ownHeaders(
   if (usesLeft !== undefined) {
     headers.push('x-presign-uses-remaining', String(givesUseBack(status) ? usesLeft + 1 : usesLeft));
   }
-  if (pace) for (const [name, value] of Object.entries(paceHeaders(pace))) headers.push(name, value);
+  if (rateLimit)
+    for (const [name, value] of Object.entries(rateLimitHeaders(rateLimit))) headers.push(name, value);
   if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));
   return headers;
 }

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, errorStatus, paceHeaders, type Refusal } from '@presign/schema';
+import { ERRORS, type ErrorCode, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/cors.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './messages.ts';
@@ -32,7 +32,7 @@ export function mcpRefusalAnswer(
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
   };
-  if (refusal.pace) Object.assign(headers, paceHeaders(refusal.pace));
+  if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = isAnswer ? 200 : statusOf(refusal);
   return Response.json(errorMessages(refusal, messages, requestId), { status, headers });

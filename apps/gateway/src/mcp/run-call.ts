@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { paceHeaders, type Refusal } from '@presign/schema';
+import { type Refusal, rateLimitHeaders } from '@presign/schema';
 import type { HeldBytes } from '../http/body-memory.ts';
 import { ANSWER_HEADERS } from '../http/cors.ts';
 import type { FlatHeaders } from '../http/flat-headers.ts';
@@ -83,13 +83,14 @@ function once<A extends unknown[]>(work: (...args: A) => Promise<void>): (...arg
 
 function ownHeaders(
   { requestId, unrun }: McpCall,
-  { usesLeft, microusdLeft, pace }: Admitted,
+  { usesLeft, microusdLeft, rateLimit }: Admitted,
   back: Amount,
 ): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
-  if (pace) for (const [name, value] of Object.entries(paceHeaders(pace))) headers.push(name, value);
+  if (rateLimit)
+    for (const [name, value] of Object.entries(rateLimitHeaders(rateLimit))) headers.push(name, value);
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + back.uses));
   if (microusdLeft !== undefined) {
     headers.push('x-presign-cost-remaining', String(microusdLeft + back.costMicrousd));

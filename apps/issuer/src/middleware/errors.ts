@@ -1,4 +1,4 @@
-import { causeOf, ERRORS, errorBody, paceHeaders, type Refusal, RefusedError } from '@presign/schema';
+import { causeOf, ERRORS, errorBody, type Refusal, RefusedError, rateLimitHeaders } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
@@ -21,7 +21,9 @@ export const answerError =
     // RFC 9110 §15.5.2: a 401 says which scheme is wanted.
     if (refusal.code === 'unauthenticated') c.header('www-authenticate', 'Bearer');
     if (mayHaveMoreToSend(c)) c.header('connection', 'close');
-    for (const [name, value] of Object.entries(refusal.pace ? paceHeaders(refusal.pace) : {})) {
+    for (const [name, value] of Object.entries(
+      refusal.rateLimit ? rateLimitHeaders(refusal.rateLimit) : {},
+    )) {
       c.header(name, value);
     }
     if (refusal.retryAfterSeconds !== undefined) c.header('retry-after', String(refusal.retryAfterSeconds));

@@ -1,5 +1,5 @@
 import { countRequest } from '@presign/limits';
-import { paceHeaders, RefusedError, rateLimited } from '@presign/schema';
+import { RefusedError, rateLimited, rateLimitHeaders } from '@presign/schema';
 import type { MiddlewareHandler } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
@@ -20,6 +20,6 @@ export const limitRequests =
     const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
     if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This API key'));
     await next();
-    for (const [name, value] of Object.entries(counted ? paceHeaders(counted.pace) : {}))
+    for (const [name, value] of Object.entries(counted ? rateLimitHeaders(counted.rateLimit) : {}))
       c.header(name, value);
   };

@@ -66,17 +66,17 @@ export const HEADERS = {
 } as const;
 
 type HeaderName = keyof typeof HEADERS;
-const PACE: readonly HeaderName[] = ['ratelimit', 'ratelimit-policy'];
+const RATE_LIMIT: readonly HeaderName[] = ['ratelimit', 'ratelimit-policy'];
 
 const MORE: Readonly<Record<number, readonly HeaderName[]>> = {
   401: ['www-authenticate'],
   409: ['retry-after'],
-  429: ['retry-after', ...PACE],
+  429: ['retry-after', ...RATE_LIMIT],
   503: ['retry-after'],
 };
 
 /** The headers that an answer of a status may have; `counted`: where an API key's requests are. */
 export function headersOf(status: number, counted = false): Record<string, Ref> {
-  const names = ['x-request-id', ...(MORE[status] ?? []), ...(counted ? PACE : [])];
+  const names = ['x-request-id', ...(MORE[status] ?? []), ...(counted ? RATE_LIMIT : [])];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }

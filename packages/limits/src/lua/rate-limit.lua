@@ -1,5 +1,5 @@
--- pace: count a request by the minute, or say how long it must wait. (bucket.lua goes before.)
--- KEYS  1 pace    ARGV  1 requests a minute
+-- rate-limit: count a request by the minute, or say how long it must wait. (bucket.lua goes before.)
+-- KEYS  1 rate limit    ARGV  1 requests a minute
 -- Returns {'ok' | 'wait', requests left, ms until it is full, ms until this request may pass}
 local time = redis.call('TIME')
 local now, perMinute = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1])
