@@ -1,168 +1,187 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { isBuiltin } from 'node:module';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { execFile } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, test } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** One workspace package: what it is called, what it declares, its source files by path from the root. */
-type Member = {
-  readonly name: string;
-  readonly dir: string;
-  readonly dependencies: ReadonlySet<string>;
-  readonly files: ReadonlyMap<string, string>;
-};
-
-const PACKAGES = [
-  '@presign/crypto',
-  '@presign/limits',
-  '@presign/outbound',
-  '@presign/providers',
-  '@presign/schema',
-];
-const APPS = ['@presign/gateway', '@presign/issuer'];
-
-/** Which members of the workspace each one may import: one direction, apps → packages. */
-const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  '@presign/client': [],
-  '@presign/crypto': [],
-  '@presign/outbound': [],
-  '@presign/schema': [],
-  '@presign/limits': ['@presign/schema'],
-  '@presign/providers': ['@presign/schema'],
-  '@presign/issuer': PACKAGES,
-  '@presign/gateway': PACKAGES,
-  '@presign/local': [...PACKAGES, ...APPS],
-};
-
 /** Names that say where a thing lies and not what it does. */
 const EMPTY_NAME = /^(utils?|helpers?|commons?|services?|controllers?|repository|repositories)$/i;
-const LONGEST_FILE = 250;
+const LONGEST_FILE = 350;
 
+/** The folder of each app and package, by path from the root. */
 const members = ['packages', 'apps', 'infra'].flatMap((folder) =>
   readdirSync(join(ROOT, folder))
     .map((name) => join(folder, name))
-    .filter((dir) => existsSync(join(ROOT, dir, 'package.json')))
-    .map(readMember),
+    .filter((dir) => existsSync(join(ROOT, dir, 'package.json'))),
 );
-const sources = members.flatMap((member) =>
-  [...member.files].map(([file, text]) => ({ member, file, text })),
+const sources = members.flatMap((dir) =>
+  readdirSync(join(ROOT, dir, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join(dir, 'src', name))
+    .map((file) => ({ dir, file, text: readFileSync(join(ROOT, file), 'utf8') })),
 );
 
-describe('the workspace', () => {
-  test('has the members whose imports are ruled here, and no others', () => {
-    expect(members.map((member) => member.name).sort()).toEqual(Object.keys(MAY_IMPORT).sort());
-    for (const member of members) expect(member.files.size, member.name).toBeGreaterThan(0);
+describe('the source of every app and package', () => {
+  test('is found by the tests below', () => {
+    expect(members).toEqual(expect.arrayContaining(['apps/gateway', 'packages/schema', 'infra/local']));
+    for (const dir of members)
+      expect(sources.filter((each) => each.dir === dir).length, dir).toBeGreaterThan(0);
   });
 
-  test('packages and apps import only what they may and what they declare', () => {
-    const wrong = sources.flatMap(({ member, file, text }) => wrongImports(member, file, text));
-    expect(wrong).toEqual([]);
-  });
-
-  test("only a package's own index.ts passes on what other files export", () => {
-    const barrels = sources.filter(({ member, file, text }) => isBarrel(member, file, text));
+  test("re-exports other files only in a package's own index.ts", () => {
+    const barrels = sources.filter(({ dir, file, text }) => isBarrel(dir, file, text));
     expect(barrels.map(({ file }) => file)).toEqual([]);
   });
 
-  test('no file or folder has a name that says nothing', () => {
+  test('has no file or folder whose name says nothing', () => {
     const named = sources.filter(({ file }) => hasEmptyName(file));
     expect(named.map(({ file }) => file)).toEqual([]);
   });
 
-  test(`no source file is longer than ${LONGEST_FILE} lines`, () => {
+  test(`has no file longer than ${LONGEST_FILE} lines`, () => {
     const long = sources.filter(({ text }) => text.trimEnd().split('\n').length > LONGEST_FILE);
     expect(long.map(({ file }) => file)).toEqual([]);
   });
-});
 
-describe('the rules themselves catch', () => {
-  const gateway: Member = {
-    name: '@presign/gateway',
-    dir: 'apps/gateway',
-    dependencies: new Set(['hono', '@presign/schema', '@presign/issuer']),
-    files: new Map(),
-  };
-  const crypto: Member = { ...gateway, name: '@presign/crypto', dir: 'packages/crypto' };
-  const file = 'apps/gateway/src/app.ts';
-
-  test.each([
-    ['an app imported by an app, even if declared', gateway, "import { a } from '@presign/issuer';"],
-    ['an app imported by its path', gateway, "import { a } from '../../issuer/src/app.ts';"],
-    ['a package imported by its path', gateway, "export * from '../../../packages/schema/src/json.ts';"],
-    ['a package that is not declared', gateway, "import { z } from 'zod';"],
-    ['a file of a package that is not declared', gateway, "import 'zod/v4';"],
-    ['an import over several lines', gateway, "import {\n  a,\n} from 'zod';"],
-    ['an import under way', gateway, "const z = await import('zod');"],
-    ['a type alone', gateway, "import type { z } from 'zod';"],
-    ['a builtin without its prefix', gateway, "import { join } from 'path';"],
-    ['schema imported by crypto', crypto, "import { a } from '@presign/schema';"],
-  ])('%s', (_what, member, text) => {
-    expect(wrongImports(member, join(member.dir, 'src/app.ts'), text)).toHaveLength(1);
+  // A development dependency is linked, too, so the import would resolve.
+  test('declares other members of the workspace under dependencies', () => {
+    const wrong = members.flatMap((dir) =>
+      Object.keys(readPackage(dir).devDependencies ?? {}).filter((name) => name.startsWith('@presign/')),
+    );
+    expect(wrong).toEqual([]);
   });
 
-  test('and let pass what is right', () => {
-    const text = "import { Hono } from 'hono';\nimport 'hono/x';\nimport a from './b.ts';\nimport 'node:fs';";
-    expect(wrongImports(gateway, file, text)).toEqual([]);
-    expect(wrongImports(gateway, file, "export * from '@presign/schema/tables';")).toEqual([]);
-  });
-
-  test('a barrel beside index.ts, and a name that says nothing', () => {
-    expect(isBarrel(gateway, 'apps/gateway/src/all.ts', "export * from './a.ts';")).toBe(true);
-    expect(isBarrel(gateway, 'apps/gateway/src/llm/index.ts', "export { a } from './a.ts';")).toBe(true);
-    expect(isBarrel(gateway, 'apps/gateway/src/index.ts', "export { a } from './a.ts';")).toBe(false);
+  test('the checks for barrels and names catch what they are for', () => {
+    const dir = 'apps/gateway';
+    expect(isBarrel(dir, 'apps/gateway/src/all.ts', "export * from './a.ts';")).toBe(true);
+    expect(isBarrel(dir, 'apps/gateway/src/llm/index.ts', "export { a } from './a.ts';")).toBe(true);
+    expect(isBarrel(dir, 'apps/gateway/src/index.ts', "export { a } from './a.ts';")).toBe(false);
     expect(['src/utils.ts', 'src/helpers/a.ts', 'src/common/a.ts'].every(hasEmptyName)).toBe(true);
     expect(['src/commons-clause.ts', 'src/settle.ts'].some(hasEmptyName)).toBe(false);
   });
 });
 
-function wrongImports(member: Member, file: string, text: string): string[] {
-  return importsOf(text).flatMap((specifier) => {
-    const problem = specifier.startsWith('.')
-      ? judgePath(member, file, specifier)
-      : judgePackage(member, specifier);
-    return problem === undefined ? [] : [`${file}: ${specifier} ${problem}`];
+describe('the rules for imports in .dependency-cruiser.mjs', () => {
+  const planted = mkdtempSync(join(tmpdir(), 'presign-imports-'));
+  let found: readonly string[];
+  beforeAll(async () => {
+    plant(planted);
+    found = await cruise(planted);
   });
-}
+  afterAll(() => rmSync(planted, { recursive: true }));
 
-/** What a file imports or passes on: with `from`, for its effects alone, or under way. */
-const IMPORT =
-  /^(?:import|export)\s[^'"`;=(]*\bfrom\s+['"]([^'"]+)['"]|^import\s+['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/gm;
+  test.each([
+    ['a circle of types alone', 'no-circle apps/gateway/src/circle-a.ts'],
+    ['an app that imports another by name', 'no-app-in-an-app apps/gateway/src/by-name.ts'],
+    ['an app that imports another by path', 'no-app-in-an-app apps/gateway/src/by-path.ts'],
+    ['a type from app.ts', 'app-is-for-start apps/gateway/src/type-of-app.ts'],
+    ['a package that imports an app', 'packages-know-no-app packages/limits/src/app.ts'],
+    ['source that imports a test', 'source-knows-no-test packages/limits/src/test.ts'],
+    ['limits that import crypto', 'limits-and-providers-import-schema-alone packages/limits/src/crypto.ts'],
+    ['crypto that imports schema', 'base-imports-no-package packages/crypto/src/schema.ts'],
+    ['a package imported by its path', 'members-by-name packages/limits/src/by-path.ts'],
+    ['a development dependency', 'declared-dependencies apps/gateway/src/dev.ts'],
+    ['a package that is not declared', 'resolvable apps/gateway/src/undeclared.ts'],
+    ['an import that is made later', 'resolvable apps/gateway/src/later.ts'],
+  ])('catch %s', (_case, violation) => {
+    expect(found).toContain(violation);
+  });
 
-const importsOf = (text: string): string[] =>
-  Array.from(text.matchAll(IMPORT), ([, from, bare, underWay]) => from ?? bare ?? underWay ?? '');
+  test('let pass what is right', () => {
+    expect(found.filter((violation) => violation.includes('/right'))).toEqual([]);
+  });
+});
 
-function judgePath(member: Member, file: string, specifier: string): string | undefined {
-  const target = relative(member.dir, join(dirname(file), specifier));
-  return target.startsWith('..') ? `leaves ${member.dir}` : undefined;
-}
-
-function judgePackage(member: Member, specifier: string): string | undefined {
-  if (specifier.startsWith('node:')) return undefined;
-  if (isBuiltin(specifier)) return 'lacks node:';
-  const name = specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
-  if (name.startsWith('@presign/') && !MAY_IMPORT[member.name]?.includes(name)) {
-    return `may not be imported by ${member.name}`;
-  }
-  return member.dependencies.has(name) ? undefined : `is no dependency of ${member.name}`;
-}
-
-const isBarrel = (member: Member, file: string, text: string): boolean =>
-  file !== join(member.dir, 'src/index.ts') && /^export\s[^;'"=(]*\sfrom\s+['"]/m.test(text);
+const isBarrel = (dir: string, file: string, text: string): boolean =>
+  file !== join(dir, 'src/index.ts') && /^export\s[^;'"=(]*\sfrom\s+['"]/m.test(text);
 
 const hasEmptyName = (file: string): boolean =>
   file.split('/').some((part) => EMPTY_NAME.test(basename(part, '.ts')));
 
-function readMember(dir: string): Member {
-  const described = JSON.parse(readFileSync(join(ROOT, dir, 'package.json'), 'utf8')) as {
-    name: string;
-    dependencies?: Record<string, string>;
+type Package = { readonly devDependencies?: Readonly<Record<string, string>> };
+
+const readPackage = (dir: string): Package =>
+  JSON.parse(readFileSync(join(ROOT, dir, 'package.json'), 'utf8')) as Package;
+
+/** A small workspace: one file for each rule that it breaks, and `right.ts`. */
+function plant(root: string): void {
+  const members = {
+    'apps/gateway': ['@presign/schema', '@presign/issuer', '@presign/crypto'],
+    'apps/issuer': [],
+    'packages/limits': ['@presign/schema', '@presign/crypto', '@presign/gateway'],
+    'packages/crypto': ['@presign/schema'],
+    'packages/schema': [],
   };
-  const src = resolve(ROOT, dir, 'src');
-  const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => [join(dir, 'src', name), readFileSync(join(src, name), 'utf8')] as const);
-  const dependencies = new Set(Object.keys(described.dependencies ?? {}));
-  return { name: described.name, dir, dependencies, files: new Map(files) };
+  for (const [dir, dependencies] of Object.entries(members)) {
+    const name = `@presign/${basename(dir)}`;
+    write(
+      join(root, dir, 'package.json'),
+      JSON.stringify({ name, exports: './src/index.ts', ...devOf(dir) }),
+    );
+    write(join(root, dir, 'src/index.ts'), 'export const a = 1;\nexport type A = number;\n');
+    for (const each of dependencies) {
+      const target = Object.keys(members).find((other) => basename(other) === basename(each)) ?? '';
+      mkdirSync(join(root, dir, 'node_modules/@presign'), { recursive: true });
+      symlinkSync(join(root, target), join(root, dir, 'node_modules', each));
+    }
+  }
+  const vitest = join(root, 'apps/gateway/node_modules/vitest');
+  write(join(vitest, 'package.json'), JSON.stringify({ name: 'vitest', main: 'index.js' }));
+  write(join(vitest, 'index.js'), '');
+  for (const [file, text] of Object.entries(PLANTED)) write(join(root, file), text);
+}
+
+const devOf = (dir: string) => (dir === 'apps/gateway' ? { devDependencies: { vitest: '4' } } : {});
+
+const PLANTED = {
+  'apps/gateway/src/circle-a.ts': "import type { B } from './circle-b.ts';\nexport type A = B;\n",
+  'apps/gateway/src/circle-b.ts': "import type { A } from './circle-a.ts';\nexport type B = A | 1;\n",
+  'apps/gateway/src/by-name.ts': "import { a } from '@presign/issuer';\na;\n",
+  'apps/gateway/src/by-path.ts': "import { a } from '../../issuer/src/index.ts';\na;\n",
+  'apps/gateway/src/app.ts': "import type { A } from '@presign/schema';\nexport type Deps = A;\n",
+  'apps/gateway/src/type-of-app.ts': "import type { Deps } from './app.ts';\nexport type Call = Deps;\n",
+  'apps/gateway/src/start.ts': "import type { Deps } from './app.ts';\nexport type Start = Deps;\n",
+  'apps/gateway/src/dev.ts': "import 'vitest';\n",
+  'apps/gateway/src/undeclared.ts': "import type { z } from 'zod';\nexport type Z = z;\n",
+  'apps/gateway/src/later.ts': "export const later = import('zod');\n",
+  'apps/gateway/src/right.ts':
+    "import 'node:fs';\nimport { a } from '@presign/schema';\nimport { a as b } from '@presign/crypto';\na + b;\n",
+  'packages/limits/src/app.ts': "import { a } from '@presign/gateway';\na;\n",
+  'packages/limits/src/test.ts': "import '../test/planted.ts';\n",
+  'packages/limits/test/planted.ts': "import '@presign/schema';\n",
+  'packages/limits/src/crypto.ts': "import type { A } from '@presign/crypto';\nexport type B = A;\n",
+  'packages/limits/src/by-path.ts': "export * from '../../schema/src/index.ts';\n",
+  'packages/limits/src/right.ts': "export { a as b } from '@presign/schema';\n",
+  'packages/crypto/src/schema.ts': "import { a } from '@presign/schema';\na;\n",
+};
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, text);
+}
+
+type Report = {
+  readonly summary: { readonly violations: readonly { rule: { name: string }; from: string }[] };
+};
+
+/** The violations in a folder, each as `rule file`. */
+async function cruise(folder: string): Promise<string[]> {
+  const config = join(ROOT, '.dependency-cruiser.mjs');
+  const args = ['--config', config, '--output-type', 'json', 'apps', 'packages'];
+  const run = promisify(execFile)(join(ROOT, 'node_modules/.bin/depcruise'), args, { cwd: folder });
+  const { summary } = JSON.parse((await run).stdout) as Report;
+  return summary.violations.map(({ rule, from }) => `${rule.name} ${from}`);
 }
