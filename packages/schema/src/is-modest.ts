@@ -15,22 +15,34 @@ import {
  */
 const NAME_MAX = 16_000;
 
+/** The bounds of a JSON text. */
+export type Modesty = { readonly depth: number; readonly parts: number };
+
 /**
  * Whether a JSON text nests at most so deep, has at most so many strings, members and elements, and no very long
- * names. Told from its bytes, before it is parsed: 64 MiB of `{},` would stop the process for half a minute, too, and
- * take gigabytes.
+ * names. Counts bytes before the text is parsed: 64 MiB of `{},` would stop the process for half a minute, too,
+ * and take gigabytes.
  */
-export function isModest(
+export const isModest = (json: Uint8Array, most: Modesty): boolean => findExcess(json, most) === undefined;
+
+/**
+ * Finds where a JSON text exceeds its bounds.
+ * @returns undefined when it does not; else the name of the member at the top level, if it is within one
+ */
+export function findExcess(
   json: Uint8Array,
-  most: { readonly depth: number; readonly parts: number },
-): boolean {
+  most: Modesty,
+): { readonly member: string | undefined } | undefined {
   let depth = 0;
   let parts = 0;
+  let member: Uint8Array | undefined;
   for (let i = 0; i < json.length; i++) {
+    let isLong = false;
     switch (json[i]) {
       case QUOTE: {
         const end = endOfString(json, i);
-        if (end - i - 1 > NAME_MAX && isBeforeColon(json, end)) return false;
+        isLong = end - i - 1 > NAME_MAX && isBeforeColon(json, end);
+        if (depth === 1 && !isLong && isBeforeColon(json, end)) member = json.subarray(i + 1, end);
         i = end;
         parts++;
         break;
@@ -47,9 +59,10 @@ export function isModest(
       case BRACKET_CLOSE:
         depth--;
     }
-    if (depth > most.depth || parts > most.parts) return false;
+    if (isLong || depth > most.depth || parts > most.parts)
+      return { member: member && new TextDecoder().decode(member) };
   }
-  return true;
+  return undefined;
 }
 
 /** Index of the quote that ends the string beginning at `start`. */

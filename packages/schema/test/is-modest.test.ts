@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isModest } from '../src/index.ts';
+import { findExcess, isModest } from '../src/index.ts';
 
 const modest = (text: string) => isModest(Buffer.from(text), { depth: 5, parts: 10 });
 
@@ -19,4 +19,13 @@ test.each<[string, string, boolean]>([
   ['that closes more than it opens', ']]]]', true],
 ])('a text %s is modest: %s', (_what, text, isTaken) => {
   expect(modest(text)).toBe(isTaken);
+});
+
+test.each([
+  ['{"a":1,"b":[[[[[[]]]]]]}', 'b'],
+  ['{"a":{"b":[[[[[]]]]]}}', 'a'],
+  ['{"a":"b","c" : [1,2,3,4,5,6,7,8,9,10]}', 'c'],
+  ['[[[[[[1]]]]]]', undefined],
+])('the excess of %s is within its member %s', (text, member) => {
+  expect(findExcess(Buffer.from(text), { depth: 5, parts: 10 })).toEqual({ member });
 });
