@@ -18,26 +18,35 @@ const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
  * A service's one way out: keep-alive connections, to public addresses only. The address judged is the
- * address connected to, so a name that resolves differently the second time gains nothing.
+ * address connected to, so a name that resolves differently the second time gains nothing. The metadata services
+ * of clouds are never reached, not even where private addresses may be: they hand out the machine's credentials.
  */
 export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
-  const open = buildConnector({ timeout: CONNECT_TIMEOUT_MS });
-  const guarded = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup() });
+  const toAnywhere = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isMetadata) });
+  const toPublic = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isReserved) });
   return new Agent({
     // One request a connection at a time: a slow stream must not hold up another call.
     pipelining: 1,
     connect: (options, callback) => {
       const { hostname, port, protocol } = options;
       const where = `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
-      if (allowPrivate === true || (allowPrivate !== false && allowPrivate.has(where)))
-        return open(options, callback);
+      const isBlocked = blockedFor(where, allowPrivate);
       // Addresses written out are never looked up; URL has brought odd spellings to one form.
       const literal = hostname.replace(/^\[|\]$/g, '');
-      if (isIP(literal) !== 0 && isReserved(literal)) return callback(new BlockedAddressError(), null);
-      return guarded(options, callback);
+      if (isIP(literal) !== 0 && isBlocked(literal)) return callback(new BlockedAddressError(), null);
+      return (isBlocked === isReserved ? toPublic : toAnywhere)(options, callback);
     },
   });
 }
+
+type IsBlocked = (address: string) => boolean;
+
+/**
+ * The addresses that a host may not lead to.
+ * @param where `host:port`
+ */
+export const blockedFor = (where: string, allowPrivate: PrivateUpstreams): IsBlocked =>
+  allowPrivate === true || (allowPrivate !== false && allowPrivate.has(where)) ? isMetadata : isReserved;
 
 type Resolve = (
   hostname: string,
@@ -45,13 +54,13 @@ type Resolve = (
   callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void;
 
-/** Resolves a name, and refuses it if any of its addresses is not public. */
-export function guardedLookup(resolve: Resolve = lookup): LookupFunction {
+/** Resolves a name, and refuses it if any of its addresses is blocked. */
+export function guardedLookup(isBlocked: IsBlocked, resolve: Resolve = lookup): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, { ...options, all: true }, (error, addresses) => {
       const [first] = addresses ?? [];
       if (error) return callback(error, '');
-      if (!first || addresses.some(({ address }) => isReserved(address)))
+      if (!first || addresses.some(({ address }) => isBlocked(address)))
         return callback(new BlockedAddressError(), '');
       if (options.all) return callback(null, addresses);
       return callback(null, first.address, first.family);
@@ -63,7 +72,7 @@ export function guardedLookup(resolve: Resolve = lookup): LookupFunction {
 export function isReserved(address: string): boolean {
   switch (isIP(address)) {
     case 4:
-      return RESERVED_V4.check(address, 'ipv4');
+      return RESERVED_V4.check(address, 'ipv4') || isMetadata(address);
     case 6:
       // An address with a zone (RFC 4007 §11) is meant for one link.
       return address.includes('%') || RESERVED_V6.check(address, 'ipv6');
@@ -71,6 +80,38 @@ export function isReserved(address: string): boolean {
       return true;
   }
 }
+
+/** Whether an address is a cloud's metadata service or host agent, in any IPv6 form of it. */
+export const isMetadata = (address: string): boolean =>
+  isIP(address) !== 0 && METADATA.check(address.replace(/%.*/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6');
+
+/**
+ * Where clouds answer a machine with its credentials or settings. All but Azure's host agent lie in reserved
+ * networks. `BlockList` knows the mapped form of an IPv4 address; its NAT64 form (RFC 6052) is added.
+ */
+const METADATA = new BlockList();
+for (const address of [
+  // AWS, Google Cloud, Azure, DigitalOcean, Hetzner, OpenStack and others.
+  '169.254.169.254',
+  // AWS: tasks of ECS, and pods of EKS (https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html).
+  '169.254.170.2',
+  '169.254.170.23',
+  // Azure: WireServer (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+  '168.63.129.16',
+  // Alibaba Cloud (https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata).
+  '100.100.100.200',
+  // Oracle Cloud Classic.
+  '192.0.0.192',
+  // Tencent Cloud (metadata.tencentyun.com) and Scaleway.
+  '169.254.0.23',
+  '169.254.42.42',
+]) {
+  METADATA.addAddress(address, 'ipv4');
+  METADATA.addAddress(`64:ff9b::${address}`, 'ipv6');
+}
+// AWS: instances, and pods of EKS; Google Cloud; Scaleway.
+for (const address of ['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42'])
+  METADATA.addAddress(address, 'ipv6');
 
 /** The IANA IPv4 special-purpose registry (RFC 6890 and updates), multicast, and the future-use block. */
 const RESERVED_V4 = new BlockList();
