@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+const root = import.meta.dirname;
+
+const PACKAGES = [
+  'apps/gateway',
+  'apps/issuer',
+  'infra/local',
+  'packages/client',
+  'packages/crypto',
+  'packages/limits',
+  'packages/outbound',
+  'packages/providers',
+  'packages/schema',
+  'test',
+];
+
+/** In a package's own folder, `vitest run` runs that package's tests. */
+const here = PACKAGES.filter((folder) => `${process.cwd()}/`.startsWith(`${join(root, folder)}/`));
+
+/** Soak, fuzz, chaos, every split point: `pnpm test:all` runs them. Each has a short version in `pnpm test`. */
+const LONG = '**/*.long.test.ts';
+const all = Boolean(process.env.TEST_ALL);
+
+/** Keeps a package's files together, because a worker serves one package and then ends. */
+class ByPackage extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.sort((a, b) => b.project.name.localeCompare(a.project.name));
+  }
+}
+
+export default defineConfig({
+  test: {
+    projects: (here.length > 0 ? here : PACKAGES).map((folder) => ({
+      extends: true,
+      test: {
+        name: folder,
+        root: join(root, folder),
+        ...(folder === 'test' ? { globalSetup: './harness/embedded-template.ts' } : {}),
+      },
+    })),
+    exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG])],
+    // A worker keeps its modules and its engines for all files of a package that it runs.
+    isolate: false,
+    // Many tests wait more than they compute. `test/harness/stores.ts` keeps this many apart on shared servers.
+    maxWorkers: 3,
+    sequence: { sequencer: ByPackage },
+    // Only a test that hangs meets these: no machine is so busy.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
+});
