@@ -1,7 +1,7 @@
 import { request as httpRequest, type ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { sampled, socketsRead } from '../harness/thorough.ts';
 import {
   eachOf,
   indexIn,
@@ -42,7 +42,7 @@ beforeAll(async () => {
       response.writeHead(200, { 'content-type': recorded.contentType });
       response.flushHeaders();
       if (k > 0) await new Promise<void>((sent) => response.write(bytes.subarray(0, k), () => sent()));
-      await sleep(2);
+      await socketsRead();
       if (resets) request.socket.resetAndDestroy();
       else response.end();
     },
@@ -74,7 +74,7 @@ function leaveAfter(url: string, body: object, k: number): Promise<void> {
       onLeft.get(k)?.();
       resolve();
     });
-    onSent.set(k, () => setTimeout(() => request.destroy(), 3));
+    onSent.set(k, () => void socketsRead().then(() => request.destroy()));
     request.end(JSON.stringify(body));
   });
 }
@@ -94,55 +94,56 @@ async function holdOf(shape: Recorded): Promise<number> {
 
 describe.each(RECORDED)('$name', (shape) => {
   const size = Buffer.byteLength(shape.stream);
+  const cuts = sampled(size + 1);
   beforeAll(() => {
     recorded = shape;
   });
 
-  test(`a holder who leaves after any of its ${size} bytes is charged what the call cost`, async () => {
+  test(`a holder who leaves after any of the stream's ${size} bytes pays what the call cost`, async () => {
     const url = await spending.issue(shape);
-    await eachOf(size + 1, WIDTH, (k) => {
+    await eachOf(cuts, WIDTH, (k) => {
       const model = modelOf('left', k);
       return leaveAfter(urlOf(url, shape, model), shape.body(model), k);
     });
-    const rows = await rowsByModel(spending, url, size + 1);
+    const rows = await rowsByModel(spending, url, cuts.length);
     const odd = [...rows.values()].filter(
       (row) => row.costMicrousd !== COST || row.uses !== 1 || row.outputTokens !== 30,
     );
     expect(odd).toEqual([]);
-    expect(rows.size).toBe(size + 1);
+    expect(rows.size).toBe(cuts.length);
     const status = await statusOf(url);
-    expect(status).toMatchObject({ used: size + 1, spent: COST * (size + 1), held: 0 });
+    expect(status).toMatchObject({ used: cuts.length, spent: COST * cuts.length, held: 0 });
   });
 
-  test('a provider that resets the connection after any of its bytes: the hold is charged, the use kept', async () => {
+  test('a stream that the provider resets after any byte costs its hold and its use', async () => {
     const hold = await holdOf(shape);
     expect(hold).toBeGreaterThan(COST);
     const url = await spending.issue(shape);
     const whole: number[] = [];
-    await eachOf(size + 1, WIDTH, async (k) => {
+    await eachOf(cuts, WIDTH, async (k) => {
       const model = modelOf('cuts', k);
       const answer = await post(urlOf(url, shape, model), shape.body(model)).catch(() => undefined);
       if (answer && !answer.broken) whole.push(k);
     });
-    const rows = await rowsByModel(spending, url, size + 1);
+    const rows = await rowsByModel(spending, url, cuts.length);
     expect([...rows.values()].filter((row) => row.costMicrousd !== hold || row.uses !== 1)).toEqual([]);
-    expect(rows.size).toBe(size + 1);
+    expect(rows.size).toBe(cuts.length);
     // What is not whole never looks whole.
     expect(whole).toEqual([]);
   });
 
-  test('a provider that ends early without a fault: the hold is charged until its last word was said', async () => {
+  test('a stream that the provider ends early costs its hold, unless its last event was complete', async () => {
     const hold = await holdOf(shape);
     const url = await spending.issue(shape);
-    await eachOf(size + 1, WIDTH, async (k) => {
+    await eachOf(cuts, WIDTH, async (k) => {
       const model = modelOf('ends', k);
       await post(urlOf(url, shape, model), shape.body(model));
     });
-    const rows = await rowsByModel(spending, url, size + 1);
-    const costs = Array.from({ length: size + 1 }, (_, k) => rows.get(modelOf('ends', k))?.costMicrousd);
-    const told = costs.indexOf(COST);
-    expect(costs).toEqual(costs.map((_, k) => (k < told ? hold : COST)));
-    // Nothing but the end of its last event may be missing.
-    expect(told).toBeGreaterThanOrEqual(size - 2);
+    const rows = await rowsByModel(spending, url, cuts.length);
+    const costOf = (k: number) => rows.get(modelOf('ends', k))?.costMicrousd;
+    const complete = cuts.find((k) => costOf(k) === COST) ?? Number.NaN;
+    expect(cuts.map(costOf)).toEqual(cuts.map((k) => (k < complete ? hold : COST)));
+    // Only the end of the last event may be missing.
+    expect(complete).toBeGreaterThanOrEqual(size - 2);
   });
 });

@@ -100,15 +100,15 @@ export async function statusOf(url: string) {
   return (await answer.json()) as { used: number; spent: number; held: number; cost_limit: number | null };
 }
 
-/** Runs work on all numbers below `count`, so many at a time. */
+/** Runs work on each of these numbers, so many at a time. */
 export async function eachOf(
-  count: number,
+  numbers: readonly number[],
   width: number,
   work: (i: number) => Promise<void>,
 ): Promise<void> {
-  let next = 0;
+  const rest = numbers.values();
   const lane = async () => {
-    while (next < count) await work(next++);
+    for (const i of rest) await work(i);
   };
   await Promise.all(Array.from({ length: width }, lane));
 }
