@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type DeliveryAnswer, type WebhookEvent, webhookEvent, webhookWithSecret } from '@presign/schema';
-import { webhookDeliveries } from '@presign/schema/webhook-tables';
-import { and, eq, sql } from 'drizzle-orm';
+import { webhookDeliveries, webhooks } from '@presign/schema/webhook-tables';
+import { and, eq, isNull, sql } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { expect } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 import { type Answer, startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addApiKey } from './accounts.ts';
 import { send } from './ask.ts';
 
 type To = { readonly issuerUrl: string; readonly apiKey: string };
@@ -54,8 +54,37 @@ export function verified(secret: string, seen: Upstream['seen'][number]): Webhoo
 export const arrived = (endpoint: Endpoint, count: number): Promise<true> =>
   eventually(async () => (endpoint.upstream.seen.length >= count ? true : undefined));
 
-/** A moment in which something more would have come. */
-export const quiet = (): Promise<void> => sleep(2_500);
+type Issuer = { readonly issuerUrl: string };
+
+/** Waits until everything that has happened so far is delivered. */
+export async function quiet(stack: Stack, issuer: Issuer = stack): Promise<void> {
+  await stack.issuer.ledger.drainAll();
+  await roundsPassed(stack, issuer);
+  await eventually(async () => ((await firstAttempts(stack)) === 0 ? true : undefined));
+}
+
+/**
+ * Waits until deliverers have looked for work from now on: until events of another account, one made after the other,
+ * have arrived.
+ */
+export async function roundsPassed(stack: Stack, { issuerUrl }: Issuer): Promise<void> {
+  for (let round = 0; round < 2; round++) {
+    const { id } = await addAccount(stack);
+    const other = { issuerUrl, apiKey: await addApiKey(stack, id, { scopes: ['admin'] }) };
+    const fence = await addEndpoint(other);
+    await sendTest(other, fence);
+    await settledAs(other, fence, { status: 'delivered' });
+    await stack.db.delete(webhooks).where(eq(webhooks.id, fence.id));
+    await fence.upstream.close();
+  }
+}
+
+/** Deliveries whose first attempt is due or under way. */
+const firstAttempts = ({ db }: Stack) =>
+  db.$count(
+    webhookDeliveries,
+    and(eq(webhookDeliveries.status, 'pending'), isNull(webhookDeliveries.lastError)),
+  );
 
 /** The log of an endpoint, newest first. */
 export async function deliveriesOf(

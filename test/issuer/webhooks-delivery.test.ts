@@ -100,7 +100,7 @@ describe('a delivery', () => {
     await settledAs(stack, endpoint, { status: 'delivered', attempts: 3, last_status: 200 });
     expect((await get(endpoint)).failing_since).toBeNull();
     await hasten(stack, endpoint);
-    await quiet();
+    await quiet(stack);
     expect(endpoint.ids()).toHaveLength(3);
     expect(new Set(endpoint.ids()).size).toBe(1);
     expect(endpoint.events()).toHaveLength(3);
@@ -203,7 +203,7 @@ describe('a delivery', () => {
     await arrived(good, 1);
     const rows = await deliveriesOf(stack, slow, '?limit=100');
     expect(rows.every((row) => row.status === 'pending')).toBe(true);
-  }, 60_000);
+  });
 });
 
 describe('several issuers', () => {
@@ -220,7 +220,7 @@ describe('several issuers', () => {
   test('send each delivery once between them', async () => {
     await Promise.all([start(), start()]);
     const endpoint = await add(async (_seen, response) => {
-      await sleep(Math.random() * 200);
+      await sleep(Math.random() * 200); // so that attempts overlap
       response.writeHead(204).end();
     });
     const sent: string[] = [];
@@ -229,32 +229,41 @@ describe('several issuers', () => {
     await eventually(async () =>
       (await deliveriesOf(stack, endpoint, '?limit=100&status=delivered')).length === 60 ? true : undefined,
     );
-    await quiet();
+    await quiet(stack);
     expect(endpoint.ids().sort()).toEqual(sent.sort());
   });
 
-  test('take over from one that could not write down what it has sent: the same id comes twice at most', async () => {
+  test('take over from one that sent but could not record it; the same id arrives at most twice', async () => {
     const endpoint = await add();
     await stack.issuer.close();
-    const dying = await start({ db: markless() });
+    const dying = await start({
+      db: watched((values) => {
+        if (values.status === 'delivered') throw new Error('cut off');
+      }),
+    });
     const { event_id: id } = await sendTest(dying, endpoint);
     await arrived(endpoint, 1);
     const [row] = await deliveriesOf(dying, endpoint);
     expect(row).toMatchObject({ status: 'pending', attempts: 1 });
-    // Nobody else attempts it before the claim has run out.
-    const next = await start();
-    await quiet();
+    // Until the claim has run out, another issuer looks for deliveries and leaves this one alone.
+    let looked = 0;
+    const next = await start({
+      db: watched((values) => {
+        if ('claims' in values) looked += 1;
+      }),
+    });
+    await eventually(async () => (looked >= 4 ? true : undefined));
     expect(endpoint.ids()).toEqual([id]);
     own.splice(own.indexOf(dying), 1);
     await dying.close();
     await hasten(stack, endpoint);
     await settledAs(next, endpoint, { status: 'delivered', attempts: 2 });
-    await quiet();
+    await quiet(stack, next);
     expect(endpoint.ids()).toEqual([id, id]);
   });
 
-  /** The stack's database, in which no delivery is marked as delivered. */
-  const markless = () =>
+  /** The stack's database, with a look at what each update of deliveries sets. */
+  const watched = (look: (values: { readonly status?: string }) => void) =>
     new Proxy(stack.db, {
       get(db, name) {
         const value: unknown = Reflect.get(db, name, db);
@@ -265,8 +274,8 @@ describe('several issuers', () => {
           return new Proxy(made as object, {
             get(update, method) {
               const set = Reflect.get(update, method, update) as (values: object) => unknown;
-              return (values: { status?: string }) => {
-                if (values.status === 'delivered') throw new Error('cut off');
+              return (values: object) => {
+                look(values);
                 return set.call(update, values);
               };
             },

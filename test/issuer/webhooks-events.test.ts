@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '@presign/limits';
 import type { WebhookEvent } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
 import { pendingUsage, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addVirtualKey, ownAccount } from './accounts.ts';
@@ -101,7 +101,7 @@ describe('session.threshold', () => {
       { uses: 6, cost: 700 },
     ]);
     await arrived(endpoint, 6);
-    await quiet();
+    await quiet(stack);
     const seen = told(endpoint, 'session.threshold');
     expect(seen.map(({ limit, percent }) => `${limit} ${percent}`).sort()).toEqual([
       'cost_limit 100',
@@ -155,11 +155,11 @@ describe('session.exhausted', () => {
     const first = await issue(stack, { max_uses: 2 });
     const { url } = await issue(stack, { cost_limit: 100, session_id: first.session_id });
     await settle(first.url, [{}, {}]);
-    await quiet();
+    await quiet(stack);
     expect(endpoint.ids()).toEqual([]);
     await settle(url, [{ cost: 100 }]);
     await arrived(endpoint, 1);
-    await quiet();
+    await quiet(stack);
     expect(told(endpoint, 'session.exhausted')).toMatchObject([
       { session_id: first.session_id, grant_id: claimsOf(stack, url).jti, limit: 'cost_limit' },
     ]);
@@ -175,7 +175,7 @@ describe('session.exhausted', () => {
       sessions.push(first.session_id);
     }
     await arrived(endpoint, 8);
-    await quiet();
+    await quiet(stack);
     expect(
       told(endpoint, 'session.exhausted')
         .map((data) => data.session_id)
@@ -200,7 +200,7 @@ describe('grant.revoked', () => {
       expect(revoked.status, revoked.text).toBe(204);
     }
     await arrived(endpoint, 2);
-    await quiet();
+    await quiet(stack);
     const seen = told(endpoint, 'grant.revoked');
     expect(seen.map((data) => data.kind).sort()).toEqual(['llm', 'mcp_bundle']);
     expect(seen.find((data) => data.kind === 'llm')).toMatchObject({
@@ -223,7 +223,7 @@ describe('grant.revoked', () => {
       { cost: 10, ovr: 5 },
     ]);
     await arrived(endpoint, 1);
-    await quiet();
+    await quiet(stack);
     expect(told(endpoint, 'grant.revoked')).toMatchObject([
       { grant_id: claimsOf(stack, url).jti, reason: 'overrun', settled: { used: 2, spent: 20 } },
     ]);
@@ -232,20 +232,20 @@ describe('grant.revoked', () => {
 
 describe('grant.expired', () => {
   test('tells of each expired grant once, of a bundle by its own, and of none that was revoked or expired before', async () => {
-    await issue(stack, { expires_in: 1 });
-    await sleep(1_100);
+    const expire = (sessionId: string) =>
+      stack.db.update(grants).set({ expiresAt: sql`now()` }).where(eq(grants.sessionId, sessionId));
+    const before = await issue(stack, {});
+    await expire(before.session_id);
     const endpoint = await listen('grant.expired');
-    const { url, session_id } = await issue(stack, { expires_in: 2 });
-    const revoked = await issue(stack, { expires_in: 2 });
+    const revoked = await issue(stack, {});
     await send(stack, { method: 'DELETE', path: `/v1/sessions/${revoked.session_id}` });
+    await expire(revoked.session_id);
+    const { url, session_id } = await issue(stack, { expires_in: 2 });
     const { jti, exp } = claimsOf(stack, url);
     const bundle = await stack.issueMcp({ servers: [{ name: 'a', url: 'https://a.example/mcp' }] });
-    await stack.db
-      .update(grants)
-      .set({ expiresAt: new Date(Date.now() + 1_000) })
-      .where(eq(grants.sessionId, bundle.session_id));
+    await expire(bundle.session_id);
     await arrived(endpoint, 2);
-    await quiet();
+    await quiet(stack);
     const seen = told(endpoint, 'grant.expired');
     expect(seen.map((data) => data.session_id).sort()).toEqual([session_id, bundle.session_id].sort());
     const one = seen.find((data) => data.kind === 'llm');
@@ -263,7 +263,7 @@ describe('usage.settled', () => {
     await eventually(async () =>
       told(endpoint, 'usage.settled').flatMap(({ calls }) => calls).length >= 132 ? true : undefined,
     );
-    await quiet();
+    await quiet(stack);
     const events = told(endpoint, 'usage.settled');
     const calls = events.flatMap((event) => event.calls);
     expect(calls).toHaveLength(132);
@@ -291,7 +291,7 @@ describe('an account', () => {
     expect(await rowsOf(own)).toHaveLength(before);
     expect(await stack.db.select().from(pendingUsage)).toEqual([]);
     const endpoint = await listen();
-    await quiet();
+    await quiet(stack);
     expect(endpoint.ids()).toEqual([]);
   });
 
@@ -307,7 +307,7 @@ describe('an account', () => {
     const { url } = await issue(stack, { max_uses: 1 });
     await settle(url, [{}]);
     await arrived(all, 5);
-    await quiet();
+    await quiet(stack);
     const types = (endpoint: Endpoint) =>
       endpoint
         .events()
@@ -330,9 +330,9 @@ describe('an account', () => {
     let asked = Promise.resolve<unknown>(undefined);
     await stack.db.transaction(async (tx) => {
       await tx.delete(webhooks).where(eq(webhooks.id, endpoint.id));
-      // Sees the endpoint, and comes to write for it only once it is gone.
+      // It sees the endpoint, and can write for it only once the endpoint is gone.
       asked = send(stack, { method: 'DELETE', path: `/v1/grants/${claimsOf(stack, url).jti}` });
-      await sleep(1_500);
+      await othersWait(stack, tx);
     });
     expect(await asked).toMatchObject({ status: 204 });
     await stack.issuer.ledger.drainAll();

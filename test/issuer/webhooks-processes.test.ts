@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
+import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ISSUER_MAIN, run } from './issuer-process.ts';
 import {
@@ -14,6 +15,7 @@ import {
   deliveriesOf,
   hasten,
   quiet,
+  roundsPassed,
   sendTest,
   settledAs,
 } from './webhook-receiver.ts';
@@ -65,7 +67,7 @@ withServer('issuers in processes of their own', () => {
       Array.from({ length: 200 }, (_, i) => sendTest(i % 2 ? first : second, endpoint)),
     );
     await arrived(endpoint, 200);
-    await quiet();
+    await quiet(stack, first);
     expect(endpoint.ids().sort()).toEqual(sent.map((each) => each.event_id).sort());
     expect(endpoint.events()).toHaveLength(200);
     expect(await deliveriesOf(first, endpoint, '?status=pending')).toEqual([]);
@@ -73,10 +75,10 @@ withServer('issuers in processes of their own', () => {
     await stack.db.transaction(async (tx) => {
       await tx.execute(sql`lock table ${webhookDeliveries} in access exclusive mode`);
       await tx.update(webhookDeliveries).set({ status: 'pending', attempts: 0, nextTryAt: sql`now()` });
-      await quiet();
+      await othersWait(stack, tx, 2);
     });
     await arrived(endpoint, 400);
-    await quiet();
+    await quiet(stack, first);
     expect(endpoint.ids().sort()).toEqual(sent.flatMap((each) => [each.event_id, each.event_id]).sort());
   });
 
@@ -95,13 +97,13 @@ withServer('issuers in processes of their own', () => {
     await arrived(endpoint, 5);
     await end(dying.child, 'SIGKILL');
     const next = await start();
-    await quiet();
+    await roundsPassed(stack, next);
     expect(endpoint.ids().sort()).toEqual(wanted);
     // Its claims run out.
     await hasten(stack, endpoint);
     await arrived(endpoint, 10);
     await settledAs(next, endpoint, { status: 'delivered', attempts: 2 });
-    await quiet();
+    await quiet(stack, next);
     expect(endpoint.ids().sort()).toEqual([...wanted, ...wanted].sort());
     const rows = await eventually(async () => {
       const delivered = await deliveriesOf(next, endpoint, '?status=delivered');
