@@ -39,7 +39,7 @@ export default defineConfig({
       test: {
         name: folder,
         root: join(root, folder),
-        ...(folder === 'test' ? { globalSetup: './harness/embedded-template.ts' } : {}),
+        ...(folder === 'test' ? { globalSetup: join(root, 'test/harness/embedded-template.ts') } : {}),
       },
     })),
     exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG])],
