@@ -69,6 +69,33 @@ test.each(streams)('$what are read the same byte by byte (line end $end)', ({ fo
   ).toEqual(expected);
 });
 
+test.each(streams)(
+  '$what are passed with their whole line end, in the chunk that brings it (line end $end)',
+  (each) => {
+    const { form, bytes } = each;
+    const lengths = new EventSplitter(form).push(bytes).map(({ length }) => length);
+    let at = 0;
+    const ends = new Set([
+      0,
+      ...lengths.map((length) => {
+        at += length;
+        return at;
+      }),
+    ]);
+    for (let cut = 0; cut <= bytes.length; cut++) {
+      const splitter = new EventSplitter(form);
+      const passed = Buffer.concat(splitter.push(bytes.subarray(0, cut))).length;
+      // An event is whole at its line end, or at the CR of it.
+      const isCutInCrlf = bytes[cut - 1] === 13 && bytes[cut] === 10 && ends.has(cut + 1);
+      expect(passed, `cut at ${cut}`).toBe(
+        isCutInCrlf ? cut : Math.max(...[...ends].filter((at) => at <= cut)),
+      );
+      // The LF leaves as soon as it is there, before anything else comes.
+      if (isCutInCrlf) expect(splitter.push(Buffer.from('\n'))).toEqual([Buffer.from('\n')]);
+    }
+  },
+);
+
 test('a line that does not end is no event', () => {
   expect(read(LINES, [Buffer.from('{"a":1}\n{"b":2}')]).found).toEqual([
     { data: '{"a":1}', name: undefined },

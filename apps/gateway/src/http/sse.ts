@@ -34,27 +34,38 @@ export class EventSplitter {
   #pending: Buffer[] = [];
   #waiting = 0;
   #lineIsEmpty = true;
-  /** The last byte was CR: an LF after it ends no second line (after a blank one it opens the next event). */
+  /** The last byte was CR: an LF after it ends no second line. */
   #afterCr = false;
+  /** The last byte was a CR that ended an event: an LF after it belongs to that event. */
+  #owesLf = false;
 
   constructor({ end }: Pick<StreamForm, 'end'> = SERVER_SENT) {
     this.#eachLine = end === 'line';
   }
 
-  /** The events that are whole now, each with the line end that ends it. */
+  /**
+   * The events that are whole now, each with the line end that ends it. Where CR came in one chunk and its LF comes in
+   * the next, the event is passed with its CR, and the LF by itself as soon as it is there: a reader that waits for
+   * the LF must not wait for the next event.
+   */
   push(chunk: Buffer): Buffer[] {
+    if (chunk.length === 0) return [];
     const events: Buffer[] = [];
     let start = 0;
-    for (let i = 0; i < chunk.length; i++) {
+    if (this.#owesLf && chunk[0] === LF) events.push(chunk.subarray(0, ++start));
+    this.#owesLf = false;
+    for (let i = start; i < chunk.length; i++) {
       const byte = chunk[i];
       const endsLine = byte === CR || (byte === LF && !this.#afterCr);
-      if (endsLine && (this.#eachLine || this.#lineIsEmpty)) {
-        events.push(this.#take(chunk.subarray(start, i + 1)));
-        start = i + 1;
-      }
+      const endsEvent = endsLine && (this.#eachLine || this.#lineIsEmpty);
       if (endsLine) this.#lineIsEmpty = true;
       else if (byte !== LF) this.#lineIsEmpty = false;
-      this.#afterCr = byte === CR;
+      this.#afterCr = byte === CR && !endsEvent;
+      if (!endsEvent) continue;
+      if (byte === CR && chunk[i + 1] === LF) i++;
+      else this.#owesLf = byte === CR && i + 1 === chunk.length;
+      events.push(this.#take(chunk.subarray(start, i + 1)));
+      start = i + 1;
     }
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
     this.#waiting += chunk.length - start;

@@ -63,6 +63,11 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
     const event = form.read(bytes);
     if (event) reader?.event(event.data, event.name);
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
+    // The LF of a CRLF that was cut in two belongs to the event before it.
+    if (kept && bytes.length === 1) {
+      kept = Buffer.concat([kept, bytes]);
+      return [];
+    }
     const before = kept === undefined ? [] : [kept];
     kept = undefined;
     if (!keepsLast || reader?.end() === undefined) return [...before, bytes];
