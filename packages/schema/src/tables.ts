@@ -12,7 +12,7 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { McpServerPolicy } from './mcp-server-policy.ts';
+import type { McpServerPolicy } from './api/mcp-server-policy.ts';
 
 /** What a grant gives access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;

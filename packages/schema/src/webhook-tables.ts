@@ -1,8 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { index, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import type { WebhookEvent } from './api/webhook-events.ts';
+import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './api/webhooks.ts';
 import { accounts, ledger } from './tables.ts';
-import type { WebhookEvent } from './webhook-events.ts';
-import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './webhooks.ts';
 
 const time = () => timestamp({ withTimezone: true, mode: 'date' });
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Refusal } from './errors.ts';
+import type { Refusal } from '../errors.ts';
 import { NOT_KNOWN } from './unknown-field.ts';
 
 /**

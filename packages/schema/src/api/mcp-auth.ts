@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { isJsonObject } from '../json.ts';
 import { bytes, expected, headerSafe, optional } from './fields.ts';
-import { isJsonObject } from './json.ts';
 
 /** Access tokens that carry claims (JWT) grow to several kilobytes. */
 const SECRET_MAX_CHARS = 8192;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { isJsonObject } from '../json.ts';
 import { DEFAULT_EXPIRES_IN, expected, optional } from './fields.ts';
 import { expiresAt, issueFields } from './issue-fields.ts';
-import { isJsonObject } from './json.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
 import { microusd } from './money.ts';
 

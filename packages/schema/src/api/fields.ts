@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { allFinite, isJsonObject, nestsAtMost } from './json.ts';
+import { allFinite, isJsonObject, nestsAtMost } from '../json.ts';
 import { unknownField } from './unknown-field.ts';
 
 /** Seconds: the validity of what is issued, unless the caller says otherwise. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { keyName } from './api-keys.ts';
 import { expected, headerSafe, jsonObject, maxUses, optional } from './fields.ts';
+import { keyName } from './keys.ts';
 import { microusd } from './money.ts';
 import { pageOf } from './page.ts';
 import { CONFIG_MAX_BYTES, KEY_MAX_CHARS } from './presign.ts';
