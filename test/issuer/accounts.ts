@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { apiKeyHint, generateApiKey, hashApiKey, readEncryptionKeys, seal } from '@presign/crypto';
-import { credentialContext } from '@presign/schema';
-import { accounts, apiKeys, budgets, credentials, virtualKeys } from '@presign/schema/tables';
+import {
+  accounts,
+  apiKeys,
+  budgets,
+  credentialContext,
+  credentials,
+  virtualKeys,
+} from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Stack } from '../harness/stack.ts';
 

@@ -1,6 +1,6 @@
 import { readEncryptionKeys, readPublicKeys, unseal, verifyToken } from '@presign/crypto';
-import { credentialContext, type McpPresignAnswer, mcpBundleClaims, mcpClaims } from '@presign/schema';
-import { budgets, credentials, grants } from '@presign/schema/tables';
+import { type McpPresignAnswer, mcpBundleClaims, mcpClaims } from '@presign/schema';
+import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import { eq, or } from 'drizzle-orm';
 import { expect } from 'vitest';
 import type { Stack } from '../harness/stack.ts';

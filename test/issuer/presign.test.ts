@@ -1,6 +1,5 @@
 import { readEncryptionKeys, unseal } from '@presign/crypto';
-import { credentialContext } from '@presign/schema';
-import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
+import { budgets, credentialContext, credentials, grants, sessions } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';

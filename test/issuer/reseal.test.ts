@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { generateEncryptionKey, readEncryptionKeys, seal, sealedWith, unseal } from '@presign/crypto';
 import { scanCredentials } from '@presign/limits';
-import { credentialContext, oauthTokensContext, webhookContext } from '@presign/schema';
-import { credentials, oauthTokens, virtualKeys } from '@presign/schema/tables';
-import { webhooks } from '@presign/schema/webhook-tables';
+import {
+  credentialContext,
+  credentials,
+  oauthTokens,
+  oauthTokensContext,
+  virtualKeys,
+} from '@presign/schema/tables';
+import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, isNull, ne, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';

@@ -56,3 +56,10 @@ export type McpBundleClaims = z.infer<typeof mcpBundleClaims>;
 
 /** How far in the future `iat` may lie: clocks differ. `exp` has no leeway. */
 export const IAT_LEEWAY_SECONDS = 60;
+
+/** Answer of `GET /v1/keys`. */
+export const publicKeysAnswer = z.strictObject({
+  /** PASERK ids (`k4.pid`) and the keys themselves (`k4.public`). */
+  keys: z.array(z.strictObject({ kid: z.string(), public_key: z.string() })),
+});
+export type PublicKeysAnswer = z.infer<typeof publicKeysAnswer>;

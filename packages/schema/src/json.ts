@@ -23,3 +23,174 @@ export function allFinite(root: unknown): boolean {
 
 const children = (value: unknown): readonly unknown[] =>
   typeof value === 'object' && value !== null ? Object.values(value) : [];
+
+/**
+ * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone, so that thousands of long
+ * names of one length are each compared with all others: 60 MB of them would stop the process for half a minute.
+ */
+const NAME_MAX = 16_000;
+
+/** The bounds of a JSON text. */
+export type Modesty = { readonly depth: number; readonly parts: number };
+
+/**
+ * Whether a JSON text nests at most so deep, has at most so many strings, members and elements, and no very long
+ * names. Counts bytes before the text is parsed: 64 MiB of `{},` would stop the process for half a minute, too,
+ * and take gigabytes.
+ */
+export const isModest = (json: Uint8Array, most: Modesty): boolean => findExcess(json, most) === undefined;
+
+/**
+ * Finds where a JSON text exceeds its bounds.
+ * @returns undefined when it does not; else the name of the member at the top level, if it is within one
+ */
+export function findExcess(
+  json: Uint8Array,
+  most: Modesty,
+): { readonly member: string | undefined } | undefined {
+  let depth = 0;
+  let parts = 0;
+  let member: Uint8Array | undefined;
+  for (let i = 0; i < json.length; i++) {
+    let isLong = false;
+    switch (json[i]) {
+      case QUOTE: {
+        const end = endOfStringBytes(json, i);
+        isLong = end - i - 1 > NAME_MAX && isBeforeColon(json, end);
+        if (depth === 1 && !isLong && isBeforeColon(json, end)) member = json.subarray(i + 1, end);
+        i = end;
+        parts++;
+        break;
+      }
+      case COMMA:
+        parts++;
+        break;
+      case BRACE_OPEN:
+      case BRACKET_OPEN:
+        parts++;
+        depth++;
+        break;
+      case BRACE_CLOSE:
+      case BRACKET_CLOSE:
+        depth--;
+    }
+    if (isLong || depth > most.depth || parts > most.parts)
+      return { member: member && new TextDecoder().decode(member) };
+  }
+  return undefined;
+}
+
+/** Index of the quote that ends the string beginning at `start`. */
+function endOfStringBytes(json: Uint8Array, start: number): number {
+  let at = start + 1;
+  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+/** Whether what ended here is a name: only whitespace (RFC 8259 §2) stands between it and its colon. */
+function isBeforeColon(json: Uint8Array, end: number): boolean {
+  let at = end + 1;
+  while (WHITESPACE.has(json[at] ?? 0)) at++;
+  return json[at] === COLON;
+}
+
+const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+/**
+ * Finds a key that stands twice in one object: parsers differ on which of the two they take (RFC 8259 §4), so
+ * what one checks need not be what another reads.
+ * @param text valid JSON (it has been parsed)
+ * @returns the first such key, with the names that lead to it (`metadata.tags[2].id`), or undefined
+ */
+export const duplicateKey = (text: string): string | undefined =>
+  findKey(text, (_name, repeated) => repeated);
+
+/**
+ * The first key of a JSON text that is looked for, with the names that lead to it.
+ * @param text valid JSON (it has been parsed)
+ * @param wanted told each key's full name, and whether it stood in its object before
+ */
+export function findKey(
+  text: string,
+  wanted: (name: string, repeated: boolean) => boolean,
+): string | undefined {
+  const open: Container[] = [];
+  for (let i = 0; i < text.length; i++) {
+    const within = open.at(-1);
+    switch (text.charCodeAt(i)) {
+      case BRACE_OPEN:
+        open.push({ name: memberOf(within), keys: new Set(), expectsKey: true, key: '', index: 0 });
+        break;
+      case BRACKET_OPEN:
+        open.push({ name: memberOf(within), keys: undefined, expectsKey: false, key: '', index: 0 });
+        break;
+      case BRACE_CLOSE:
+      case BRACKET_CLOSE:
+        open.pop();
+        break;
+      case COMMA:
+        if (within) nextMember(within);
+        break;
+      case QUOTE: {
+        const end = endOfString(text, i);
+        if (within?.expectsKey) {
+          const repeated = repeats(within, text.slice(i, end + 1));
+          if (wanted(memberOf(within), repeated)) return memberOf(within);
+        }
+        i = end;
+      }
+    }
+  }
+  return undefined;
+}
+
+/** An object or list that the scan is within. */
+type Container = {
+  readonly name: string;
+  /** Keys seen; undefined for a list. */
+  readonly keys: Set<string> | undefined;
+  expectsKey: boolean;
+  /** The member that the scan is at. */
+  key: string;
+  index: number;
+};
+
+function memberOf(within: Container | undefined): string {
+  if (within === undefined) return '';
+  const { name, keys, key, index } = within;
+  if (keys === undefined) return `${name}[${index}]`;
+  return name === '' ? key : `${name}.${key}`;
+}
+
+function nextMember(within: Container): void {
+  within.expectsKey = within.keys !== undefined;
+  within.index++;
+}
+
+function repeats(within: Container, literal: string): boolean {
+  within.key = JSON.parse(literal) as string;
+  within.expectsKey = false;
+  const repeated = within.keys?.has(within.key) ?? false;
+  within.keys?.add(within.key);
+  return repeated;
+}
+
+/** Index of the quote that ends the string beginning at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
+/** What JSON is made of beside values (RFC 8259 §2): code points, and in UTF-8 bytes. */
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BACKSLASH = 0x5c;
+const BRACKET_OPEN = 0x5b;
+const BRACKET_CLOSE = 0x5d;
+const BRACE_OPEN = 0x7b;
+const BRACE_CLOSE = 0x7d;

@@ -12,7 +12,7 @@ import {
   timestamp,
   uuid,
 } from 'drizzle-orm/pg-core';
-import type { McpServerPolicy } from './api/mcp-server-policy.ts';
+import type { McpServerPolicy } from './api/mcp-presign.ts';
 
 /** What a grant gives access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
@@ -70,6 +70,10 @@ export const credentials = pgTable('credentials', {
   revokedAt: time(),
   createdAt: time().notNull().defaultNow(),
 });
+
+/** Associated data of a sealed credential: it unseals only as the record it was sealed for. */
+export const credentialContext = (accountId: string, credentialId: string): string =>
+  `credential ${accountId} ${credentialId}`;
 
 /** One set of limits with what the ledger knows was used of it: a grant's own, a bundle's, a virtual key's budget. */
 export const budgets = pgTable('budgets', {
@@ -187,6 +191,10 @@ export const oauthTokens = pgTable('oauth_tokens', {
   /** Until then one gateway is refreshing, and others wait for its result. */
   leasedUntil: time(),
 });
+
+/** Associated data of `oauthTokens.sealed`: other than its credential's, so that neither unseals as the other. */
+export const oauthTokensContext = (accountId: string, credentialId: string): string =>
+  `${credentialContext(accountId, credentialId)} oauth`;
 
 /** Answers that a repeated `Idempotency-Key` finds again; nothing secret is kept. */
 export const idempotencyKeys = pgTable(

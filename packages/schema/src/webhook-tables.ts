@@ -34,6 +34,10 @@ export const webhooks = pgTable(
   (t) => [index().on(t.accountId, t.createdAt)],
 );
 
+/** Associated data of an endpoint's sealed secrets. */
+export const webhookContext = (accountId: string, webhookId: string): string =>
+  `webhook ${accountId} ${webhookId}`;
+
 /** What happened, as it is told: written by the transaction that makes it so, if any endpoint wants to hear of it. */
 export const webhookEvents = pgTable(
   'webhook_events',

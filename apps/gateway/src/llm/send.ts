@@ -5,7 +5,7 @@ import {
   PARTIAL_ANSWER_QUERY_KEYS,
   type Spend,
 } from '@presign/providers';
-import { credentialContext } from '@presign/schema';
+import { credentialContext } from '@presign/schema/tables';
 import { findSealed, type SealedCredential } from '../grant/policy.ts';
 import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../http/flat-headers.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';

@@ -1,5 +1,6 @@
 import { unseal } from '@presign/crypto';
-import { credentialContext, type McpBundle, type Refusal } from '@presign/schema';
+import type { McpBundle, Refusal } from '@presign/schema';
+import { credentialContext } from '@presign/schema/tables';
 import type { Handler } from 'hono';
 import type { GatewayDeps, GatewayEnv } from '../app.ts';
 import { findSealed, type GrantMemory } from '../grant/policy.ts';

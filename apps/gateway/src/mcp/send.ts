@@ -1,5 +1,6 @@
 import { unseal } from '@presign/crypto';
-import { credentialContext, type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
+import { type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
+import { credentialContext } from '@presign/schema/tables';
 import { findSealed, type SealedCredential } from '../grant/policy.ts';
 import { type FlatHeaders, withoutHeaders } from '../http/flat-headers.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';

@@ -1,7 +1,7 @@
 import { type EncryptionKeys, SealError, unseal } from '@presign/crypto';
-import { credentialContext, mcpAuth } from '@presign/schema';
+import { mcpAuth } from '@presign/schema';
 import { type Database, sqlState } from '@presign/schema/database';
-import { credentials, oauthTokens } from '@presign/schema/tables';
+import { credentialContext, credentials, oauthTokens } from '@presign/schema/tables';
 import { and, asc, eq, gt, not, sql } from 'drizzle-orm';
 import { handsInRefreshToken, originsOf } from '../issue/oauth-credential.ts';
 import { FIRST_ID, type Resealed } from './reseal-rows.ts';

@@ -1,8 +1,7 @@
 import { type EncryptionKeys, reseal, SealError } from '@presign/crypto';
-import { credentialContext, oauthTokensContext, webhookContext } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
-import { credentials, oauthTokens } from '@presign/schema/tables';
-import { webhooks } from '@presign/schema/webhook-tables';
+import { credentialContext, credentials, oauthTokens, oauthTokensContext } from '@presign/schema/tables';
+import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
 import { and, asc, eq, gt, isNotNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 

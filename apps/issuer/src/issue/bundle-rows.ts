@@ -1,14 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
-import {
-  credentialContext,
-  type McpBundle,
-  type McpPresignRequest,
-  type McpServer,
-  type McpServerPolicy,
-} from '@presign/schema';
+import type { McpBundle, McpPresignRequest, McpServer, McpServerPolicy } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { budgets, credentials, grants } from '@presign/schema/tables';
+import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import type { IssuerDeps } from '../deps.ts';
 import { choosePartition } from './choose-partition.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { configMatchesPaths, type Provider } from '@presign/providers';
-import { credentialContext, ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
+import { ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
+import { credentialContext } from '@presign/schema/tables';
 import type { IssuerDeps } from '../deps.ts';
 import { joinSession } from '../sessions/join-session.ts';
 import { choosePartition } from './choose-partition.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { unseal } from '@presign/crypto';
 import {
-  credentialContext,
   type McpBundle,
   type McpPresignAnswer,
   mcpBundle,
@@ -9,7 +8,7 @@ import {
   mcpPresignRequest,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials } from '@presign/schema/tables';
+import { credentialContext, credentials } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';

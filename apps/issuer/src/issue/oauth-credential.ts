@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { EncryptionKeys, mac, seal, unseal } from '@presign/crypto';
-import { credentialContext, type McpAuth } from '@presign/schema';
+import type { McpAuth } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, oauthTokens } from '@presign/schema/tables';
+import { credentialContext, credentials, oauthTokens } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 

@@ -1,14 +1,8 @@
 import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
 import { type CredentialVersion, replaceCredential } from '@presign/limits';
-import {
-  credentialContext,
-  RefusedError,
-  rotationRequest,
-  virtualKeyAnswer,
-  virtualKeyParams,
-} from '@presign/schema';
+import { RefusedError, rotationRequest, virtualKeyAnswer, virtualKeyParams } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, virtualKeys } from '@presign/schema/tables';
+import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';

@@ -1,12 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
-import {
-  credentialContext,
-  type VirtualKeyRequest,
-  virtualKeyAnswer,
-  virtualKeyRequest,
-} from '@presign/schema';
-import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
+import { type VirtualKeyRequest, virtualKeyAnswer, virtualKeyRequest } from '@presign/schema';
+import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { choosePartition } from '../issue/choose-partition.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
-import { webhookContext } from '@presign/schema';
+import { webhookContext } from '@presign/schema/webhook-tables';
 import { Webhook } from 'standardwebhooks';
 
 /** Standard Webhooks asks for 24 to 64 random bytes. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { allFinite, isJsonObject, nestsAtMost } from '../json.ts';
-import { unknownField } from './unknown-field.ts';
+import { expected } from './invalid-request.ts';
 
 /** Seconds: the validity of what is issued, unless the caller says otherwise. */
 export const DEFAULT_EXPIRES_IN = 3600;
@@ -11,28 +11,17 @@ const JSON_MAX_DEPTH = 64;
 /** Length in UTF-8. */
 export const bytes = (text: string) => new TextEncoder().encode(text).length;
 
-/** What a field must be: one sentence for a wrong type and a wrong value, so that it can be mended at once. */
-export const expected = (what: string) => ({
-  error: ({ input, code, keys, inst }: Found) => {
-    if (code === 'unrecognized_keys') return unknownField(keys ?? [], inst);
-    return input === undefined ? 'this field is required' : `expected ${what}`;
-  },
-});
-
-/** What Zod has found, as far as it matters here; `inst` is the schema. */
-type Found = {
-  readonly input?: unknown;
-  readonly code?: string;
-  readonly keys?: readonly string[];
-  readonly inst?: unknown;
-};
-
-/** Of the parameters of a URL. */
-export const QUERY = expected('a query');
-
 /** An optional field: `null` means omitted. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => value ?? undefined);
+
+const MICROUSD = `expected a whole number of microdollars (1 dollar = 1000000) from 0 to ${Number.MAX_SAFE_INTEGER}`;
+
+/**
+ * Money on the wire and in every store: a whole number of microdollars
+ * (1 dollar = 1,000,000), at most 2^53 − 1 so that JavaScript and Lua hold it exactly.
+ */
+export const microusd = z.int(MICROUSD).min(0, MICROUSD);
 
 const USES = expected(`-1 (unlimited) or a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`);
 /** A number of calls: -1 is unlimited. */

@@ -1,6 +1,5 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Refusal } from '../errors.ts';
-import { NOT_KNOWN } from './unknown-field.ts';
 
 /**
  * Turns what Zod found into one refusal that names a wrong field as the caller wrote it: the first that is not known,
@@ -34,4 +33,42 @@ function fieldName(path: readonly PropertyKey[]): string {
       typeof step === 'number' ? `${name}[${step}]` : name === '' ? String(step) : `${name}.${String(step)}`,
     '',
   );
+}
+
+/** What a field must be: one sentence for a wrong type and a wrong value, so that it can be mended at once. */
+export const expected = (what: string) => ({
+  error: ({ input, code, keys, inst }: Found) => {
+    if (code === 'unrecognized_keys') return unknownField(keys ?? [], inst);
+    return input === undefined ? 'this field is required' : `expected ${what}`;
+  },
+});
+
+/** What Zod has found, as far as it matters here; `inst` is the schema. */
+type Found = {
+  readonly input?: unknown;
+  readonly code?: string;
+  readonly keys?: readonly string[];
+  readonly inst?: unknown;
+};
+
+/** Of the parameters of a URL. */
+export const QUERY = expected('a query');
+
+const NOT_KNOWN = 'this field is not known';
+
+/** What is said of a field that an object does not take: with the name that it may have been meant for. */
+function unknownField(keys: readonly string[], object: unknown): string {
+  const names = object instanceof z.ZodObject ? Object.keys(object.shape) : [];
+  const meant = names.find((name) => isNear(name, keys[0] ?? ''));
+  return meant === undefined ? NOT_KNOWN : `${NOT_KNOWN} (did you mean ${meant}?)`;
+}
+
+/** Whether two names differ in one place by at most two characters: `max_use`, `maxUses`, `tokn`, `scpoes`. */
+function isNear(a: string, b: string): boolean {
+  const [most, least] = [Math.max(a.length, b.length), Math.min(a.length, b.length)];
+  let before = 0;
+  while (before < least && a[before] === b[before]) before++;
+  let behind = 0;
+  while (behind < least - before && a.at(-1 - behind) === b.at(-1 - behind)) behind++;
+  return before + behind >= 2 && most - before - behind <= 2;
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { isJsonObject } from '../json.ts';
-import { DEFAULT_EXPIRES_IN, expected, optional } from './fields.ts';
-import { expiresAt, issueFields } from './issue-fields.ts';
+import { DEFAULT_EXPIRES_IN, microusd, optional } from './fields.ts';
+import { expected } from './invalid-request.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
-import { microusd } from './money.ts';
+import { expiresAt, issueFields } from './presign.ts';
 
 export const MCP_TRANSPORTS = ['sse', 'http'] as const;
 export const MCP_SERVERS_MAX = 50;
@@ -166,6 +166,16 @@ export const mcpPresignRequest = z
   });
 export type McpPresignRequest = z.infer<typeof mcpPresignRequest>;
 export type McpServer = McpPresignRequest['servers'][number];
+
+/** What the issuer laid down for one MCP server of a bundle; nothing secret. */
+export type McpServerPolicy = {
+  readonly name: string;
+  readonly url: string;
+  readonly transport: McpServer['transport'];
+  readonly pricing?: McpPricing;
+  /** The tools that may be called; all of them when left out. */
+  readonly tools?: readonly string[];
+};
 
 /** Where a client finds one server of a bundle. */
 export const mcpServerEntry = z.strictObject({ url: z.url(), transport: z.enum(MCP_TRANSPORTS) });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { QUERY } from './fields.ts';
+import { QUERY } from './invalid-request.ts';
 
 const PAGE_MAX = 100;
 const PAGE_DEFAULT = 20;

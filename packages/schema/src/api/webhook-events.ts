@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { microusd } from './money.ts';
+import { microusd } from './fields.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { expected, optional, QUERY } from './fields.ts';
+import { optional } from './fields.ts';
+import { expected, QUERY } from './invalid-request.ts';
 import { pageOf, pageQuery } from './page.ts';
 
 const URL_MAX_CHARS = 2_048;

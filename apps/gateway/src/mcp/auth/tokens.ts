@@ -1,5 +1,6 @@
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
-import { oauthTokensContext, type Refusal } from '@presign/schema';
+import type { Refusal } from '@presign/schema';
+import { oauthTokensContext } from '@presign/schema/tables';
 
 /** A client at its authorization server; with a refresh token, on behalf of the user who gave consent. */
 export type OauthClient = {
