@@ -1,4 +1,4 @@
-import { BUILT_IN_PROVIDERS, dialectOf, type Spend } from '@presign/providers';
+import { BUILT_IN_PROVIDERS, type Spend, spendOf as spendOn } from '@presign/providers';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
 
 /** What goes to the holder and what is learnt, of an answer in these chunks. */
@@ -19,7 +19,7 @@ export const COUNTS = { input_tokens: 20, output_tokens: 30 };
 /** What a built-in provider's endpoint knows of spending. */
 export const spendOf = (provider: string, path: string): Spend => {
   const found = BUILT_IN_PROVIDERS.get(provider);
-  const spend = found && dialectOf(found, path)?.spend;
+  const spend = found && spendOn(found, path);
   if (!spend) throw new Error(path);
   return spend;
 };

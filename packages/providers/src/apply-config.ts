@@ -1,6 +1,6 @@
-import { type Dialect, fieldName, isJsonObject, type JsonObject, type Setting } from './dialect.ts';
-import { writeModelInBody, writeModelInPath } from './model-in-path.ts';
-import { overlay } from './overlay.ts';
+import { type Dialect, fieldName, type Setting } from './dialect.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+import { modelOf, writeModelInBody, writeModelInPath } from './model-in-path.ts';
 
 /**
  * Lays a grant's `config` over a call; it wins over whatever the holder sent.
@@ -33,12 +33,6 @@ export function applyConfig(
     path: place === undefined || model === undefined ? path : writeModelInPath(place, model, path),
     body: body && applyToBody(dialect, config, model, body),
   };
-}
-
-/** The model a config sets; undefined if none, or if it is no name. */
-export function modelOf(config: JsonObject): string | undefined {
-  const model = Object.hasOwn(config, 'model') ? config.model : undefined;
-  return typeof model === 'string' ? model : undefined;
 }
 
 type Given = ReadonlyMap<string, unknown>;
@@ -87,3 +81,41 @@ function spellings(dialect: Dialect | undefined, { at, names }: Setting): string
 
 const without = (dialect: Dialect | undefined, names: ReadonlySet<string>, object: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(fieldName(dialect, name))));
+
+/**
+ * Lays `over` on `base`: objects are merged field by field, all else in `over` replaces. Two spellings of
+ * one field are one field. Neither argument is changed; the result shares their untouched parts.
+ *
+ * Built from entries, never by assignment, so a field named `__proto__` stays an ordinary field.
+ */
+function overlay(dialect: Dialect | undefined, base: JsonObject, over: JsonObject): JsonObject {
+  const result = new Map(Object.entries(base));
+  for (const [name, value] of Object.entries(over)) {
+    const merged = mergeInto(dialect, name, takeSpellings(dialect, result, name), value);
+    result.set(name, merged);
+  }
+  return Object.fromEntries(result);
+}
+
+/** Removes a field under all its spellings and tells what they held. */
+function takeSpellings(dialect: Dialect | undefined, fields: Map<string, unknown>, name: string): unknown[] {
+  const wanted = fieldName(dialect, name);
+  const spellings =
+    dialect?.protoJson === undefined
+      ? [name]
+      : [...fields.keys()].filter((key) => fieldName(dialect, key) === wanted);
+  return spellings.map((spelling) => {
+    const value = fields.get(spelling);
+    fields.delete(spelling);
+    return value;
+  });
+}
+
+function mergeInto(dialect: Dialect | undefined, name: string, held: unknown[], value: unknown): unknown {
+  if (!isJsonObject(value)) return value;
+  const below = dialect?.protoJson?.callersOwn.includes(fieldName(dialect, name)) ? undefined : dialect;
+  return [...held.filter(isJsonObject), value].reduce<JsonObject>(
+    (base, over) => overlay(below, base, over),
+    {},
+  );
+}

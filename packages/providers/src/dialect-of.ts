@@ -1,49 +1,66 @@
 import type { Dialect } from './dialect.ts';
 import { compilePaths, decoded, type PathMatcher } from './path.ts';
 import type { Credential, Provider, Route } from './provider.ts';
+import type { Spend } from './spend.ts';
+import { underRules } from './vendor-rules.ts';
 
-/** The API spoken on a path of a provider; undefined where we do not know it. */
+/** The API on a path of a provider; undefined if we do not know it. */
 export const dialectOf = (provider: Provider, path: string): Dialect | undefined =>
-  routeOf(provider, path)?.dialect;
+  routeOf(provider, path)?.route.dialect;
 
-/** Where a call on a path takes its key: some providers have endpoints that differ from the rest. */
+/** How calls on a path are bounded and metered, by the rules of the vendor; undefined if nothing may be spent there. */
+export const spendOf = (provider: Provider, path: string): Spend | undefined =>
+  routeOf(provider, path)?.spend;
+
+/** The header in which a path takes the key: some endpoints differ from the rest of their provider. */
 export const credentialOf = (provider: Provider, path: string): Credential =>
-  routeOf(provider, path)?.credential ?? provider.credential;
+  routeOf(provider, path)?.route.credential ?? provider.credential;
 
 /**
- * Whether the provider charges nothing for a call: one of its `free` calls, to the byte. A path with parameters
- * or encoded characters is none: a lenient server might read `/v1/chat/completions/;x` as a call that costs.
+ * Whether the provider charges nothing for a call: it must match one of the `free` calls to the byte. A path with
+ * parameters or encoded characters never does: a lenient server might read `/v1/chat/completions/;x` as a call that
+ * costs.
  */
 export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
   !/[;%]/.test(path) && compiled(provider).free.some((call) => call.method === method && call.matches(path));
 
 /**
- * Found as a lenient server would route it: decoded, whatever the case (Azure ignores it), without path
- * parameters (`;a=b`, RFC 3986 §3.3) and a last slash. Otherwise a holder whose grant has wildcards could
- * pick a spelling that escapes `config`.
+ * The route that a lenient server would find: the path is decoded, its case ignored (Azure ignores it), path
+ * parameters (`;a=b`, RFC 3986 §3.3) and a last slash removed. Otherwise a holder whose grant has wildcards could
+ * choose a spelling that escapes `config`.
  */
-function routeOf(provider: Provider, path: string): Route | undefined {
+function routeOf(provider: Provider, path: string): CompiledRoute | undefined {
   const lenient = (decoded(path) ?? path)
     .toLowerCase()
     .replace(/;[^/]*/g, '')
     .replace(/(?<=.)\/$/, '');
-  return compiled(provider).routes.find(({ matches }) => matches(lenient))?.route;
+  return compiled(provider).routes.find(({ matches }) => matches(lenient));
 }
 
+type CompiledRoute = {
+  readonly route: Route;
+  readonly matches: PathMatcher;
+  readonly spend: Spend | undefined;
+};
+
 type Compiled = {
-  readonly routes: readonly { readonly route: Route; readonly matches: PathMatcher }[];
+  readonly routes: readonly CompiledRoute[];
   readonly free: readonly { readonly method: string; readonly matches: PathMatcher }[];
 };
 
 const COMPILED = new WeakMap<Provider, Compiled>();
 
-/** A provider's paths, compiled when they are first asked for. */
+/** A provider's routes, compiled at first use. */
 function compiled(provider: Provider): Compiled {
   const known = COMPILED.get(provider);
   if (known) return known;
-  const { routes, free = [] } = provider;
+  const { routes, rules, free = [] } = provider;
   const made = {
-    routes: routes.map((route) => ({ route, matches: compilePaths([route.path.toLowerCase()]) })),
+    routes: routes.map((route) => ({
+      route,
+      matches: compilePaths([route.path.toLowerCase()]),
+      spend: route.dialect.spend && underRules(route.dialect.spend, rules),
+    })),
     free: free.map(({ method, path }) => ({ method, matches: compilePaths([path]) })),
   };
   COMPILED.set(provider, made);

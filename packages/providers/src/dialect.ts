@@ -1,26 +1,43 @@
-import type { Spend } from './spend.ts';
+import type { DialectSpend } from './spend.ts';
 
 /**
- * One setting of an API as `config` and holders may spell it.
+ * What we know of one endpoint of an API: facts only, no code per call.
+ * Vendors share dialects; see `vendors/` for which vendor has which dialect on which path.
  */
+export type Dialect = {
+  id: string;
+  settings: readonly Setting[];
+  modelInPath?: ModelInPath;
+  /** How its calls are bounded and metered. Absent: the endpoint is refused under a cost limit. */
+  spend?: DialectSpend;
+  /**
+   * The API reads protocol-buffer JSON, which has two names for every field
+   * (`generationConfig`, `generation_config`): both are one field.
+   * https://protobuf.dev/programming-guides/json/#field-names
+   * `callersOwn` lists the fields below which the caller chooses the names, such as a schema's.
+   */
+  protoJson?: { callersOwn: readonly string[] };
+};
+
+/** One setting of an API, as `config` and holders may spell it. */
 export type Setting = {
   /**
    * Where the API keeps it: names that lead into the JSON body.
-   * undefined: the endpoint has no such setting, so `config` leaves it out (an output bound
-   * on a call that only counts tokens would be refused by the provider, and bounds nothing).
+   * undefined: the endpoint has no such setting, so `config` leaves it out. A provider would refuse an
+   * output bound on a call that only counts tokens, and it would bound nothing.
    */
   at: readonly [string, ...string[]] | undefined;
-  /** Top-level names that mean it, in `config` and in what holders send. */
+  /** Top-level names that mean it, in `config` and in the holder's body. */
   names: readonly string[];
   /** Top-level fields of a holder's body that would override it: removed when `config` sets it. */
   rivals?: readonly string[];
-  /** The API takes a list only: one string becomes a list of one. */
+  /** The API takes a list only: a single string becomes a list of one. */
   list?: true;
 };
 
 /** For APIs that name the model in the path: which segments do, and where the body repeats it. */
 export type ModelInPath = {
-  /** Segments after which the model's segment follows; the first is meant when `config` names none. */
+  /** The model's segment follows one of these; the first is used when `config` names none. */
   collections: readonly [string, ...string[]];
   /** Fields that repeat the model, replaced where present; `[]` stands for each element of a list. */
   repeatedAt: readonly (readonly string[])[];
@@ -28,33 +45,41 @@ export type ModelInPath = {
   withMethod: boolean;
 };
 
+/** Names in use for a setting, whatever the API: `config` may use any of them. */
+export const NAMES = {
+  model: ['model'],
+  outputBound: ['max_tokens', 'max_completion_tokens', 'max_output_tokens'],
+  temperature: ['temperature'],
+  topP: ['top_p'],
+  topK: ['top_k'],
+  stop: ['stop', 'stop_sequences'],
+  count: ['n', 'candidate_count'],
+  seed: ['seed', 'random_seed'],
+  presencePenalty: ['presence_penalty'],
+  frequencyPenalty: ['frequency_penalty'],
+} as const;
+
 /**
- * What an API's endpoint looks like to us: a small module of facts, no code per call.
- * Providers share dialects; see `providers/` for who speaks which on what path.
+ * The model, where the body names it.
+ * `models` (https://openrouter.ai/docs/features/model-routing) and `fallbacks` (Anthropic) name other models that
+ * the provider may use instead.
  */
-export type Dialect = {
-  id: string;
-  settings: readonly Setting[];
-  modelInPath?: ModelInPath;
-  /** How its calls are bounded and metered; absent: nothing may be spent on it under a cost limit. */
-  spend?: Spend;
-  /**
-   * The API reads protocol-buffer JSON, which knows every field by two names
-   * (`generationConfig`, `generation_config`): both are taken for one.
-   * https://protobuf.dev/programming-guides/json/#field-names
-   * Given are the fields below which names are the caller's own, such as a schema's.
-   */
-  protoJson?: { callersOwn: readonly string[] };
-};
+export const MODEL: Setting = { at: ['model'], names: NAMES.model, rivals: ['models', 'fallbacks'] };
 
-/** A JSON object as parsed. */
-export type JsonObject = { readonly [key: string]: unknown };
+/** For endpoints that write no text: the settings that shape output are left out. */
+export const NO_OUTPUT: readonly Setting[] = [
+  NAMES.outputBound,
+  NAMES.temperature,
+  NAMES.topP,
+  NAMES.topK,
+  NAMES.stop,
+  NAMES.count,
+  NAMES.seed,
+  NAMES.presencePenalty,
+  NAMES.frequencyPenalty,
+].map((names) => ({ at: undefined, names }));
 
-/** Whether a parsed value is a JSON object (not an array, not null). */
-export const isJsonObject = (value: unknown): value is JsonObject =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** The one form under which two spellings of a field are compared. */
+/** The form in which two spellings of a field are compared. */
 export function fieldName(dialect: Dialect | undefined, name: string): string {
   if (dialect?.protoJson === undefined || !name.includes('_')) return name;
   return name.replace(/(?<=[^_])_+([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());

@@ -1,9 +1,10 @@
 export { applyConfig } from './apply-config.ts';
-export { configMatchesPaths } from './config-matches-paths.ts';
-export type { Dialect, JsonObject } from './dialect.ts';
-export { costsNothing, credentialOf, dialectOf } from './dialect-of.ts';
+export type { Dialect } from './dialect.ts';
+export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
+export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { modelFacts } from './model-facts.ts';
+export { configMatchesPaths } from './model-in-path.ts';
 export {
   checkCallPath,
   checkPathPattern,
@@ -22,5 +23,7 @@ export {
   type Provider,
   type Route,
 } from './provider.ts';
+export { type Billing, billingOf, errorCodesIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
+export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS } from './vendors.ts';

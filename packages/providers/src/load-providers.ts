@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isJsonObject } from './dialect.ts';
+import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import type { ModelPrice, Provider } from './provider.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
@@ -123,7 +123,8 @@ function extended(id: string, name: string | undefined): Provider {
   if (name === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
   const base = BUILT_IN_PROVIDERS.get(name);
   if (base === undefined) throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
-  // It speaks as the other does; what it charges is its own affair.
-  const { priceList: _, ...dialects } = base;
-  return dialects;
+  // It has the other's API and rules, but its own prices and models. What the other bills may be billed here, too.
+  const { priceList: _, models: __, resells: ___, makerNames: ____, refusals, ...api } = base;
+  if (refusals === 'undocumented') return { ...api, refusals };
+  return { ...api, refusals: refusals.filter(({ billing }) => billing === 'billed') };
 }

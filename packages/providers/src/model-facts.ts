@@ -1,68 +1,35 @@
-import { anthropic } from './model-facts/anthropic.ts';
-import { cohere } from './model-facts/cohere.ts';
-import { deepseek } from './model-facts/deepseek.ts';
-import { google } from './model-facts/google.ts';
-import { groq } from './model-facts/groq.ts';
-import { mistral } from './model-facts/mistral.ts';
-import { openai } from './model-facts/openai.ts';
-import { perplexity } from './model-facts/perplexity.ts';
-import type { Row, Rows } from './model-facts/rows.ts';
-import { together } from './model-facts/together.ts';
-import { xai } from './model-facts/xai.ts';
+import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';
+import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /**
- * What is known of a provider's model: of the context window and most output, in tokens, undefined if not known.
- * A model that is not known is taken for one that reasons, since more is held for those.
- * @param providerId our name of the provider, or the price list's (`Provider.priceList`)
+ * What is known of a provider's model: context window and most output in tokens, undefined if not known.
+ * A model that is not known is assumed to reason, because more is held for models that reason.
  */
-export function modelFacts(providerId: string, model: string): ModelFacts {
-  const [contextWindow, maxOutput, thinks] = rowOf(providerId, model) ?? UNKNOWN;
+export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model: string): ModelFacts {
+  const [contextWindow, maxOutput, thinks] = rowOf(provider, model) ?? UNKNOWN;
   return { contextWindow, maxOutput, reasoning: thinks === 'thinks' };
 }
 
 const UNKNOWN = [undefined, undefined, 'thinks'] as const;
 
-/** Deployments of Azure are often named after their model; OpenRouter's names begin with the model's maker. */
-const ROWS: ReadonlyMap<string, Rows> = new Map([
-  ['openai', openai],
-  ['azure-openai', openai],
-  ['azure', openai],
-  ['anthropic', anthropic],
-  ['google', google],
-  ['cohere', cohere],
-  ['groq', groq],
-  ['mistral', mistral],
-  ['deepseek', deepseek],
-  ['xai', xai],
-  ['x-ai', xai],
-  ['perplexity', perplexity],
-  ['together', together],
-]);
-
-/** Makers of models, as those who resell them name them. */
-const MAKERS: ReadonlyMap<string, Rows> = new Map([
-  ['openai', openai],
-  ['anthropic', anthropic],
-  ['google', google],
-  ['cohere', cohere],
-  ['mistralai', mistral],
-  ['deepseek', deepseek],
-  ['x-ai', xai],
-  ['xai', xai],
-  ['perplexity', perplexity],
-]);
-
-/** They sell some models with a wider window than their makers do, so that one is not known from the maker's. */
-const RESELLERS: ReadonlySet<string> = new Set(['openrouter', 'perplexity']);
-
-function rowOf(providerId: string, model: string): Row | undefined {
-  const own = find(ROWS.get(providerId), model);
-  if (own !== undefined || !RESELLERS.has(providerId)) return own;
+/**
+ * A reseller's model, if it does not list it, is its maker's. The window is not: resellers have some models with a
+ * wider window than their makers.
+ */
+function rowOf(
+  { models, resells }: Pick<Provider, 'models' | 'resells'>,
+  model: string,
+): ModelRow | undefined {
+  const own = findRow(models, model);
+  if (own !== undefined || !resells) return own;
   const [maker = '', ...name] = model.split('/');
-  const made = find(MAKERS.get(maker), asMade(name.join('/')));
+  const made = findRow(modelsOfMaker(maker), asMade(name.join('/')));
   return made && [undefined, made[1], made[2]];
 }
+
+const modelsOfMaker = (maker: string): ModelRows | undefined =>
+  [...BUILT_IN_PROVIDERS.values()].find(({ makerNames = [] }) => makerNames.includes(maker))?.models;
 
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
 const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
@@ -79,8 +46,8 @@ const SUFFIXES = [
 /** Longer names belong to no model. */
 const NAME_MAX_CHARS = 255;
 
-/** Finds the longest name that the model's begins with, if only suffixes follow. */
-function find(rows: Rows | undefined, model: string): Row | undefined {
+/** The row with the longest name that the model's name begins with, if only suffixes follow. */
+function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
   if (model.length > NAME_MAX_CHARS) return undefined;
   const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
   const longest = names

@@ -1,4 +1,6 @@
 import type { Dialect } from './dialect.ts';
+import type { VendorRefusals } from './refusals.ts';
+import type { VendorRules } from './vendor-rules.ts';
 
 /** The header in which a provider expects its key. */
 export type Credential =
@@ -7,22 +9,22 @@ export type Credential =
 
 export const BEARER: Credential = { header: 'authorization', scheme: 'Bearer' };
 
-/** An endpoint whose API we know. Others are forwarded too, but nothing is known of their bodies. */
+/** An endpoint whose API we know. Other endpoints are forwarded too, but nothing is known of their bodies. */
 export type Route = {
-  /** Path after the provider's origin; `*` stands for one or more characters but `/`. */
+  /** Path after the provider's origin; `*` stands for one or more characters except `/`. */
   path: string;
   dialect: Dialect;
-  /** Where the endpoint takes its key elsewhere than the rest of the provider. */
+  /** Set if the endpoint takes its key in another header than the rest of the provider. */
   credential?: Credential;
 };
 
 /**
- * A call that the provider does not charge for, whatever its query and body: held at 0, nothing metered.
- * Matched byte for byte (`costsNothing`), so that no other spelling of a path that costs passes for it.
+ * A call that the provider does not charge for, whatever its query and body: its hold is 0 and it is not metered.
+ * Matched byte for byte (`costsNothing`), so that no other spelling of a path that costs matches it.
  */
 export type FreeCall = {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** As in a route: `*` stands for one or more characters but `/`. */
+  /** As in a route: `*` stands for one or more characters except `/`. */
   readonly path: string;
 };
 
@@ -34,7 +36,23 @@ export type ModelPrice = {
   cacheWriteMicrousdPerMtok?: number;
 };
 
-/** A provider is data: where it is, how it is told the key, which dialect it speaks on which path. */
+/**
+ * What is known of a vendor's models, by name without a date: context window and most output, in tokens, and
+ * `thinks` where a model reasons before it answers. Where two readings of a figure are published (128K as 128,000 or
+ * 131,072), the larger is listed, since holds are made from it.
+ */
+export type ModelRows = { readonly [name: string]: ModelRow };
+
+export type ModelRow = readonly [
+  contextWindow: number | undefined,
+  maxOutput: number | undefined,
+  thinks?: 'thinks' | undefined,
+];
+
+/** The tokens in "1K" of a context window. */
+export const K = 1_024;
+
+/** A provider is data: its address, its key's header, the dialect on each path, its rules and its models. */
 export type Provider = {
   id: string;
   /**
@@ -46,7 +64,16 @@ export type Provider = {
   routes: readonly Route[];
   /** Calls that cost nothing: lists, stored answers, token counts. All others cost. */
   free?: readonly FreeCall[];
-  /** Name of the provider in @pydantic/genai-prices where it differs from `id`. */
+  /** Rules about money, whatever the dialect of a call. */
+  rules: VendorRules;
+  /** Which errors the vendor bills, by its documentation. `undocumented`: it does not say. */
+  refusals: VendorRefusals;
+  models?: ModelRows;
+  /** Names of the vendor in the model names of resellers: `mistralai` in `mistralai/codestral`. */
+  makerNames?: readonly string[];
+  /** It sells other vendors' models too, under the names of their makers. */
+  resells?: true;
+  /** Name of the provider in @pydantic/genai-prices if it differs from `id`. */
   priceList?: string;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;
@@ -54,7 +81,7 @@ export type Provider = {
 
 /**
  * Headers in which providers take credentials: a holder's own are never forwarded.
- * All that built-in providers read, plus Azure API Management's.
+ * These are all that built-in providers read, and the one of Azure API Management.
  */
 export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
@@ -66,10 +93,10 @@ export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Query keys in which providers take credentials, in lower case, to be compared so; dropped from every call.
- * Google reads its system parameters with and without `$`
- * (https://cloud.google.com/apis/docs/system-parameters), and headers and even the method out of
- * `$httpHeaders` and `$httpMethod` (Closure's goog.net.rpc.HttpCors), which would undo what we checked.
+ * Query keys in which providers take credentials, in lower case; dropped from every call whatever their case.
+ * Google reads its system parameters with and without `$` (https://cloud.google.com/apis/docs/system-parameters).
+ * It also reads headers and the method from `$httpHeaders` and `$httpMethod` (Closure's goog.net.rpc.HttpCors),
+ * which would undo our checks.
  */
 export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
   'key',
@@ -89,9 +116,9 @@ export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Headers and query keys, in lower case, that name the only fields an answer is to have, and so could leave out
- * of it what was used: Google's system parameters, read with and without `$`
- * (https://cloud.google.com/apis/docs/system-parameters). No API that is metered uses them for anything else.
+ * Headers and query keys, in lower case, that select the fields of an answer, and so could remove its usage:
+ * Google's system parameters, read with and without `$` (https://cloud.google.com/apis/docs/system-parameters).
+ * No API that is metered uses them for anything else.
  */
 export const PARTIAL_ANSWER_HEADERS: readonly string[] = ['x-goog-fieldmask'];
 export const PARTIAL_ANSWER_QUERY_KEYS: ReadonlySet<string> = new Set(['fields', '$fields']);

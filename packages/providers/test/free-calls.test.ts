@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BUILT_IN_PROVIDERS, checkPathPattern, costsNothing, dialectOf } from '../src/index.ts';
+import { BUILT_IN_PROVIDERS, checkPathPattern, costsNothing, spendOf } from '../src/index.ts';
 import { known } from './apply.ts';
 
 describe('calls that cost nothing', () => {
@@ -36,10 +36,7 @@ describe('calls that cost nothing', () => {
       for (const { method, path } of provider.free ?? []) {
         expect(checkPathPattern(path)).toBeUndefined();
         if (method === 'POST') {
-          expect(
-            dialectOf(provider, path.replaceAll('*', 'x'))?.spend?.withOutputBound,
-            path,
-          ).toBeUndefined();
+          expect(spendOf(provider, path.replaceAll('*', 'x'))?.withOutputBound, path).toBeUndefined();
         }
       }
     }

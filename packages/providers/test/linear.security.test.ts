@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { grownByNormalising, hasLongMarkRun } from '../src/bounds/count-text.ts';
 import { namedTwice } from '../src/gemini/names.ts';
 import { modelFacts } from '../src/index.ts';
+import { known } from './apply.ts';
 
 /**
  * Each input here kept one process busy for seconds when the work grew with the square of its length, or faster.
@@ -59,12 +60,12 @@ describe('work on hostile input is linear', () => {
     ['a very long name', `gpt-4o${'-latest'.repeat(1_000_000)}`],
   ])('%s is no known model', (_what, name) => {
     for (const provider of ['anthropic', 'openai', 'openrouter'])
-      expect(modelFacts(provider, name).contextWindow).toBeUndefined();
+      expect(modelFacts(known(provider), name).contextWindow).toBeUndefined();
   });
 
   test('several suffixes in a row are still one model', () => {
-    expect(modelFacts('openai', 'gpt-4o-2024-11-20-preview-latest').contextWindow).toBe(128_000);
-    expect(modelFacts('openai', 'gpt-4o-1234-12').contextWindow).toBeUndefined();
+    expect(modelFacts(known('openai'), 'gpt-4o-2024-11-20-preview-latest').contextWindow).toBe(128_000);
+    expect(modelFacts(known('openai'), 'gpt-4o-1234-12').contextWindow).toBeUndefined();
   });
 
   test('a name that stands twice is found among 300,000 names', () => {

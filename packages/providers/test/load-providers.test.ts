@@ -20,6 +20,8 @@ describe('a providers file', () => {
       ...BUILT_IN_PROVIDERS.get('anthropic'),
       id: 'acme',
       baseUrl: 'https://api.acme.example/llm',
+      models: undefined,
+      makerNames: undefined,
       pricing: new Map([
         [
           'model-x',

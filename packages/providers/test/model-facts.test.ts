@@ -1,6 +1,14 @@
 import { findProvider } from '@pydantic/genai-prices';
 import { describe, expect, it } from 'vitest';
-import { BUILT_IN_PROVIDERS, modelFacts } from '../src/index.ts';
+import { BUILT_IN_PROVIDERS, loadProviders, modelFacts } from '../src/index.ts';
+
+const providers = loadProviders('{"acme": {"extends": "openai", "base_url": "https://acme.example"}}');
+/** Facts of a model, the provider found by our name or by the price list's. */
+const facts = (name: string, model: string) => {
+  const found = [...providers.values()].find(({ id, priceList }) => id === name || priceList === name);
+  if (found === undefined) throw new Error(`no provider ${name}`);
+  return modelFacts(found, model);
+};
 
 const UNKNOWN = { contextWindow: undefined, maxOutput: undefined, reasoning: true };
 
@@ -31,7 +39,7 @@ describe('facts of a model', () => {
     ['openrouter', 'anthropic/claude-sonnet-4.5', undefined, 64_000, true],
     ['openrouter', 'x-ai/grok-4.5', undefined, 500_000, true],
   ])('%s %s', (provider, model, contextWindow, maxOutput, reasoning) => {
-    expect(modelFacts(provider, model)).toEqual({ contextWindow, maxOutput, reasoning });
+    expect(facts(provider, model)).toEqual({ contextWindow, maxOutput, reasoning });
   });
 
   it.each([
@@ -47,7 +55,7 @@ describe('facts of a model', () => {
   ])(
     'of %s %j are unknown, and it is taken to reason: no other model stands in for it',
     (provider, model) => {
-      expect(modelFacts(provider, model)).toEqual(UNKNOWN);
+      expect(facts(provider, model)).toEqual(UNKNOWN);
     },
   );
 
@@ -56,8 +64,7 @@ describe('facts of a model', () => {
       (findProvider({ providerId: priceList ?? id })?.models ?? [])
         .filter(
           (model) =>
-            (modelFacts(id, model.id).contextWindow ?? Number.POSITIVE_INFINITY) <
-            (model.context_window ?? 0),
+            (facts(id, model.id).contextWindow ?? Number.POSITIVE_INFINITY) < (model.context_window ?? 0),
         )
         .map((model) => model.id),
     );

@@ -35,7 +35,7 @@ export function worstCase(
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
   const standard = spend.atStandardPrice?.(body) ?? body;
-  const own = modelFacts(provider.priceList ?? provider.id, model);
+  const own = modelFacts(provider, model);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing.contextWindow };
   const bytes = Buffer.byteLength(JSON.stringify(standard));
   const judged = spend.bound(standard, { path, bytes, facts });

@@ -1,5 +1,12 @@
 import { fixedHold, type Hold } from '@presign/limits';
-import { applyConfig, costsNothing, dialectOf, type JsonObject, type Spend } from '@presign/providers';
+import {
+  applyConfig,
+  costsNothing,
+  dialectOf,
+  type JsonObject,
+  type Spend,
+  spendOf,
+} from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmGrant } from '../grant/llm-grant.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -44,7 +51,7 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
   if (policy.costLimited) return limitedPlan(asked);
   const body = configured(asked);
-  const spend = dialectOf(provider, target.path)?.spend;
+  const spend = spendOf(provider, target.path);
   const configures = body !== undefined && policy.config !== undefined;
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
@@ -79,7 +86,7 @@ function freePlan(asked: Asked): Plan {
 /** Under a spend limit a call passes only with a known worst cost, at the standard price. */
 function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { grant, target } = asked;
-  const spend = dialectOf(grant.provider, target.path)?.spend;
+  const spend = spendOf(grant.provider, target.path);
   const held = worstCase(grant.provider, spend, configured(asked) ?? {}, target.path, asked.now);
   if ('refusal' in held) return held;
   const { hold, pricing } = held;

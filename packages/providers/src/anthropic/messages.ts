@@ -18,21 +18,26 @@ import {
   unboundedShare,
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
-import { textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
-import { anthropicContent } from './content.ts';
-import { anthropicTools } from './tools.ts';
+import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
+import { isJsonObject, type JsonObject, textOf } from '../json.ts';
+import type { Bounded, CallFacts, DialectSpend, ModelFacts } from '../spend.ts';
+import { anthropicContent, anthropicTools } from './input.ts';
 import { readAnthropicAnswer, readAnthropicStream } from './usage.ts';
 
-/** Messages, as of `@anthropic-ai/sdk` 1.11 (resources/messages, resources/beta/messages). */
-export const anthropicMessagesSpend: Spend = {
+/** Token counting takes a message's input without the fields that shape its output. */
+export const anthropicCountTokens: Dialect = {
+  id: 'anthropic-count-tokens',
+  settings: [MODEL, ...NO_OUTPUT],
+};
+
+/** How messages are metered (`@anthropic-ai/sdk` 1.11, resources/messages and resources/beta/messages). */
+const SPEND: DialectSpend = {
   model: ({ model }) => (typeof model === 'string' ? model : undefined),
   streams: ({ stream }) => stream === true,
-  bound,
+  boundBody,
   withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
   atStandardPrice,
-  // Betas bring other prices (a longer context, fast mode), other models, or code that is paid for by the hour.
+  // Betas may have other prices (a longer context, fast mode), use other models, or run code that is paid by the hour.
   pricedHeaders: ['anthropic-beta', 'x-anthropic-beta'],
   harmlessHeaderValues: {
     'anthropic-beta': new Set([
@@ -59,6 +64,17 @@ export const anthropicMessagesSpend: Spend = {
   readAnswer: readAnthropicAnswer,
   readStream: readAnthropicStream,
   isOwnError: (answer) => isJsonObject(answer) && answer.type === 'error' && isJsonObject(answer.error),
+};
+
+/** Messages (`@anthropic-ai/sdk`, resources/messages). The provider refuses unknown fields. */
+export const anthropicMessages: Dialect = {
+  id: 'anthropic-messages',
+  settings: [
+    MODEL,
+    { at: ['max_tokens'], names: NAMES.outputBound },
+    { at: ['stop_sequences'], names: NAMES.stop, list: true },
+  ],
+  spend: SPEND,
 };
 
 const FIELDS: AllowList = allow(
@@ -99,10 +115,7 @@ const FORMAT_PROMPT = 2_048;
 /** Room left to answer in, after a thinking budget, when the call has no bound of its own. */
 const ANSWER = 4_096;
 
-function bound(
-  body: JsonObject,
-  { bytes, facts }: { readonly bytes: number; readonly facts: ModelFacts },
-): { readonly bound: Bound } | { readonly unbounded: Unbounded } {
+function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
   const tools = anthropicTools(body.tools);
   const input = boundInput(

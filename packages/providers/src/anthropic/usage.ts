@@ -1,6 +1,5 @@
-import { countOf, parseObject, usageOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Reported, StreamReader, Usage } from '../spend.ts';
+import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
+import { type Reported, type StreamReader, type Usage, usageOf } from '../spend.ts';
 
 /** Usage of a whole message. */
 export function readAnthropicAnswer(answer: unknown): Reported | undefined {
@@ -21,7 +20,7 @@ export function readAnthropicStream(): StreamReader {
   let failed = false;
   return {
     event: (data) => {
-      const event = parseObject(data);
+      const event = readObject(data);
       if (event?.type === 'message_start' && isJsonObject(event.message)) {
         model = event.message.model;
         usage = overlaid(usage, event.message.usage);

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Unbounded } from '../spend.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { isJsonObject } from '../dialect.ts';
+import { isJsonObject } from '../json.ts';
 
 /**
  * Most tokens by which normalising a text can outgrow its UTF-8 bytes. Tokenizers that split bytes make at most

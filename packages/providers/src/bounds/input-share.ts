@@ -1,4 +1,4 @@
-import { isJsonObject } from '../dialect.ts';
+import { isJsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import { asUnbounded, below, type Effect, worst } from './allow-list.ts';
 import { grownByNormalising, grownByRewriting } from './count-text.ts';

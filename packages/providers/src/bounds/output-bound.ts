@@ -1,4 +1,4 @@
-import type { JsonObject } from '../dialect.ts';
+import type { JsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 
 /** Every name in use for the bound of the output: an API reads one or two, holders send any. */

@@ -12,20 +12,34 @@ import {
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
-import { isCohereError } from './embed.ts';
-import { readCohereAnswer, readCohereStream } from './usage.ts';
+import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import type { Bounded, CallFacts } from '../spend.ts';
+import { isCohereError, readCohereAnswer, readCohereStream } from './usage.ts';
 
-/** Chat, v2 and v1 (`cohere-ai` 8.1, V2ChatRequest and ChatRequest); neither knows the other's fields. */
-export const cohereChatSpend: Spend = {
-  model: ({ model }) => (typeof model === 'string' ? model : undefined),
-  streams: ({ stream }) => stream === true,
-  bound,
-  withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
-  readAnswer: readCohereAnswer,
-  readStream: readCohereStream,
-  isOwnError: isCohereError,
+/**
+ * Chat, v2 and v1 (`cohere-ai` 8.1, V2ChatRequest and ChatRequest). Neither version knows the other's fields.
+ * Nucleus sampling and top-k are `p` and `k`.
+ */
+export const cohereChat: Dialect = {
+  id: 'cohere-chat',
+  settings: [
+    MODEL,
+    { at: ['max_tokens'], names: NAMES.outputBound },
+    { at: ['p'], names: NAMES.topP },
+    { at: ['k'], names: NAMES.topK },
+    { at: ['stop_sequences'], names: NAMES.stop, list: true },
+    { at: ['seed'], names: NAMES.seed },
+  ],
+  spend: {
+    model: ({ model }) => (typeof model === 'string' ? model : undefined),
+    streams: ({ stream }) => stream === true,
+    boundBody,
+    withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
+    readAnswer: readCohereAnswer,
+    readStream: readCohereStream,
+    isOwnError: isCohereError,
+  },
 };
 
 const FIELDS: AllowList = allow(
@@ -72,10 +86,7 @@ const FIELDS: AllowList = allow(
 /** Deeper than any request needs; what walks a body walks it by recursion. */
 const DEEPEST = 100;
 
-function bound(
-  body: JsonObject,
-  { bytes, facts }: { readonly bytes: number; readonly facts: ModelFacts },
-): { readonly bound: Bound } | { readonly unbounded: Unbounded } {
+function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
   // Not the template, of which nothing is billed; a share for what the API may write around each of these.
   const { messages, tools, tool_results, documents, response_format, ...rest } = body;

@@ -2,18 +2,10 @@ import { type AllowList, allow, below, harmless, judge, judgeEach } from '../bou
 import { nestedWithin } from '../bounds/count-text.ts';
 import { boundInput, textShare, together } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
-import { readCohereAnswer } from './usage.ts';
-
-type Call = { readonly bytes: number; readonly facts: ModelFacts };
-type Result = { readonly bound: Bound } | { readonly unbounded: Unbounded };
-
-/** An error's body is `{"message"}`, with an `id` in newer versions (`cohere-ai` 8.1, errors/). */
-export const isCohereError = (answer: unknown): boolean =>
-  isJsonObject(answer) &&
-  typeof answer.message === 'string' &&
-  Object.keys(answer).every((name) => ['message', 'id', 'data'].includes(name));
+import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import type { JsonObject } from '../json.ts';
+import type { Bounded, CallFacts } from '../spend.ts';
+import { isCohereError, readCohereAnswer } from './usage.ts';
 
 const shared = {
   model: ({ model }: JsonObject) => (typeof model === 'string' ? model : undefined),
@@ -23,10 +15,18 @@ const shared = {
 };
 
 /** Embed, v2 and v1 (V2EmbedRequest, EmbedRequest). */
-export const cohereEmbedSpend: Spend = { ...shared, bound: boundEmbed };
+export const cohereEmbed: Dialect = {
+  id: 'cohere-embed',
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: { ...shared, boundBody: boundEmbed },
+};
 
-/** Rerank, v2 and v1 (V2RerankRequest, RerankRequest). */
-export const cohereRerankSpend: Spend = { ...shared, bound: boundRerank };
+/** Rerank, v2 and v1 (V2RerankRequest, RerankRequest), which other vendors speak, too. */
+export const cohereRerank: Dialect = {
+  id: 'cohere-rerank',
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: { ...shared, boundBody: boundRerank },
+};
 
 const IMAGES = { unbounded: 'tokens of images have a price of their own' };
 
@@ -65,7 +65,7 @@ const RERANK_FIELDS: AllowList = harmless(
   'top_n',
 );
 
-function boundEmbed(body: JsonObject, { bytes, facts }: Call): Result {
+function boundEmbed(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
   const share = together([{ effect: judge(EMBED_FIELDS, body), extra: 0 }, textShare(body)]);
   // The window is one text's, of which there may be many.
@@ -80,7 +80,7 @@ function boundEmbed(body: JsonObject, { bytes, facts }: Call): Result {
 const SEARCH_DOCUMENTS = 100;
 const CHUNK_TOKENS = 500;
 
-function boundRerank(body: JsonObject, { bytes, facts }: Call): Result {
+function boundRerank(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
   const { query, documents } = body;
   const share = together([{ effect: judge(RERANK_FIELDS, body), extra: 0 }, textShare(body)]);

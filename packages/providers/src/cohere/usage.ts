@@ -1,6 +1,5 @@
-import { countOf, parseObject, usageOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Reported, StreamReader, Usage } from '../spend.ts';
+import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
+import { type Reported, type StreamReader, type Usage, usageOf } from '../spend.ts';
 
 /**
  * Usage of a whole answer: `usage.billed_units` in v2 chat, `meta.billed_units` elsewhere. What is billed leaves out
@@ -13,6 +12,12 @@ export function readCohereAnswer(answer: unknown): Reported | undefined {
   return usage && { model: undefined, usage };
 }
 
+/** Whether a body is Cohere's error: `{"message"}`, with an `id` in newer versions (`cohere-ai` 8.1, errors/). */
+export const isCohereError = (answer: unknown): boolean =>
+  isJsonObject(answer) &&
+  typeof answer.message === 'string' &&
+  Object.keys(answer).every((name) => ['message', 'id', 'data'].includes(name));
+
 /**
  * The last event tells the usage: `message-end` in v2, `stream-end` in v1, which holds the whole answer. The events of
  * v1 come one a line, or server-sent if the header `Accepts` asks for that. https://docs.cohere.com/reference/chat-stream-v1
@@ -22,7 +27,7 @@ export function readCohereStream(): StreamReader {
   let failed = false;
   return {
     event: (data) => {
-      const event = parseObject(data);
+      const event = readObject(data);
       if (event === undefined) return;
       failed ||= event.type === undefined && event.event_type === undefined;
       if (event.type === 'message-end') last = isJsonObject(event.delta) ? event.delta : {};

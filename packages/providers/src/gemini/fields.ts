@@ -5,12 +5,13 @@ import {
   type Share,
   shareBelow,
   shareOfEach,
+  textShare,
   together,
   unboundedShare,
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
-import { isJsonObject } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 
 /** Fields of generateContent (`@google/genai` 3.1, generateContentParametersToMldev; https://ai.google.dev/api/generate-content). */
 export const GENERATE_FIELDS: AllowList = allow(
@@ -104,4 +105,82 @@ function toolShare(name: string, value: unknown): Share {
     default:
       return unboundedShare('what this tool can cost has no stated maximum');
   }
+}
+
+/**
+ * `contents`, `content` or `systemInstruction`, its names already in their one form (`@google/genai` 3.1, Content
+ * and Part). Lists of one may be given as their element.
+ */
+export const geminiContent = (contents: unknown): Share => {
+  if (contents === undefined || typeof contents === 'string') return textShare(contents);
+  return shareOfEach(contents, (content) => {
+    if (!isJsonObject(content)) return unboundedShare('is not an object');
+    const effect = judge(harmless('role', 'parts'), content);
+    return together([{ effect, extra: 0 }, shareBelow('parts', shareOfEach(content.parts ?? [], partShare))]);
+  });
+};
+
+const PART: AllowList = harmless(
+  'audioTranscription',
+  'codeExecutionResult',
+  'executableCode',
+  'fileData',
+  'functionCall',
+  'functionResponse',
+  'inlineData',
+  'mediaProcessing',
+  'mediaResolution',
+  'partMetadata',
+  'speechMetadata',
+  'text',
+  'thought',
+  'thoughtSignature',
+  'toolCall',
+  'toolResponse',
+  'videoMetadata',
+);
+
+function partShare(part: unknown): Share {
+  if (!isJsonObject(part)) return unboundedShare('is not an object');
+  const { inlineData, functionCall, functionResponse, toolCall, toolResponse, text, ...rest } = part;
+  return together([
+    { effect: judge(PART, part), extra: 0 },
+    textShare([text, rest]),
+    // Its own count of tokens may be asked for.
+    mediaShare(part, isJsonObject(part.mediaResolution) && part.mediaResolution.numTokens !== undefined),
+    ...[functionCall, toolCall, toolResponse].map(rewrittenShare),
+    shareBelow('functionResponse', functionResponseShare(functionResponse)),
+  ]);
+}
+
+/** A function's answer may hold media of its own. */
+function functionResponseShare(response: unknown): Share {
+  if (!isJsonObject(response)) return NOTHING;
+  const { parts, ...rest } = response;
+  return together([rewrittenShare(rest), shareBelow('parts', shareOfEach(parts ?? [], partShare))]);
+}
+
+/**
+ * Most tokens of an image. Gemini 3 takes 280 to 2,240 by its resolution; earlier models cut what is larger than 384
+ * pixels into tiles of 768 × 768, 258 tokens each, after scaling it down to 3,072 × 3,072: 16 tiles.
+ * https://ai.google.dev/gemini-api/docs/media-resolution#token-counts, …/docs/tokens#multimodal-tokens
+ */
+const IMAGE_TOKENS = 16 * 258;
+
+/** How long a video, a recording or a PDF is cannot be told from outside, nor what a file holds. */
+function mediaShare({ inlineData, fileData, mediaProcessing }: JsonObject, ownCount: boolean): Share {
+  if (mediaProcessing === 'AGENTIC') {
+    return shareBelow(
+      'mediaProcessing',
+      unboundedShare('how often the model looks again has no stated maximum'),
+    );
+  }
+  if (fileData !== undefined) return WHOLE_WINDOW;
+  if (inlineData === undefined) return NOTHING;
+  const { mimeType, data } = isJsonObject(inlineData) ? inlineData : {};
+  if (typeof mimeType !== 'string' || typeof data !== 'string') return WHOLE_WINDOW;
+  // As base64 it is longer than the text it stands for.
+  if (/^text\//i.test(mimeType)) return NOTHING;
+  const isImage = /^image\/(png|jpeg|webp|heic|heif)$/i.test(mimeType);
+  return isImage && !ownCount ? { effect: 'harmless', extra: IMAGE_TOKENS - data.length } : WHOLE_WINDOW;
 }

@@ -11,15 +11,12 @@ import {
   unboundedShare,
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound } from '../bounds/output-bound.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, ModelFacts, Spend, Unbounded } from '../spend.ts';
-import { geminiContent } from './content.ts';
-import { EMBED_FIELDS, GENERATE_FIELDS, geminiTools } from './fields.ts';
+import { type Dialect, type ModelInPath, NAMES, NO_OUTPUT, type Setting } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import type { Bounded, CallFacts, ModelFacts, Unbounded } from '../spend.ts';
+import { EMBED_FIELDS, GENERATE_FIELDS, geminiContent, geminiTools } from './fields.ts';
 import { namedTwice, protoName, withField, withProtoNames } from './names.ts';
 import { readGeminiAnswer, readGeminiStream } from './usage.ts';
-
-type Call = { readonly path: string; readonly bytes: number; readonly facts: ModelFacts };
-type Result = { readonly bound: Bound } | { readonly unbounded: Unbounded };
 
 const shared = {
   model: (_body: JsonObject, path: string) => modelIn(path),
@@ -27,20 +24,72 @@ const shared = {
   isOwnError,
 };
 
-/** generateContent and streamGenerateContent. */
-export const geminiGenerateSpend: Spend = {
-  ...shared,
-  streams: (_body, path) => /:streamGenerateContent$/i.test(path),
-  bound: boundGenerate,
-  withOutputBound: (body, tokens) => withField(body, ['generationConfig', 'maxOutputTokens'], tokens),
-  // Omitted, it is the standard tier (`@google/genai` 3.1, ServiceTier).
-  atStandardPrice: (body) =>
-    Object.fromEntries(Object.entries(body).filter(([name]) => protoName(name) !== 'serviceTier')),
-  readStream: readGeminiStream,
+const protoJson = { callersOwn: ['responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'labels'] };
+
+const modelInPath = (...repeatedAt: string[][]): ModelInPath => ({
+  collections: ['models', 'tunedModels'],
+  repeatedAt,
+  withMethod: true,
+});
+
+const generation = (name: string, names: readonly string[]): Setting => ({
+  at: ['generationConfig', name],
+  names,
+});
+
+/**
+ * generateContent and streamGenerateContent: the settings that shape output are in `generationConfig`.
+ * https://ai.google.dev/api/generate-content#generationconfig
+ */
+export const geminiGenerate: Dialect = {
+  id: 'gemini-generate',
+  protoJson,
+  modelInPath: modelInPath(['model']),
+  settings: [
+    generation('maxOutputTokens', NAMES.outputBound),
+    generation('temperature', NAMES.temperature),
+    generation('topP', NAMES.topP),
+    generation('topK', NAMES.topK),
+    { ...generation('stopSequences', NAMES.stop), list: true },
+    generation('candidateCount', NAMES.count),
+    generation('seed', NAMES.seed),
+    generation('presencePenalty', NAMES.presencePenalty),
+    generation('frequencyPenalty', NAMES.frequencyPenalty),
+  ],
+  spend: {
+    ...shared,
+    streams: (_body, path) => /:streamGenerateContent$/i.test(path),
+    boundBody: boundGenerate,
+    withOutputBound: (body, tokens) => withField(body, ['generationConfig', 'maxOutputTokens'], tokens),
+    // Omitted, it is the standard tier (`@google/genai` 3.1, ServiceTier).
+    atStandardPrice: (body) =>
+      Object.fromEntries(Object.entries(body).filter(([name]) => protoName(name) !== 'serviceTier')),
+    readStream: readGeminiStream,
+  },
 };
 
-/** embedContent and batchEmbedContents. */
-export const geminiEmbedSpend: Spend = { ...shared, streams: () => false, bound: boundEmbed };
+/**
+ * countTokens, which may hold a whole generateContent request.
+ * https://ai.google.dev/api/tokens
+ */
+export const geminiCountTokens: Dialect = {
+  id: 'gemini-count-tokens',
+  protoJson,
+  modelInPath: modelInPath(['model'], ['generateContentRequest', 'model']),
+  settings: NO_OUTPUT,
+};
+
+/**
+ * embedContent and batchEmbedContents: each request of a batch repeats the model.
+ * https://ai.google.dev/api/embeddings
+ */
+export const geminiEmbed: Dialect = {
+  id: 'gemini-embed',
+  protoJson,
+  modelInPath: modelInPath(['model'], ['requests', '[]', 'model']),
+  settings: NO_OUTPUT,
+  spend: { ...shared, streams: () => false, boundBody: boundEmbed },
+};
 
 /** Deeper than any request needs; what walks a body walks it by recursion. */
 const DEEPEST = 100;
@@ -51,7 +100,7 @@ const DECLARED = 1_024;
 /** Models that answer in pictures, sound or film unless told otherwise. */
 const OTHER_MODALITY = /image|tts|audio|live|omni|lyria|veo/;
 
-function boundGenerate(given: JsonObject, { path, bytes, facts }: Call): Result {
+function boundGenerate(given: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
   const body = readBody(given);
   if ('unbounded' in body) return body;
   const { contents, systemInstruction, tools, generationConfig } = body.fields;
@@ -86,7 +135,7 @@ function outputOf(generation: JsonObject, facts: ModelFacts) {
   return { ...read, times: isCount(candidateCount) ? candidateCount : 1, coversReasoning: true };
 }
 
-function boundEmbed(given: JsonObject, { path, bytes, facts }: Call): Result {
+function boundEmbed(given: JsonObject, { path, bytes, facts }: CallFacts): Bounded {
   const body = readBody(given);
   if ('unbounded' in body) return body;
   const { requests, ...single } = body.fields;

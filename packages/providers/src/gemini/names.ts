@@ -1,4 +1,5 @@
-import { type Dialect, fieldName, isJsonObject, type JsonObject } from '../dialect.ts';
+import { type Dialect, fieldName } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 
 /** Fields below which names are the caller's own, and stay as they are. */
 const CALLERS_OWN: ReadonlySet<string> = new Set([

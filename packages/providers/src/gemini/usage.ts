@@ -1,6 +1,5 @@
-import { countOf, parseObject, usageOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Reported, StreamReader, Usage } from '../spend.ts';
+import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
+import { type Reported, type StreamReader, type Usage, usageOf } from '../spend.ts';
 
 /** Usage of a whole answer. */
 export function readGeminiAnswer(answer: unknown): Reported | undefined {
@@ -22,7 +21,7 @@ export function readGeminiStream(): StreamReader {
   const finished = new Set<unknown>();
   return {
     event: (data) => {
-      const event = parseObject(data);
+      const event = readObject(data);
       if (event === undefined) return;
       failed ||= event.error !== undefined;
       for (const candidate of Array.isArray(event.candidates) ? event.candidates.filter(isJsonObject) : []) {

@@ -1,38 +1,63 @@
 import { type AllowList, allow, judge } from '../bounds/allow-list.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import { countIn, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
-import { textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, ModelFacts, Reported, Spend, Unbounded } from '../spend.ts';
-import { isErrorOf } from './errors.ts';
-import { standardTier } from './fields.ts';
-import { argumentsIn, boundInput, inputOf } from './input.ts';
-import type { ProviderRules } from './rules.ts';
+import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
+import type { Bounded, DialectSpend, ModelFacts, Reported } from '../spend.ts';
+import { chatFields, standardTier } from './fields.ts';
+import { argumentsIn, boundPrompts, inputOf } from './input.ts';
+import type { Parts } from './messages.ts';
+import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { isUsageChunk, readChunks } from './stream.ts';
 import { readChatUsage, reported } from './usage.ts';
 
-/** One provider's chat completions. */
-export type ChatRules = {
-  readonly provider: ProviderRules;
-  /** Every top-level field that may pass. */
-  readonly fields: AllowList;
-  /** The name of the output's bound that is sent. */
-  readonly outputBound: 'max_completion_tokens' | 'max_tokens';
+/** How a vendor's chat completions differ from OpenAI's. */
+export type ChatDifferences = {
+  /**
+   * The name of the output's bound. `max_completion_tokens` succeeds `max_tokens`, which reasoning models refuse
+   * (`openai` SDK, resources/chat/completions); some APIs that follow OpenAI's know the old name only.
+   */
+  outputBound?: 'max_completion_tokens' | 'max_tokens';
+  seed?: 'seed' | 'random_seed';
+  /** Top-level fields beyond those that all vendors share. */
+  fields?: AllowList;
+  /** Content beyond text and images. */
+  parts?: Parts;
 };
 
-/** Spending on chat completions, as OpenAI and those who follow it offer them. */
-export function openaiChatSpend(rules: ChatRules): Spend {
-  const { provider, outputBound } = rules;
-  const fields = allow(rules.fields, { service_tier: standardTier(provider.standardTier) });
+/** Chat completions of a vendor. Without rules nothing is known of their cost, so nothing may be spent on them. */
+export function openaiChat(
+  id: string,
+  rules: OpenaiRules | undefined,
+  { outputBound = 'max_completion_tokens', seed = 'seed', fields, parts }: ChatDifferences = {},
+): Dialect {
   return {
-    ...chunkSpend(provider, outputBound),
-    bound: (body, { bytes, facts }) =>
-      boundText(body, facts, provider, {
+    id,
+    settings: [
+      MODEL,
+      { at: [outputBound], names: NAMES.outputBound },
+      { at: ['stop'], names: NAMES.stop },
+      { at: ['n'], names: NAMES.count },
+      { at: [seed], names: NAMES.seed },
+    ],
+    ...(rules && {
+      spend: chatSpend(rules, allow(chatFields(rules.input, parts), fields ?? {}), outputBound),
+    }),
+  };
+}
+
+function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string): DialectSpend {
+  const { input } = rules;
+  const fields = allow(allowed, { service_tier: standardTier(rules.standardTier) });
+  return {
+    ...chunkSpend(rules, outputBound),
+    boundBody: (body, { bytes, facts }) =>
+      boundText(body, facts, {
         input: () => {
           const items = Array.isArray(body.messages) ? body.messages : [];
           const rewritten = [body.tools, body.functions, body.response_format, ...items.flatMap(argumentsIn)];
-          return boundInput(judge(fields, body), provider.input, facts, () =>
-            inputOf(body, { bytes, input: provider.input }, { items, rewritten, tools: toolCount(body) }),
+          return boundPrompts(judge(fields, body), facts, () =>
+            inputOf(body, { bytes, input }, { items, rewritten, tools: toolCount(body) }),
           );
         },
         times: countIn(body, 'n', MOST_CHOICES),
@@ -40,46 +65,40 @@ export function openaiChatSpend(rules: ChatRules): Spend {
   };
 }
 
-/** What chat completions and completions have in common: names, streams, usage, errors. */
-export function chunkSpend(provider: ProviderRules, outputBound: string): Omit<Spend, 'bound'> {
+/** The part of metering that chat completions and completions share: names, streams, usage, errors. */
+export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<DialectSpend, 'boundBody'> {
   const usageOf = (answer: JsonObject): Reported | undefined => {
-    const groq = isJsonObject(answer.x_groq) ? answer.x_groq : {};
-    // A whole answer's `x_groq.usage` tells of Groq's hardware caches; a chunk's is the usage.
-    return reported(
-      answer,
-      readChatUsage(answer.usage, provider) ?? readChatUsage(groq.usage, provider),
-      provider,
-    );
+    const own = rules.ownField === undefined ? {} : objectIn(answer, rules.ownField);
+    // In a whole answer the vendor's own field may hold other counts, so `usage` comes first.
+    return reported(answer, readChatUsage(answer.usage, rules) ?? readChatUsage(own.usage, rules));
   };
   return {
     model: modelIn,
     streams: (body) => body.stream === true,
     withOutputBound: (body, tokens) => writeOutputBound(body, outputBound, tokens),
-    atStandardPrice: (body) => atTier(body, provider.standardTier),
+    atStandardPrice: (body) => atTier(body, rules.standardTier),
     pricedHeaders: BETA_HEADERS,
-    ...(provider.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
+    ...(rules.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
     readAnswer: (answer) => (isJsonObject(answer) ? usageOf(answer) : undefined),
-    readStream: () => readChunks(provider.lastWord, usageOf),
-    isOwnError: (answer) => isErrorOf(provider.errors, answer),
+    readStream: () => readChunks(rules, usageOf),
+    isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };
 }
 
-/** The bound of a call that writes text: its input and its output, each bounded, and its model one that can be. */
+/** The bound of a call that writes text: its input and its output, each bounded. */
 export function boundText(
   body: JsonObject,
   facts: ModelFacts,
-  provider: ProviderRules,
   call: {
-    readonly input: () => ReturnType<typeof boundInput>;
-    /** Choices to be written; undefined where the call's number of them is none. */
+    readonly input: () => ReturnType<typeof boundPrompts>;
+    /** Choices to be written; undefined if the call's number of them is malformed. */
     readonly times: number | undefined;
     /** Lowest bound of the output that the API takes, if above 1. */
     readonly minimum?: number;
     /** Output without a bound, where the API has one of its own. */
     readonly omitted?: number;
   },
-): { readonly bound: Bound } | { readonly unbounded: Unbounded } {
-  if (provider.refusedModels?.test(textOf(body.model))) return { unbounded: REFUSED_MODEL };
+): Bounded {
   if (!nestedWithin(body, DEEPEST))
     return { unbounded: { param: 'body', reason: `is nested deeper than ${DEEPEST}` } };
   const bounded = call.input();
@@ -89,19 +108,20 @@ export function boundText(
     return { unbounded: { param: 'n', reason: `is not a whole number from 1 to ${MOST_CHOICES}` } };
   const thinking = thinkingBudget(body);
   if (thinking === undefined)
-    return { unbounded: { param: 'reasoning', reason: 'has a budget that is no whole number' } };
+    return { unbounded: { param: 'reasoning', reason: 'has a budget that is not a whole number' } };
   const minimum = Math.max(call.minimum ?? 1, thinking === 0 ? 1 : thinking + 1);
   const output = readOutputBound(body, facts, {
     minimum,
     ...(call.omitted !== undefined && { omitted: call.omitted }),
   });
   if ('unbounded' in output) return output;
-  const coversReasoning = provider.coversReasoning(body.model);
-  return { bound: { inputTokens: bounded.tokens, fees: {}, output: { ...output, times, coversReasoning } } };
+  return {
+    bound: { inputTokens: bounded.tokens, fees: {}, output: { ...output, times, coversReasoning: true } },
+  };
 }
 
 /**
- * Betas may work, and be paid for, in other ways. OpenRouter hands those of `x-anthropic-beta` on
+ * Betas may work, and be paid for, in other ways. Routers pass on those of `x-anthropic-beta`
  * (https://openrouter.ai/docs/guides/routing/provider-selection).
  */
 export const BETA_HEADERS: readonly string[] = ['openai-beta', 'anthropic-beta', 'x-anthropic-beta'];
@@ -110,18 +130,13 @@ export const BETA_HEADERS: readonly string[] = ['openai-beta', 'anthropic-beta',
 export const modelIn = ({ model }: JsonObject): string | undefined =>
   typeof model === 'string' && model !== '' ? model : undefined;
 
-/** The body at the standard tier, said or left unsaid. */
+/** The body at the standard tier: written, or removed if `tier` is undefined. */
 export function atTier(body: JsonObject, tier: string | undefined): JsonObject {
   const { service_tier: _, ...rest } = body;
   return tier === undefined ? rest : { ...rest, service_tier: tier };
 }
 
-const REFUSED_MODEL: Unbounded = {
-  param: 'model',
-  reason: 'this model uses tools or others by itself, for fees that nothing in the call bounds',
-};
-
-/** Deeper than any schema or template goes, and far from what exhausts a stack. */
+/** Deeper than any schema or template goes, and far from exhausting a stack. */
 const DEEPEST = 100;
 
 /** OpenAI allows as many choices (`openai` SDK, `n`). */
@@ -132,17 +147,17 @@ const toolCount = ({ tools, functions }: JsonObject): number =>
 
 function askUsage(body: JsonObject): JsonObject | undefined {
   if (body.stream !== true) return undefined;
-  const options = isJsonObject(body.stream_options) ? body.stream_options : {};
+  const options = objectIn(body, 'stream_options');
   if (options.include_usage === true) return undefined;
   return { ...body, stream_options: { ...options, include_usage: true } };
 }
 
-/** Tokens of thinking that a call sets as a budget (Fireworks, OpenRouter); undefined where it is no number. */
-function thinkingBudget({ thinking, reasoning, reasoning_effort }: JsonObject): number | undefined {
+/** Tokens of thinking that a call sets as a budget, in any spelling; undefined if one is not a whole number. */
+function thinkingBudget(body: JsonObject): number | undefined {
   const budgets = [
-    isJsonObject(thinking) ? thinking.budget_tokens : undefined,
-    isJsonObject(reasoning) ? reasoning.max_tokens : undefined,
-    typeof reasoning_effort === 'number' ? reasoning_effort : undefined,
+    objectIn(body, 'thinking').budget_tokens,
+    objectIn(body, 'reasoning').max_tokens,
+    typeof body.reasoning_effort === 'number' ? body.reasoning_effort : undefined,
   ].filter((budget) => budget !== undefined && budget !== null);
   if (!budgets.every((budget) => Number.isSafeInteger(budget) && Number(budget) >= 0)) return undefined;
   return Math.max(0, ...budgets.map(Number));

@@ -1,48 +1,74 @@
 import { type AllowList, allow, type Effect, harmless, judge, only } from '../bounds/allow-list.ts';
 import { countIn } from '../bounds/output-bound.ts';
-import type { JsonObject } from '../dialect.ts';
-import type { Spend } from '../spend.ts';
+import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import type { JsonObject } from '../json.ts';
+import type { DialectSpend } from '../spend.ts';
 import { boundText, chunkSpend, MOST_CHOICES } from './chat.ts';
-import { standardTier } from './fields.ts';
-import { boundInput, inputOf } from './input.ts';
-import type { ProviderRules } from './rules.ts';
+import { SHARED, standardTier } from './fields.ts';
+import { boundPrompts, inputOf } from './input.ts';
+import type { OpenaiRules } from './rules.ts';
 
-/** One provider's completions. */
-export type CompletionsRules = {
-  readonly provider: ProviderRules;
-  readonly fields: AllowList;
-  /** Output that an omitted bound means at this provider, where it says so. */
+/** How a vendor's completions differ from OpenAI's. */
+export type CompletionsDifferences = {
+  /** Top-level fields beyond those that all vendors share. */
+  readonly fields?: AllowList;
+  /** Output that an omitted bound means at this vendor, where it says so. */
   readonly omitted?: number;
+  /** It writes one choice and takes `random_seed`, as fill-in-the-middle does. */
+  readonly fillsIn?: true;
 };
 
-/** What completions have that chat completions have not. An echo that counts as output would have no bound. */
-export const COMPLETIONS: AllowList = allow(harmless('suffix'), {
+/** The older Completions API (`openai` SDK, resources/completions), where the bound is still `max_tokens`. */
+export const openaiCompletions = (
+  id: string,
+  rules: OpenaiRules,
+  { fields, omitted, fillsIn }: CompletionsDifferences = {},
+): Dialect => ({
+  id,
+  settings: [
+    MODEL,
+    { at: ['max_tokens'], names: NAMES.outputBound },
+    { at: ['stop'], names: NAMES.stop },
+    ...(fillsIn ? [] : [{ at: ['n'], names: NAMES.count } as const]),
+    { at: [fillsIn ? 'random_seed' : 'seed'], names: NAMES.seed },
+  ],
+  spend: completionsSpend(rules, allow(SHARED, COMPLETIONS, fields ?? {}), omitted),
+});
+
+/**
+ * OpenAI counts a prompt once, echoed or not, and writes `best_of` completions to return `n`. Without a bound it
+ * writes 16 tokens.
+ */
+export const AS_OPENAI: CompletionsDifferences = {
+  fields: allow(harmless('echo'), {
+    best_of: (_, body) =>
+      countIn(body, 'best_of', MOST_CHOICES) === undefined
+        ? { unbounded: `is not a whole number from 1 to ${MOST_CHOICES}` }
+        : 'harmless',
+  }),
+  omitted: 16,
+};
+
+/** Fields of completions that chat completions do not have. If an echo counts as output, it has no bound. */
+const COMPLETIONS: AllowList = allow(harmless('suffix'), {
   prompt: judgePrompt,
-  echo: only('what is echoed may count as output', false),
+  echo: only('the echo may count as output', false),
 });
 
-/** OpenAI counts a prompt once, echoed or not, and writes `best_of` completions to return `n`. */
-export const OPENAI_COMPLETIONS: AllowList = allow(COMPLETIONS, harmless('echo'), {
-  best_of: (_, body) =>
-    countIn(body, 'best_of', MOST_CHOICES) === undefined
-      ? { unbounded: `is not a whole number from 1 to ${MOST_CHOICES}` }
-      : 'harmless',
-});
-
-/** Spending on the older completions: every prompt of a list is completed `n` or `best_of` times. */
-export function openaiCompletionsSpend({ provider, fields, omitted }: CompletionsRules): Spend {
-  const list = allow(fields, { service_tier: standardTier(provider.standardTier) });
+/** Every prompt of a list is completed `n` or `best_of` times. */
+function completionsSpend(rules: OpenaiRules, fields: AllowList, omitted: number | undefined): DialectSpend {
+  const { input } = rules;
+  const list = allow(fields, { service_tier: standardTier(rules.standardTier) });
   return {
-    ...chunkSpend(provider, 'max_tokens'),
-    bound: (body, { bytes, facts }) =>
-      boundText(body, facts, provider, {
+    ...chunkSpend(rules, 'max_tokens'),
+    boundBody: (body, { bytes, facts }) =>
+      boundText(body, facts, {
         input: () => {
           const items = prompts(body.prompt);
-          return boundInput(
+          return boundPrompts(
             judge(list, body),
-            provider.input,
             facts,
-            () => inputOf(body, { bytes, input: provider.input }, { items, rewritten: [], tools: 0 }),
+            () => inputOf(body, { bytes, input }, { items, rewritten: [], tools: 0 }),
             items.length,
           );
         },
@@ -55,7 +81,7 @@ export function openaiCompletionsSpend({ provider, fields, omitted }: Completion
 /** A text, tokens, or a list of either. */
 export function judgePrompt(value: unknown): Effect {
   const list = Array.isArray(value) ? value : [value];
-  const isPrompts = list.every(isText) || list.every(isToken) || list.every(isTokens);
+  const isPrompts = list.every(isText) || list.every(isToken) || list.every(isTokenList);
   return isPrompts ? 'harmless' : { unbounded: 'is neither text nor tokens' };
 }
 
@@ -72,4 +98,4 @@ function choices(body: JsonObject): number | undefined {
 
 const isText = (value: unknown): boolean => typeof value === 'string';
 const isToken = (value: unknown): boolean => Number.isSafeInteger(value);
-const isTokens = (value: unknown): boolean => Array.isArray(value) && value.every(isToken);
+const isTokenList = (value: unknown): boolean => Array.isArray(value) && value.every(isToken);

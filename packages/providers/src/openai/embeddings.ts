@@ -1,34 +1,40 @@
 import { allow, harmless, judge } from '../bounds/allow-list.ts';
-import { isJsonObject } from '../dialect.ts';
-import type { Spend } from '../spend.ts';
+import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import { isJsonObject } from '../json.ts';
+import type { DialectSpend } from '../spend.ts';
 import { modelIn } from './chat.ts';
 import { judgePrompt, prompts } from './completions.ts';
-import { isErrorOf } from './errors.ts';
-import { boundInput, inputOf } from './input.ts';
-import type { ProviderRules } from './rules.ts';
+import { boundPrompts, inputOf } from './input.ts';
+import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readChatUsage, reported } from './usage.ts';
 
-/** Spending on embeddings: input alone, each element of a list at most one context window. */
-export function openaiEmbeddingsSpend(provider: ProviderRules): Spend {
+/** Embeddings (`openai` SDK, resources/embeddings). */
+export const openaiEmbeddings = (id: string, rules: OpenaiRules): Dialect => ({
+  id,
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: embeddingsSpend(rules),
+});
+
+/** Only input is paid for; each element of a list is at most one context window. */
+function embeddingsSpend(rules: OpenaiRules): DialectSpend {
   return {
     model: modelIn,
     streams: () => false,
-    bound: (body, { bytes, facts }) => {
+    boundBody: (body, { bytes, facts }) => {
       const items = prompts(body.input);
-      const measured = () =>
-        inputOf(body, { bytes, input: provider.input }, { items, rewritten: [], tools: 0 });
-      const input = boundInput(judge(FIELDS, body), provider.input, facts, measured, items.length);
+      const measured = () => inputOf(body, { bytes, input: rules.input }, { items, rewritten: [], tools: 0 });
+      const input = boundPrompts(judge(FIELDS, body), facts, measured, items.length);
       if ('unbounded' in input) return input;
       return { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };
     },
     readAnswer: (answer) => {
       if (!isJsonObject(answer)) return undefined;
-      const usage = readChatUsage(answer.usage, provider, false);
+      const usage = readChatUsage(answer.usage, rules, false);
       if (usage === undefined) return undefined;
       const { output_tokens: _, ...input } = usage;
-      return reported(answer, input, provider);
+      return reported(answer, input);
     },
-    isOwnError: (answer) => isErrorOf(provider.errors, answer),
+    isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };
 }
 

@@ -1,17 +1,8 @@
-import {
-  type AllowList,
-  allow,
-  type Effect,
-  harmless,
-  judge,
-  only,
-  type Rule,
-} from '../bounds/allow-list.ts';
-import { isJsonObject } from '../dialect.ts';
+import { type AllowList, allow, type Effect, harmless, only, type Rule } from '../bounds/allow-list.ts';
 import { AUDIO_REFUSED, judgeMessages, objectOf, ownTools, type Parts } from './messages.ts';
 import type { InputRules } from './rules.ts';
 
-/** The tier is set before a call is bounded, so any other that is left is refused. */
+/** The tier is set to the standard one before a call is bounded, so any other tier is refused. */
 export const standardTier = (value: string | undefined): Rule =>
   only('is another price than the standard tier', ...(value === undefined ? [] : [value]));
 
@@ -42,7 +33,7 @@ export const SHARED: AllowList = allow(
   },
 );
 
-/** Fields of chat completions beside those: messages, the caller's own tools, and what is refused by name. */
+/** Fields of chat completions: the shared ones, messages, the caller's own tools, and fields refused by name. */
 export const chatFields = (input: InputRules, parts: Parts = new Map()): AllowList =>
   allow(
     SHARED,
@@ -57,7 +48,7 @@ export const chatFields = (input: InputRules, parts: Parts = new Map()): AllowLi
     },
   );
 
-/** What OpenAI keeps, caches and moderates by, none of which is paid for but as input. */
+/** Fields by which OpenAI stores, caches and moderates. They cost nothing beyond the input. */
 export const CACHE_AND_RECORDS: AllowList = harmless(
   'metadata',
   'store',
@@ -78,24 +69,13 @@ export const SAMPLING: AllowList = harmless(
   'mirostat_target',
 );
 
-/** Thinking that is asked for with a budget, in the spelling of OpenRouter, Fireworks or Together. */
+/** Thinking that is asked for with a budget, in the spellings of hosts of open models. */
 export const thinkingFields: AllowList = allow({
   thinking: objectOf('type', 'budget_tokens'),
   reasoning: objectOf('enabled', 'effort', 'max_tokens', 'exclude', 'summary'),
 });
 
-/** Perplexity's prices by context size are listed at their highest; its pro search costs more than listed. */
-export const perplexitySearch: Rule = (value) =>
-  isJsonObject(value)
-    ? judge(
-        allow(harmless('search_context_size', 'user_location', 'image_results_enhanced_relevance'), {
-          search_type: only('costs more than the listed price', 'fast'),
-        }),
-        value,
-      )
-    : { unbounded: 'is not an object' };
-
-/** Text out is priced as output; other kinds have rates of their own. */
+/** Text is priced as output; other kinds of output have rates of their own. */
 function textOnly(value: unknown): Effect {
   const isText = Array.isArray(value) && value.every((kind) => kind === 'text');
   return isText ? 'harmless' : { unbounded: 'other output than text has rates of its own' };

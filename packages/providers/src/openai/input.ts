@@ -1,14 +1,14 @@
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
 import { grownByNormalising, grownByRewriting } from '../bounds/count-text.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import type { InputRules } from './rules.ts';
 
-/** What of a body's input its bytes do not tell. */
+/** The parts of a body whose tokens do not follow from its bytes. */
 export type InputParts = {
   /** Messages or items, each with its content. */
   readonly items: readonly unknown[];
-  /** What a provider writes anew into the prompt: tools, schemas, arguments. */
+  /** JSON that a provider writes into the prompt in its own format: tools, schemas, arguments. */
   readonly rewritten: readonly unknown[];
   readonly tools: number;
 };
@@ -28,9 +28,14 @@ export function inputOf(
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
   const grown = rewritten.reduce<number>((sum, value) => sum + grownByRewriting(asJson(value)), 0);
   const normalised = input.normalises ? grownByNormalising(JSON.stringify(body)) : 0;
-  const own = input.perCall === 'unknown' ? 0 : input.perCall;
   return (
-    bytes + ofImages + grown + normalised + own + input.perMessage * items.length + input.perTool * tools
+    bytes +
+    ofImages +
+    grown +
+    normalised +
+    (input.perCall ?? 0) +
+    input.perMessage * items.length +
+    input.perTool * tools
   );
 }
 
@@ -38,15 +43,14 @@ export function inputOf(
  * The input bound: the tokens measured, at most all that fits in the context window.
  * @param prompts how many separate prompts fill a window each
  */
-export function boundInput(
+export function boundPrompts(
   effect: Effect,
-  { perCall }: InputRules,
   { contextWindow }: ModelFacts,
   measured: () => number,
   prompts = 1,
 ): { readonly tokens: number } | { readonly unbounded: Unbounded } {
   if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
-  if (effect === 'harmless' && perCall !== 'unknown') {
+  if (effect === 'harmless') {
     return { tokens: Math.min(measured(), (contextWindow ?? Number.MAX_SAFE_INTEGER) * prompts) };
   }
   if (contextWindow !== undefined) return { tokens: contextWindow * prompts };
@@ -59,7 +63,7 @@ export function boundInput(
   };
 }
 
-/** Arguments of calls that a message carries, which templates parse and write anew. */
+/** Arguments of the calls in a message. Templates parse them and write them in their own format. */
 export function argumentsIn(item: unknown): unknown[] {
   if (!isJsonObject(item)) return [];
   const calls = Array.isArray(item.tool_calls) ? item.tool_calls : [];
@@ -69,7 +73,7 @@ export function argumentsIn(item: unknown): unknown[] {
   );
 }
 
-/** Where the images of a message or item stand: the text of each. */
+/** The address of each image in a message or item. */
 function imagesIn(item: unknown): string[] {
   if (!isJsonObject(item)) return [];
   return [item.content, item.output].flatMap((parts) => (Array.isArray(parts) ? parts.flatMap(imageOf) : []));
@@ -81,7 +85,7 @@ function imageOf(part: unknown): string[] {
   return [typeof held === 'string' ? held : ''];
 }
 
-/** Bytes of an image in a body that are no text: base64, of one byte each. Addresses are left as they are. */
+/** Bytes of base64 in an image's address; 0 for the address of an image elsewhere, which counts as text. */
 const dataBytes = (url: string): number =>
   /^data:[^,]*;base64,([A-Za-z0-9+/=_-]*)$/.exec(url)?.[1]?.length ?? 0;
 

@@ -8,23 +8,23 @@ import {
   type Rule,
   worst,
 } from '../bounds/allow-list.ts';
-import { isJsonObject } from '../dialect.ts';
+import { isJsonObject } from '../json.ts';
 import type { InputRules } from './rules.ts';
 
-/** Kinds of content by their `type`; what each may hold beside it. */
+/** Kinds of content by their `type`, with a rule for each. */
 export type Parts = ReadonlyMap<string, Rule>;
 
-/** A part of these fields only, beside its type. */
+/** A part that has a type and these fields only. */
 export const partOf =
   (fields: AllowList): Rule =>
   (part) =>
     isJsonObject(part) ? judge(allow(fields, { type: 'harmless' }), part) : { unbounded: 'is not an object' };
 
-/** Text in any of the fields named. Where a cache is to end may be marked: all input is held at its dearest. */
+/** Text in any of these fields. A cache breakpoint is harmless: all input is held at its dearest rate. */
 export const textPart = (...fields: readonly string[]): Rule =>
   partOf(harmless(...fields, 'prompt_cache_breakpoint', 'annotations', 'logprobs'));
 
-/** An image counts as its published maximum, and as the whole window where there is none. */
+/** An image counts as its published maximum, or as the whole window if none is published. */
 export const imagePart =
   (fields: readonly string[], known: boolean): Rule =>
   (part, body) => {
@@ -47,7 +47,7 @@ export function judgeContent(parts: Parts, content: unknown): Effect {
   });
 }
 
-/** Chat messages. What is not text, image or a call of the caller's own tools has a rule of its own. */
+/** Chat messages: text, images and calls of the caller's own tools, and other parts by their own rules. */
 export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): Rule {
   return (messages, { model }) => {
     const parts: Parts = new Map([
@@ -66,7 +66,7 @@ export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): R
 const toolCalls: Rule = (calls) => judgeEach(calls, (call) => judge(TOOL_CALL, call));
 
 const TOOL_CALL = allow(harmless('id', 'type', 'index', 'function', 'custom'), {
-  // Gemini's thought signatures stand for thoughts that are not in the body.
+  // A thought signature (Gemini) stands for thoughts that are not in the body.
   extra_content: 'whole window',
 });
 
@@ -76,14 +76,14 @@ const MESSAGE = allow(
   {
     tool_calls: toolCalls,
     audio: AUDIO_REFUSED,
-    // OpenRouter's: may be encrypted or compressed, and images that a model made.
+    // Routers send these; they may be encrypted or compressed, or images that a model made.
     reasoning_details: 'whole window',
     images: 'whole window',
     extra_content: 'whole window',
   },
 );
 
-/** Tools of the caller's own: their text is all they cost. Whatever the provider runs has a fee. */
+/** Tools that the caller runs cost no more than their text. Tools that the provider runs have a fee. */
 export const ownTools =
   (...types: readonly string[]): Rule =>
   (tools) =>
@@ -99,7 +99,7 @@ export const objectOf =
   (value) =>
     isJsonObject(value) ? judge(harmless(...fields), value) : { unbounded: 'is not an object' };
 
-/** `detail` stands in the image at chat completions, beside it in Responses. */
+/** `detail` is inside the image in chat completions, and next to it in Responses. */
 function detailOf(part: unknown): unknown {
   if (!isJsonObject(part)) return undefined;
   return isJsonObject(part.image_url) ? part.image_url.detail : part.detail;

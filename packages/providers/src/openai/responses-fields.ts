@@ -9,8 +9,7 @@ import {
   only,
   type Rule,
 } from '../bounds/allow-list.ts';
-import { textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { isJsonObject, isTokens, type JsonObject, textOf } from '../json.ts';
 import { CACHE_AND_RECORDS } from './fields.ts';
 import {
   AUDIO_REFUSED,
@@ -22,21 +21,9 @@ import {
   textPart,
 } from './messages.ts';
 import type { InputRules } from './rules.ts';
-import { isTokens } from './usage.ts';
 
 /** Tools that a provider runs under `max_tool_calls`, by the unit their calls are paid for. */
 export type ServerTools = ReadonlyMap<string, 'web_searches' | 'storage_searches'>;
-
-/**
- * Searches and file searches have listed fees. `web_search_preview` costs more at models that do not reason,
- * and containers, images and MCP servers have fees of other kinds: none of these has a bound.
- * https://platform.openai.com/docs/pricing#built-in-tools
- */
-export const OPENAI_SERVER_TOOLS: ServerTools = new Map([
-  ['web_search', 'web_searches'],
-  ['web_search_2025_08_26', 'web_searches'],
-  ['file_search', 'storage_searches'],
-]);
 
 /** Every field of a response that may pass (`openai` SDK, resources/responses, ResponseCreateParams). */
 export const responsesFields = (input: InputRules, serverTools: ServerTools): AllowList =>
@@ -49,7 +36,7 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
       input: judgeInput(input),
       tools: judgeTools(serverTools),
       max_tool_calls: (value) =>
-        isCalls(value) ? 'harmless' : { unbounded: `is no whole number up to ${MOST_CALLS}` },
+        isCalls(value) ? 'harmless' : { unbounded: `is not a whole number up to ${MOST_CALLS}` },
       reasoning,
       stream: only('is neither true nor false', true, false),
       stream_options: objectOf('include_obfuscation'),
@@ -157,7 +144,7 @@ const ITEM = harmless(
   'caller',
 );
 
-/** Items that stand for more than they say: kept, sealed or made by the provider's tools. None starts work. */
+/** Items that stand for more than their text: stored, encrypted or made by the provider's tools. None starts work. */
 const STORED_ITEMS: readonly string[] = [
   'reasoning',
   'item_reference',
@@ -189,7 +176,7 @@ const partsFor = (imagesKnown: boolean): Parts =>
     ['input_audio', AUDIO_REFUSED],
   ]);
 
-/** Text and pictures of the pages, both at most what the window holds. */
+/** Text and pictures of the pages: together at most what the window holds. */
 const fileOf: Rule = (part, body) => {
   const judged = partOf(
     harmless('file_data', 'file_id', 'file_url', 'filename', 'detail', 'prompt_cache_breakpoint'),

@@ -1,50 +1,62 @@
 import { allow, judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
-import { textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
-import type { Bound, Reported, Spend, Usage } from '../spend.ts';
+import { type Dialect, MODEL, NAMES } from '../dialect.ts';
+import { isJsonObject, type JsonObject, textOf } from '../json.ts';
+import type { Bound, DialectSpend, Reported, Usage } from '../spend.ts';
 import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
-import { isErrorOf } from './errors.ts';
 import { standardTier } from './fields.ts';
-import { argumentsIn, boundInput, inputOf } from './input.ts';
+import { argumentsIn, boundPrompts, inputOf } from './input.ts';
 import { responsesFields, type ServerTools, serverToolsIn } from './responses-fields.ts';
-import type { ProviderRules } from './rules.ts';
+import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
 import { readResponsesUsage, reported } from './usage.ts';
 
-/** One provider's Responses. */
-export type ResponsesRules = {
-  readonly provider: ProviderRules;
-  /** Tools it runs at most `max_tool_calls` times; none where it documents no such maximum. */
+/** How a vendor's Responses differ from the API without tools of its own. */
+export type ResponsesDifferences = {
+  /** Tools that it runs at most `max_tool_calls` times; none where it documents no such maximum. */
   readonly serverTools?: ServerTools;
-  /** Lowest `max_output_tokens` it takes. */
-  readonly minimum: number;
+  /** Lowest `max_output_tokens` that it takes, if above 1. */
+  readonly minimum?: number;
 };
 
-/** Spending on Responses. Tools that the provider runs make turns, each of which may read a whole window. */
-export function openaiResponsesSpend({ provider, minimum, serverTools = new Map() }: ResponsesRules): Spend {
-  const fields = allow(responsesFields(provider.input, serverTools), {
-    service_tier: standardTier(provider.standardTier),
+/** Responses (`openai` SDK, resources/responses). Without rules nothing may be spent on them. */
+export const openaiResponses = (
+  id: string,
+  rules: OpenaiRules | undefined,
+  differences: ResponsesDifferences = {},
+): Dialect => ({
+  id,
+  settings: [MODEL, { at: ['max_output_tokens'], names: NAMES.outputBound }],
+  ...(rules && { spend: responsesSpend(rules, differences) }),
+});
+
+/** Tools that the provider runs make turns, each of which may read a whole window. */
+function responsesSpend(
+  rules: OpenaiRules,
+  { minimum = 1, serverTools = new Map() }: ResponsesDifferences,
+): DialectSpend {
+  const fields = allow(responsesFields(rules.input, serverTools), {
+    service_tier: standardTier(rules.standardTier),
   });
   const usageOf = (response: JsonObject): Reported | undefined =>
-    reported(response, withServerTools(readResponsesUsage(response.usage), response), provider);
+    reported(response, withServerTools(readResponsesUsage(response.usage), response));
   return {
     model: modelIn,
     streams: (body) => body.stream === true,
-    bound: (body, { bytes, facts }) => {
+    boundBody: (body, { bytes, facts }) => {
       const input = () =>
-        boundInput(judge(fields, body), provider.input, facts, () =>
-          inputOf(body, { bytes, input: provider.input }, partsOf(body)),
+        boundPrompts(judge(fields, body), facts, () =>
+          inputOf(body, { bytes, input: rules.input }, partsOf(body)),
         );
-      const bounded = boundText(body, facts, provider, { input, times: 1, minimum });
+      const bounded = boundText(body, facts, { input, times: 1, minimum });
       return 'unbounded' in bounded ? bounded : { bound: withTurns(bounded.bound, body, serverTools) };
     },
     withOutputBound: (body, tokens) => writeOutputBound(body, 'max_output_tokens', tokens),
-    atStandardPrice: (body) => atTier(body, provider.standardTier),
+    atStandardPrice: (body) => atTier(body, rules.standardTier),
     pricedHeaders: BETA_HEADERS,
     readAnswer: (answer) => (isJsonObject(answer) && isOver(answer) ? usageOf(answer) : undefined),
     readStream: () => readResponseEvents(usageOf),
-    isOwnError: (answer) => isErrorOf(provider.errors, answer),
+    isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };
 }
 
@@ -58,8 +70,8 @@ function partsOf({ input, tools, text }: JsonObject) {
 }
 
 /**
- * With tools that the provider runs: one turn for each call and one more, and each call's fee. The bound of the
- * output is the whole response's by its description, but turns end before it is known, so each may have it.
+ * Tools that the provider runs add one turn for each call and one more, and each call's fee. The API describes the
+ * bound of the output as the whole response's. Turns end before that total is known, so each turn may use it.
  */
 function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bound {
   const units = serverToolsIn(body, serverTools);
@@ -72,7 +84,7 @@ function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bo
   };
 }
 
-/** Searches are paid for by the call and stand in the output, not in the usage; other tools' fees cannot be told. */
+/** Searches are paid for by the call and listed in the output, not in the usage; the fees of other tools are not known. */
 function withServerTools(usage: Usage | undefined, { output }: JsonObject): Usage | undefined {
   if (usage === undefined || !Array.isArray(output)) return usage;
   const items = output.filter(isJsonObject);
@@ -98,5 +110,5 @@ const UNPRICED_CALLS: readonly string[] = [
 const isSearch = ({ action }: JsonObject): boolean =>
   !isJsonObject(action) || (action.type !== 'open_page' && action.type !== 'find_in_page');
 
-/** A response still under way (in the background) has no usage yet. */
+/** A response that still runs in the background has no usage yet. */
 const isOver = ({ status }: JsonObject): boolean => status !== 'queued' && status !== 'in_progress';

@@ -1,35 +1,29 @@
-import { textOf } from '../bounds/read-count.ts';
-import type { ErrorShape } from './errors.ts';
-import { openaiImageTokens } from './images.ts';
+import { isJsonObject } from '../json.ts';
 
-/** How a provider that follows OpenAI differs from the others, as far as money is concerned. */
-export type ProviderRules = {
+/** How a vendor's API differs from OpenAI's, which it follows, as far as money is concerned. */
+export type OpenaiRules = {
   readonly input: InputRules;
   /**
-   * `service_tier` at the standard price: the value that says so, written into every call because an omitted
-   * one means what the project is set to; undefined where omitting it does, so it is taken out.
+   * The value of `service_tier` that means the standard price. It is written into every call, because an omitted
+   * tier means the one that the project is set to. undefined: an omitted tier is the standard one, so the field is
+   * removed.
    */
   readonly standardTier: string | undefined;
   /** It sends a stream's usage only when asked by `stream_options.include_usage`, and takes that field. */
   readonly asksUsage: boolean;
-  /** What ends a stream that broke nowhere. */
+  /** The last word of a stream that did not break off. */
   readonly lastWord: '[DONE]' | 'finish_reason';
-  /** Whether the bound of the output holds for what the model thinks, too. */
-  readonly coversReasoning: (model: unknown) => boolean;
-  /** Models that search, run or fan out by themselves, for fees that the call does not bound. */
-  readonly refusedModels?: RegExp;
   /** Reasoning is counted beside `completion_tokens`, not within. */
   readonly reasoningApart?: true;
+  /** A field of the vendor's own in which a stream's chunk also reports usage (`usage`) and errors (`error`). */
+  readonly ownField?: string;
   readonly errors: readonly ErrorShape[];
 };
 
-/** What a provider counts as input beyond the tokens that a body's bytes can make. */
+/** The input that an API counts beyond the tokens that a body's bytes can make. */
 export type InputRules = {
-  /**
-   * Tokens it puts in by itself: what marks a message off is less than the JSON around it, but templates open
-   * with prompts of their own. `unknown`: too much or too unclear, so the whole context window is taken.
-   */
-  readonly perCall: number | 'unknown';
+  /** Tokens beyond those that the vendor adds to every call (`VendorRules.addedInput`). */
+  readonly perCall?: number;
   readonly perMessage: number;
   readonly perTool: number;
   /** Some of its tokenizers normalise text, which can make it longer. */
@@ -38,141 +32,38 @@ export type InputRules = {
   readonly imageTokens?: (model: unknown) => number | undefined;
 };
 
-const always = () => true;
-
 /**
  * 3 tokens a message, 3 to prime the answer, about 12 a tool beside its text
  * (https://github.com/openai/openai-cookbook, How to count tokens with tiktoken): doubled and rounded up.
  */
-const OPENAI_INPUT: InputRules = { perCall: 256, perMessage: 8, perTool: 32, normalises: false };
+export const OPENAI_INPUT: InputRules = { perMessage: 8, perTool: 32, normalises: false };
+/** Tokens that OpenAI's own models add to a call, from the same source. */
+export const OPENAI_ADDED = 256;
 
 /**
- * Models with open weights: a template puts in what its author chose, the longest known being Mistral Small's
+ * Models with open weights: a template adds the text that its author chose. The longest known are Mistral Small's
  * default system prompt and Llama's and Qwen's instructions for tools, each under 700 tokens.
  */
-const OPEN_WEIGHTS_INPUT: InputRules = { perCall: 2_048, perMessage: 32, perTool: 64, normalises: true };
+export const OPEN_WEIGHTS_INPUT: InputRules = { perMessage: 32, perTool: 64, normalises: true };
+/** Tokens that the templates of models with open weights add to a call. */
+export const OPEN_WEIGHTS_ADDED = 2_048;
 
-/** https://platform.openai.com/docs/api-reference and guides/reasoning: the bound includes reasoning. */
-export const OPENAI_RULES: ProviderRules = {
-  input: { ...OPENAI_INPUT, imageTokens: openaiImageTokens },
-  standardTier: 'default',
-  asksUsage: true,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  refusedModels: /-search-(preview|api)|deep-research/,
-  errors: ['error object'],
-};
+/** Shapes of error bodies: `{error: {message}}`, `{error: "text"}`, a list of the first, `{message}`, `{detail}` (FastAPI). */
+export type ErrorShape = 'error object' | 'error text' | 'error list' | 'message' | 'detail';
 
-/** A deployment has a tier of its own, which its price is for; names of deployments say nothing of images. */
-export const AZURE_RULES: ProviderRules = {
-  ...OPENAI_RULES,
-  input: OPENAI_INPUT,
-  standardTier: undefined,
-  errors: ['error object', 'message'],
-};
+/** Whether a body is one of a provider's own errors; an intermediary's page is not a JSON object. */
+export const isErrorOf = (shapes: readonly ErrorShape[], answer: unknown): boolean =>
+  shapes.some((shape) => IS[shape](answer));
 
-/**
- * https://console.groq.com/docs/api-reference: `service_tier` defaults to `on_demand`; all generated tokens are
- * one total. Usage always comes, in a stream as `x_groq.usage`. Compound systems use tools for fees.
- */
-export const GROQ_RULES: ProviderRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: false,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  refusedModels: /compound/,
-  errors: ['error object'],
-};
+const hasText = (value: unknown, field: string): boolean =>
+  isJsonObject(value) && typeof value[field] === 'string' && value[field] !== '';
 
-/** `@mistralai/mistralai`, chatcompletionrequest and requestedservicetier; errors as of its models/errors. */
-export const MISTRAL_RULES: ProviderRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: 'standard_only',
-  asksUsage: false,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  errors: ['error object', 'message', 'detail'],
-};
+const isErrorObject = (answer: unknown): boolean => isJsonObject(answer) && hasText(answer.error, 'message');
 
-/** https://api-docs.deepseek.com/api/create-chat-completion; `max_tokens` includes the chain of thought. */
-export const DEEPSEEK_RULES: ProviderRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: true,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  errors: ['error object'],
-};
-
-/**
- * https://docs.x.ai/docs/api-reference: reasoning is counted beside the completion, and nothing says that the
- * bound holds for it. It puts in prompts of its own of several hundred tokens.
- */
-export const XAI_RULES: ProviderRules = {
-  input: { ...OPEN_WEIGHTS_INPUT, perCall: 4_096 },
-  standardTier: undefined,
-  asksUsage: true,
-  lastWord: '[DONE]',
-  coversReasoning: (model) => /non-reasoning|^grok-2/.test(textOf(model)),
-  refusedModels: /multi-agent/,
-  reasoningApart: true,
-  errors: ['error object', 'error text'],
-};
-
-/** https://docs.together.ai/reference; the last chunk has the usage, asked or not. */
-export const TOGETHER_RULES: ProviderRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: false,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  errors: ['error object'],
-};
-
-/** The `fireworks-ai` SDK, chat/completion_create_params: only `priority` differs from the standard tier. */
-export const FIREWORKS_RULES: ProviderRules = { ...TOGETHER_RULES };
-
-/**
- * https://openrouter.ai/docs/api-reference; usage always comes (`@openrouter/sdk`, chatstreamoptions). It passes
- * calls on to providers that differ, so nothing is taken for granted of reasoning; variants of a model that
- * search (`:online`) or pick dearer providers (`:nitro`, `:exacto`), and routers, have no one price.
- */
-export const OPENROUTER_RULES: ProviderRules = {
-  input: { ...OPEN_WEIGHTS_INPUT, perCall: 4_096 },
-  standardTier: undefined,
-  asksUsage: false,
-  lastWord: '[DONE]',
-  coversReasoning: () => false,
-  refusedModels:
-    /:(online|nitro|exacto)|^~?openrouter\/|^perplexity\/|search-(preview|api)|deep-research|multi-agent/,
-  errors: ['error object'],
-};
-
-/**
- * https://docs.perplexity.ai/api-reference: every model searches, and what it reads counts as it may. The streams
- * end without [DONE]. A deep research call makes as many searches as it likes.
- */
-export const PERPLEXITY_RULES: ProviderRules = {
-  input: { ...OPEN_WEIGHTS_INPUT, perCall: 'unknown' },
-  standardTier: undefined,
-  asksUsage: false,
-  lastWord: 'finish_reason',
-  coversReasoning: always,
-  refusedModels: /deep-research/,
-  reasoningApart: true,
-  errors: ['error object', 'detail'],
-};
-
-/**
- * https://ai.google.dev/gemini-api/docs/openai: both names of the bound become `maxOutputTokens`, which includes
- * thoughts; errors come in a list of one.
- */
-export const GEMINI_OPENAI_RULES: ProviderRules = {
-  input: OPEN_WEIGHTS_INPUT,
-  standardTier: undefined,
-  asksUsage: true,
-  lastWord: '[DONE]',
-  coversReasoning: always,
-  errors: ['error object', 'error list'],
+const IS: Readonly<Record<ErrorShape, (answer: unknown) => boolean>> = {
+  'error object': isErrorObject,
+  'error text': (answer) => hasText(answer, 'error'),
+  'error list': (answer) => Array.isArray(answer) && answer.length > 0 && answer.every(isErrorObject),
+  message: (answer) => hasText(answer, 'message'),
+  detail: (answer) => hasText(answer, 'detail') || (isJsonObject(answer) && Array.isArray(answer.detail)),
 };

@@ -1,16 +1,13 @@
-import { parseObject, textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
 import type { Reported, StreamReader } from '../spend.ts';
-
-/** What ends a stream that broke nowhere: OpenAI's closing event, or a chunk that says why it finished. */
-type LastWord = '[DONE]' | 'finish_reason';
+import type { OpenaiRules } from './rules.ts';
 
 /**
- * Reads the chunks of chat completions and completions. Of several that report usage the last counts, and
- * none does in a stream that told of an error or stopped before its last word.
+ * Reads the chunks of chat completions and completions. If several report usage, the last one counts. A stream that
+ * reported an error or stopped before its last word has no usage.
  */
 export function readChunks(
-  lastWord: LastWord,
+  { lastWord, ownField }: Pick<OpenaiRules, 'lastWord' | 'ownField'>,
   usageOf: (chunk: JsonObject) => Reported | undefined,
 ): StreamReader {
   let usage: Reported | undefined;
@@ -22,26 +19,27 @@ export function readChunks(
         ended = true;
         return;
       }
-      const chunk = parseObject(data);
-      if (chunk === undefined || isError(chunk)) {
+      const chunk = readObject(data);
+      const own = chunk === undefined || ownField === undefined ? {} : objectIn(chunk, ownField);
+      if (chunk === undefined || isError(chunk, own)) {
         broken = true;
         return;
       }
       if (lastWord === 'finish_reason' && finishes(chunk)) ended = true;
-      if (!tellsUsage(chunk)) return;
-      // Without a word after it, only what comes with or after the finish is known to be the whole.
+      if (!hasUsage(chunk, own)) return;
+      // Without [DONE], only usage that comes with or after the finish is known to be complete.
       usage = lastWord === '[DONE]' || ended ? usageOf(chunk) : undefined;
     },
     end: () => (ended && !broken ? usage : undefined),
   };
 }
 
-/** Reads the events of Responses: the last carries the whole response, and with it the usage. */
+/** Reads the events of Responses: the last one has the whole response, and so the usage. */
 export function readResponseEvents(usageOf: (response: JsonObject) => Reported | undefined): StreamReader {
   let usage: Reported | undefined;
   return {
     event: (data, name) => {
-      const event = parseObject(data);
+      const event = readObject(data);
       const type = event?.type ?? name;
       if (event === undefined || !LAST_EVENTS.includes(textOf(type)) || !isJsonObject(event.response)) return;
       usage = usageOf(event.response);
@@ -53,7 +51,7 @@ export function readResponseEvents(usageOf: (response: JsonObject) => Reported |
 /** Whether a chunk is the one that comes only because usage was asked for: usage, and no choices. */
 export function isUsageChunk(data: string): boolean {
   if (!data.includes('"usage"')) return false;
-  const chunk = parseObject(data);
+  const chunk = readObject(data);
   return (
     chunk !== undefined &&
     Array.isArray(chunk.choices) &&
@@ -64,13 +62,13 @@ export function isUsageChunk(data: string): boolean {
 
 const LAST_EVENTS: readonly string[] = ['response.completed', 'response.incomplete', 'response.failed'];
 
-/** Errors come as an event of their own, or in Groq's chunks, beside the rest. */
-const isError = ({ error, x_groq }: JsonObject): boolean =>
-  (error !== undefined && error !== null) || (isJsonObject(x_groq) && typeof x_groq.error === 'string');
+/** Errors come as an event of their own, or in the vendor's own field beside the rest. */
+const isError = ({ error }: JsonObject, own: JsonObject): boolean =>
+  (error !== undefined && error !== null) || typeof own.error === 'string';
 
-/** Told, if badly: then the usage is not known. */
-const tellsUsage = ({ usage, x_groq }: JsonObject): boolean =>
-  (usage !== undefined && usage !== null) || (isJsonObject(x_groq) && isJsonObject(x_groq.usage));
+/** Whether usage is reported at all; if it is malformed, the usage is not known. */
+const hasUsage = ({ usage }: JsonObject, own: JsonObject): boolean =>
+  (usage !== undefined && usage !== null) || isJsonObject(own.usage);
 
 const finishes = ({ choices }: JsonObject): boolean =>
   Array.isArray(choices) &&

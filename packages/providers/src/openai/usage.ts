@@ -1,13 +1,12 @@
-import { textOf } from '../bounds/read-count.ts';
-import { isJsonObject, type JsonObject } from '../dialect.ts';
+import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
 import type { Reported, Usage } from '../spend.ts';
-import type { ProviderRules } from './rules.ts';
+import type { OpenaiRules } from './rules.ts';
 
 /**
  * Usage as chat completions, completions and embeddings report it (`openai` SDK, CompletionUsage), with what
  * others add: DeepSeek's `prompt_cache_hit_tokens`, Perplexity's `citation_tokens` and `num_search_queries`.
  */
-export function readChatUsage(held: unknown, rules: ProviderRules, output = true): Usage | undefined {
+export function readChatUsage(held: unknown, rules: OpenaiRules, output = true): Usage | undefined {
   if (!isJsonObject(held)) return undefined;
   const input = objectIn(held, 'prompt_tokens_details');
   const outputDetails = objectIn(held, 'completion_tokens_details');
@@ -43,28 +42,21 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
   });
 }
 
-/**
- * What an answer or a stream's chunk said; nothing where that is not all that is paid for: its model takes fees
- * that usage does not tell, or it was served at another price than the standard tier's.
- */
-export function reported(
-  answer: JsonObject,
-  usage: Usage | undefined,
-  rules: ProviderRules,
-): Reported | undefined {
+/** The usage of an answer or a stream's chunk; undefined if it was served at another price than the standard tier's. */
+export function reported(answer: JsonObject, usage: Usage | undefined): Reported | undefined {
+  if (usage === undefined) return undefined;
   const model = typeof answer.model === 'string' ? answer.model : undefined;
-  if (usage === undefined || (model !== undefined && rules.refusedModels?.test(model))) return undefined;
   const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
   return STANDARD_TIERS.includes(textOf(tier)) ? { model, usage } : undefined;
 }
 
-/** Names for the standard price in answers: OpenAI's, Groq's and Mistral's. */
+/** Names for the standard price in answers of all vendors. */
 const STANDARD_TIERS: readonly string[] = ['default', 'auto', 'on_demand', 'standard', 'standard_only'];
 
 type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
 type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;
 
-/** Things used that have a fee of their own, of which only the number is told (xAI, OpenRouter, Mistral). */
+/** Units with a fee of their own, of which answers report only the number. */
 const UNPRICED = ['num_sources_used', 'num_server_side_tools_used', 'prompt_audio_seconds'];
 
 function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): Usage | undefined {
@@ -76,11 +68,11 @@ function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): 
     return undefined;
   }
   const { cacheRead, cacheWrite, reasoning, citations, total } = counts;
-  // Some report the cached part beside the rest instead of within it: then it cannot fit.
+  // Some vendors report the cached part beside the rest instead of within it: then it is larger than the input.
   const cached = number(cacheRead) + number(cacheWrite);
   const input = counts.input >= cached ? counts.input : counts.input + cached;
   const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
-  // What the total has and no part names was written too: Gemini leaves its thoughts out of the completion.
+  // Tokens in the total that no part names were written too: Gemini does not count its thoughts as completion.
   const output = Math.max(counts.output + apart, number(total) - input);
   return {
     input_tokens: input,
@@ -95,15 +87,6 @@ function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): 
   };
 }
 
-/** A count as it may be reported: whole, and exact. */
-export const isTokens = (value: unknown): value is number =>
-  Number.isSafeInteger(value) && Number(value) >= 0;
-
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
 const named = (unit: string, value: unknown): Usage => (number(value) > 0 ? { [unit]: number(value) } : {});
-
-function objectIn(held: JsonObject, field: string): JsonObject {
-  const value = held[field];
-  return isJsonObject(value) ? value : {};
-}

@@ -1,5 +1,40 @@
-import { anthropicCountTokens, anthropicMessages } from '../anthropic/dialect.ts';
-import type { Provider } from '../provider.ts';
+import { anthropicCountTokens, anthropicMessages } from '../anthropic/messages.ts';
+import type { ModelRows, Provider } from '../provider.ts';
+
+/**
+ * https://platform.claude.com/docs/en/about-claude/models/overview, read through the list of litellm 1.109.1
+ * (2026-11); those before 4.5, which it no longer has, as that page had them until they were retired. The windows
+ * are those without a beta header: one that widens them is not let through.
+ */
+const MODELS: ModelRows = {
+  'claude-3-haiku': [200_000, 4_096],
+  'claude-3-sonnet': [200_000, 4_096],
+  'claude-3-opus': [200_000, 4_096],
+  'claude-3-5-haiku': [200_000, 8_192],
+  'claude-3-5-sonnet': [200_000, 8_192],
+  'claude-3-7-sonnet': [200_000, 128_000, 'thinks'],
+  'claude-sonnet-4': [200_000, 64_000, 'thinks'],
+  'claude-sonnet-4-0': [200_000, 64_000, 'thinks'],
+  'claude-opus-4': [200_000, 32_000, 'thinks'],
+  'claude-opus-4-0': [200_000, 32_000, 'thinks'],
+  'claude-opus-4-1': [200_000, 32_000, 'thinks'],
+  'claude-haiku-4-5': [200_000, 64_000, 'thinks'],
+  'claude-sonnet-4-5': [200_000, 64_000, 'thinks'],
+  'claude-opus-4-5': [200_000, 64_000, 'thinks'],
+  'claude-sonnet-4-6': [1_000_000, 128_000, 'thinks'],
+  'claude-opus-4-6': [1_000_000, 128_000, 'thinks'],
+  'claude-opus-4-7': [1_000_000, 128_000, 'thinks'],
+  'claude-opus-4-8': [1_000_000, 128_000, 'thinks'],
+  'claude-sonnet-5': [1_000_000, 128_000, 'thinks'],
+  'claude-opus-5': [1_000_000, 128_000, 'thinks'],
+  'claude-fable-5': [1_000_000, 128_000, 'thinks'],
+  'claude-mythos-5': [1_000_000, 128_000, 'thinks'],
+  'claude-fable-5-1': [1_000_000, 128_000, 'thinks'],
+  'claude-mythos-5-1': [1_000_000, 128_000, 'thinks'],
+  'claude-haiku-5-5': [1_000_000, 128_000, 'thinks'],
+  'claude-sonnet-5-5': [1_000_000, 128_000, 'thinks'],
+  'claude-opus-5-5': [1_000_000, 128_000, 'thinks'],
+};
 
 /**
  * https://platform.claude.com/docs/en/api; the `@anthropic-ai/sdk` SDK's client.ts and resources/messages.
@@ -19,4 +54,9 @@ export const anthropic: Provider = {
     { method: 'GET', path: '/v1/models/*' },
     { method: 'POST', path: '/v1/messages/count_tokens' },
   ],
+  // The dialect is Anthropic's own, so it counts all that Anthropic adds.
+  rules: { addedInput: 0 },
+  refusals: 'undocumented',
+  models: MODELS,
+  makerNames: ['anthropic'],
 };

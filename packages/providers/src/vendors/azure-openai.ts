@@ -1,9 +1,51 @@
-import { azureChat, azureCompletions, azureEmbeddings } from '../openai/azure-deployments.ts';
-import { azureV1Chat } from '../openai/chat-dialect.ts';
-import { azureV1Completions } from '../openai/completions-dialect.ts';
-import { azureV1Embeddings } from '../openai/embeddings-dialect.ts';
-import { azureResponses } from '../openai/responses-dialect.ts';
+import { allow, harmless } from '../bounds/allow-list.ts';
+import type { Dialect } from '../dialect.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
+import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { openaiResponses } from '../openai/responses.ts';
+import { OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { decoded } from '../path.ts';
 import type { Provider } from '../provider.ts';
+import {
+  OPENAI_CHAT,
+  OPENAI_MODELS,
+  OPENAI_RULES,
+  OPENAI_VENDOR_RULES,
+  RESPONSES_MINIMUM,
+} from './openai.ts';
+
+/** A deployment has a tier of its own, which its price is for; names of deployments say nothing of images. */
+const RULES: OpenaiRules = {
+  ...OPENAI_RULES,
+  input: OPENAI_INPUT,
+  standardTier: undefined,
+  errors: ['error object', 'message'],
+};
+
+const chat = openaiChat('azure-v1-chat', RULES, {
+  ...OPENAI_CHAT,
+  fields: allow(OPENAI_CHAT.fields, harmless('user_security_context')),
+});
+const completions = openaiCompletions('azure-v1-completions', RULES, AS_OPENAI);
+const embeddings = openaiEmbeddings('azure-v1-embeddings', RULES);
+const responses = openaiResponses('azure-responses', RULES, { minimum: RESPONSES_MINIMUM });
+
+/**
+ * Deployment endpoints speak OpenAI's dialects, but the path names the model.
+ * https://learn.microsoft.com/azure/ai-foundry/openai/reference
+ */
+const onDeployment = (id: string, dialect: Dialect): Dialect => ({
+  ...dialect,
+  id,
+  settings: dialect.settings.filter(({ at }) => at?.[0] !== 'model'),
+  modelInPath: { collections: ['deployments'], repeatedAt: [['model']], withMethod: false },
+  ...(dialect.spend && { spend: { ...dialect.spend, model: (_, path) => deploymentIn(path) } }),
+});
+
+/** The deployment is paid for, so the operator gives a price under the deployment's name. */
+const deploymentIn = (path: string): string | undefined =>
+  decoded(/\/deployments\/([^/;]+)/i.exec(path)?.[1] ?? '') || undefined;
 
 /**
  * https://learn.microsoft.com/azure/ai-foundry/openai/reference; the `openai` SDK's azure.ts (header, deployments).
@@ -15,14 +57,20 @@ export const azureOpenai: Provider = {
   priceList: 'azure',
   credential: { header: 'api-key' },
   routes: [
-    { path: '/openai/deployments/*/chat/completions', dialect: azureChat },
-    { path: '/openai/deployments/*/completions', dialect: azureCompletions },
-    { path: '/openai/deployments/*/embeddings', dialect: azureEmbeddings },
-    { path: '/openai/responses', dialect: azureResponses },
-    { path: '/openai/v1/chat/completions', dialect: azureV1Chat },
-    { path: '/openai/v1/responses', dialect: azureResponses },
-    { path: '/openai/v1/completions', dialect: azureV1Completions },
-    { path: '/openai/v1/embeddings', dialect: azureV1Embeddings },
+    { path: '/openai/deployments/*/chat/completions', dialect: onDeployment('azure-openai-chat', chat) },
+    {
+      path: '/openai/deployments/*/completions',
+      dialect: onDeployment('azure-openai-completions', completions),
+    },
+    {
+      path: '/openai/deployments/*/embeddings',
+      dialect: onDeployment('azure-openai-embeddings', embeddings),
+    },
+    { path: '/openai/responses', dialect: responses },
+    { path: '/openai/v1/chat/completions', dialect: chat },
+    { path: '/openai/v1/responses', dialect: responses },
+    { path: '/openai/v1/completions', dialect: completions },
+    { path: '/openai/v1/embeddings', dialect: embeddings },
   ],
   free: [
     { method: 'GET', path: '/openai/v1/models' },
@@ -36,4 +84,20 @@ export const azureOpenai: Provider = {
     { method: 'POST', path: '/openai/responses/*/cancel' },
     { method: 'DELETE', path: '/openai/responses/*' },
   ],
+  rules: OPENAI_VENDOR_RULES,
+  /**
+   * An error is billed if the service did work: a content filter or an input limit (400), a timeout (408). Failed
+   * authentication (401) and rate limits (429) are not.
+   * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/manage-costs, HTTP error response code and billing
+   * status; …/concepts/content-filter
+   */
+  refusals: [
+    { status: 400, code: 'content_filter', billing: 'billed' },
+    { status: 400, code: 'context_length_exceeded', billing: 'billed' },
+    { status: 401, billing: 'free' },
+    { status: 408, billing: 'billed' },
+    { status: 429, billing: 'free' },
+  ],
+  // Deployments are often named after their model.
+  models: OPENAI_MODELS,
 };

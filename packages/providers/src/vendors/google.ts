@@ -1,7 +1,61 @@
-import { geminiCountTokens, geminiEmbed, geminiGenerate } from '../gemini/dialect.ts';
-import { geminiOpenaiChat } from '../openai/chat-dialect.ts';
-import { googleEmbeddings } from '../openai/embeddings-dialect.ts';
-import { BEARER, type Provider } from '../provider.ts';
+import { geminiCountTokens, geminiEmbed, geminiGenerate } from '../gemini/generate.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+
+/**
+ * https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1 (2026-11). The window is
+ * the page's input limit; output is counted apart.
+ */
+const MODELS: ModelRows = {
+  'gemini-1.5-flash': [K * K, 8_192],
+  'gemini-1.5-flash-8b': [K * K, 8_192],
+  'gemini-1.5-pro': [2 * K * K, 8_192],
+  'gemini-2.0-flash': [K * K, 8_192],
+  'gemini-2.0-flash-lite': [K * K, 8_192],
+  'gemini-2.5-pro': [K * K, 65_536, 'thinks'],
+  'gemini-2.5-flash': [K * K, 65_536, 'thinks'],
+  'gemini-2.5-flash-lite': [K * K, 65_536, 'thinks'],
+  'gemini-3-pro': [K * K, 65_536, 'thinks'],
+  'gemini-3-flash': [K * K, 65_536, 'thinks'],
+  'gemini-3.1-pro': [K * K, 65_536, 'thinks'],
+  'gemini-3.1-flash-lite': [K * K, 65_536, 'thinks'],
+  'gemini-3.5-flash': [K * K, 65_536, 'thinks'],
+  'gemini-3.5-flash-lite': [K * K, 65_536, 'thinks'],
+  'gemini-3.6-flash': [K * K, 65_536, 'thinks'],
+  'gemini-3.7-flash': [K * K, 65_536, 'thinks'],
+  'gemini-3.8-flash': [K * K, 65_536, 'thinks'],
+  'gemini-pro-latest': [K * K, 65_536, 'thinks'],
+  'gemini-flash-latest': [K * K, 65_536, 'thinks'],
+  'gemini-flash-lite-latest': [K * K, 65_536, 'thinks'],
+  'gemini-embedding-001': [2_048, undefined],
+  'gemini-embedding-2': [8_192, undefined],
+  'gemma-3-27b-it': [128 * K, 8_192],
+  'gemma-4-26b-a4b-it': [256 * K, 32_768, 'thinks'],
+  'gemma-4-31b-it': [256 * K, 32_768, 'thinks'],
+};
+
+/**
+ * https://ai.google.dev/gemini-api/docs/openai: both names of the bound become `maxOutputTokens`, which includes
+ * thoughts; errors come in a list of one.
+ */
+const OPENAI: OpenaiRules = {
+  input: { ...OPEN_WEIGHTS_INPUT, perCall: OPEN_WEIGHTS_ADDED },
+  standardTier: undefined,
+  asksUsage: true,
+  lastWord: '[DONE]',
+  errors: ['error object', 'error list'],
+};
+
+/**
+ * The API behind reads protocol-buffer JSON, so camelCase names are read, too. They are unknown fields under a cost
+ * limit. https://ai.google.dev/api/compatibility
+ */
+const chat = {
+  ...openaiChat('gemini-openai-chat', OPENAI),
+  protoJson: { callersOwn: ['responseFormat', 'metadata'] },
+};
 
 /**
  * https://ai.google.dev/api; the `@google/genai` SDK's api client (base URL, header, `{model}:method` paths).
@@ -20,8 +74,12 @@ export const google: Provider = {
     { path: '/*/models/*:countTokens', dialect: geminiCountTokens },
     { path: '/*/models/*:embedContent', dialect: geminiEmbed },
     { path: '/*/models/*:batchEmbedContents', dialect: geminiEmbed },
-    { path: '/*/openai/chat/completions', dialect: geminiOpenaiChat, credential: BEARER },
-    { path: '/*/openai/embeddings', dialect: googleEmbeddings, credential: BEARER },
+    { path: '/*/openai/chat/completions', dialect: chat, credential: BEARER },
+    {
+      path: '/*/openai/embeddings',
+      dialect: openaiEmbeddings('gemini-openai-embeddings', OPENAI),
+      credential: BEARER,
+    },
   ],
   free: [
     { method: 'GET', path: '/*/models' },
@@ -30,4 +88,13 @@ export const google: Provider = {
     { method: 'GET', path: '/*/openai/models' },
     { method: 'GET', path: '/*/openai/models/*' },
   ],
+  // The Gemini dialect is Google's own, so it counts all that Google adds.
+  rules: { addedInput: 0 },
+  // https://ai.google.dev/gemini-api/docs/billing: a request that fails with a 400 or 500 error is not charged.
+  refusals: [
+    { status: 400, billing: 'free' },
+    { status: 500, billing: 'free' },
+  ],
+  models: MODELS,
+  makerNames: ['google'],
 };

@@ -1,8 +1,138 @@
-import { openaiChat } from '../openai/chat-dialect.ts';
-import { openaiCompletions } from '../openai/completions-dialect.ts';
-import { openaiEmbeddings } from '../openai/embeddings-dialect.ts';
-import { openaiResponses } from '../openai/responses-dialect.ts';
-import { BEARER, type Provider } from '../provider.ts';
+import { allow, harmless } from '../bounds/allow-list.ts';
+import { textOf } from '../json.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
+import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { CACHE_AND_RECORDS } from '../openai/fields.ts';
+import { openaiResponses } from '../openai/responses.ts';
+import type { ServerTools } from '../openai/responses-fields.ts';
+import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { BEARER, type ModelRows, type Provider } from '../provider.ts';
+import type { VendorRules } from '../vendor-rules.ts';
+
+/**
+ * https://platform.openai.com/docs/models, each model's page, read through the list of litellm 1.109.1 (2026-11).
+ * The window of those with 272,000 tokens of input is 400,000, that of those with 922,000 is 1,050,000.
+ */
+export const OPENAI_MODELS: ModelRows = {
+  'gpt-3.5-turbo': [16_385, 4_096],
+  'gpt-4': [8_192, 8_192],
+  'gpt-4-32k': [32_768, 32_768],
+  'gpt-4-1106-preview': [128_000, 4_096],
+  'gpt-4-0125-preview': [128_000, 4_096],
+  'gpt-4-turbo': [128_000, 4_096],
+  'gpt-4o': [128_000, 16_384],
+  'gpt-4o-mini': [128_000, 16_384],
+  'gpt-4o-search-preview': [128_000, 16_384],
+  'gpt-4o-mini-search-preview': [128_000, 16_384],
+  'chatgpt-4o': [128_000, 16_384],
+  'gpt-4.1': [1_047_576, 32_768],
+  'gpt-4.1-mini': [1_047_576, 32_768],
+  'gpt-4.1-nano': [1_047_576, 32_768],
+  'gpt-5': [400_000, 128_000, 'thinks'],
+  'gpt-5-mini': [400_000, 128_000, 'thinks'],
+  'gpt-5-nano': [400_000, 128_000, 'thinks'],
+  'gpt-5-codex': [400_000, 128_000, 'thinks'],
+  'gpt-5-pro': [400_000, 272_000, 'thinks'],
+  'gpt-5-chat': [128_000, 16_384, 'thinks'],
+  'gpt-5-search-api': [400_000, 128_000, 'thinks'],
+  'gpt-5.1': [400_000, 128_000, 'thinks'],
+  'gpt-5.1-codex': [400_000, 128_000, 'thinks'],
+  'gpt-5.1-codex-mini': [400_000, 128_000, 'thinks'],
+  'gpt-5.1-codex-max': [400_000, 128_000, 'thinks'],
+  'gpt-5.1-chat': [128_000, 16_384, 'thinks'],
+  'gpt-5.2': [400_000, 128_000, 'thinks'],
+  'gpt-5.2-codex': [400_000, 128_000, 'thinks'],
+  'gpt-5.2-pro': [400_000, 128_000, 'thinks'],
+  'gpt-5.2-chat': [128_000, 16_384, 'thinks'],
+  'gpt-5.3-codex': [400_000, 128_000, 'thinks'],
+  'gpt-5.3-chat': [128_000, 16_384, 'thinks'],
+  'gpt-5.4': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.4-pro': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.4-mini': [400_000, 128_000, 'thinks'],
+  'gpt-5.4-nano': [400_000, 128_000, 'thinks'],
+  'gpt-5.5': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.5-pro': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.6-luna': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.6-sol': [1_050_000, 128_000, 'thinks'],
+  'gpt-5.6-terra': [1_050_000, 128_000, 'thinks'],
+  'gpt-6-astra': [1_050_000, 128_000, 'thinks'],
+  'gpt-6-luna': [1_050_000, 128_000, 'thinks'],
+  'gpt-6-sol': [1_050_000, 128_000, 'thinks'],
+  'gpt-6.1-sol': [1_050_000, 128_000, 'thinks'],
+  'gpt-6.1-terra': [1_050_000, 128_000, 'thinks'],
+  o1: [200_000, 100_000, 'thinks'],
+  'o1-pro': [200_000, 100_000, 'thinks'],
+  'o1-preview': [128_000, 32_768, 'thinks'],
+  'o1-mini': [128_000, 65_536, 'thinks'],
+  o3: [200_000, 100_000, 'thinks'],
+  'o3-pro': [200_000, 100_000, 'thinks'],
+  'o3-mini': [200_000, 100_000, 'thinks'],
+  'o3-deep-research': [200_000, 100_000, 'thinks'],
+  'o4-mini': [200_000, 100_000, 'thinks'],
+  'o4-mini-deep-research': [200_000, 100_000, 'thinks'],
+};
+
+/**
+ * Most input tokens of one image, for the models whose documentation lets it be worked out
+ * (https://platform.openai.com/docs/guides/images-vision#calculating-costs). Models counted in tiles scale an image
+ * to at most 768 × 2,048 pixels, 8 tiles; those counted in patches to at most 1,536 patches, times a factor.
+ * Later models have other budgets (`detail: original`) and factors that the page does not state. They are not listed,
+ * so their images count as the whole context window.
+ */
+const IMAGE_TOKENS: ReadonlyMap<string, number> = new Map([
+  ['gpt-4o', 85 + 8 * 170],
+  ['gpt-4o-mini', 2_833 + 8 * 5_667],
+  // Described both as tiles (1,445) and as patches without a factor: the larger.
+  ['gpt-4.1', 1_536],
+  ['gpt-4.1-mini', Math.ceil(1_536 * 1.62)],
+  ['gpt-4.1-nano', Math.ceil(1_536 * 2.46)],
+  ['o1', 75 + 8 * 150],
+  ['o3', 75 + 8 * 150],
+  ['o4-mini', Math.ceil(1_536 * 1.72)],
+  ['gpt-5', 70 + 8 * 140],
+  ['gpt-5-mini', Math.ceil(1_536 * 1.62)],
+  ['gpt-5-nano', Math.ceil(1_536 * 2.46)],
+]);
+
+/** Most tokens of one image; undefined where the model's maximum is not published. */
+const imageTokens = (model: unknown): number | undefined =>
+  IMAGE_TOKENS.get(textOf(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+
+/**
+ * Searches and file searches have listed fees. `web_search_preview` costs more at models that do not reason,
+ * and containers, images and MCP servers have fees of other kinds: none of these has a bound.
+ * https://platform.openai.com/docs/pricing#built-in-tools
+ */
+const SERVER_TOOLS: ServerTools = new Map([
+  ['web_search', 'web_searches'],
+  ['web_search_2025_08_26', 'web_searches'],
+  ['file_search', 'storage_searches'],
+]);
+
+/** Rules about money that OpenAI and its models on Azure share. Search and deep research models have fees of their own. */
+export const OPENAI_VENDOR_RULES: VendorRules = {
+  addedInput: OPENAI_ADDED,
+  refusedModels: /-search-(preview|api)|deep-research/,
+};
+
+/** https://platform.openai.com/docs/api-reference; the bound includes reasoning (guides/reasoning). */
+export const OPENAI_RULES: OpenaiRules = {
+  input: { ...OPENAI_INPUT, imageTokens },
+  standardTier: 'default',
+  asksUsage: true,
+  lastWord: '[DONE]',
+  errors: ['error object'],
+};
+
+/** Fields that chat completions have at OpenAI and on Azure. Files are text and pictures: at most the whole window. */
+export const OPENAI_CHAT = {
+  fields: allow(CACHE_AND_RECORDS, harmless('verbosity')),
+  parts: new Map([['file', 'whole window'] as const]),
+};
+
+/** OpenAI and Azure refuse a `max_output_tokens` below 16. */
+export const RESPONSES_MINIMUM = 16;
 
 /** https://platform.openai.com/docs/api-reference; the `openai` SDK's client.ts and resources/. */
 export const openai: Provider = {
@@ -10,10 +140,24 @@ export const openai: Provider = {
   baseUrl: 'https://api.openai.com',
   credential: BEARER,
   routes: [
-    { path: '/v1/chat/completions', dialect: openaiChat },
-    { path: '/v1/responses', dialect: openaiResponses },
-    { path: '/v1/completions', dialect: openaiCompletions },
-    { path: '/v1/embeddings', dialect: openaiEmbeddings },
+    { path: '/v1/chat/completions', dialect: openaiChat('openai-chat', OPENAI_RULES, OPENAI_CHAT) },
+    {
+      path: '/v1/responses',
+      dialect: openaiResponses('openai-responses', OPENAI_RULES, {
+        serverTools: SERVER_TOOLS,
+        minimum: RESPONSES_MINIMUM,
+      }),
+    },
+    {
+      path: '/v1/completions',
+      // Completions have no tiers.
+      dialect: openaiCompletions(
+        'openai-completions',
+        { ...OPENAI_RULES, standardTier: undefined },
+        AS_OPENAI,
+      ),
+    },
+    { path: '/v1/embeddings', dialect: openaiEmbeddings('openai-embeddings', OPENAI_RULES) },
   ],
   free: [
     { method: 'GET', path: '/v1/models' },
@@ -29,4 +173,8 @@ export const openai: Provider = {
     { method: 'DELETE', path: '/v1/responses/*' },
     { method: 'POST', path: '/v1/responses/input_tokens' },
   ],
+  rules: OPENAI_VENDOR_RULES,
+  refusals: 'undocumented',
+  models: OPENAI_MODELS,
+  makerNames: ['openai'],
 };

@@ -1,10 +1,34 @@
-import { anthropicMessages } from '../anthropic/dialect.ts';
-import { cohereRerank } from '../cohere/dialect.ts';
-import { openrouterChat } from '../openai/chat-dialect.ts';
-import { openrouterCompletions } from '../openai/completions-dialect.ts';
-import { hostedEmbeddings } from '../openai/embeddings-dialect.ts';
-import { openrouterResponses } from '../openai/responses-dialect.ts';
+import { anthropicMessages } from '../anthropic/messages.ts';
+import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
+import { cohereRerank } from '../cohere/embed.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { openaiCompletions } from '../openai/completions.ts';
+import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { SAMPLING, thinkingFields } from '../openai/fields.ts';
+import { openaiResponses } from '../openai/responses.ts';
+import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { BEARER, type Provider } from '../provider.ts';
+
+/** https://openrouter.ai/docs/api-reference; usage always comes (`@openrouter/sdk`, chatstreamoptions). */
+const RULES: OpenaiRules = {
+  input: OPEN_WEIGHTS_INPUT,
+  standardTier: undefined,
+  asksUsage: false,
+  lastWord: '[DONE]',
+  errors: ['error object'],
+};
+
+/** Plugins, other models and the choice of provider change the price. */
+const FIELDS: AllowList = allow(
+  SAMPLING,
+  thinkingFields,
+  harmless('metadata', 'session_id', 'trace', 'top_a', 'prompt_cache_key', 'usage', 'reasoning_effort'),
+  {
+    models: { unbounded: 'other models have other prices' },
+    provider: { unbounded: 'providers of a model have other prices' },
+    plugins: { unbounded: 'plugins are paid for' },
+  },
+);
 
 /** https://openrouter.ai/docs/api-reference; the `@openrouter/sdk` SDK's lib/config.ts, funcs/ and chatrequest. */
 export const openrouter: Provider = {
@@ -12,15 +36,33 @@ export const openrouter: Provider = {
   baseUrl: 'https://openrouter.ai',
   credential: BEARER,
   routes: [
-    { path: '/api/v1/chat/completions', dialect: openrouterChat },
-    { path: '/api/v1/completions', dialect: openrouterCompletions },
-    { path: '/api/v1/responses', dialect: openrouterResponses },
+    { path: '/api/v1/chat/completions', dialect: openaiChat('openrouter-chat', RULES, { fields: FIELDS }) },
+    {
+      path: '/api/v1/completions',
+      dialect: openaiCompletions('openrouter-completions', RULES, { fields: FIELDS }),
+    },
+    { path: '/api/v1/responses', dialect: openaiResponses('openrouter-responses', RULES) },
     { path: '/api/v1/messages', dialect: anthropicMessages },
-    { path: '/api/v1/embeddings', dialect: hostedEmbeddings },
+    { path: '/api/v1/embeddings', dialect: openaiEmbeddings('openrouter-embeddings', RULES) },
     { path: '/api/v1/rerank', dialect: cohereRerank },
   ],
   free: [
     { method: 'GET', path: '/api/v1/models' },
     { method: 'GET', path: '/api/v1/models/*' },
   ],
+  rules: {
+    addedInput: 4_096,
+    // It passes calls on to providers that differ, so nothing is assumed about reasoning.
+    coversReasoning: () => false,
+    // Models that search by themselves; variants that search (`:online`) or choose dearer providers (`:nitro`,
+    // `:exacto`); and routers, which have no one price.
+    refusedModels:
+      /:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
+  },
+  /**
+   * https://openrouter.ai/docs/guides/features/zero-completion-insurance: a response without completion tokens that
+   * is an error is not charged. https://openrouter.ai/docs/api/reference/errors-and-debugging: which errors there are.
+   */
+  refusals: [402, 403, 408, 502, 503].map((status) => ({ status, billing: 'free' })),
+  resells: true,
 };

@@ -1,7 +1,68 @@
-import { perplexityChat } from '../openai/chat-dialect.ts';
-import { hostedEmbeddings } from '../openai/embeddings-dialect.ts';
-import { responsesUnbounded } from '../openai/responses-dialect.ts';
-import { BEARER, type Provider } from '../provider.ts';
+import { type AllowList, allow, harmless, judge, only } from '../bounds/allow-list.ts';
+import { isJsonObject } from '../json.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { openaiResponses } from '../openai/responses.ts';
+import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+
+/** https://docs.perplexity.ai/getting-started/models, and the list of litellm 1.109.1 (2026-11). */
+const MODELS: ModelRows = {
+  sonar: [128 * K, 128 * K],
+  'sonar-pro': [200_000, 8_192],
+  'sonar-reasoning': [128 * K, 128 * K, 'thinks'],
+  'sonar-reasoning-pro': [128 * K, 128 * K, 'thinks'],
+  'sonar-deep-research': [128 * K, 128 * K, 'thinks'],
+};
+
+/** https://docs.perplexity.ai/api-reference: streams end without [DONE], and reasoning is counted apart. */
+const RULES: OpenaiRules = {
+  input: OPEN_WEIGHTS_INPUT,
+  standardTier: undefined,
+  asksUsage: false,
+  lastWord: 'finish_reason',
+  reasoningApart: true,
+  errors: ['error object', 'detail'],
+};
+
+/** `@perplexity-ai/perplexity_ai`. Searches are held at their listed fee for each call, at the largest context. */
+const CHAT_FIELDS: AllowList = allow(
+  harmless(
+    'country',
+    'disable_search',
+    'enable_search_classifier',
+    'image_domain_filter',
+    'image_format_filter',
+  ),
+  harmless(
+    'language_preference',
+    'last_updated_after_filter',
+    'last_updated_before_filter',
+    'latitude',
+    'longitude',
+  ),
+  harmless('return_images', 'return_related_questions', 'safe_search', 'search_after_date_filter', 'top_k'),
+  harmless('search_before_date_filter', 'search_domain_filter', 'search_language_filter', 'search_mode'),
+  harmless('search_recency_filter', 'num_images', 'num_search_results', 'response_formatting_locale'),
+  {
+    stream_mode: only('its events do not carry the usage as others do', 'full'),
+    // Prices by context size are listed at their highest; pro search costs more than listed.
+    web_search_options: (value) =>
+      isJsonObject(value) ? judge(SEARCH_OPTIONS, value) : { unbounded: 'is not an object' },
+  },
+);
+
+const SEARCH_OPTIONS: AllowList = allow(
+  harmless('search_context_size', 'user_location', 'image_results_enhanced_relevance'),
+  { search_type: only('costs more than the listed price', 'fast') },
+);
+
+const chat = openaiChat('perplexity-chat', RULES, { outputBound: 'max_tokens', fields: CHAT_FIELDS });
+
+/** Agents search as often as they like, which nothing bounds. */
+const agents = openaiResponses('perplexity-responses', undefined);
+
+const embeddings = openaiEmbeddings('perplexity-embeddings', RULES);
 
 /**
  * https://docs.perplexity.ai/docs/sonar/openai-compatibility: `/v1/sonar` and `/v1/agent` are the canonical
@@ -12,11 +73,22 @@ export const perplexity: Provider = {
   baseUrl: 'https://api.perplexity.ai',
   credential: BEARER,
   routes: [
-    { path: '/chat/completions', dialect: perplexityChat },
-    { path: '/v1/sonar', dialect: perplexityChat },
-    { path: '/v1/responses', dialect: responsesUnbounded },
-    { path: '/v1/agent', dialect: responsesUnbounded },
-    { path: '/v1/embeddings', dialect: hostedEmbeddings },
+    { path: '/chat/completions', dialect: chat },
+    { path: '/v1/sonar', dialect: chat },
+    { path: '/v1/responses', dialect: agents },
+    { path: '/v1/agent', dialect: agents },
+    { path: '/v1/embeddings', dialect: embeddings },
   ],
   free: [{ method: 'GET', path: '/v1/models' }],
+  rules: {
+    // Every model searches, and the pages that it reads count as input; only embeddings do not search
+    // (https://docs.perplexity.ai/docs/embeddings).
+    addedInput: (model) => (/^pplx-embed-/.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),
+    // A deep research call makes as many searches as it likes.
+    refusedModels: /deep-research/,
+  },
+  refusals: 'undocumented',
+  models: MODELS,
+  makerNames: ['perplexity'],
+  resells: true,
 };

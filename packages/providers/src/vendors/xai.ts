@@ -1,6 +1,50 @@
-import { xaiChat } from '../openai/chat-dialect.ts';
-import { xaiResponses } from '../openai/responses-dialect.ts';
-import { BEARER, type Provider } from '../provider.ts';
+import { type AllowList, allow, harmless, only } from '../bounds/allow-list.ts';
+import { openaiChat } from '../openai/chat.ts';
+import { openaiResponses } from '../openai/responses.ts';
+import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+
+/**
+ * https://docs.x.ai/docs/models, read through the list of litellm 1.109.1 (2026-11) and @pydantic/genai-prices 0.1.8.
+ * No maximum of output is published apart from the window.
+ */
+const MODELS: ModelRows = {
+  'grok-2': [128 * K, 128 * K],
+  'grok-3': [128 * K, 128 * K],
+  'grok-3-fast': [128 * K, 128 * K],
+  'grok-3-mini': [128 * K, 128 * K, 'thinks'],
+  'grok-3-mini-fast': [128 * K, 128 * K, 'thinks'],
+  'grok-4': [256 * K, 256 * K, 'thinks'],
+  'grok-4-fast-reasoning': [2_000_000, 2_000_000, 'thinks'],
+  'grok-4-fast-non-reasoning': [2_000_000, 2_000_000],
+  'grok-4-1-fast-reasoning': [2_000_000, 2_000_000, 'thinks'],
+  'grok-4-1-fast-non-reasoning': [2_000_000, 2_000_000],
+  'grok-4.20': [K * K, K * K, 'thinks'],
+  'grok-4.20-reasoning': [K * K, K * K, 'thinks'],
+  'grok-4.20-non-reasoning': [K * K, K * K],
+  'grok-4.3': [K * K, K * K, 'thinks'],
+  'grok-4.5': [500_000, 500_000, 'thinks'],
+  'grok-4.6': [500_000, 500_000, 'thinks'],
+  'grok-4.7': [500_000, 500_000, 'thinks'],
+  'grok-code-fast-1': [256 * K, 256 * K, 'thinks'],
+  'grok-build-0.1': [256 * K, 256 * K, 'thinks'],
+};
+
+/** https://docs.x.ai/docs/api-reference: reasoning is counted beside the completion. */
+const RULES: OpenaiRules = {
+  input: OPEN_WEIGHTS_INPUT,
+  standardTier: undefined,
+  asksUsage: true,
+  lastWord: '[DONE]',
+  reasoningApart: true,
+  errors: ['error object', 'error text'],
+};
+
+/** `xai-sdk`. A deferred answer is fetched by another call; live search has a fee for each source. */
+const CHAT_FIELDS: AllowList = allow(harmless('metadata', 'store', 'safety_identifier', 'prompt_cache_key'), {
+  deferred: only('the answer would not carry the usage', false),
+  search_parameters: { unbounded: 'searches are paid for, and nothing bounds their number' },
+});
 
 /**
  * https://docs.x.ai/developers/model-capabilities/text/comparison (paths);
@@ -12,8 +56,8 @@ export const xai: Provider = {
   priceList: 'x-ai',
   credential: BEARER,
   routes: [
-    { path: '/v1/chat/completions', dialect: xaiChat },
-    { path: '/v1/responses', dialect: xaiResponses },
+    { path: '/v1/chat/completions', dialect: openaiChat('xai-chat', RULES, { fields: CHAT_FIELDS }) },
+    { path: '/v1/responses', dialect: openaiResponses('xai-responses', RULES) },
   ],
   free: [
     { method: 'GET', path: '/v1/models' },
@@ -21,4 +65,15 @@ export const xai: Provider = {
     { method: 'GET', path: '/v1/responses/*' },
     { method: 'DELETE', path: '/v1/responses/*' },
   ],
+  rules: {
+    // It adds prompts of its own, of several hundred tokens.
+    addedInput: 4_096,
+    // Nothing says that the bound holds for reasoning.
+    coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
+    refusedModels: /multi-agent/,
+  },
+  // https://docs.x.ai/docs/models#usage-guidelines-violation-fee: a request that violates the guidelines has a fee.
+  refusals: [{ status: 403, billing: 'billed' }],
+  models: MODELS,
+  makerNames: ['x-ai', 'xai'],
 };

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BUILT_IN_PROVIDERS, type JsonObject, type Spend } from '../../src/index.ts';
+import { BUILT_IN_PROVIDERS, type JsonObject, type Spend, spendOf as spendOn } from '../../src/index.ts';
 import { FACTS, spendOf } from './openai-call.ts';
 
-/** Every dialect that money may be spent on, at one path where it is spoken. */
+/** Every endpoint of every vendor that money may be spent on. */
 const SPENDS = new Map<Spend, { readonly name: string; readonly path: string }>();
-for (const { id, routes } of BUILT_IN_PROVIDERS.values()) {
-  for (const { path, dialect } of routes) {
+for (const provider of BUILT_IN_PROVIDERS.values()) {
+  for (const { path } of provider.routes) {
     const concrete = path.replace('*', 'gemini-2.5-flash:generateContent').replace('*', 'x');
-    if (dialect.spend) SPENDS.set(dialect.spend, { name: `${id} ${path}`, path: concrete });
+    const spend = spendOn(provider, concrete);
+    if (spend) SPENDS.set(spend, { name: `${provider.id} ${path}`, path: concrete });
   }
 }
 

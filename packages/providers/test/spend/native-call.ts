@@ -1,6 +1,6 @@
 import { calcPrice, extractUsage, findProvider } from '@pydantic/genai-prices';
 import { expect } from 'vitest';
-import { dialectOf, type JsonObject, type ModelFacts, type Reported, type Spend } from '../../src/index.ts';
+import { type JsonObject, type ModelFacts, type Reported, type Spend, spendOf } from '../../src/index.ts';
 import { known } from '../apply.ts';
 
 export const FACTS: ModelFacts = { contextWindow: 200_000, maxOutput: 64_000, reasoning: false };
@@ -9,7 +9,7 @@ export const FACTS: ModelFacts = { contextWindow: 200_000, maxOutput: 64_000, re
 export type Endpoint = { readonly provider: string; readonly path: string; readonly spend: Spend };
 
 export function endpoint(provider: string, path: string): Endpoint {
-  const spend = dialectOf(known(provider), path)?.spend;
+  const spend = spendOf(known(provider), path);
   if (spend === undefined) throw new Error(`nothing bounds ${provider} ${path}`);
   return { provider, path, spend };
 }

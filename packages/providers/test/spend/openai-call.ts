@@ -1,4 +1,10 @@
-import { type Bound, dialectOf, type JsonObject, type ModelFacts, type Spend } from '../../src/index.ts';
+import {
+  type Bound,
+  type JsonObject,
+  type ModelFacts,
+  type Spend,
+  spendOf as spendOn,
+} from '../../src/index.ts';
 import { known } from '../apply.ts';
 
 /** Where each provider that follows OpenAI has its chat completions. */
@@ -21,7 +27,7 @@ export const FACTS: ModelFacts = { contextWindow: 128_000, maxOutput: 16_384, re
 
 /** What is known of spending on a path, which must be something. */
 export function spendOf(provider: string, path: string): Spend {
-  const spend = dialectOf(known(provider), path)?.spend;
+  const spend = spendOn(known(provider), path);
   if (spend === undefined) throw new Error(`nothing may be spent on ${provider} ${path}`);
   return spend;
 }

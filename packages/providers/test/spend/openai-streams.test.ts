@@ -99,12 +99,16 @@ describe('usage of a stream', () => {
     [[delta('Hi'), '[DONE]']],
     [[delta('Hi', { usage }), { error: { message: 'overloaded' } }, '[DONE]']],
     [[delta('Hi', { usage }), delta('', { error: { code: 502, message: 'x' } }), '[DONE]']],
-    [[delta('Hi', { usage, x_groq: { error: 'over capacity' } }), '[DONE]']],
     [[delta('Hi', { usage }), '{"choices": [', '[DONE]']],
     [['[DONE]']],
     [[delta('Hi', { usage }), finish({ usage: { ...usage, prompt_tokens: -1 } }), '[DONE]']],
   ])('is none if it broke or told nothing: %j', (events) => {
     expect(readEvents('openai', '/v1/chat/completions', events)).toBeUndefined();
+  });
+
+  it("is none if a chunk has an error in the vendor's own field", () => {
+    const events = [delta('Hi', { usage, x_groq: { error: 'over capacity' } }), '[DONE]'];
+    expect(readEvents('groq', '/openai/v1/chat/completions', events)).toBeUndefined();
   });
 
   it('is none if a stream that ends without [DONE] told it only before it finished', () => {

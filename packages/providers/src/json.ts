@@ -1,0 +1,35 @@
+/** A JSON object as parsed. */
+export type JsonObject = { readonly [key: string]: unknown };
+
+/** Whether a parsed value is a JSON object (not an array, not null). */
+export const isJsonObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The object that a JSON text holds; undefined if it holds anything else. */
+export function readObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The object in a field; an empty one if the field holds anything else. */
+export function objectIn(held: JsonObject, field: string): JsonObject {
+  const value = held[field];
+  return isJsonObject(value) ? value : {};
+}
+
+/** The value if it is text, else ''. `String(value)` is not safe: an object from outside may have a `toString` that throws. */
+export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** The count in a field: 0 if it is absent, NaN if it is not a count. NaN makes every sum that contains it NaN. */
+export const countOf = (reported: unknown, field: string): number => {
+  const value = isJsonObject(reported) ? (reported[field] ?? 0) : 0;
+  return isTokens(value) ? value : Number.NaN;
+};
+
+/** Whether a value is a whole number from 0 on that arithmetic keeps exact. */
+export const isTokens = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0;

@@ -1,0 +1,82 @@
+import type { JsonObject } from './json.ts';
+import type { Bounded, CallFacts, DialectSpend, Reported, Spend, Unbounded } from './spend.ts';
+
+/** A vendor's rules about money. They hold for every dialect that the vendor speaks. */
+export type VendorRules = {
+  /**
+   * Input tokens that the vendor adds to a call by itself, such as the prompts of chat templates.
+   * `whole window`: too many or too unclear, so all that the model can read is held.
+   */
+  readonly addedInput: number | ((model: string) => number | 'whole window');
+  /** Whether the bound of the output holds for reasoning, too; it does if this is absent. */
+  readonly coversReasoning?: (model: string) => boolean;
+  /** Models, in lower case, that search, run or call others by themselves, for fees that a call does not bound. */
+  readonly refusedModels?: RegExp;
+};
+
+/**
+ * A dialect's metering under a vendor's rules. This is the only way to a call's bound.
+ * @returns `bound` never throws for any body; `readAnswer` and `readStream` report nothing for refused models
+ */
+export function underRules({ boundBody, ...metering }: DialectSpend, rules: VendorRules): Spend {
+  const { readAnswer, readStream } = metering;
+  return {
+    ...metering,
+    bound: (body, call) => boundUnder(rules, boundBody, metering.model(body, call.path), body, call),
+    readAnswer: (answer) => unlessRefused(rules, readAnswer(answer)),
+    ...(readStream && {
+      readStream: () => {
+        const { event, end } = readStream();
+        return { event, end: () => unlessRefused(rules, end()) };
+      },
+    }),
+  };
+}
+
+function boundUnder(
+  rules: VendorRules,
+  boundBody: DialectSpend['boundBody'],
+  model: string | undefined,
+  body: JsonObject,
+  call: CallFacts,
+): Bounded {
+  // The path's model is priced, but a vendor may read the body's.
+  if ([model, body.model].some((name) => refuses(rules, name))) return { unbounded: REFUSED_MODEL };
+  const added = addedInput(rules, model ?? '', call);
+  if (added === undefined) return { unbounded: WINDOW_UNKNOWN };
+  const judged = boundBody(body, { ...call, bytes: call.bytes + added });
+  if ('unbounded' in judged) return judged;
+  const { inputTokens, output } = judged.bound;
+  if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };
+  if (output === undefined) return judged;
+  const coversReasoning = output.coversReasoning && (rules.coversReasoning?.(model ?? '') ?? true);
+  return { bound: { ...judged.bound, output: { ...output, coversReasoning } } };
+}
+
+/** Tokens to add; undefined if the window must be held and is not known. */
+function addedInput({ addedInput: added }: VendorRules, model: string, { facts }: CallFacts) {
+  const tokens = typeof added === 'number' ? added : added(model);
+  if (tokens !== 'whole window') return tokens;
+  return facts.contextWindow === undefined ? undefined : FILLS_ANY_WINDOW;
+}
+
+/** More tokens than any window has, and few enough that sums stay exact. */
+const FILLS_ANY_WINDOW = 2 ** 51;
+
+/** Vendors may ignore the case of a name, as price lists do, so it is compared in lower case. */
+const refuses = ({ refusedModels }: VendorRules, model: unknown): boolean =>
+  typeof model === 'string' && refusedModels?.test(model.trim().toLowerCase()) === true;
+
+/** A refused model takes fees that its usage does not report, so its cost is not known. */
+const unlessRefused = (rules: VendorRules, reported: Reported | undefined): Reported | undefined =>
+  refuses(rules, reported?.model) ? undefined : reported;
+
+const REFUSED_MODEL: Unbounded = {
+  param: 'model',
+  reason: 'this model uses tools or other models by itself, for fees that nothing in the call bounds',
+};
+
+const WINDOW_UNKNOWN: Unbounded = {
+  param: 'model',
+  reason: 'the call brings input that is not in its body, and the context window of this model is not known',
+};
