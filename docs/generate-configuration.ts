@@ -12,39 +12,38 @@ const READERS = {
 
 process.stdout.write(`# Configuration
 
-Both services are configured by environment variables alone. Each service has one file that reads them
-([issuer](../../apps/issuer/src/env.ts), [gateway](../../apps/gateway/src/env.ts),
-[\`start\`](../../infra/local/src/env.ts)). A missing or malformed variable stops the start with one line that names
-it and shows an example.
+Environment variables configure both services. Each service reads them in one file ([issuer](../../apps/issuer/src/env.ts),
+[gateway](../../apps/gateway/src/env.ts), [\`start\`](../../infra/local/src/env.ts)). A service with a missing or malformed variable
+does not start. It prints one line that names the variable and shows an example.
 
-The last three columns say what a variable is when it is unset or empty. **required**: the start stops. _optional_:
-there is no value, see below. Empty: not read.
+The last three columns show the value of a variable that is unset or empty. **required** means that the service does not
+start. _optional_ means that there is no value. An empty cell means that the service does not read the variable.
 
 ${table()}
 
-- \`start\` without \`DATABASE_URL\` or \`REDIS_URL\` runs the embedded engine in its place, with its data in
-  \`PRESIGN_DATA_DIR\`. Each can be switched to a server alone.
-- \`start\` without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\` makes the missing ones at first
-  start and keeps them in \`PRESIGN_DATA_DIR\`, readable by their owner alone. For a deployment in parts,
-  \`pnpm --filter @presign/issuer keys\` prints a fresh set, and a password for the Postgres of
-  [compose.yaml](../../infra/compose.yaml).
-- \`start\` with \`SANDBOX=true\` lets the gateway reach the sandbox's own loopback ports;
-  \`ALLOW_PRIVATE_UPSTREAMS\` concerns all others.
-- The issuer takes \`ALLOW_PRIVATE_UPSTREAMS\` for [webhooks](../guides/webhooks.md): \`true\` also allows plain \`http\` there.
-- \`PROVIDERS_FILE\` is [described with the providers](../../packages/providers/README.md#operators-providers_file). Issuer
-  and gateway need the same one. Where a \`base_url\` in it leads to a private or loopback address, the gateway also needs
-  \`ALLOW_PRIVATE_UPSTREAMS=true\`; without it such a call is a 502 \`upstream_unreachable\`, and the log says why.
-- A store that does not answer stops no service: after ten seconds a line of the log names \`DATABASE_URL\` or
-  \`REDIS_URL\` and the address, \`/readyz\` says 503, and the service goes on asking. \`start\` and \`migrate\` stop.
-- The issuer takes \`TOKEN_PUBLIC_KEYS\` as keys to publish beside its own, while a rotation is under way; \`start\`
-  also accepts tokens signed with them.
+## \`start\`
+
+- Without \`DATABASE_URL\` or \`REDIS_URL\`, \`start\` runs that store embedded, with its data in \`PRESIGN_DATA_DIR\`. You can
+  set one of them alone.
+- Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
+  \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`pnpm --filter @presign/issuer keys\` prints a fresh
+  set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml).
+- With \`SANDBOX=true\`, \`start\` lets the gateway reach the sandbox's own loopback ports. \`ALLOW_PRIVATE_UPSTREAMS\` concerns
+  all other addresses.
+- \`start\` also accepts tokens that keys of \`TOKEN_PUBLIC_KEYS\` signed.
+
+## Notes
+
+- \`ALLOW_PRIVATE_UPSTREAMS=true\` at the issuer allows private addresses and plain \`http\` for
+  [webhooks](../guides/webhooks.md).
+- Issuer and gateway need the same \`PROVIDERS_FILE\`. [Its format](../../packages/providers/README.md#operators-providers_file)
+  is described with the providers. If a \`base_url\` in it leads to a private or loopback address, the gateway also needs
+  \`ALLOW_PRIVATE_UPSTREAMS=true\`. Otherwise such a call returns 502 \`upstream_unreachable\`, and the log states the reason.
+- A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
+  its address, and \`/readyz\` returns 503. The service keeps trying. \`start\` and \`migrate\` do stop.
+- The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
-
-## Rotating keys
-
-Of [tokens](../control-plane.md#rotating-token-keys) and of [what is sealed](../control-plane.md#rotating-encryption-keys), step
-by step: in another order calls fail. An \`Idempotency-Key\` that was first used under a removed encryption key is refused as
-used for another request.
+- [Rotate keys](../guides/rotate-keys.md) has the steps for token keys and encryption keys.
 `);
 
 function table(): string {

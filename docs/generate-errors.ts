@@ -6,41 +6,73 @@ import { fileURLToPath } from 'node:url';
 import { ERRORS } from '../packages/schema/src/errors.ts';
 import { markdownTable } from './markdown-table.ts';
 
+const FIELDS = markdownTable(
+  ['Field', 'Says'],
+  [
+    ['`code`', 'what happened; stable, for programs'],
+    ['`message`', 'the same for people; may be more precise than the table below, and may change'],
+    ['`type`', 'the class of the error, as OpenAI and Anthropic name them'],
+    ['`param`', 'the field or header that is wrong, as the caller wrote it, else `null`'],
+    [
+      '`request_id`',
+      'also in the header `x-request-id` (at the gateway also `x-presign-request-id`) and in the log',
+    ],
+  ],
+);
+
+const FURTHER_FIELDS = markdownTable(
+  ['Field', 'With', 'Says'],
+  [
+    ['`allowed`', '`path_not_allowed`, `method_not_allowed`', 'what is allowed'],
+    ['`limit`', '`rate_limited`', 'calls a minute'],
+    [
+      '`limit_of`',
+      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
+      '`url` or `virtual_key`',
+    ],
+    ['`limit`, `used`', '`uses_exhausted` of the URL', 'uses'],
+    [
+      '`limit`, `remaining`',
+      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held` of the URL',
+      'microdollars; `remaining` is not charged yet',
+    ],
+    ['`needed`', 'the same three', 'microdollars that the call would hold'],
+  ],
+);
+
 process.stdout.write(`# Errors
 
-Issuer and gateway answer every refusal of their own with one body, which the OpenAI and Anthropic SDKs can read:
+Issuer and gateway answer each of their refusals with the same body. The OpenAI and Anthropic SDKs can read it:
 
 \`\`\`json
 {
   "error": {
     "code": "uses_exhausted",
-    "message": "All uses of this URL are spent.",
+    "message": "${ERRORS.uses_exhausted[2]}",
     "type": "permission_error",
     "param": null,
     "request_id": "0d9c8b7a-6f5e-4d3c-8b2a-190807060504",
+    "limit_of": "url",
     "limit": 3,
     "used": 3
   }
 }
 \`\`\`
 
-- \`code\` is stable; programs switch on it. \`message\` is for people, may be more precise than the one below, and may
-  change.
-- \`param\` names the field or header at fault as the caller wrote it, else \`null\`.
-- \`request_id\` is also in the \`x-request-id\` header (at the gateway in \`x-presign-request-id\` too) and in the log.
-- Further fields are facts for programs: \`allowed\` with \`path_not_allowed\` and \`method_not_allowed\`; \`limit\`, a
-  minute's calls, with \`rate_limited\`; \`limit_of\` (\`url\` or \`virtual_key\`) with the limits of uses and money. Of the
-  URL's own, \`limit\` and \`used\` with \`uses_exhausted\`, and in microdollars \`limit\` and what of it is \`remaining\` (not
-  charged yet) with \`cost_limit_reached\`, \`cost_limit_too_low\` and \`cost_held\`; these also have \`needed\`, what the call
-  would hold.
-- \`Retry-After\` is set where the same request may succeed later.
-- A provider's own error passes through the gateway unchanged, status and body. It has no \`error.request_id\` equal
-  to the answer's \`x-presign-request-id\`; a refusal of the gateway has.
+${FIELDS}
+
+Some codes carry further fields:
+
+${FURTHER_FIELDS}
+
+- \`Retry-After\` is set if the same request may succeed later.
+- A provider's own error passes through the gateway unchanged, status and body. Only a refusal of the gateway has an
+  \`error.request_id\` that equals the answer's \`x-presign-request-id\`.
 
 ${table()}
 
-"–" in the last column: the code has its place in the table and no service sends it yet. What to do about the codes of
-spending is in [behaviour.md](../behaviour.md#refusals).
+"–" in the last column means that no service sends the code yet. [Spending](spending.md#refusals) says what to do about the
+codes of spending.
 `);
 
 function table(): string {

@@ -11,7 +11,7 @@ import { startCohereUpstream } from '../sdk/upstreams/cohere.ts';
 import { startGoogleUpstream } from '../sdk/upstreams/google.ts';
 import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
-import { type Section, sectionsOf } from './sections.ts';
+import { type Section, sectionsOf } from './fences.ts';
 
 const sections = sectionsOf(
   readFileSync(new URL('../../docs/guides/use-an-sdk.md', import.meta.url), 'utf8'),

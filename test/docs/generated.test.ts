@@ -5,11 +5,12 @@ import { expect, test } from 'vitest';
 
 const docs = new URL('../../docs/', import.meta.url);
 
-test('docs/reference/errors.md is what docs/generate-errors.ts prints: every code of the error table', () => {
-  const script = fileURLToPath(new URL('generate-errors.ts', docs));
+// docs/reference/openapi.json: test/issuer/openapi.test.ts.
+test.each(['configuration', 'errors'])('docs/reference/%s.md is what its generator prints', (page) => {
+  const script = fileURLToPath(new URL(`generate-${page}.ts`, docs));
   const { stdout, stderr, status } = spawnSync(process.execPath, ['--import', 'tsx', script], {
     encoding: 'utf8',
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(readFileSync(new URL('reference/errors.md', docs), 'utf8')).toBe(stdout);
+  expect(readFileSync(new URL(`reference/${page}.md`, docs), 'utf8')).toBe(stdout);
 });
