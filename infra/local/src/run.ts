@@ -130,5 +130,8 @@ function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {
   const routes = [...(builtIn.get('openai')?.routes ?? []), ...(builtIn.get('anthropic')?.routes ?? [])];
   const credential = { header: 'authorization', scheme: 'Bearer' } as const;
   const pricing = new Map(SANDBOX_MODELS.map((model) => [model, SANDBOX_PRICE]));
-  return new Map([['sandbox', { id: 'sandbox', baseUrl, credential, routes, pricing }]]);
+  const rules = builtIn.get('openai')?.rules ?? { addedInput: 0 };
+  return new Map([
+    ['sandbox', { id: 'sandbox', baseUrl, credential, routes, rules, refusals: 'undocumented', pricing }],
+  ]);
 }
