@@ -1,63 +1,18 @@
 import { randomUUID } from 'node:crypto';
-import type { HttpBindings } from '@hono/node-server';
-import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
-import type { Provider } from '@presign/providers';
-import type { Database } from '@presign/schema/database';
-import { Hono } from 'hono';
-import type { Logger } from 'pino';
-import type { Dispatcher } from 'undici';
-import type { Closing } from './closing.ts';
-import { llmVerifier } from './grant/llm-grant.ts';
-import { bundleVerifier, mcpVerifier } from './grant/mcp-grant.ts';
+import { type Context, Hono, type Next } from 'hono';
+import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
-import { health } from './health.ts';
-import type { BodyBudget } from './http/body-memory.ts';
-import { preflight } from './http/cors.ts';
-import { answerRefusal } from './http/refuse.ts';
-import type { Leases } from './limits/leases.ts';
-import type { Revocations } from './limits/revocations.ts';
+import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
+import { ANSWER_HEADERS } from './http/headers.ts';
+import { refusalAnswer } from './http/refuse.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
 import { createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
-import type { Listeners } from './mcp/legacy-sse.ts';
-import type { McpPrices } from './mcp/price.ts';
-import type { UnderWay } from './under-way.ts';
 
-/** What the gateway is made of; created once in `main.ts`. */
-export type GatewayDeps = {
-  /** Asked only when a grant is not in Redis. */
-  readonly db: Database;
-  readonly redis: RedisClient;
-  readonly publicKeys: PublicKeys;
-  readonly encryptionKeys: EncryptionKeys;
-  readonly providers: ReadonlyMap<string, Provider>;
-  /** Public address: the audience of its tokens. */
-  readonly gatewayUrl: string;
-  /** Sends to upstreams; guards the addresses it connects to. */
-  readonly dispatcher: Dispatcher;
-  readonly leases: Leases;
-  readonly revocations: Revocations;
-  readonly underWay: UnderWay;
-  readonly closing: Closing;
-  /** Streams of MCP's older transport. */
-  readonly listeners: Listeners;
-  readonly mcpPrices: McpPrices;
-  /** Room for the bodies that are read whole. */
-  readonly bodyBudget: BodyBudget;
-  readonly leaseMs: number;
-  readonly upstreamTimeoutMs: number;
-  /** Unix milliseconds. */
-  readonly now: () => number;
-  readonly log: Logger;
-};
-
-/** What a request carries from middleware to route. */
-export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };
-
-/** Builds the gateway: is this call allowed, what did it cost. */
+/** Builds the gateway: it decides whether a call is allowed, and counts what the call costs. */
 export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   const app = new Hono<GatewayEnv>();
   app.use(async (c, next) => {
@@ -65,22 +20,53 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
     await next();
   });
   app.onError((error, c) => {
-    // Only where it happened: a message may quote what must stay secret.
+    // Only the stack's frames are logged: a message may quote a secret.
     const frames = error.stack?.split('\n').filter((line) => line.startsWith('    at '));
     deps.log.error({ request_id: c.get('requestId'), error: error.name, stack: frames }, 'internal_error');
-    return answerRefusal(c, { code: 'internal_error' });
+    return refusalAnswer({ code: 'internal_error' }, c.get('requestId'));
   });
-  app.notFound((c) => answerRefusal(c, { code: 'not_found' }));
+  app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
   app.options('*', preflight);
-  health(app, deps);
+  addHealthRoutes(app, deps.redis);
   const memory = grantMemory();
   const llm = { ...deps, verify: llmVerifier(deps), memory };
   app.get('/llm/t/:token', describeGrant(llm));
   app.all('/llm/t/*', llmCall(llm));
   const mcp = mcpCall({ ...deps, verify: mcpVerifier(deps), memory, authorizer: createAuthorizer(deps) });
   app.all('/mcp/mcp', mcp);
-  // Some clients want the older transport's address to end so.
+  // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   app.all('/mcp/sse', mcp);
   app.all('/mcp/bundle/:token', bundle({ ...deps, verify: bundleVerifier(deps), memory }));
   return app;
+}
+
+/** How long a browser may remember a preflight. Chromium allows at most 2 hours. */
+const PREFLIGHT_SECONDS = '7200';
+
+/**
+ * Answers a CORS preflight (Fetch standard §3.2.2) without costing a use. Method and headers are echoed, because a
+ * wildcard does not cover `authorization`. Other OPTIONS requests go on to their route.
+ */
+async function preflight(c: Context<GatewayEnv>, next: Next) {
+  const method = c.req.header('access-control-request-method');
+  if (method === undefined || c.req.header('origin') === undefined) return next();
+  return c.body(null, 204, {
+    ...ANSWER_HEADERS,
+    'access-control-allow-methods': method,
+    'access-control-allow-headers': c.req.header('access-control-request-headers') ?? '',
+    'access-control-max-age': PREFLIGHT_SECONDS,
+    vary: 'access-control-request-method, access-control-request-headers',
+  });
+}
+
+/** `/healthz`: the process is alive. `/readyz`: Redis answers. Only a grant's first call needs Postgres. */
+function addHealthRoutes(app: Hono<GatewayEnv>, redis: RedisClient): void {
+  app.get('/healthz', (c) => c.json({ status: 'ok' }));
+  app.get('/readyz', async (c) => {
+    const answers = await redis.ping().then(
+      () => true,
+      () => false,
+    );
+    return c.json({ redis: answers }, answers ? 200 : 503);
+  });
 }

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
 import { parseVariable, readVariable } from '@presign/schema';
-import type { McpPrices } from './mcp/price.ts';
-import { readMcpPrices } from './mcp/prices-file.ts';
+import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

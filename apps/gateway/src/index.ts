@@ -1,3 +1,4 @@
-export { createGateway, type GatewayDeps } from './app.ts';
+export { createGateway } from './app.ts';
+export type { GatewayDeps } from './deps.ts';
 export { readMcpPricesFile } from './env.ts';
 export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts';

@@ -3,28 +3,27 @@ import { createServer } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
-import { createGateway, type GatewayDeps } from './app.ts';
-import { createClosing } from './closing.ts';
-import { bodyBudget } from './http/body-memory.ts';
+import { createGateway } from './app.ts';
+import type { GatewayDeps, UnderWay } from './deps.ts';
+import { bodyMemory } from './http/body-memory.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import { startLeases } from './limits/leases.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
-import { trackUnderWay } from './under-way.ts';
 
 /** A listening gateway. */
 export type RunningGateway = {
   readonly port: number;
-  /** Stops accepting, lets calls under way end (cut after `graceMs`), settles. Stores stay open. */
+  /** Stops accepting, waits up to `graceMs` for calls under way, and settles all. Connections to stores stay open. */
   readonly close: (graceMs?: number) => Promise<void>;
 };
 
-/** What a gateway makes for itself. */
-type OwnDeps = 'dispatcher' | 'leases' | 'revocations' | 'underWay' | 'bodyBudget' | 'closing' | 'listeners';
+/** What `startGateway` creates itself. */
+type OwnDeps = 'dispatcher' | 'leases' | 'revocations' | 'underWay' | 'bodyMemory' | 'closing' | 'listeners';
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
-  /** The most bytes of request bodies that are in memory at once. */
+  /** How many bytes of request bodies may be in memory at once. */
   readonly maxHeldBodyBytes: number;
 };
 
@@ -32,7 +31,7 @@ const GRACE_MS = 30_000;
 const HEADERS_TIMEOUT_MS = 30_000;
 const UNREADABLE = 'The request target or the Host header is malformed.';
 
-/** Listens, keeps leases alive, sweeps. Port 0 takes a free one. */
+/** Listens, renews leases and sweeps. Port 0 takes a free port. */
 export async function startGateway(
   options: GatewayOptions,
   listen: { readonly host: string; readonly port: number },
@@ -41,26 +40,27 @@ export async function startGateway(
   const leases = startLeases(options);
   const revocations = watchRevocations(options.redis);
   const underWay = trackUnderWay();
-  const closing = createClosing();
+  const closing = new AbortController();
   const listeners = createListeners(options.redis);
   const own = {
-    ...{ dispatcher, leases, revocations, underWay, closing, listeners },
-    bodyBudget: bodyBudget(options.maxHeldBodyBytes),
+    ...{ dispatcher, leases, revocations, underWay, listeners },
+    closing: closing.signal,
+    bodyMemory: bodyMemory(options.maxHeldBodyBytes),
   };
   const app = createGateway({ ...options, ...own });
-  // Hono answers HEAD with a copy of its answer to GET, which no longer says that it has been sent.
+  // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
     return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
   };
   const listener = getRequestListener(answer as Parameters<typeof getRequestListener>[0], {
-    // For HTTP/1.0, where `Host` is optional (RFC 9112 §3.2).
+    // HTTP/1.0 requests need no `Host` (RFC 9112 §3.2).
     hostname: 'localhost',
-    // A call reads its body itself; what is left unread after an answer is Node's to discard.
+    // A call reads its body itself. Node discards what is unread after the answer.
     autoCleanupIncoming: false,
     errorHandler: () => refusalAnswer({ code: 'invalid_request', message: UNREADABLE }, randomUUID()),
   });
-  // A long upload is as good as a long answer: only headers must come in time.
+  // An upload may take as long as an answer. Only headers have a time limit.
   const server = createServer({ requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS }, listener);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
@@ -71,8 +71,8 @@ export async function startGateway(
   });
   const close = async (graceMs = GRACE_MS) => {
     const closed = new Promise((resolve) => server.close(resolve));
-    closing.begin();
-    // A connection kept alive is idle only once its last answer has left.
+    closing.abort();
+    // A kept-alive connection becomes idle only after its last answer.
     const idle = setInterval(() => server.closeIdleConnections(), 50);
     const cut = setTimeout(() => {
       server.closeAllConnections();
@@ -80,7 +80,7 @@ export async function startGateway(
     }, graceMs);
     await closed;
     clearInterval(idle);
-    // An answer whose holder has left is still read to its end, for what it came to.
+    // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
     clearTimeout(cut);
     leases.close();
@@ -90,4 +90,18 @@ export async function startGateway(
   };
   const address = server.address();
   return { port: typeof address === 'object' && address ? address.port : listen.port, close };
+}
+
+function trackUnderWay(): UnderWay {
+  const pending = new Set<Promise<unknown>>();
+  return {
+    track: (work) => {
+      pending.add(work);
+      const remove = () => pending.delete(work);
+      work.then(remove, remove);
+    },
+    done: async () => {
+      while (pending.size > 0) await Promise.allSettled(pending);
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { McpBundle } from '@presign/schema';
 import { expect, test } from 'vitest';
-import { FORMATS, inFormat } from '../src/mcp/bundle-formats.ts';
+import { FORMATS, inFormat } from '../src/mcp/bundle.ts';
 
 const url = (host: string) => `${host}/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fsse&token=v4.public.a.b`;
 const streamable = url('https://gateway.example.com');

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkHeaders } from '../src/mcp/check-headers.ts';
-import { readMessages } from '../src/mcp/messages.ts';
+import { checkHeaders, readMessages } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { readMcpUrl } from '../src/mcp/read-mcp-url.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';

@@ -1,29 +1,36 @@
-import { findCredential, findGrant, type GrantRef, type Opened, openGrant } from '@presign/limits';
-import { isJsonObject, type JsonObject, type McpServerPolicy, RefusedError } from '@presign/schema';
-import { isDatabaseOutage } from '@presign/schema/database';
+import { findGrant, type GrantRef, type Opened, openGrant, type RedisClient } from '@presign/limits';
+import {
+  isJsonObject,
+  type JsonObject,
+  type McpServerPolicy,
+  type Refusal,
+  RefusedError,
+} from '@presign/schema';
+import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { LRUCache } from 'lru-cache';
-import type { GatewayDeps } from '../app.ts';
+import type { Logger } from 'pino';
+import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import type { VerifiedGrant } from './verify.ts';
 
-/** What the issuer laid down for a grant beyond its token. Never changes while the grant lives. */
+/** What the issuer decided for a grant and did not write into its token. It never changes while the grant lives. */
 export type Policy = {
   readonly ref: GrantRef;
   readonly accountId: string;
   readonly externalUser: string | undefined;
   readonly config: JsonObject | undefined;
-  /** Of an MCP server's grant. */
+  /** Only for the grant of an MCP server. */
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
 };
 
-/** A credential as stored: sealed, of one version. */
+/** A stored credential of one version, encrypted. */
 export type SealedCredential = { readonly version: number; readonly sealed: string };
 
-/** What a gateway remembers of grants: nothing that counts, nothing in clear. */
+/** What a gateway remembers about grants: no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
   readonly credentials: LRUCache<string, SealedCredential>;
@@ -34,10 +41,53 @@ export const grantMemory = (): GrantMemory => ({
   credentials: new LRUCache({ max: 10_000 }),
 });
 
-type Deps = Pick<GatewayDeps, 'db' | 'redis'> & { readonly memory: GrantMemory };
+export type PolicyDeps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly log: Logger;
+  readonly memory: GrantMemory;
+};
 
-/** A grant's policy from memory, then Redis; undefined when only Postgres can know. */
-export async function findPolicy({ redis, memory }: Deps, grant: VerifiedGrant): Promise<Policy | undefined> {
+/** How often one call may open its grant. Redis can lose the grant again meanwhile, but not without end. */
+export const OPENINGS = 4;
+
+/** Loads a grant's policy. On the grant's first call anywhere, this opens the grant in Redis. */
+export async function loadPolicy(
+  deps: PolicyDeps,
+  requestId: string,
+  grant: VerifiedGrant,
+): Promise<{ policy: Policy } | { refusal: Refusal }> {
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const policy = await findPolicy(deps, grant);
+      if (policy) return { policy };
+      const refusal = await openGrantOnce(deps, grant);
+      if (refusal) return { refusal };
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outageRefusal(deps.log, requestId, error) };
+  }
+}
+
+/** Opens a grant in Redis. Returns undefined when it is open, or when the caller has to try again. */
+export async function openGrantOnce(deps: PolicyDeps, grant: VerifiedGrant): Promise<Refusal | undefined> {
+  const opened = await openFromPostgres(deps, grant);
+  switch (opened) {
+    case 'ok':
+    case 'stale':
+      return undefined;
+    case 'closed':
+      return UNAVAILABLE;
+    case 'revoked':
+      return { code: 'grant_revoked' };
+    case 'absent':
+      return { code: 'token_invalid' };
+  }
+}
+
+/** From memory, else from Redis. Undefined when only Postgres can know the grant. */
+async function findPolicy({ redis, memory }: PolicyDeps, grant: VerifiedGrant): Promise<Policy | undefined> {
   const remembered = memory.policies.get(grant.id);
   if (remembered) return remembered;
   const found = await findGrant(redis, grant.partition, grant.id);
@@ -47,8 +97,8 @@ export async function findPolicy({ redis, memory }: Deps, grant: VerifiedGrant):
   return policy;
 }
 
-/** Reads a grant and its limits from Postgres in one statement, and opens it in Redis. */
-export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promise<Opened | 'absent'> {
+/** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
+async function openFromPostgres(deps: PolicyDeps, grant: VerifiedGrant): Promise<Opened | 'absent'> {
   const row = await readGrant(deps, grant.id);
   if (!row) return 'absent';
   if (
@@ -88,21 +138,8 @@ export async function openFromPostgres(deps: Deps, grant: VerifiedGrant): Promis
   return opened;
 }
 
-/** A credential of the version that admission named: from memory, then Redis. */
-export async function findSealed(
-  { redis, memory }: Deps,
-  ref: GrantRef,
-  version: number,
-): Promise<SealedCredential | undefined> {
-  const remembered = memory.credentials.get(ref.credentialId);
-  if (remembered?.version === version) return remembered;
-  const found = await findCredential(redis, ref.partition, ref.credentialId);
-  if (found) memory.credentials.set(ref.credentialId, found);
-  return found;
-}
-
-/** One statement, one snapshot: the budgets' figures and the cursor they are true for belong together. */
-async function readGrant({ db }: Deps, id: string) {
+/** One statement reads one snapshot: the budgets' sums belong to the partition's cursor. */
+async function readGrant({ db }: PolicyDeps, id: string) {
   const shared = alias(budgets, 'shared');
   const [row] = await db
     .select()
@@ -122,7 +159,7 @@ async function readGrant({ db }: Deps, id: string) {
   return row;
 }
 
-/** What Redis keeps of the policy, in short names. */
+/** The policy as Redis stores it, with short names. */
 type Doc = {
   acc: string;
   crd: string;

@@ -1,8 +1,16 @@
 import { type PublicKeys, verifyToken } from '@presign/crypto';
-import { IAT_LEEWAY_SECONDS, type Refusal, type TokenClaims } from '@presign/schema';
+import { compilePaths, type PathMatcher, type Provider } from '@presign/providers';
+import {
+  IAT_LEEWAY_SECONDS,
+  llmClaims,
+  mcpBundleClaims,
+  mcpClaims,
+  type Refusal,
+  type TokenClaims,
+} from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 
-/** What every valid token says. */
+/** What every valid token says, whatever its kind. */
 export type VerifiedGrant = {
   readonly id: string;
   readonly sessionId: string;
@@ -19,39 +27,101 @@ export type VerifierDeps = {
   readonly now: () => number;
 };
 
-/** Tokens remembered after their signature was found good; a token and its grant take about 2 KB. */
+/** What an LLM token allows, compiled so that a call can be matched against it. */
+export type LlmGrant = VerifiedGrant & {
+  readonly provider: Provider;
+  /** The provider's base URL: `scheme://host:port`, and the path that precedes every call's path, '' or `/…`. */
+  readonly origin: string;
+  readonly basePath: string;
+  readonly method: string;
+  readonly paths: readonly string[];
+  readonly matches: PathMatcher;
+  /** The model to write into the path before matching, for providers that have the model there. */
+  readonly model: string | undefined;
+};
+
+/** Creates the verifier of LLM tokens. */
+export function llmVerifier(
+  deps: VerifierDeps & { readonly providers: ReadonlyMap<string, Provider> },
+): Verifier<LlmGrant> {
+  return createVerifier(
+    deps,
+    (claims) => llmClaims.safeParse(claims).data,
+    (claims, grant) => {
+      const provider = deps.providers.get(claims.prv);
+      if (provider?.baseUrl === undefined) return { refusal: { code: 'unknown_provider' } };
+      const base = new URL(provider.baseUrl);
+      return {
+        grant: {
+          ...grant,
+          provider,
+          origin: base.origin,
+          basePath: base.pathname === '/' ? '' : base.pathname,
+          method: claims.mth,
+          paths: claims.pth,
+          matches: compilePaths(claims.pth),
+          model: claims.mdl,
+        },
+      };
+    },
+  );
+}
+
+/** What the token of an MCP server's URL allows. */
+export type McpGrant = VerifiedGrant & {
+  /** SHA-256 of the server's URL, base64url. */
+  readonly server: string;
+};
+
+/** Creates the verifier of MCP server tokens. */
+export const mcpVerifier = (deps: VerifierDeps): Verifier<McpGrant> =>
+  createVerifier(
+    deps,
+    (claims) => mcpClaims.safeParse(claims).data,
+    (claims, grant) => ({ grant: { ...grant, server: claims.srv } }),
+  );
+
+/** Creates the verifier of bundle tokens. */
+export const bundleVerifier = (deps: VerifierDeps): Verifier<VerifiedGrant> =>
+  createVerifier(
+    deps,
+    (claims) => mcpBundleClaims.safeParse(claims).data,
+    (_claims, grant) => ({ grant }),
+  );
+
+/** How many verified tokens are remembered. A token and its grant take about 2 KB. */
 const REMEMBERED = 10_000;
 
 /**
- * Makes the check of tokens of one kind: signature once, expiry every time.
- * @param read claims of this kind; undefined for those of another kind
- * @param grantOf what such claims allow
+ * Creates the verifier of tokens of one kind. It checks a token's signature once and its expiry every time.
+ * @param readClaims returns undefined for claims of another kind
+ * @param grantOf returns what such claims allow
  */
-export function createVerifier<C extends TokenClaims, G extends VerifiedGrant>(
+function createVerifier<C extends TokenClaims, G extends VerifiedGrant>(
   deps: VerifierDeps,
-  read: (claims: unknown) => C | undefined,
+  readClaims: (claims: unknown) => C | undefined,
   grantOf: (claims: C, grant: VerifiedGrant) => Verified<G>,
 ): Verifier<G> {
   const seen = new LRUCache<string, G>({ max: REMEMBERED });
   return (token) => {
     const known = seen.get(token);
-    const verified = known ? { grant: known } : verify(deps, read, grantOf, token);
+    const verified = known ? { grant: known } : verify(deps, readClaims, grantOf, token);
     if ('refusal' in verified) return verified;
     if (!known) seen.set(token, verified.grant);
-    // No leeway: an expired URL is expired.
+    // Expiry has no leeway.
     return verified.grant.expiresAtMs <= deps.now() ? { refusal: { code: 'token_expired' } } : verified;
   };
 }
 
 function verify<C extends TokenClaims, G extends VerifiedGrant>(
   deps: VerifierDeps,
-  read: (claims: unknown) => C | undefined,
+  readClaims: (claims: unknown) => C | undefined,
   grantOf: (claims: C, grant: VerifiedGrant) => Verified<G>,
   token: string,
 ): Verified<G> {
   const signed = verifyToken(token, deps.publicKeys);
   if (!signed.ok) return { refusal: { code: 'token_invalid' } };
-  const claims = read(signed.claims);
+  const claims = readClaims(signed.claims);
   if (claims?.aud !== deps.gatewayUrl) return { refusal: { code: 'token_invalid' } };
   if (Date.parse(claims.iat) > deps.now() + IAT_LEEWAY_SECONDS * 1000)
     return { refusal: { code: 'token_invalid' } };

@@ -1,38 +1,38 @@
-/** How many bytes of request bodies a gateway holds in memory, all its calls together. */
-export type BodyBudget = {
-  /** One call's share, empty at first. */
-  readonly open: () => HeldBytes;
+/** The memory for request bodies that are read whole. All calls of one gateway share it. */
+export type BodyMemory = {
+  /** An empty reservation for one call. */
+  readonly newReservation: () => Reservation;
 };
 
-/** What one call holds of the budget. */
-export type HeldBytes = {
-  /** Takes so many more; false, and nothing is taken, when too many are held already. */
-  readonly take: (bytes: number) => boolean;
-  /** Gives back all that the call holds. Twice is once. */
-  readonly giveBack: () => void;
+/** The memory that one call has reserved. */
+export type Reservation = {
+  /** Reserves this many bytes more. Returns false, and reserves nothing, when too much is reserved already. */
+  readonly reserve: (bytes: number) => boolean;
+  /** Releases everything that the call has reserved. A second release does nothing. */
+  readonly release: () => void;
 };
 
-/** A body this small has room even when large ones fill their part. */
+/** Bodies up to this size find room even when large ones fill their share. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 
-/** Kept free for small bodies: a few holders of large ones, sent slowly, must not stop everybody's calls. */
+/** Kept free for small bodies, so that a few large bodies that arrive slowly do not stop all other calls. */
 const SMALL_SHARE = 1 / 8;
 
-export function bodyBudget(mostBytes: number): BodyBudget {
+export function bodyMemory(mostBytes: number): BodyMemory {
   const mostForLarge = Math.floor(mostBytes * (1 - SMALL_SHARE));
   let all = 0;
   return {
-    open: () => {
+    newReservation: () => {
       let own = 0;
       return {
-        take: (bytes) => {
+        reserve: (bytes) => {
           const most = own + bytes > SMALL_BODY_BYTES ? mostForLarge : mostBytes;
           if (all + bytes > most) return false;
           all += bytes;
           own += bytes;
           return true;
         },
-        giveBack: () => {
+        release: () => {
           all -= own;
           own = 0;
         },

@@ -1,94 +1,98 @@
 import type { IncomingMessage } from 'node:http';
-import { pipeline, type Readable, type Transform } from 'node:stream';
+import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
-import type { HeldBytes } from './body-memory.ts';
+import { type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
+
+/** A body: the holder's bytes as they arrive, all of them, or none. */
+export type Body = Readable | Buffer | null;
 
 /** A body in one piece. */
 export type Whole = { readonly bytes: Buffer };
 
-/** The largest body that is read whole, as it came and decoded. */
+/** The largest body that is read whole. The limit holds before and after decoding. */
 export const BODY_MAX_BYTES = 64 * 1024 * 1024;
 
-/** How long a body may take that is read whole: what is held for it, others cannot have. */
+/** How long a body that is read whole may take to arrive. Other calls cannot use its memory meanwhile. */
 const ARRIVAL_MS = 600_000;
 
-/** Reads a body as it comes. A refusal leaves on the same connection, and the rest of the body is thrown away. */
+/** Reads a body without decoding it. After a refusal the connection stays open and the rest of the body is discarded. */
 export async function readWhole(
   request: IncomingMessage,
-  held: HeldBytes,
+  memory: Reservation,
 ): Promise<Whole | { refusal: Refusal }> {
   if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
-  return gather(request, request, held, BROKEN_OFF);
+  return gather(request, request, memory, BROKEN_OFF);
 }
 
-/** Reads a body without its content coding (RFC 9110 §8.4), of which it may have one that is known here. */
+/** Reads a body and removes its content coding (RFC 9110 §8.4). It may have one of `DECODERS`. */
 export async function readDecoded(
   request: IncomingMessage,
-  held: HeldBytes,
+  memory: Reservation,
 ): Promise<Whole | { refusal: Refusal }> {
   const coding = contentCoding(request);
-  if (coding === 'identity') return readWhole(request, held);
-  const open = DECODERS.get(coding);
-  if (!open) return { refusal: UNKNOWN_CODING };
+  if (coding === 'identity') return readWhole(request, memory);
+  const createDecoder = DECODERS.get(coding);
+  if (!createDecoder) return { refusal: UNKNOWN_CODING };
   if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
-  const decoder = open();
-  pipeline(arriving(request), decoder, () => {});
-  return gather(request, decoder, held, UNDECODABLE);
+  const decoder = createDecoder();
+  pipeline(codedChunks(request), decoder, () => {});
+  return gather(request, decoder, memory, UNDECODABLE);
 }
 
-/** The body's content coding in lower case; several are told as they stand, separated by commas. */
+/** The body's content coding in lower case. Several codings are returned as sent, separated by commas. */
 export const contentCoding = ({ headers }: IncomingMessage): string =>
   (headers['content-encoding'] || 'identity').toLowerCase();
 
-/** Beside the bytes of a chunk, what Node keeps for it: a body may come in chunks of one byte. */
-const CHUNK_COSTS_BYTES = 256;
+/** What Node keeps for each chunk besides its bytes. It counts, because a body may arrive in chunks of one byte. */
+const CHUNK_OVERHEAD_BYTES = 256;
 
 async function gather(
   request: IncomingMessage,
   source: Readable,
-  held: HeldBytes,
+  memory: Reservation,
   broken: Refusal,
 ): Promise<Whole | { refusal: Refusal }> {
   const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
-  const read = await takeAll(source, held, broken);
+  const read = await collectChunks(source, memory, broken);
   clearTimeout(late);
-  // A body is not destroyed when left early, but its rest thrown away: who is still sending gets to read the answer.
+  // The rest is discarded rather than the request destroyed, so that a holder who is still sending can read the answer.
   if (source === request) source.resume();
   else source.destroy();
   return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks) };
 }
 
 /**
- * What a source brings, until it ends or may bring no more. By events: to iterate over a stream costs more than all
- * else that is done to a small body. Nothing of it stays with the source, which lives as long as the call.
+ * Collects a source's chunks until it ends or exceeds a limit. It listens to events, because iterating over a stream
+ * costs more than everything else that is done to a small body. No listener stays on the source, which lives as long as
+ * the call.
  */
-function takeAll(
+function collectChunks(
   source: Readable,
-  held: HeldBytes,
+  memory: Reservation,
   broken: Refusal,
 ): Promise<{ chunks: Buffer[] } | { refusal: Refusal }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    const end = (told: { chunks: Buffer[] } | { refusal: Refusal }) => {
+    const end = (result: { chunks: Buffer[] } | { refusal: Refusal }) => {
       for (const [event, listener] of Object.entries(listeners)) source.off(event, listener);
-      // What fails from now on is of no interest, but must not go unheard.
+      // A later error has no effect, but without a listener it would end the process.
       source.on('error', ignore);
-      resolve(told);
+      resolve(result);
     };
     const listeners = {
       data: (chunk: Buffer) => {
         size += chunk.length;
         if (size > BODY_MAX_BYTES) end({ refusal: TOO_LARGE });
-        else if (held.take(chunk.length + CHUNK_COSTS_BYTES)) chunks.push(chunk);
+        else if (memory.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) chunks.push(chunk);
         else end({ refusal: OVERLOADED });
       },
       end: () => end({ chunks }),
       error: (error: Error) => end({ refusal: error instanceof TooLargeError ? TOO_LARGE : broken }),
       close: () => end({ refusal: broken }),
     };
-    // It has told so already.
+    // A destroyed source sends no more events.
     if (source.destroyed) end({ refusal: broken });
     else for (const [event, listener] of Object.entries(listeners)) source.on(event, listener);
   });
@@ -96,13 +100,13 @@ function takeAll(
 
 const ignore = () => {};
 
-/** The chunks of a coded body, for its decoder; what the decoder does not take any more is thrown away, too. */
-async function* arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
+/** The chunks of a coded body, for its decoder. What the decoder does not read is discarded. */
+async function* codedChunks(request: IncomingMessage): AsyncGenerator<Buffer> {
   let size = 0;
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length;
-      // Bounds what is read: empty parts of a coded body can be repeated for ever.
+      // Bounds the coded bytes, too: empty parts of a coded body can repeat without end.
       if (size > BODY_MAX_BYTES) throw new TooLargeError();
       yield chunk;
     }
@@ -111,22 +115,22 @@ async function* arriving(request: IncomingMessage): AsyncGenerator<Buffer> {
   }
 }
 
-/** More bytes than a body may have. */
+/** A coded body exceeds `BODY_MAX_BYTES`. */
 class TooLargeError extends Error {}
 
-/** Newer Nodes have zstd. */
+/** Node has zstd since 22.15. */
 const {
   createZstdDecompress,
 }: typeof zlib & {
   readonly createZstdDecompress?: (options: object) => Transform;
 } = zlib;
 
-/** ZSTD_d_windowLogMax: a content coding needs no window over 8 MiB (RFC 9659 §3). */
+/** ZSTD_d_windowLogMax: a content coding uses a window of at most 8 MiB (RFC 9659 §3). */
 const ZSTD_OPTIONS = { params: { 100: 23 } };
 
 const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Transform>([
   ['gzip', () => zlib.createGunzip()],
-  // RFC 9110 §8.4.1.3: the same.
+  // RFC 9110 §8.4.1.3: the same as gzip.
   ['x-gzip', () => zlib.createGunzip()],
   ['deflate', () => zlib.createInflate()],
   ['br', () => zlib.createBrotliDecompress()],
@@ -153,3 +157,28 @@ const UNDECODABLE: Refusal = {
   param: 'Content-Encoding',
   message: 'Content-Encoding: the body is not what this says, or broke off.',
 };
+
+/** How much of a large body is written at a time. */
+const PIECE_BYTES = 64 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * A body as it is sent. undici keeps a body in one piece until the answer has ended, which may take an hour. So a large
+ * body is sent in pieces, and its memory can be freed as soon as it is sent.
+ * @param whenSent called when the last piece of a large body is taken
+ */
+export function bodyToSend(body: Body, whenSent: () => void): Body {
+  if (!(body instanceof Buffer) || body.length <= SMALL_BODY_BYTES) return body;
+  let rest: Buffer = body;
+  return new Readable({
+    read() {
+      if (rest.length === 0) {
+        this.push(null);
+        return whenSent();
+      }
+      const piece = rest.subarray(0, PIECE_BYTES);
+      rest = rest.length > PIECE_BYTES ? rest.subarray(PIECE_BYTES) : NOTHING;
+      this.push(piece);
+    },
+  });
+}

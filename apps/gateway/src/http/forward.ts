@@ -1,8 +1,7 @@
 import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
-import type { FlatHeaders } from './flat-headers.ts';
-import { responseHeaders } from './headers.ts';
+import { type FlatHeaders, responseHeaders } from './headers.ts';
 
 /** What is sent to a provider. */
 export type UpstreamCall = {
@@ -132,6 +131,9 @@ class Passing implements Dispatcher.DispatchHandler {
 
 /** `ENOTFOUND`, `ECONNREFUSED`…: for the operator's log. */
 const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : undefined);
+
+/** For the operator's log, when the guard refused an address. */
+export const BLOCKED_HINT = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
 
 /** The grant was revoked while its call was under way. */
 class RevokedError extends Error {}

@@ -1,8 +1,34 @@
+import type { ServerResponse } from 'node:http';
 import { CREDENTIAL_QUERY_KEYS, type Credential, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
-import { ANSWER_HEADERS } from './cors.ts';
-import type { FlatHeaders } from './flat-headers.ts';
+import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
-/** RFC 9110 §7.6.1: meant for one hop, so never forwarded; `proxy-connection` is their old companion. */
+/** Names and values in turn, as Node and undici take them. */
+export type FlatHeaders = string[];
+
+/**
+ * Stand on every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read.
+ * `referrer-policy` keeps the URL out of `Referer` headers.
+ */
+export const ANSWER_HEADERS = {
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers':
+    'x-presign-request-id, x-presign-uses-remaining, x-presign-cost, x-presign-cost-remaining, ' +
+    'x-presign-max-tokens, x-request-id, retry-after, ratelimit, ratelimit-policy, mcp-session-id, mcp-protocol-version',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+} as const;
+
+/** The gateway's own headers on every answer that passes: its request id, and the state of the rate limit, if any. */
+export function ownHeaders(requestId: string, rateLimit: RateLimit | undefined): FlatHeaders {
+  const headers: FlatHeaders = [];
+  for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
+  headers.push('x-presign-request-id', requestId);
+  if (rateLimit)
+    for (const [name, value] of Object.entries(rateLimitHeaders(rateLimit))) headers.push(name, value);
+  return headers;
+}
+
+/** RFC 9110 §7.6.1: per hop, so never forwarded. `proxy-connection` is an old variant of `connection`. */
 const HOP_BY_HOP = [
   'connection',
   'keep-alive',
@@ -18,10 +44,10 @@ const NOT_FORWARDED = new Set([
   ...HOP_BY_HOP,
   ...HOLDER_CREDENTIAL_HEADERS,
   'host',
-  // Answered by this server already.
+  // This server has answered it already.
   'expect',
   'cookie',
-  // Where the holder comes from is not the provider's business, and a browser's origin makes some refuse.
+  // They say where the holder comes from. Some providers refuse requests with a browser's origin.
   'forwarded',
   'via',
   'origin',
@@ -32,7 +58,7 @@ const NOT_FORWARDED = new Set([
   'x-original-url',
   'x-rewrite-url',
   'x-real-ip',
-  // They would make the provider run another method than the one that was checked.
+  // They make some servers run another method than the one that was checked.
   'x-http-method',
   'x-http-method-override',
   'x-method-override',
@@ -43,7 +69,7 @@ const NOT_RETURNED = new Set([
   ...HOP_BY_HOP,
   'forwarded',
   'via',
-  // They speak for the provider's own host, not for the gateway's.
+  // They are about the provider's host, and would apply to the gateway's.
   'alt-svc',
   'clear-site-data',
   'nel',
@@ -54,7 +80,7 @@ const NOT_RETURNED = new Set([
   'set-cookie2',
   'refresh',
   'service-worker-allowed',
-  // Commands to a proxy in front of this server: nginx, Apache, lighttpd, LiteSpeed, Perlbal.
+  // Commands to a proxy in front of this server (nginx, Apache, lighttpd, LiteSpeed, Perlbal).
   'x-sendfile',
   'x-lighttpd-send-file',
   'x-litespeed-location',
@@ -65,10 +91,7 @@ const NOT_RETURNED = new Set([
 ]);
 const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
 
-/**
- * The holder's headers as the provider gets them: without what is meant for this hop, without the holder's
- * own credentials, with the real one.
- */
+/** The headers to send upstream: the holder's, cleaned as in `holdersHeaders`, and the real credential. */
 export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {
   const headers = holdersHeaders(raw);
   headers.push(
@@ -78,20 +101,20 @@ export function requestHeaders(raw: readonly string[], credential: Credential, s
   return headers;
 }
 
-/** The holder's headers, without what is meant for this hop and without the holder's own credentials. */
-export const holdersHeaders = (raw: readonly string[]): FlatHeaders => keep(raw, isForwarded);
+/** The holder's headers without those for this hop only and without the holder's own credentials. */
+export const holdersHeaders = (raw: readonly string[]): FlatHeaders => keepHeaders(raw, isForwarded);
 
-/** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` may be another spelling of what is dropped. */
+/** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` could pass for a header that is dropped. */
 const isForwarded = (name: string) =>
   !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name) && !name.includes('_');
 
-/** The provider's headers as the holder gets them. */
+/** The upstream's headers as the holder gets them. */
 export function responseHeaders(raw: readonly Buffer[] | readonly string[]): FlatHeaders {
   const text = raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
-  return keep(text, (name) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name));
+  return keepHeaders(text, (name) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name));
 }
 
-/** The query without keys in which a provider takes credentials, and those given; the rest byte for byte. */
+/** The query without the keys in which providers take credentials, and without `dropped`. The rest stays byte for byte. */
 export function cleanQuery(query: string, dropped: ReadonlySet<string> = NO_KEYS): string {
   if (query === '') return '';
   const kept = query.split('&').filter((part) => {
@@ -112,7 +135,7 @@ function queryKey(part: string): string {
   }
 }
 
-function keep(raw: readonly string[], wanted: (name: string) => boolean): FlatHeaders {
+function keepHeaders(raw: readonly string[], wanted: (name: string) => boolean): FlatHeaders {
   const nominated = connectionOptions(raw);
   const kept: FlatHeaders = [];
   for (let i = 0; i < raw.length; i += 2) {
@@ -123,7 +146,7 @@ function keep(raw: readonly string[], wanted: (name: string) => boolean): FlatHe
   return kept;
 }
 
-/** Headers that `Connection` names are per hop too (RFC 9110 §7.6.1). */
+/** The headers that `Connection` names. They are per hop, too (RFC 9110 §7.6.1). */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
   const names = new Set<string>();
   for (let i = 0; i < raw.length; i += 2) {
@@ -132,3 +155,34 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
   }
   return names;
 }
+
+/** The first value of a header. `name` is in lower case; the header's own case does not matter. */
+export function headerOf(headers: FlatHeaders, name: string): string | undefined {
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i]?.toLowerCase() === name) return headers[i + 1];
+  }
+  return undefined;
+}
+
+/** The headers without those of these names (in lower case). */
+export function withoutHeaders(headers: FlatHeaders, names: readonly string[]): FlatHeaders {
+  const kept: FlatHeaders = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!names.includes(headers[i]?.toLowerCase() ?? '')) kept.push(headers[i] ?? '', headers[i + 1] ?? '');
+  }
+  return kept;
+}
+
+/** The headers with one value for this name (in lower case), at the place of its first one. */
+export function withHeader(headers: FlatHeaders, name: string, value: string): FlatHeaders {
+  const at = headers.findIndex((each, i) => i % 2 === 0 && each.toLowerCase() === name);
+  if (at < 0) return [...headers, name, value];
+  const [before, after] = [headers.slice(0, at + 1), headers.slice(at + 2)];
+  return [...before, value, ...withoutHeaders(after, [name])];
+}
+
+/**
+ * Sends the head of a stream before its first chunk. Node's `flushHeaders` would write it as UTF-8, which makes two bytes
+ * of each header byte that is not ASCII.
+ */
+export const sendHead = (response: ServerResponse): void => void response.write('', 'latin1');

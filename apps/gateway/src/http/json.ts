@@ -1,41 +1,54 @@
 import { findKey } from '@presign/schema';
 
-/** Dotted names of the fields that are read from a body, as in `generationConfig.maxOutputTokens`. */
+/**
+ * Reads strict UTF-8 and JSON. `JSON.parse` refuses a byte order mark (RFC 8259 §8.1).
+ * @returns the text and its value, or undefined when the bytes are not JSON
+ */
+export function readJson(bytes: Buffer): { readonly text: string; readonly value: unknown } | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { text, value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Dotted names of the fields that are read from a body, for example `generationConfig.maxOutputTokens`. */
 export type NamesRead = ReadonlySet<string>;
 
 /**
- * Finds a key that readers may differ on, so that what is checked here might not be what the provider reads:
- * one that stands twice in one object (RFC 8259 §4), or one that equals a name we read but for case (Go's
- * encoding/json, for one, takes them for the same).
- * @param text valid JSON (it has been parsed)
- * @returns the first such key, with the names that lead to it, or undefined
+ * Finds a key that two JSON readers may understand differently, so that the gateway would check another value than
+ * the provider reads. Such a key is repeated in one object (RFC 8259 §4), or differs only in case from a name in
+ * `read`: Go's encoding/json, for one, ignores case.
+ * @param text valid JSON
+ * @returns the first such key with the names that lead to it, or undefined
  */
 export function ambiguousKey(text: string, read: NamesRead): string | undefined {
-  const folded = fold(read);
+  const folded = foldNames(read);
   const longest = Math.max(0, ...[...folded.keys()].map((name) => name.length));
   return findKey(text, (name, repeated) => {
-    // Without case a name is never shorter. Long names stay untouched: to write each out would take the body's
-    // length squared.
+    // Folding case never makes a name shorter. Long names are not folded: writing out each of them takes time
+    // that grows with the square of the body's length.
     if (repeated || name.length > longest) return repeated;
-    const known = folded.get(caseless(name));
+    const known = folded.get(foldCase(name));
     return known !== undefined && known !== name;
   });
 }
 
-/** The fields, and those that lead to them, by their names without case. */
-function fold(read: NamesRead): ReadonlyMap<string, string> {
+/** The fields and the objects that hold them, by their names without case. */
+function foldNames(read: NamesRead): ReadonlyMap<string, string> {
   const folded = new Map<string, string>();
   for (const field of read) {
     for (let end = field.length; end > 0; end = field.lastIndexOf('.', end - 1)) {
       const leading = field.slice(0, end);
-      folded.set(caseless(leading), leading);
+      folded.set(foldCase(leading), leading);
     }
   }
   return folded;
 }
 
 /**
- * As the most generous reader sees it: Go's encoding/json takes `ſ` for `s` and the Kelvin sign for `k`, Java's
- * equalsIgnoreCase also `ı` and `İ` for `i`.
+ * Folds case as the most lenient readers do: Go's encoding/json takes `ſ` for `s` and the Kelvin sign for `k`, and
+ * Java's equalsIgnoreCase also takes `ı` and `İ` for `i`.
  */
-const caseless = (name: string) => name.replaceAll('İ', 'I').toUpperCase().toLowerCase();
+const foldCase = (name: string) => name.replaceAll('İ', 'I').toUpperCase().toLowerCase();

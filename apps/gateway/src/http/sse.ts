@@ -1,19 +1,19 @@
 const LF = 10;
 const CR = 13;
 
-/** How a stream's events are told apart, and read. */
+/** How a stream separates its events, and how to read one. */
 export type StreamForm = {
-  /** What an event ends with. */
+  /** Where an event ends. */
   readonly end: 'blank line' | 'line';
-  /** The data and the name of one event; undefined for what holds none. */
+  /** The data and the name of one event. Undefined when the bytes hold no data. */
   readonly read: (bytes: Buffer) => StreamEvent | undefined;
 };
 
 type StreamEvent = { readonly data: string; readonly name: string | undefined };
 
 /**
- * The form of a stream of this content type; undefined for what is no stream of events. JSON texts one a line go by
- * several names: Cohere's v1 chat answers `application/stream+json`, others `application/x-ndjson`.
+ * The form of a stream of this content type. Undefined when the type is not a stream of events. JSON texts on one line
+ * each have several types: Cohere's v1 chat sends `application/stream+json`, others send `application/x-ndjson`.
  * https://github.com/ndjson/ndjson-spec
  */
 export function streamForm(contentType: string): StreamForm | undefined {
@@ -26,17 +26,17 @@ const SERVER_SENT: StreamForm = { end: 'blank line', read: readEvent };
 const LINES: StreamForm = { end: 'line', read: readLine };
 
 /**
- * Cuts a stream into its events as they come, byte for byte, wherever the chunks are cut. A line ends with LF, CR or
- * CRLF, as server-sent events have it; JSON has none of them within a text that is written in one line.
+ * Splits a stream into its events, byte for byte, wherever its chunks end. A line ends with LF, CR or CRLF, as in
+ * server-sent events. A JSON text on one line contains none of them.
  */
 export class EventSplitter {
   readonly #eachLine: boolean;
   #pending: Buffer[] = [];
   #waiting = 0;
   #lineIsEmpty = true;
-  /** The last byte was CR: an LF after it ends no second line. */
+  /** The last byte was CR, so an LF after it does not end a second line. */
   #afterCr = false;
-  /** The last byte was a CR that ended an event: an LF after it belongs to that event. */
+  /** The last byte was a CR that ended an event, so an LF after it belongs to that event. */
   #owesLf = false;
 
   constructor({ end }: Pick<StreamForm, 'end'> = SERVER_SENT) {
@@ -44,9 +44,9 @@ export class EventSplitter {
   }
 
   /**
-   * The events that are whole now, each with the line end that ends it. Where CR came in one chunk and its LF comes in
-   * the next, the event is passed with its CR, and the LF by itself as soon as it is there: a reader that waits for
-   * the LF must not wait for the next event.
+   * Takes the next bytes. Returns the events that are complete now, each with its last line end. When one chunk ends with
+   * CR and the next begins with LF, the event passes with its CR and the LF follows by itself, so that a reader that waits
+   * for the LF does not wait for the next event.
    */
   push(chunk: Buffer): Buffer[] {
     if (chunk.length === 0) return [];
@@ -72,12 +72,12 @@ export class EventSplitter {
     return events;
   }
 
-  /** Bytes of the event that is not whole yet. */
+  /** How many bytes of the incomplete event are waiting. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** What came after the last whole event. */
+  /** Returns the bytes after the last complete event, and forgets them. */
   rest(): Buffer {
     return this.#take(Buffer.alloc(0));
   }
@@ -90,7 +90,7 @@ export class EventSplitter {
   }
 }
 
-/** One server-sent event; undefined for comments and events without data. */
+/** Reads one server-sent event. Undefined for comments and events without data. */
 export function readEvent(bytes: Buffer): StreamEvent | undefined {
   let data: string | undefined;
   let name: string | undefined;
@@ -102,7 +102,7 @@ export function readEvent(bytes: Buffer): StreamEvent | undefined {
   return data === undefined ? undefined : { data, name };
 }
 
-/** One JSON text; undefined for a blank line. */
+/** Reads one JSON text. Undefined for a blank line. */
 function readLine(bytes: Buffer): StreamEvent | undefined {
   const data = bytes.toString('utf8').trim();
   return data === '' ? undefined : { data, name: undefined };

@@ -1,3 +1,4 @@
+import { randomFillSync } from 'node:crypto';
 import {
   type Admission,
   type Ask,
@@ -7,43 +8,21 @@ import {
   type GrantRef,
   UNHEARD,
 } from '@presign/limits';
-import { causeOf, type Refusal, RefusedError, rateLimited } from '@presign/schema';
-import type { GatewayDeps } from '../app.ts';
-import { findPolicy, type GrantMemory, openFromPostgres, type Policy } from '../grant/policy.ts';
+import { type Refusal, rateLimited } from '@presign/schema';
+import type { GatewayDeps } from '../deps.ts';
+import { OPENINGS, openGrantOnce, type Policy, type PolicyDeps } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
+import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 
-type Deps = Pick<GatewayDeps, 'db' | 'redis' | 'log'> & { readonly memory: GrantMemory };
-type ChargeDeps = Deps & Pick<GatewayDeps, 'underWay'>;
-type AdmitDeps = Deps & Pick<GatewayDeps, 'leases' | 'leaseMs' | 'underWay'>;
+type ChargeDeps = PolicyDeps & Pick<GatewayDeps, 'underWay'>;
+type AdmitDeps = PolicyDeps & Pick<GatewayDeps, 'leases' | 'leaseMs' | 'underWay'>;
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
-/** A grant may have to be opened anew when Redis changes under us, but not for ever. */
-const OPENINGS = 4;
-
-/** The grant's policy, opening it in Redis when this is its first call anywhere. */
-export async function getPolicy(
-  deps: Deps,
-  requestId: string,
-  grant: VerifiedGrant,
-): Promise<{ policy: Policy } | { refusal: Refusal }> {
-  try {
-    for (let i = 0; i < OPENINGS; i++) {
-      const policy = await findPolicy(deps, grant);
-      if (policy) return { policy };
-      const refusal = await openGrantOnce(deps, grant);
-      if (refusal) return { refusal };
-    }
-    return { refusal: UNAVAILABLE };
-  } catch (error) {
-    return { refusal: outage(deps, requestId, error) };
-  }
-}
-
 /**
- * Counts the call and holds its cost in one Redis round trip, or says why it may not pass. Whatever goes
- * wrong on the way is a refusal: nothing passes uncounted.
+ * Counts the call and holds its cost in one Redis round trip. Returns a refusal when a limit is reached and when
+ * anything fails, so that no call passes uncounted.
  */
 export const admitCall = (
   deps: AdmitDeps,
@@ -53,7 +32,7 @@ export const admitCall = (
   ask: Ask,
 ): Promise<Counted> => count(deps, requestId, grant, () => admitOnce(deps, requestId, policy.ref, ask));
 
-/** As `admitCall`, for a call of known price: it is charged at once, and nothing is held. */
+/** Like `admitCall`, for a call of known price: it charges the price at once and holds nothing. */
 export const chargeCall = (
   deps: ChargeDeps,
   requestId: string,
@@ -65,7 +44,7 @@ export const chargeCall = (
 type Counted = { admitted: Admitted } | { refusal: Refusal };
 
 async function count(
-  deps: Deps,
+  deps: PolicyDeps,
   requestId: string,
   grant: VerifiedGrant,
   once: () => Promise<Admission>,
@@ -74,18 +53,18 @@ async function count(
     for (let i = 0; i < OPENINGS; i++) {
       const admission = await once();
       if (admission.is === 'admitted') return { admitted: admission };
-      if (admission.is !== 'unknown') return { refusal: refusalOf(admission) };
+      if (admission.is !== 'unknown') return { refusal: admissionRefusal(admission) };
       const refusal = await openGrantOnce(deps, grant);
       if (refusal) return { refusal };
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
-    return { refusal: outage(deps, requestId, error) };
+    return { refusal: outageRefusal(deps.log, requestId, error) };
   }
 }
 
 async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask: Ask): Promise<Admission> {
-  // Without a connection nothing is sent (`connectRedis`), so nothing can have been counted.
+  // `connectRedis` sends nothing without a connection, so Redis cannot have counted the call.
   const isConnected = deps.redis.status === 'ready';
   try {
     return await admit(deps.redis, ref, ask);
@@ -96,8 +75,8 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
 }
 
 /**
- * Redis may have counted a call whose admission we never heard of: it is given back when Redis answers again,
- * whichever of the two arrives first. Not waited for; at last its lease runs out and settles it in full.
+ * Redis may have counted a call although its reply never came. This gives the call back once Redis answers again,
+ * whichever of the two scripts runs first. If it never does, the lease runs out and the sweep settles the call in full.
  */
 const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
   settleCall(deps, requestId, ref, { holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, record });
@@ -112,25 +91,7 @@ async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promi
   }
 }
 
-const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeconds: 1 };
-
-/** Undefined: opened, or to be tried again. */
-async function openGrantOnce(deps: Deps, grant: VerifiedGrant): Promise<Refusal | undefined> {
-  const opened = await openFromPostgres(deps, grant);
-  switch (opened) {
-    case 'ok':
-    case 'stale':
-      return undefined;
-    case 'closed':
-      return UNAVAILABLE;
-    case 'revoked':
-      return { code: 'grant_revoked' };
-    case 'absent':
-      return { code: 'token_invalid' };
-  }
-}
-
-function refusalOf(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>): Refusal {
+function admissionRefusal(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>): Refusal {
   switch (admission.is) {
     case 'closed':
     case 'backlog':
@@ -168,9 +129,9 @@ function costRefusal(at: CostRefusal): Refusal {
 const OF_BUDGET =
   'The budget of the virtual key behind this URL does not cover this call. A new URL of the same key will not help.';
 
-/** Microdollars: the limit, what of it is not spent, and what this call would have to hold. */
+/** In microdollars: the limit, the part that is not spent, and what this call has to hold. */
 const costDetails = (at: CostRefusal) => ({
-  // What a budget is, and what others have left of it, is not for whoever holds one of its URLs.
+  // A holder must not learn the limit of a budget that other URLs share, or how much of it is left.
   ...(at.ofOwn
     ? { limit_of: 'url', limit: at.limitMicrousd, remaining: remaining(at) }
     : { limit_of: 'virtual_key' }),
@@ -179,9 +140,18 @@ const costDetails = (at: CostRefusal) => ({
 
 const remaining = (at: CostRefusal) => Math.max(0, at.limitMicrousd - at.settledMicrousd);
 
-/** A store failed: said so, never mistaken for a limit. */
-export function outage({ log }: Pick<Deps, 'log'>, requestId: string, error: unknown): Refusal {
-  const refusal = error instanceof RefusedError ? error.refusal : UNAVAILABLE;
-  log.error({ request_id: requestId, ...causeOf(error) }, refusal.code);
-  return refusal;
+const ID_BYTES = 16;
+/** Random bytes for many ids at once: asking the system for each id took 4 % of a call's time. */
+const pool = Buffer.alloc(ID_BYTES * 256);
+let next = pool.length;
+
+/** 128 random bits in hex, which name one hold, charge or refund. */
+export function newHoldId(): string {
+  if (next === pool.length) {
+    randomFillSync(pool);
+    next = 0;
+  }
+  const id = pool.toString('hex', next, next + ID_BYTES);
+  next += ID_BYTES;
+  return id;
 }

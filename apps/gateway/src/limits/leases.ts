@@ -2,19 +2,19 @@ import { type RedisClient, renew, sweep } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
 
-/** The holds of calls under way in this gateway. */
+/** The holds of this gateway's calls under way. */
 export type Leases = {
   readonly add: (partition: number, holdId: string) => void;
   readonly remove: (partition: number, holdId: string) => void;
-  /** Ends renewing and sweeping. */
+  /** Stops renewing and sweeping. */
   readonly close: () => void;
 };
 
 type Deps = { readonly redis: RedisClient; readonly leaseMs: number; readonly log: Logger };
 
 /**
- * Keeps leases alive, one script a partition, and sweeps what dead gateways left: a third and a sixth of a
- * lease apart, so that a missed turn costs nothing.
+ * Renews the leases of calls under way, and sweeps the holds that dead gateways left, with one script per partition.
+ * It renews every third and sweeps every sixth of a lease, so that one missed turn ends no lease.
  */
 export function startLeases(deps: Deps): Leases {
   const held = new Map<number, Set<string>>();

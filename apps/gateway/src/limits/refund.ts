@@ -1,5 +1,5 @@
 import { type Charge, forestall, type GrantRef, type Refund, refund } from '@presign/limits';
-import type { GatewayDeps } from '../app.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { retry } from './retry.ts';
 
 type Deps = Pick<GatewayDeps, 'redis' | 'log'>;

@@ -1,25 +1,25 @@
 import { findRevoked, type GrantRef, type RedisClient } from '@presign/limits';
 
-/** What a revocation must cut: calls that were admitted before it. */
+/** Ends calls that were admitted before their grant was revoked. */
 export type Revocations = {
   /** Calls `cut` soon after the grant or its credential is revoked, until the returned function is called. */
   readonly watch: (grant: GrantRef, cut: () => void) => () => void;
   readonly close: () => void;
 };
 
-/** How often grants with calls under way are looked at: an open stream ends within a second of its revocation. */
+/** How often grants with calls under way are checked. An open stream ends within a second of its revocation. */
 const EVERY_MS = 500;
 
 /** A grant with calls under way. */
 type Watched = { readonly ref: GrantRef; readonly cuts: Set<() => void> };
 
-/** Looks after the grants of calls under way, one script a partition. */
+/** Checks the grants of all calls under way, with one script per partition. */
 export function watchRevocations(redis: RedisClient): Revocations {
   const watched = new Map<number, Map<string, Watched>>();
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     for (const [partition, grants] of watched) void cutRevoked(redis, partition, grants);
   }, EVERY_MS);
-  look.unref();
+  timer.unref();
   return {
     watch: (ref, cut) => {
       const { id, partition } = ref;
@@ -33,7 +33,7 @@ export function watchRevocations(redis: RedisClient): Revocations {
         if (grants.size === 0) watched.delete(partition);
       };
     },
-    close: () => clearInterval(look),
+    close: () => clearInterval(timer),
   };
 }
 
@@ -43,7 +43,7 @@ async function cutRevoked(
   grants: ReadonlyMap<string, Watched>,
 ): Promise<void> {
   const refs = Array.from(grants.values(), ({ ref }) => ref);
-  // While Redis does not answer nothing is cut; no new call passes either.
+  // While Redis does not answer, no call is ended; no new call passes either.
   const revoked = await findRevoked(redis, partition, refs).catch(() => []);
   for (const id of revoked) for (const cut of [...(grants.get(id)?.cuts ?? [])]) cut();
 }

@@ -1,6 +1,6 @@
 import { type GrantRef, type Left, type Outcome, settle, UNHEARD } from '@presign/limits';
 import { causeOf } from '@presign/schema';
-import type { GatewayDeps } from '../app.ts';
+import type { GatewayDeps } from '../deps.ts';
 import { retry } from './retry.ts';
 
 /**

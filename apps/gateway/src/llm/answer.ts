@@ -1,37 +1,40 @@
 import type { ServerResponse } from 'node:http';
-import { type FlatHeaders, headerOf, withoutHeaders } from '../http/flat-headers.ts';
-import { sendHead } from '../http/send-head.ts';
+import type { Left } from '@presign/limits';
+import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
+import type { Admitted } from '../limits/admit.ts';
+import { type Charge, givesUseBack } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
+import type { Call } from './plan.ts';
 
-/** How an answer is looked at and kept back on its way. */
+/** How an answer is metered and kept back on its way to the holder. */
 export type AnswerPlan = {
-  /** Headers of our own for an answer of this status. */
+  /** The gateway's own headers for an answer of this status. */
   readonly ownHeaders: (status: number) => FlatHeaders;
-  /** Undefined: nothing is known of the answer, so nothing is read from it. */
+  /** Undefined: the endpoint is not known, so its answer is not read. */
   readonly meter: Pick<MeterOptions, 'spend' | 'dropsUsageEvent'> | undefined;
-  /** The call asked for a stream, which need not be one of events (Gemini's is a JSON array). */
+  /** The call asked for a stream. It is not always a stream of events: Gemini also streams one JSON array. */
   readonly streams: boolean;
-  /** The last byte waits for `finish`, so that the holder learns of the end after settling. */
+  /** The last byte waits for `finish`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
 };
 
-/** Whole answers up to this size are kept back to their end, so that their headers can tell what they cost. */
+/** Answers up to this size are kept back until their end, so that their headers can state the cost. */
 const KEPT_BACK_MAX_BYTES = 256 * 1024;
 
-/** Node writes so much without asking for memory. */
+/** Node writes strings up to this size without allocating a buffer. */
 const IN_ONE_PIECE_BYTES = 8 * 1024;
 
-/** The holder's side of one answer: passes the provider's bytes on, and lets a meter look at them. */
+/** The holder's side of one answer. It passes the provider's bytes on and lets a meter read them. */
 export class Answer {
   readonly #response: ServerResponse;
   readonly #plan: AnswerPlan;
   #status = 0;
   #headers: FlatHeaders = [];
   #meter: Meter = UNMETERED;
-  /** Bytes kept back; undefined once they have gone. */
+  /** Bytes kept back. Undefined once they are written. */
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  /** Bytes still to come when the provider said how many; NaN when it did not. */
+  /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
 
@@ -57,47 +60,47 @@ export class Answer {
     else this.#writeHead([]);
   }
 
-  /** Passes the next bytes; false when the holder must be waited for (`whenDrained`). */
+  /** Passes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
   data(chunk: Buffer): boolean {
     const passed = this.#meter.pass(chunk);
     this.#left -= chunk.length;
     if (passed === undefined || this.#response.destroyed) return true;
     if (this.#kept) return this.#keep(passed);
     if (this.#left === 0) {
-      // Leaves with the end of the answer: one write instead of two.
+      // Written together with the end of the answer: one write instead of two.
       this.#last = passed;
       return true;
     }
     return this.#response.write(passed);
   }
 
-  /** Told when everything has gone to the holder, or the holder has gone. */
-  whenClosed(told: () => void): void {
-    this.#response.once('close', told);
+  /** Calls back when everything was sent to the holder, or the holder has left. */
+  whenClosed(callback: () => void): void {
+    this.#response.once('close', callback);
   }
 
   whenDrained(resume: () => void): void {
     this.#response.once('drain', resume);
   }
 
-  /** After the provider's last byte: what the answer said was used. */
+  /** Returns, after the provider's last byte, the usage that the answer reported. */
   end(): Promise<Metered> {
     return this.#meter.end();
   }
 
-  /** Sends what is kept back, with headers that are known only now if the head has not left. */
+  /** Sends what is kept back. If the head has not been sent, it gets the `late` headers, too. */
   finish({ rest }: Pick<Metered, 'rest'>, late: FlatHeaders): void {
     if (this.#response.destroyed) return;
     const kept = this.#kept;
     if (kept) this.#writeHead(late);
     const parts = [...(kept ?? []), this.#last, rest].filter((part) => part !== undefined);
     const whole = parts.length === 1 ? parts[0] : Buffer.concat(parts);
-    // A string leaves in one piece with the head, which costs less than a vector of two.
+    // Node writes a string in one piece with the head, which costs less than two buffers.
     if (whole && whole.length <= IN_ONE_PIECE_BYTES) this.#response.end(whole.toString('latin1'), 'latin1');
     else this.#response.end(whole);
   }
 
-  /** The answer broke off: what the holder has is not whole, and must not look so. */
+  /** Destroys the connection of an answer that broke off, so that it does not look complete. */
   abort(): void {
     this.#response.destroy();
   }
@@ -125,4 +128,36 @@ export class Answer {
     ]);
     if (Number.isNaN(this.#left)) sendHead(this.#response);
   }
+}
+
+/** The plan for the answer of an admitted call. */
+export function answerPlan(call: Call, admitted: Admitted): AnswerPlan {
+  const { spend, dropsUsageEvent, hold, streams } = call.plan;
+  return {
+    ownHeaders: (status) => callHeaders(call, admitted, status),
+    meter: spend && { spend, dropsUsageEvent },
+    streams,
+    keepsLast: hold !== undefined,
+  };
+}
+
+/** The headers that state a settled call's cost, for an answer whose head was kept back. */
+export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): FlatHeaders {
+  const headers: FlatHeaders = [];
+  if (costMicrousd !== undefined) headers.push('x-presign-cost', String(costMicrousd));
+  if (left?.microusd !== undefined) headers.push('x-presign-cost-remaining', String(left.microusd));
+  return headers;
+}
+
+function callHeaders(
+  { requestId, plan }: Call,
+  { usesLeft, tokens, rateLimit }: Admitted,
+  status: number,
+): FlatHeaders {
+  const headers = ownHeaders(requestId, rateLimit);
+  if (usesLeft !== undefined) {
+    headers.push('x-presign-uses-remaining', String(givesUseBack(status) ? usesLeft + 1 : usesLeft));
+  }
+  if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));
+  return headers;
 }

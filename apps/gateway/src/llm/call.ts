@@ -5,73 +5,51 @@ import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import type { GatewayDeps, GatewayEnv } from '../app.ts';
-import type { LlmGrant } from '../grant/llm-grant.ts';
-import type { GrantMemory, Policy } from '../grant/policy.ts';
-import type { Verifier } from '../grant/verify.ts';
-import type { HeldBytes } from '../http/body-memory.ts';
-import { answerRefusal } from '../http/refuse.ts';
-import { type Admitted, admitCall, getPolicy } from '../limits/admit.ts';
-import { newHoldId } from '../limits/new-hold-id.ts';
+import type { GatewayEnv, LlmDeps } from '../deps.ts';
+import { loadPolicy, type Policy } from '../grant/policy.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import type { Reservation } from '../http/body-memory.ts';
+import { refusalAnswer } from '../http/refuse.ts';
+import { type Admitted, admitCall, newHoldId } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
-import { Answer } from './answer.ts';
-import { answerPlan, costHeaders } from './answer-headers.ts';
+import { Answer, answerPlan, costHeaders } from './answer.ts';
 import { type Need, namesRead, readBody } from './body.ts';
-import { type Charge, judge, refusalOf } from './judge-end.ts';
-import { logCall } from './log.ts';
-import { match, type Target } from './match.ts';
-import { type Plan, planCall } from './plan.ts';
-import { callRecord } from './record.ts';
+import { type Charge, endRefusal, judge } from './judge-end.ts';
+import { match, splitUrl, type Target } from './match.ts';
+import { type Call, type Plan, planCall } from './plan.ts';
+import { callRecord, logCall } from './record.ts';
 import { send } from './send.ts';
-import { splitUrl } from './split-url.ts';
 
-export type LlmDeps = GatewayDeps & { readonly verify: Verifier<LlmGrant>; readonly memory: GrantMemory };
-
-/** One call under way, as far as it has come. */
-export type Call = {
-  readonly requestId: string;
-  readonly incoming: IncomingMessage;
-  readonly outgoing: ServerResponse;
-  readonly grant: LlmGrant;
-  readonly target: Target;
-  readonly policy: Policy;
-  readonly plan: Plan;
-  /** What its body takes of the memory for bodies. */
-  readonly held: HeldBytes;
-  readonly holdId: string;
-  readonly beganMs: number;
-};
-
-/** How long an answer waits for its use to be given back: who calls again at once must find it. */
+/** How long an answer waits for its use to be given back, so that an immediate retry sees the returned use. */
 const GIVING_BACK_MS = 1_000;
 
 /** How long the last byte waits for settling under a spend limit. */
 const SETTLING_MS = 50;
 
 /**
- * `ANY /llm/t/<token>/<path>`: verify → match → plan → admit → forward → meter → settle. Works on Node's own
- * request and answer, because a `Request`/`Response` pair with a body costs more than all the rest.
+ * `ANY /llm/t/<token>/<path>`: verify → match → plan → admit → forward → meter → settle. It works on Node's own request
+ * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
     const incoming = c.env.incoming as IncomingMessage;
     const outgoing = c.env.outgoing as ServerResponse;
-    const held = deps.bodyBudget.open();
-    const serving = serve(deps, c.get('requestId'), incoming, outgoing, held);
-    const refusal = await serving.finally(held.giveBack);
-    // A holder who has left, or has half an answer, can be told nothing more.
+    const bodyMemory = deps.bodyMemory.newReservation();
+    const serving = serve(deps, c.get('requestId'), incoming, outgoing, bodyMemory);
+    const refusal = await serving.finally(bodyMemory.release);
+    // A holder who has left, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
-    return answerRefusal(c, refusal);
+    return refusalAnswer(refusal, c.get('requestId'));
   };
 }
 
-/** Serves one call; a refusal is returned only while nothing has been written. */
+/** Serves one call. Returns a refusal only while nothing has been written. */
 async function serve(
   deps: LlmDeps,
   requestId: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  held: HeldBytes,
+  bodyMemory: Reservation,
 ): Promise<Refusal | undefined> {
   const beganMs = deps.now();
   const unservable = unservableHeader(incoming);
@@ -83,17 +61,19 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', path, query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  const found = await getPolicy(deps, requestId, grant);
+  const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
 
-  const read = await readBody(incoming, needOf(grant, target, policy), held);
+  const read = await readBody(incoming, needOf(grant, target, policy), bodyMemory);
   if ('refusal' in read) return read.refusal;
   const planned = planCall({ grant, target, policy, content: read.content, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
   const holdId = newHoldId();
-  const call: Call = { requestId, incoming, outgoing, grant, target, policy, plan, held, holdId, beganMs };
+  const call: Call = {
+    ...{ requestId, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs },
+  };
   const ask = { holdId, uses: 1, hold: plan.hold, leaseMs: deps.leaseMs, record: callRecord(call) };
   const counted = await admitCall(deps, requestId, grant, policy, ask);
   if ('refusal' in counted) return counted.refusal;
@@ -102,12 +82,12 @@ async function serve(
   return running;
 }
 
-/** What HTTP allows but no call here has a meaning for. */
+/** Refuses headers that HTTP allows and the gateway does not support. */
 function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
   if (headers.upgrade !== undefined) {
     return { code: 'invalid_request', param: 'Upgrade', message: 'Upgrade: this URL cannot be upgraded.' };
   }
-  // RFC 9112 §6.1: codings beside chunked would have to be undone here, and none is offered.
+  // RFC 9112 §6.1: a server has to remove every other coding itself. The gateway offers none.
   if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
     const message = 'Transfer-Encoding: only chunked is understood.';
     return { code: 'invalid_request', param: 'Transfer-Encoding', message };
@@ -115,14 +95,14 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
   return undefined;
 }
 
-/** From here on the call is counted: whatever happens, it is settled. */
+/** Runs an admitted call. It is counted already, so it is settled whatever happens. */
 async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refusal | undefined> {
   const { grant, policy, holdId, plan, outgoing } = call;
   deps.leases.add(grant.partition, holdId);
   const answer = new Answer(outgoing, answerPlan(call, admitted));
   const sent = await send(deps, call, admitted, answer);
-  const told = await answer.end();
-  const charge = judge(sent, told, plan, admitted);
+  const metered = await answer.end();
+  const charge = judge(sent, metered, plan, admitted);
   logCall(deps, call, sent, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
@@ -131,12 +111,12 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(plan, uses));
-  if (sent.is === 'complete') answer.finish(told, costHeaders(charge, left));
+  if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, left));
   if (sent.is === 'broken') answer.abort();
-  return refusalOf(sent);
+  return endRefusal(sent);
 }
 
-/** A body is read when a config or a limit acts on it, or when its usage can be metered. */
+/** A body is read when a config or a spend limit acts on it, or when its usage can be metered. */
 function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   const dialect = dialectOf(grant.provider, path);
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
@@ -146,8 +126,8 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
 }
 
 /**
- * How long an answer's end waits for its settling, in ms. Who got a use back, or may spend only so much, may
- * call again at once and must not meet this call's own hold.
+ * How long an answer's end waits for settling, in ms. A holder who got a use back, or has a spend limit, may call again at
+ * once, and must not meet this call's own hold.
  */
 function waitForSettle(plan: Plan, uses: number): number {
   if (uses === 0) return GIVING_BACK_MS;
@@ -157,7 +137,7 @@ function waitForSettle(plan: Plan, uses: number): number {
 const inTime = async <T>(work: Promise<T>, ms: number): Promise<T | undefined> =>
   ms === 0 ? undefined : Promise.race([work, sleep(ms, undefined, { ref: false })]);
 
-/** More was used than the worst case said: prices or bounds are wrong at their source, so the grant ends. */
+/** Revokes a grant whose call cost more than its hold, because then a price or a bound is wrong. */
 async function endOverrun(deps: LlmDeps, { grant, plan }: Call, { overrunMicrousd }: Charge): Promise<void> {
   const { id, provider } = grant;
   deps.log.error(

@@ -1,45 +1,47 @@
 import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
 import type { GrantStatus, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import type { GatewayEnv } from '../app.ts';
-import type { LlmGrant } from '../grant/llm-grant.ts';
-import { ANSWER_HEADERS } from '../http/cors.ts';
-import { answerRefusal } from '../http/refuse.ts';
-import { getPolicy, outage } from '../limits/admit.ts';
-import type { LlmDeps } from './call.ts';
-import { splitUrl } from './split-url.ts';
+import type { GatewayEnv, LlmDeps } from '../deps.ts';
+import { loadPolicy } from '../grant/policy.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import { ANSWER_HEADERS } from '../http/headers.ts';
+import { outageRefusal, refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';
+import { splitUrl } from './match.ts';
 
 /**
- * `GET /llm/t/<token>`, without a path: what the URL allows, and what of it is used and spent. Costs no use. A
- * grant that draws on its virtual key's budget too is told its own limits only.
+ * `GET /llm/t/<token>`, without a path: what the URL allows, and what of it is used and spent. It costs no use. It shows
+ * the URL's own limits, and not those of a virtual key's budget.
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
     const verified = deps.verify(splitUrl(c.env.incoming.url ?? '').token);
-    const told = 'refusal' in verified ? verified : await statusOf(deps, c.get('requestId'), verified.grant);
-    if ('refusal' in told) return answerRefusal(c, told.refusal);
-    return c.json(told.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+    const read =
+      'refusal' in verified ? verified : await readStatus(deps, c.get('requestId'), verified.grant);
+    if ('refusal' in read) return refusalAnswer(read.refusal, c.get('requestId'));
+    return c.json(read.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
   };
 }
 
-async function statusOf(
+async function readStatus(
   deps: LlmDeps,
   requestId: string,
   grant: LlmGrant,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
   for (const tries of [1, 2]) {
-    const found = await getPolicy(deps, requestId, grant);
+    const found = await loadPolicy(deps, requestId, grant);
     if ('refusal' in found) return found;
     const { ref } = found.policy;
     const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref])] as const;
-    const answered = await Promise.all(asked).catch((error: unknown) => outage(deps, requestId, error));
+    const answered = await Promise.all(asked).catch((error: unknown) =>
+      outageRefusal(deps.log, requestId, error),
+    );
     if ('code' in answered) return { refusal: answered };
     const [[own], revoked] = answered;
     if (own) return { status: toStatus(grant, own, revoked.length > 0) };
-    // Remembered here, but gone from Redis: opened anew.
+    // This gateway remembers the policy but Redis has lost the grant. Loading it again opens it.
     if (tries === 1) deps.memory.policies.delete(grant.id);
   }
-  return { refusal: { code: 'limits_unavailable', retryAfterSeconds: 1 } };
+  return { refusal: UNAVAILABLE };
 }
 
 const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean): GrantStatus => ({

@@ -3,10 +3,10 @@ import { type JsonObject, type ModelFacts, modelFacts, type Provider, type Spend
 import type { Refusal } from '@presign/schema';
 import { outputMicrousd, type Pricing, pricingOf } from './price.ts';
 
-/** A call whose worst cost is known. */
+/** A call whose highest possible cost is known. */
 export type Held = {
   readonly hold: Hold;
-  /** The output bound to send: what was asked, even where more must be held. */
+  /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
   readonly askedTokens: number;
   readonly spend: Spend;
   readonly model: string;
@@ -16,8 +16,8 @@ export type Held = {
 };
 
 /**
- * The worst that a call can cost, by the same prices that its usage is paid at; or why no bound is known.
- * @param body what will be sent, but for its output bound
+ * The highest possible cost of a call, at the prices that its usage is charged at. Refuses calls without a known bound.
+ * @param body the body to send, apart from its output bound
  */
 export function worstCase(
   provider: Provider,
@@ -60,7 +60,7 @@ export function worstCase(
   };
 }
 
-/** Tokens times rate is multiplied in Lua, whose numbers are exact up to 2^53. */
+/** The script multiplies tokens by the rate, and Lua's numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
 /** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
@@ -73,5 +73,5 @@ function unbounded(place: string | undefined, reason: string): { refusal: Refusa
   return { refusal: { code: 'cost_unbounded', message, ...(param === undefined ? {} : { param }) } };
 }
 
-/** The holder's words, of which some are megabytes long. */
+/** Shortens text that the holder wrote, which can be megabytes long. */
 const briefly = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text);

@@ -4,14 +4,14 @@ import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
 import type { Sent } from './send.ts';
 
-/** What a call is charged. */
+/** What a call is charged in the end. */
 export type Charge = {
   readonly uses: 0 | 1;
-  /** Undefined: not known, where no limit had to hold. */
+  /** Undefined when the cost is not known and no budget limits spending. */
   readonly costMicrousd: number | undefined;
-  /** What the provider's usage came to beyond the hold: charged to nobody, but told. */
+  /** The part of the cost above the hold. It is recorded and not charged. */
   readonly overrunMicrousd: number;
-  /** The provider's usage, where the answer told it in full. */
+  /** The provider's usage, if the answer reported it in full. */
   readonly usage: Readonly<Record<string, number>> | undefined;
 };
 
@@ -21,30 +21,30 @@ export type Charge = {
  */
 const REFUSED_WORK: ReadonlySet<number> = new Set([401, 403, 429, 503, 529]);
 
-/** Whether an answer of this status gives the use back. */
+/** Whether an answer with this status gives the use back. */
 export const givesUseBack = (status: number): boolean => REFUSED_WORK.has(status);
 
 /**
- * What a call is charged, from how it ended and what the answer told. Where a limit must hold, a call whose
- * cost is not known in full is charged its hold.
+ * Decides what a call is charged, from how it ended and what its answer reported. Under a spend limit, a call whose cost
+ * is not known in full is charged its hold.
  */
-export function judge(sent: Sent, told: Metered, plan: Plan, admitted: Admitted): Charge {
-  const usage = sent.is === 'complete' && sent.status < 400 ? told.reported?.usage : undefined;
-  const known = plan.free || paidNothing(sent, told) ? 0 : usage && plan.pricing?.cost(usage);
+export function judge(sent: Sent, metered: Metered, plan: Plan, admitted: Admitted): Charge {
+  const usage = sent.is === 'complete' && sent.status < 400 ? metered.reported?.usage : undefined;
+  const known = plan.free || paidNothing(sent, metered) ? 0 : usage && plan.pricing?.cost(usage);
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
   return { uses: usesKept(sent), costMicrousd, overrunMicrousd, usage };
 }
 
-/** Only where the provider surely did no paid work: it never got the call, or itself refused or failed it. */
-function paidNothing(sent: Sent, told: Metered): boolean {
+/** True only if the provider certainly did no paid work: it never got the call, or refused or failed it itself. */
+function paidNothing(sent: Sent, metered: Metered): boolean {
   if (sent.is !== 'complete')
     return sent.is === 'unsent' || sent.is === 'unsealable' || sent.is === 'unavailable';
-  return (sent.status >= 400 && sent.status < 500) || (sent.status >= 500 && told.ownError);
+  return (sent.status >= 400 && sent.status < 500) || (sent.status >= 500 && metered.ownError);
 }
 
-/** A use is given back only if the provider surely never got the call, or refused the work itself. */
+/** A use is given back only if the provider certainly never got the call, or refused the work itself. */
 function usesKept(sent: Sent): 0 | 1 {
   switch (sent.is) {
     case 'unsent':
@@ -60,8 +60,8 @@ function usesKept(sent: Sent): 0 | 1 {
   }
 }
 
-/** What the holder is told where the provider's answer says nothing. */
-export function refusalOf(sent: Sent): Refusal | undefined {
+/** The refusal of a call that ended without an answer from the provider. */
+export function endRefusal(sent: Sent): Refusal | undefined {
   switch (sent.is) {
     case 'complete':
     case 'broken':

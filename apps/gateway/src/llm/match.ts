@@ -1,11 +1,11 @@
 import { applyConfig, checkCallPath, dialectOf, doubledVersionPrefix } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmGrant } from '../grant/llm-grant.ts';
+import type { LlmGrant } from '../grant/verify.ts';
 
-/** Where a call goes: the path that was checked is byte for byte the path that is sent. */
+/** Where a call goes. The path is sent byte for byte as it was checked. */
 export type Target = { readonly path: string; readonly query: string };
 
-/** Judges a call's method and path by the token alone, before any store is asked. */
+/** Checks a call's method and path against its token, before any store is read. */
 export function match(
   grant: LlmGrant,
   method: string,
@@ -19,7 +19,7 @@ export function match(
   const odd = checkCallPath(rawPath);
   if (odd !== undefined) return { refusal: { code: 'path_not_allowed', message: `The path ${odd}.` } };
   const path = withModel(grant, rawPath);
-  // A model may be named so that its path is none; what the issuer let pass is judged again as it will be sent.
+  // Some model names make an invalid path, so the path is checked again with the model in it.
   const sendable = path === rawPath || checkCallPath(path) === undefined;
   return sendable && grant.matches(path)
     ? { target: { path, query } }
@@ -40,5 +40,25 @@ function pathRefusal(grant: LlmGrant, path: string): Refusal {
     code: 'path_not_allowed',
     message: `This URL allows ${allowed}, not ${path}.${doubled}`,
     details: { allowed: grant.paths },
+  };
+}
+
+const PREFIX = '/llm/t/';
+
+/** Scheme and authority of a request target in absolute form. A server must accept it (RFC 9112 §3.2.2). */
+const ORIGIN = /^https?:\/\/[^/?#]*/i;
+
+/** Splits `/llm/t/<token><path>?<query>` byte for byte. The parts of any other target are empty. */
+export function splitUrl(target: string): { token: string; path: string; query: string } {
+  const url = target.startsWith('/') ? target : target.replace(ORIGIN, '');
+  if (!url.startsWith(PREFIX)) return { token: '', path: '', query: '' };
+  const mark = url.indexOf('?');
+  const end = mark < 0 ? url.length : mark;
+  const slash = url.indexOf('/', PREFIX.length);
+  const tokenEnd = slash < 0 || slash > end ? end : slash;
+  return {
+    token: url.slice(PREFIX.length, tokenEnd),
+    path: url.slice(tokenEnd, end),
+    query: url.slice(end + 1),
   };
 }

@@ -4,56 +4,56 @@ import type { Reported, Spend, StreamReader } from '@presign/providers';
 import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
 
 /**
- * Looks at an answer's bytes on their way to the holder and finds out what was used. The bytes pass
- * unchanged, but for the event that is there only because the gateway asked for it.
+ * Reads the usage out of an answer's bytes on their way to the holder. The bytes pass unchanged, except for the usage
+ * event if only the gateway asked for it.
  */
 export type Meter = {
-  /** Takes the next bytes; returns what may go to the holder now. */
+  /** Takes the next bytes. Returns the bytes that may go to the holder now. */
   readonly pass: (chunk: Buffer) => Buffer | undefined;
   /** After the last byte. */
   readonly end: () => Promise<Metered>;
 };
 
-/** What an answer told. */
+/** What an answer reported. */
 export type Metered = {
   /** Bytes that are still to go to the holder. */
   readonly rest: Buffer | undefined;
-  /** Usage, if the answer told it in full. */
+  /** The usage, if the answer reported it in full. */
   readonly reported: Reported | undefined;
-  /** It is an error that the provider itself made, not an intermediary's. */
+  /** The answer is an error of the provider itself and not of an intermediary. */
   readonly ownError: boolean;
 };
 
-const NOTHING_TOLD: Metered = { rest: undefined, reported: undefined, ownError: false };
+const NOTHING_REPORTED: Metered = { rest: undefined, reported: undefined, ownError: false };
 
-/** Passes everything, learns nothing. */
-export const UNMETERED: Meter = { pass: (chunk) => chunk, end: async () => NOTHING_TOLD };
+/** Passes everything and reads nothing. */
+export const UNMETERED: Meter = { pass: (chunk) => chunk, end: async () => NOTHING_REPORTED };
 
 export type MeterOptions = {
   readonly spend: Spend;
   readonly status: number;
   readonly contentType: string;
   readonly contentEncoding: string;
-  /** The usage event was asked for by the gateway alone, so the holder does not get it. */
+  /** Only the gateway asked for the usage event, so the holder does not get it. */
   readonly dropsUsageEvent: boolean;
-  /** The last event, or byte, waits for `end`, so that the holder learns of the end after settling. */
+  /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
 };
 
-/** Answers that are read whole for their usage are kept up to this many bytes, decoded too. */
+/** Answers that are read whole are kept up to this many bytes, before and after decoding. */
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
-/** An event is waited for up to this many bytes; a stream with a longer one passes unread. */
+/** The longest event that is waited for. A stream with a longer one passes unread. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
-  // An error is read for whose it is, whatever it calls itself.
+  // An error is read whole to see whose it is, even if its content type is a stream's.
   const form = options.status < 400 ? streamForm(options.contentType) : undefined;
   const isPlain = options.contentEncoding === '' || options.contentEncoding === 'identity';
   return form && isPlain ? eventMeter(options, form) : wholeMeter(options, form);
 }
 
-/** A stream's events, read one by one. */
+/** Reads a stream event by event. */
 function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: StreamForm): Meter {
   const splitter = new EventSplitter(form);
   const reader = patient(spend.readStream?.());
@@ -84,7 +84,7 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
       if (overlong) return chunk;
       const events = splitter.push(chunk);
       overlong = splitter.waiting > EVENT_MAX_BYTES;
-      // Where nothing is taken out or kept back, bytes need not wait for their event to be whole.
+      // If no event is removed or kept back, bytes pass before their event is complete.
       if (!dropsUsageEvent && !keepsLast) {
         look(events, form, reader);
         return chunk;
@@ -94,7 +94,7 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
     },
     end: async () => {
       const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
-      return { ...NOTHING_TOLD, rest, reported: overlong ? undefined : reader?.end() };
+      return { ...NOTHING_REPORTED, rest, reported: overlong ? undefined : reader?.end() };
     },
   };
 }
@@ -106,7 +106,7 @@ function look(events: readonly Buffer[], form: StreamForm, reader: StreamReader 
   }
 }
 
-/** An answer whose usage is known only from the whole of it: one JSON text, or a compressed stream. */
+/** Reads an answer whose usage only the whole of it shows: one JSON text, or a compressed stream. */
 function wholeMeter(
   { spend, status, contentEncoding, keepsLast }: MeterOptions,
   form: StreamForm | undefined,
@@ -128,12 +128,12 @@ function wholeMeter(
       return keepsLast ? allButLast(chunk) : chunk;
     },
     end: async () => {
-      const untold = { ...NOTHING_TOLD, rest };
-      const bytes = chunks && (await decode(Buffer.concat(chunks), contentEncoding));
-      if (!bytes) return untold;
+      const unread = { ...NOTHING_REPORTED, rest };
+      const bytes = chunks && (await decompress(Buffer.concat(chunks), contentEncoding));
+      if (!bytes) return unread;
       if (status >= 400)
-        return { ...untold, ownError: attempt(() => spend.isOwnError(parse(bytes))) === true };
-      return { ...untold, reported: attempt(() => readWhole(spend, bytes, form)) };
+        return { ...unread, ownError: attempt(() => spend.isOwnError(parseAnswer(bytes))) === true };
+      return { ...unread, reported: attempt(() => readWhole(spend, bytes, form)) };
     },
   };
 }
@@ -144,14 +144,14 @@ function readWhole(spend: Spend, bytes: Buffer, form: StreamForm | undefined): R
     look(new EventSplitter(form).push(bytes), form, reader);
     return reader?.end();
   }
-  const answer = parse(bytes);
+  const answer = parseAnswer(bytes);
   if (!Array.isArray(answer)) return answer === undefined ? undefined : spend.readAnswer(answer);
-  // A stream as one JSON array: its elements are the events.
+  // A stream sent as one JSON array: its elements are the events.
   for (const element of answer) reader?.event(JSON.stringify(element), undefined);
   return reader?.end();
 }
 
-/** A call must be settled whatever its answer holds: what cannot be read tells nothing. */
+/** Returns undefined when reading throws, because a call must be settled whatever its answer holds. */
 function attempt<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -160,7 +160,7 @@ function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-/** A reader that tells nothing of a stream with an event that it cannot read. */
+/** A reader that reports nothing when it cannot read one of the stream's events. */
 function patient(reader: StreamReader | undefined): StreamReader | undefined {
   let lost = false;
   return (
@@ -174,19 +174,19 @@ function patient(reader: StreamReader | undefined): StreamReader | undefined {
   );
 }
 
-function parse(bytes: Buffer): unknown {
+function parseAnswer(bytes: Buffer): unknown {
   try {
-    // Takes off a byte order mark, as RFC 8259 §8.1 lets a parser do.
+    // Removes a byte order mark, as RFC 8259 §8.1 allows.
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
     return undefined;
   }
 }
 
-/** The content codings that are asked for, because they can be read here. */
+/** The content codings that the gateway asks for and can decode. */
 export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'identity']);
 
-async function decode(bytes: Buffer, encoding: string): Promise<Buffer | undefined> {
+async function decompress(bytes: Buffer, encoding: string): Promise<Buffer | undefined> {
   const limit = { maxOutputLength: WHOLE_MAX_BYTES };
   try {
     switch (encoding.trim().toLowerCase()) {
@@ -208,7 +208,7 @@ async function decode(bytes: Buffer, encoding: string): Promise<Buffer | undefin
   }
 }
 
-/** Some send `deflate` without the zlib format around it (RFC 9110 §8.4.1.2), whose first byte names the method, 8. */
+/** Some servers send `deflate` without the zlib format (RFC 9110 §8.4.1.2). The first byte of that format ends in 8. */
 const isZlib = (bytes: Buffer): boolean => ((bytes[0] ?? 0) & 0x0f) === 8;
 
 const join = (parts: readonly Buffer[]): Buffer | undefined => {

@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fixedHold, type Hold } from '@presign/limits';
 import {
   applyConfig,
@@ -8,32 +9,48 @@ import {
   spendOf,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmGrant } from '../grant/llm-grant.ts';
 import type { Policy } from '../grant/policy.ts';
-import type { Body } from '../http/leaving.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import type { Body } from '../http/body.ts';
+import type { Reservation } from '../http/body-memory.ts';
 import type { Content } from './body.ts';
 import { worstCase } from './hold.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
 
-/** What is known of a call's cost before it is admitted. */
+/** What a call can cost and what it will send, decided before it is admitted. */
 export type Plan = {
-  /** What admission must hold; undefined where no budget limits spending. */
+  /** The cost that admission must hold. Undefined when no budget limits spending. */
   readonly hold: Hold | undefined;
-  /** How its answer is read; undefined where nothing is known of the endpoint, or it costs nothing. */
+  /** How to read its answer. Undefined when the endpoint is not known, or costs nothing. */
   readonly spend: Spend | undefined;
   readonly model: string | undefined;
-  /** Undefined: the cost will be recorded as unknown, but for `free`. */
+  /** Undefined: the ledger records the cost as unknown, unless the call is `free`. */
   readonly pricing: Pricing | undefined;
-  /** The provider charges nothing for it. */
+  /** The provider charges nothing for this call. */
   readonly free: boolean;
   readonly streams: boolean;
-  /** The gateway alone asked for the stream's usage event. */
+  /** The gateway asked for the stream's usage event and the holder did not. */
   readonly dropsUsageEvent: boolean;
-  /** The body to send is JSON written here, whatever the holder's headers call it. */
+  /** The gateway writes the body as JSON, whatever content type the holder's headers state. */
   readonly rewritten: boolean;
-  /** Makes the body to send, once, given the output bound that admission allowed. */
+  /** Creates the body to send, with the output bound that admission allowed. Works once. */
   readonly bodyFor: (boundTokens: number) => Body;
+};
+
+/** A planned call: everything that its later steps need. */
+export type Call = {
+  readonly requestId: string;
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly grant: LlmGrant;
+  readonly target: Target;
+  readonly policy: Policy;
+  readonly plan: Plan;
+  /** The memory that its body takes. */
+  readonly bodyMemory: Reservation;
+  readonly holdId: string;
+  readonly beganMs: number;
 };
 
 type Asked = {
@@ -44,7 +61,7 @@ type Asked = {
   readonly now: number;
 };
 
-/** Judges what a call can cost and settles what its body will say; nothing is counted yet. */
+/** Decides what a call can cost and what its body will be. It counts nothing. */
 export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { target, policy, content } = asked;
   const { provider, method } = asked.grant;
@@ -83,7 +100,7 @@ function freePlan(asked: Asked): Plan {
   return { ...UNKNOWN, hold, free: true, rewritten: body !== undefined, bodyFor };
 }
 
-/** Under a spend limit a call passes only with a known worst cost, at the standard price. */
+/** Under a spend limit a call passes only when its highest possible cost at the standard price is known. */
 function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { grant, target } = asked;
   const spend = spendOf(grant.provider, target.path);
@@ -100,21 +117,21 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   return { plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, bodyFor } };
 }
 
-/** The body with the grant's config laid over it. */
+/** The body with the grant's config applied. */
 function configured({ content, policy, grant, target }: Asked): JsonObject | undefined {
   if (!content.json || !policy.config) return content.json;
   const { path } = target;
   return applyConfig(dialectOf(grant.provider, path), policy.config, { path, body: content.json }).body;
 }
 
-/** A stream's usage is asked for where the provider must be asked. */
+/** Adds the request for a stream's usage, for providers that report it only on request. */
 function askingForUsage(spend: Spend, body: JsonObject, { path, query }: Target) {
   const streams = spend.streams(body, path, query);
   const asked = streams ? spend.askUsage?.(body) : undefined;
   return { streams, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
 }
 
-/** What is read of a body is forgotten when the body is made: the answer may take an hour. */
+/** Drops the parsed body once the body to send is created, because the answer may take an hour. */
 function once(make: (tokens: number) => Body): (tokens: number) => Body {
   let remembered: typeof make | undefined = make;
   return (tokens) => {

@@ -5,31 +5,31 @@ import { LRUCache } from 'lru-cache';
 /** Rates are whole microdollars per million tokens. */
 const PER_MTOK = 1_000_000n;
 const HOUR_MS = 3_600_000;
-/** Prices of the coming day are looked at too: some change by the hour, and a call may outlast one. */
+/** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
 const HOURS_AHEAD = 24;
 
-/** What one model costs, now. */
+/** The current prices of one model. */
 export type Pricing = {
-  /** Whole microdollars, rounded up once; undefined when the usage cannot be priced. */
+  /** Whole microdollars, rounded up once. Undefined when the usage cannot be priced. */
   readonly cost: (usage: Usage) => number | undefined;
-  /** Microdollars per million tokens at their dearest: every tier, cache write and modality considered. */
+  /** The highest rate over every tier, cache write and modality, in microdollars per million tokens. */
   readonly dearestInput: number;
   readonly dearestOutput: number;
-  /** The model's context window in tokens, where the list tells it. */
+  /** The model's context window in tokens, if the list states it. */
   readonly contextWindow: number | undefined;
-  /** Fees paid for a call whatever it says, and for each thing used, in microdollars, rounded up. */
+  /** The fees for one call and for the units used, in microdollars, rounded up. */
   readonly fees: (used: Usage) => number | undefined;
 };
 
 /**
- * The price of a provider's model: the operator's own, or else that of @pydantic/genai-prices (its data is
- * bundled: https://github.com/pydantic/genai-prices).
- * @returns undefined when no price is known; such a call must not pass under a spend limit
+ * The price of a provider's model: the operator's own, else the one of @pydantic/genai-prices, which bundles its data
+ * (https://github.com/pydantic/genai-prices).
+ * @returns undefined when no price is known. Such a call must not pass under a spend limit.
  */
 export function pricingOf(provider: Provider, model: string, now: number): Pricing | undefined {
   const own = provider.pricing?.get(model);
   if (own) return exact(operatorPricing(own));
-  // Longer names are no models', and are not to be kept.
+  // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
   const list = provider.priceList ?? provider.id;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
@@ -41,7 +41,7 @@ export function pricingOf(provider: Provider, model: string, now: number): Prici
 
 const NAME_MAX_CHARS = 255;
 
-/** Without prices for what is no count of things, and without costs that a number cannot hold: they are unknown. */
+/** Makes a cost unknown when a count is not a safe integer, or the cost itself is not. */
 function exact<P extends Pricing | undefined>(pricing: P): P {
   return (
     pricing && {
@@ -56,7 +56,7 @@ function exact<P extends Pricing | undefined>(pricing: P): P {
 
 const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Number(count) >= 0;
 
-/** Prices found in this hour, and that there is none. */
+/** The prices that were looked up in this hour. Models without a price are remembered, too. */
 const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
 
 function operatorPricing(price: ModelPrice): Pricing {
@@ -78,7 +78,7 @@ function operatorPricing(price: ModelPrice): Pricing {
     dearestInput: Math.max(input, cacheRead, cacheWrite),
     dearestOutput: output,
     contextWindow: undefined,
-    // The operator named no other prices, so what is not a token has none.
+    // The operator's file prices tokens only, so other units have no price.
     fees: (used) => (Object.keys(used).length === 0 ? 0 : undefined),
   };
 }
@@ -111,7 +111,7 @@ function listedPricing(providerId: string, model: string, now: number): Pricing 
   };
 }
 
-/** Undefined for what cannot be priced: the library throws on usage that contradicts itself. */
+/** Undefined when there is no price. The library throws when the usage contradicts itself. */
 function listed(usage: Usage, providerId: string, model: string, at: number) {
   try {
     return calcPrice({ ...usage }, model, { providerId, timestamp: new Date(at) }) ?? undefined;
@@ -120,13 +120,13 @@ function listed(usage: Usage, providerId: string, model: string, at: number) {
   }
 }
 
-/** Some lists have entries without a price, or with a negative one that stands for "varies". */
+/** Some lists have entries without a price, or with a negative price that means "varies". */
 const isPriced = (price: GenaiPrice): boolean => {
   const rates = Object.keys(price).map((key) => dearestRate(price, new RegExp(`^${key}$`)));
   return rates.length > 0 && rates.every((rate) => rate >= 0);
 };
 
-/** The dearest of the matching rates over all tiers, in microdollars per million (or per thousand, for fees). */
+/** The highest matching rate over all tiers, in microdollars per million tokens, or per thousand units for fees. */
 function dearestRate(price: GenaiPrice, kind: RegExp): number {
   const rates = Object.entries(price)
     .filter(([key, value]) => kind.test(key) && value !== undefined)
@@ -138,7 +138,7 @@ function dearestRate(price: GenaiPrice, kind: RegExp): number {
   return rates.length === 0 ? 0 : microusdOf(Math.max(...rates));
 }
 
-/** Microdollars per thousand of a unit (`web_searches` is priced as `web_searches_kcount`). */
+/** Microdollars per thousand units. The list prices `web_searches` as `web_searches_kcount`. */
 function feeRate(prices: readonly GenaiPrice[], unit: string): number | undefined {
   const key = `${unit}_kcount`;
   if (!prices.some((price) => key in price)) return undefined;
@@ -149,14 +149,14 @@ const ceilMicrousd = (microusdTimesMillion: bigint): number =>
   Number((microusdTimesMillion + PER_MTOK - 1n) / PER_MTOK);
 
 /**
- * Dollars as a float → whole microdollars, rounded up. To picodollars first, so that the noise of floating
- * point ($0.000195 is 0.00019500000000000002) does not round up to another microdollar.
+ * Converts dollars, a float, to whole microdollars, rounded up. It rounds to picodollars first, so that floating-point
+ * noise ($0.000195 is 0.00019500000000000002) does not add a microdollar.
  */
 const microusdOf = (usd: number): number => Number(ceilTo(BigInt(Math.round(usd * 1e12)), 1_000_000n));
 
 const ceilTo = (value: bigint, unit: bigint): bigint =>
   value > 0n ? (value + unit - 1n) / unit : value / unit;
 
-/** What the output of a call can cost at most, rounded up. */
+/** The cost of this many tokens in microdollars, rounded up. */
 export const outputMicrousd = (tokens: number, ratePerMtok: number): number =>
   ceilMicrousd(BigInt(tokens) * BigInt(ratePerMtok));

@@ -1,35 +1,38 @@
-import { unseal } from '@presign/crypto';
 import {
   credentialOf,
   PARTIAL_ANSWER_HEADERS,
   PARTIAL_ANSWER_QUERY_KEYS,
   type Spend,
 } from '@presign/providers';
-import { credentialContext } from '@presign/schema/tables';
-import { findSealed, type SealedCredential } from '../grant/policy.ts';
-import { type FlatHeaders, headerOf, withHeader, withoutHeaders } from '../http/flat-headers.ts';
-import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';
-import { cleanQuery, requestHeaders } from '../http/headers.ts';
-import type { Body } from '../http/leaving.ts';
-import { leaving } from '../http/leaving.ts';
-import { type Admitted, outage } from '../limits/admit.ts';
-import type { Answer } from './answer.ts';
-import type { Call, LlmDeps } from './call.ts';
+import type { LlmDeps } from '../deps.ts';
+import { loadSecret } from '../grant/credential.ts';
+import { type Body, bodyToSend } from '../http/body.ts';
+import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
+import {
+  cleanQuery,
+  type FlatHeaders,
+  headerOf,
+  requestHeaders,
+  withHeader,
+  withoutHeaders,
+} from '../http/headers.ts';
+import type { Admitted } from '../limits/admit.ts';
 import { READABLE_CODINGS } from './meter.ts';
+import type { Call } from './plan.ts';
 
-/** How sending a call ended; all but `Ended` ended here, `failed` by a fault of ours. */
+/** How sending a call ended. Apart from `Ended`, the call was not sent; `failed` means that the gateway has a fault. */
 export type Sent =
   | Ended
   | { readonly is: 'unavailable' }
   | { readonly is: 'unsealable' }
   | { readonly is: 'failed' };
 
-/** Sends a counted call with the real credential and passes the answer on. Never throws: it must be settled. */
-export async function send(deps: LlmDeps, call: Call, admitted: Admitted, answer: Answer): Promise<Sent> {
+/** Sends an admitted call with the real credential and passes the answer on. Never throws, because the call must be settled. */
+export async function send(deps: LlmDeps, call: Call, admitted: Admitted, answer: Receiver): Promise<Sent> {
   try {
     return await sendWithCredential(deps, call, admitted, answer);
   } catch (error) {
-    // Only its name: a message may quote what must stay secret.
+    // Only the error's name is logged: a message may quote a secret.
     deps.log.error({ request_id: call.requestId, error: (error as Error).name }, 'a call could not be sent');
     return { is: 'failed' };
   }
@@ -39,29 +42,23 @@ async function sendWithCredential(
   deps: LlmDeps,
   call: Call,
   admitted: Admitted,
-  answer: Answer,
+  answer: Receiver,
 ): Promise<Sent> {
   const { incoming, grant, target, policy, plan } = call;
-  const found = await findSealed(deps, policy.ref, admitted.credentialVersion).catch((error: unknown) => {
-    outage(deps, call.requestId, error);
-    return 'unavailable' as const;
-  });
-  // Gone since the call was admitted: Redis lost it, or it was revoked, as the holder hears when asking again.
-  if (found === undefined || found === 'unavailable') return { is: 'unavailable' };
-  const secret = unsealCredential(deps, call, found);
-  if (secret === undefined) return { is: 'unsealable' };
+  const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
+  if (loaded.is !== 'loaded') return loaded;
   const body = plan.bodyFor(admitted.tokens);
   const credential = credentialOf(grant.provider, target.path);
-  const given = requestHeaders(incoming.rawHeaders, credential, secret);
-  // In another charset or kind of form the provider would read another body than was checked.
+  const given = requestHeaders(incoming.rawHeaders, credential, loaded.secret);
+  // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
-  const leaves = leaving(body, call.held.giveBack);
+  const sent = bodyToSend(body, call.bodyMemory.release);
   const upstream = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
-    headers: sized(meteredHeaders(call, typed), body, leaves),
-    body: leaves,
+    headers: sized(meteredHeaders(call, typed), body, sent),
+    body: sent,
   };
   const revocation = { cut: () => {}, isCut: false };
   const unwatch = deps.revocations.watch(policy.ref, () => {
@@ -74,18 +71,18 @@ async function sendWithCredential(
   return forward(deps.dispatcher, upstream, answer, bounds, revocation).finally(unwatch);
 }
 
-/** A body that was decoded and written anew. */
+/** The headers of a body that the gateway decoded and wrote as JSON. */
 const asJson = (headers: FlatHeaders): FlatHeaders =>
   withHeader(withoutHeaders(headers, ['content-encoding']), 'content-type', 'application/json');
 
-/** undici writes the length of a body in one piece itself. */
-function sized(headers: FlatHeaders, body: Body, leaves: Body): FlatHeaders {
+/** States the length of a body that is sent in pieces. undici states it for a body in one piece. */
+function sized(headers: FlatHeaders, body: Body, sent: Body): FlatHeaders {
   if (!(body instanceof Buffer)) return headers;
   const sizeless = withoutHeaders(headers, ['content-length']);
-  return leaves === body ? sizeless : [...sizeless, 'content-length', String(body.length)];
+  return sent === body ? sizeless : [...sizeless, 'content-length', String(body.length)];
 }
 
-/** What an answer must be, to be read here: at the standard price, and in a coding that can be decoded. */
+/** Asks for an answer that the gateway can meter: whole, at the standard price, in a coding that it can decode. */
 function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHeaders {
   const { spend, hold, streams } = plan;
   if (!spend) return headers;
@@ -100,7 +97,7 @@ function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHea
 /** `gzip;q=0.5` → `gzip` (RFC 9110 §12.5.3). */
 const codingOf = (accepted: string) => (accepted.split(';', 1)[0] ?? '').trim().toLowerCase();
 
-/** Drops what would change the price, but for values that are known to change none. */
+/** Drops headers that change the price, and keeps those values that are known not to. */
 function withoutPriced(
   { pricedHeaders = [], harmlessHeaderValues = {} }: Spend,
   headers: FlatHeaders,
@@ -112,15 +109,4 @@ function withoutPriced(
     if (harmless.length > 0) kept.push(name, harmless.join(','));
   }
   return kept;
-}
-
-function unsealCredential(deps: LlmDeps, { policy }: Call, { sealed }: SealedCredential): string | undefined {
-  const { accountId, ref } = policy;
-  try {
-    return unseal(deps.encryptionKeys, sealed, credentialContext(accountId, ref.credentialId));
-  } catch (error) {
-    const named = { credential: ref.credentialId, error: (error as Error).name };
-    deps.log.error(named, 'a credential could not be opened');
-    return undefined;
-  }
 }

@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { HeldBytes } from '../http/body-memory.ts';
-import { type FlatHeaders, headerOf, withoutHeaders } from '../http/flat-headers.ts';
+import type { Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
-import { sendHead } from '../http/send-head.ts';
+import { type FlatHeaders, headerOf, sendHead, withoutHeaders } from '../http/headers.ts';
 import { EventSplitter, readEvent } from '../http/sse.ts';
 import { hideSecrets } from './hide-secrets.ts';
 import { type Amount, NOTHING, type UnrunRequests } from './refund.ts';
@@ -21,7 +20,7 @@ export type McpAnswerPlan = {
   /** Of a charged POST: notes which requests did not run, and gives their charge back. */
   readonly unrun: UnrunRequests | undefined;
   /** Room for events that are not whole yet. */
-  readonly held: HeldBytes;
+  readonly held: Reservation;
   /** An event was too long to be waited for: from now on nothing can be told between events. */
   readonly becomesOpaque: () => void;
   readonly giveBack: () => Promise<void>;
@@ -92,7 +91,7 @@ export class McpAnswer implements Receiver {
     if (!this.#events) return this.#response.write(chunk);
     const events = this.#events.push(chunk);
     if (!this.#mayWait(this.#events.waiting)) {
-      this.#plan.held.giveBack();
+      this.#plan.held.release();
       events.push(this.#events.rest());
       this.#events = undefined;
       clearInterval(this.#keepAlive);
@@ -104,11 +103,11 @@ export class McpAnswer implements Receiver {
   /** Whether the rest of an event may be waited for. */
   #mayWait(bytes: number): boolean {
     if (bytes <= EVENT_STEP_BYTES) {
-      this.#plan.held.giveBack();
+      this.#plan.held.release();
       this.#heldBytes = 0;
     }
     while (this.#heldBytes + EVENT_STEP_BYTES < bytes) {
-      if (bytes > EVENT_MAX_BYTES || !this.#plan.held.take(EVENT_STEP_BYTES)) return false;
+      if (bytes > EVENT_MAX_BYTES || !this.#plan.held.reserve(EVENT_STEP_BYTES)) return false;
       this.#heldBytes += EVENT_STEP_BYTES;
     }
     return true;

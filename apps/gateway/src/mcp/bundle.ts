@@ -1,19 +1,14 @@
-import { unseal } from '@presign/crypto';
-import type { McpBundle, Refusal } from '@presign/schema';
-import { credentialContext } from '@presign/schema/tables';
+import type { McpBundle, McpServerEntry, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import type { GatewayDeps, GatewayEnv } from '../app.ts';
-import { findSealed, type GrantMemory } from '../grant/policy.ts';
-import type { VerifiedGrant, Verifier } from '../grant/verify.ts';
-import { ANSWER_HEADERS } from '../http/cors.ts';
-import { chargeCall, getPolicy, outage } from '../limits/admit.ts';
-import { newHoldId } from '../limits/new-hold-id.ts';
-import { FORMATS, inFormat } from './bundle-formats.ts';
+import type { BundleDeps, GatewayEnv } from '../deps.ts';
+import { loadSecret } from '../grant/credential.ts';
+import { loadPolicy } from '../grant/policy.ts';
+import { ANSWER_HEADERS } from '../http/headers.ts';
+import { UNAVAILABLE } from '../http/refuse.ts';
+import { chargeCall, newHoldId } from '../limits/admit.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 
-type BundleDeps = GatewayDeps & { readonly verify: Verifier<VerifiedGrant>; readonly memory: GrantMemory };
-
-/** `GET /mcp/bundle/<token>`: the bundle's document, or with `?format=` a client's own configuration. Costs no use. */
+/** `GET /mcp/bundle/<token>`: the bundle's document, or a client's configuration with `?format=`. It costs no use. */
 export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   return async (c) => {
     const requestId = c.get('requestId');
@@ -23,7 +18,7 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
     const found = await findBundle(deps, requestId, c.req.param('token') ?? '');
     if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);
     const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
-    if (body === undefined) return bundleRefusalAnswer(UNKNOWN_FORMAT, requestId);
+    if (body === undefined) return bundleRefusalAnswer(unknownFormat(), requestId);
     return c.json(body, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
   };
 }
@@ -33,11 +28,11 @@ const NOT_A_SERVER: Refusal = {
   message: 'This is the URL of a bundle: GET it, and connect to the URLs of the servers in it.',
 };
 
-const UNKNOWN_FORMAT: Refusal = {
+const unknownFormat = (): Refusal => ({
   code: 'invalid_request',
   param: 'format',
   message: `format: expected one of ${FORMATS.join(', ')}.`,
-};
+});
 
 async function findBundle(
   deps: BundleDeps,
@@ -47,18 +42,77 @@ async function findBundle(
   const verified = deps.verify(token);
   if ('refusal' in verified) return verified;
   const { grant } = verified;
-  const found = await getPolicy(deps, requestId, grant);
+  const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
-  const { ref, accountId } = found.policy;
-  // Counts nothing; tells whether the bundle still stands.
+  // Charges nothing, and is refused when the bundle is revoked.
   const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
   const checked = await chargeCall(deps, requestId, grant, found.policy, ask);
   if ('refusal' in checked) return checked;
-  try {
-    const sealed = await findSealed(deps, ref, checked.admitted.credentialVersion);
-    const context = credentialContext(accountId, ref.credentialId);
-    return { bundle: JSON.parse(unseal(deps.encryptionKeys, sealed?.sealed ?? '', context)) as McpBundle };
-  } catch (error) {
-    return { refusal: outage(deps, requestId, error) };
-  }
+  const loaded = await loadSecret(deps, requestId, found.policy, checked.admitted.credentialVersion);
+  if (loaded.is !== 'loaded') return { refusal: UNAVAILABLE };
+  return { bundle: JSON.parse(loaded.secret) as McpBundle };
 }
+
+/**
+ * Converts a bundle's document to a client's configuration.
+ * @returns undefined when the format is not one of `FORMATS`
+ */
+export function inFormat(bundle: McpBundle, format: string): object | undefined {
+  const client = CLIENTS.get(format);
+  if (client === undefined) return undefined;
+  const entries = Object.entries(bundle.mcpServers).map(([name, entry]) => [name, client.entry(entry)]);
+  // Unlike an assignment, `fromEntries` makes every name, `__proto__` too, an own field.
+  return { [client.under]: Object.fromEntries(entries) };
+}
+
+/** A client's configuration: the field that lists its servers, and the form of one server. */
+type Client = { readonly under: string; readonly entry: (entry: McpServerEntry) => object };
+
+/** https://code.claude.com/docs/en/mcp: `.mcp.json`, `type` is `http` or `sse`. */
+const claudeCode = ({ url, transport }: McpServerEntry) => ({ type: transport, url });
+
+/**
+ * `claude_desktop_config.json` starts programs (https://modelcontextprotocol.io/docs/develop/connect-local-servers),
+ * so it starts mcp-remote: https://github.com/geelen/mcp-remote#readme, "Flags" and "Transport Strategies".
+ */
+const claudeDesktop = ({ url, transport }: McpServerEntry) => ({
+  command: 'npx',
+  args: [
+    '-y',
+    'mcp-remote',
+    url,
+    '--transport',
+    `${transport}-only`,
+    ...(url.startsWith('http:') ? ['--allow-http'] : []),
+  ],
+});
+
+/** https://cursor.com/docs/mcp: `mcp.json` with a `url` alone. The client tries both transports. */
+const cursor = ({ url }: McpServerEntry) => ({ url });
+
+/** https://code.visualstudio.com/docs/copilot/reference/mcp-configuration: `mcp.json`, under `servers`. */
+const vscode = ({ url, transport }: McpServerEntry) => ({ type: transport, url });
+
+/** https://docs.windsurf.com/windsurf/cascade/mcp: `mcp_config.json`, a remote server has a `serverUrl`. */
+const windsurf = ({ url }: McpServerEntry) => ({ serverUrl: url });
+
+/**
+ * https://docs.cline.bot/mcp/adding-and-configuring-servers: `cline_mcp_settings.json`. Without a `type` it
+ * takes a `url` for SSE, and it has its own name for Streamable HTTP (`src/services/mcp/schemas.ts` of cline/cline).
+ */
+const cline = ({ url, transport }: McpServerEntry) => ({
+  type: transport === 'http' ? 'streamableHttp' : 'sse',
+  url,
+});
+
+const CLIENTS: ReadonlyMap<string, Client> = new Map([
+  ['claude-code', { under: 'mcpServers', entry: claudeCode }],
+  ['claude-desktop', { under: 'mcpServers', entry: claudeDesktop }],
+  ['cursor', { under: 'mcpServers', entry: cursor }],
+  ['vscode', { under: 'servers', entry: vscode }],
+  ['windsurf', { under: 'mcpServers', entry: windsurf }],
+  ['cline', { under: 'mcpServers', entry: cline }],
+]);
+
+/** The clients that have a format. */
+export const FORMATS: readonly string[] = [...CLIENTS.keys()];

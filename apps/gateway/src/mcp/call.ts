@@ -1,18 +1,15 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { McpServerPolicy, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
-import type { GatewayDeps, GatewayEnv } from '../app.ts';
-import { isServer, type McpGrant } from '../grant/mcp-grant.ts';
-import type { GrantMemory, Policy } from '../grant/policy.ts';
-import type { Verifier } from '../grant/verify.ts';
+import type { GatewayEnv, McpDeps } from '../deps.ts';
+import { loadPolicy, type Policy } from '../grant/policy.ts';
+import type { McpGrant } from '../grant/verify.ts';
 import { readDecoded } from '../http/body.ts';
-import type { HeldBytes } from '../http/body-memory.ts';
-import { chargeCall, getPolicy } from '../limits/admit.ts';
-import { newHoldId } from '../limits/new-hold-id.ts';
-import type { Authorizer } from './auth/authorize.ts';
-import { checkHeaders } from './check-headers.ts';
-import { type Messages, readMessages } from './messages.ts';
+import type { Reservation } from '../http/body-memory.ts';
+import { chargeCall, newHoldId } from '../limits/admit.ts';
+import { checkHeaders, type Messages, readMessages } from './messages.ts';
 import { priceCalls } from './price.ts';
 import { readMcpUrl } from './read-mcp-url.ts';
 import { mcpRecord } from './record.ts';
@@ -21,12 +18,6 @@ import { isLimit, mcpRefusalAnswer } from './refuse.ts';
 import { runCall } from './run-call.ts';
 import { type Endpoint, unsealEndpoint, unsealSession } from './sealed-session.ts';
 import { tellOnStream } from './tell-on-stream.ts';
-
-export type McpDeps = GatewayDeps & {
-  readonly verify: Verifier<McpGrant>;
-  readonly memory: GrantMemory;
-  readonly authorizer: Authorizer;
-};
 
 /** One POST, GET or DELETE of an MCP client, as far as it has come. */
 export type McpCall = {
@@ -65,8 +56,8 @@ export function mcpCall(deps: McpDeps): Handler<GatewayEnv> {
     const incoming = c.env.incoming as IncomingMessage;
     const outgoing = c.env.outgoing as ServerResponse;
     const requestId = c.get('requestId');
-    const held = deps.bodyBudget.open();
-    const refused = await serve(deps, requestId, incoming, outgoing, held).finally(held.giveBack);
+    const held = deps.bodyMemory.newReservation();
+    const refused = await serve(deps, requestId, incoming, outgoing, held).finally(held.release);
     if (!refused || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
     if (await tellOnStream(deps, refused, requestId)) return c.body(null, 202);
     const { refusal, messages, endpoint } = refused;
@@ -81,7 +72,7 @@ async function serve(
   requestId: string,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  held: HeldBytes,
+  held: Reservation,
 ): Promise<Refused | undefined> {
   const beganMs = deps.now();
   const asked = identify(deps, incoming);
@@ -92,7 +83,7 @@ async function serve(
   const { messages } = read;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
-  const found = await getPolicy(deps, requestId, grant);
+  const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return refused(found.refusal);
   const { policy } = found;
   if (!policy.server) return refused({ code: 'token_invalid' });
@@ -141,6 +132,10 @@ function identify(deps: McpDeps, { url, method, headers }: IncomingMessage): Ask
   return { grant, method, session, endpoint };
 }
 
+/** Whether a URL is byte for byte the one that a token was issued for. */
+const isServer = ({ server }: McpGrant, url: string): boolean =>
+  createHash('sha256').update(url).digest('base64url') === server;
+
 const INCOMPLETE = 'Use this URL as it was issued: it carries the parameters url and token.';
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
@@ -148,7 +143,7 @@ const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' }
 /** The messages of a POST, with the bytes to send. */
 async function readPost(
   incoming: IncomingMessage,
-  held: HeldBytes,
+  held: Reservation,
 ): Promise<{ messages: Messages; body: Buffer } | { refusal: Refusal }> {
   const whole = await readDecoded(incoming, held);
   if ('refusal' in whole) return whole;

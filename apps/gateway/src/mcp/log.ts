@@ -1,5 +1,6 @@
-import { BLOCKED } from '../llm/log.ts';
-import type { McpCall, McpDeps } from './call.ts';
+import type { McpDeps } from '../deps.ts';
+import { BLOCKED_HINT } from '../http/forward.ts';
+import type { McpCall } from './call.ts';
 import type { McpSent } from './send.ts';
 
 /**
@@ -25,7 +26,7 @@ export function logMcpCall(
     cost: unrun.all.costMicrousd - unrun.unrun.costMicrousd,
     ms: now() - beganMs,
   };
-  const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED : undefined;
+  const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
   if (isOperators(sent)) log.warn({ ...line, upstream: new URL(server.url).origin, hint }, 'mcp call');
   else log.info(line, 'mcp call');
 }

@@ -1,17 +1,18 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { isJsonObject, isModest, type Refusal } from '@presign/schema';
-import { ambiguousKey } from '../http/json.ts';
+import { ambiguousKey, readJson } from '../http/json.ts';
 
-/** One JSON-RPC message, as far as the gateway reads it. */
+/** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {
-  /** Undefined: no answer is wanted. */
+  /** Undefined when the message wants no answer. */
   readonly id: string | number | undefined;
-  /** Undefined: it is a response. */
+  /** Undefined when the message is a response. */
   readonly method: string | undefined;
   /** `params.name` of a tool or prompt, `params.uri` of a resource, `params.taskId` of a task. */
   readonly name: string | undefined;
 };
 
-/** What one POST carries. */
+/** The messages of one POST. */
 export type Messages = { readonly all: readonly Message[]; readonly isBatch: boolean };
 
 /** JSON-RPC 2.0 §5.1. */
@@ -20,20 +21,20 @@ export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 
-/** A batch may hold so many messages: each is charged for, and could be answered with an error. */
+/** The most messages of a batch. Each is charged, and may need an error of its own. */
 const BATCH_MAX = 100;
-/** What is parsed at most, of either side. */
+/** The limits for JSON that is parsed, from the holder and from the server. */
 export const MODEST = { depth: 200, parts: 1_000_000 };
 
-/** Reads the body of a POST; what is read here is what the server will read. */
+/** Reads the body of a POST. Refuses bodies that a server might understand differently. */
 export function readMessages(bytes: Buffer): { messages: Messages } | { refusal: Refusal } {
   if (!isModest(bytes, MODEST))
     return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
-  const text = decode(bytes);
-  const value = text === undefined ? undefined : parse(text);
-  if (text === undefined || value === undefined) {
+  const read = readJson(bytes);
+  if (!read) {
     return { refusal: { code: 'invalid_json', message: 'Parse error: the body is not JSON in UTF-8.' } };
   }
+  const { text, value } = read;
   const isBatch = Array.isArray(value);
   const each: unknown[] = isBatch ? value : [value];
   if (each.length === 0 || each.length > BATCH_MAX)
@@ -42,18 +43,20 @@ export function readMessages(bytes: Buffer): { messages: Messages } | { refusal:
   const key = ambiguousKey(text, new Set(within.flatMap((at) => READ.map((name) => at + name))));
   if (key !== undefined) return invalid(`${key} stands twice, or in another case than ours`);
   const all = each.map(readMessage);
-  const odd = all.find((message) => typeof message === 'string');
-  return odd === undefined ? { messages: { all: all as Message[], isBatch } } : invalid(odd);
+  const invalidMessage = all.find((message) => typeof message === 'string');
+  return invalidMessage === undefined
+    ? { messages: { all: all as Message[], isBatch } }
+    : invalid(invalidMessage);
 }
 
-/** What is read from a message: no other spelling of these may stand beside them. */
+/** The fields that the gateway reads. No other spelling of them may occur in a message. */
 const READ = ['id', 'method', 'params.name', 'params.uri', 'params.taskId', 'result', 'error'];
 
 const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },
 });
 
-/** A message, or why it is none. */
+/** A message, or why the value is not a message. */
 function readMessage(value: unknown): Message | string {
   if (!isJsonObject(value)) return 'a message is an object';
   const { id, method, params } = value;
@@ -67,7 +70,7 @@ function readMessage(value: unknown): Message | string {
   return { id: id ?? undefined, method, name: nameIn(method, params) };
 }
 
-/** What `Mcp-Name` repeats (Streamable HTTP, "Standard Request Headers"; of tasks: SEP-2663). */
+/** The parameter that `Mcp-Name` repeats (Streamable HTTP, "Standard Request Headers"; for tasks SEP-2663). */
 const NAMED_BY: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['resources/read', 'uri'],
   ['tasks/get', 'taskId'],
@@ -81,18 +84,26 @@ function nameIn(method: string, params: unknown): string | undefined {
   return typeof name === 'string' ? name : undefined;
 }
 
-function decode(bytes: Buffer): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
+/**
+ * Checks the headers of revision 2026-07-28 that repeat the body (Streamable HTTP, "Standard Request Headers"). A server may
+ * rely on them, so they must agree with the body, which is charged.
+ */
+export function checkHeaders(headers: IncomingHttpHeaders, { all, isBatch }: Messages): Refusal | undefined {
+  const [method, name] = [headers['mcp-method'], headers['mcp-name']];
+  if (method === undefined && name === undefined) return undefined;
+  const [message] = all;
+  if (isBatch) return mismatch('Mcp-Method');
+  if (method !== undefined && method !== message?.method) return mismatch('Mcp-Method');
+  if (name !== undefined && decodeName(String(name)) !== message?.name) return mismatch('Mcp-Name');
+  return undefined;
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
+function mismatch(param: string): Refusal {
+  return { code: 'invalid_request', param, message: `${param}: the header says other than the body.` };
+}
+
+/** Decodes `=?base64?…?=`, the form of names that a header cannot carry. */
+function decodeName(value: string): string {
+  const encoded = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(value)?.[1];
+  return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString('utf8');
 }

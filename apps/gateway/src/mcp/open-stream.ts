@@ -1,4 +1,5 @@
-import type { McpCall, McpDeps } from './call.ts';
+import type { McpDeps } from '../deps.ts';
+import type { McpCall } from './call.ts';
 import type { Listening } from './legacy-sse.ts';
 import { sealEndpoint } from './sealed-session.ts';
 

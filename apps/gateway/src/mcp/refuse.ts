@@ -1,5 +1,5 @@
 import { ERRORS, type ErrorCode, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
-import { ANSWER_HEADERS } from '../http/cors.ts';
+import { ANSWER_HEADERS } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './messages.ts';
 

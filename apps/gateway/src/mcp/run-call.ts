@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Refusal, rateLimitHeaders } from '@presign/schema';
-import type { HeldBytes } from '../http/body-memory.ts';
-import { ANSWER_HEADERS } from '../http/cors.ts';
-import type { FlatHeaders } from '../http/flat-headers.ts';
+import type { McpDeps } from '../deps.ts';
+import type { Reservation } from '../http/body-memory.ts';
+import type { FlatHeaders } from '../http/headers.ts';
+import { ANSWER_HEADERS } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { newHoldId } from '../limits/new-hold-id.ts';
+import { newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
 import { isKeptBack, McpAnswer, redirects } from './answer.ts';
-import type { McpCall, McpDeps } from './call.ts';
+import type { McpCall } from './call.ts';
 import { logMcpCall } from './log.ts';
 import { openStream } from './open-stream.ts';
 import { mcpRecord } from './record.ts';
@@ -23,11 +24,11 @@ export async function runCall(
   deps: McpDeps,
   call: McpCall,
   admitted: Admitted,
-  held: HeldBytes,
+  held: Reservation,
 ): Promise<Refusal | undefined> {
   const { grant, unrun, outgoing, method } = call;
   const stream = openStream(deps, call);
-  const eventBytes = deps.bodyBudget.open();
+  const eventBytes = deps.bodyMemory.newReservation();
   const refund = once((amount: Amount, status?: number) => giveBack(deps, call, amount, status));
   const answer: McpAnswer = new McpAnswer(outgoing, {
     ownHeaders: (back) => ownHeaders(call, admitted, back),
@@ -40,8 +41,8 @@ export async function runCall(
     giveBack: () => refund(unrun.unrun),
   });
   const cut: Cut = { by: undefined };
-  const sent = await sendMcp(deps, call, admitted, answer, cut, held.giveBack);
-  eventBytes.giveBack();
+  const sent = await sendMcp(deps, call, admitted, answer, cut, held.release);
+  eventBytes.release();
   stream.close();
   if (surelyDidNotRun(sent)) await refund(unrun.all, 'status' in sent ? sent.status : undefined);
   // What the answer told before it broke off is told.

@@ -1,15 +1,13 @@
-import { unseal } from '@presign/crypto';
 import { type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
-import { credentialContext } from '@presign/schema/tables';
-import { findSealed, type SealedCredential } from '../grant/policy.ts';
-import { type FlatHeaders, withoutHeaders } from '../http/flat-headers.ts';
+import type { McpDeps } from '../deps.ts';
+import { loadSecret } from '../grant/credential.ts';
+import { bodyToSend } from '../http/body.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';
-import { holdersHeaders } from '../http/headers.ts';
-import { leaving } from '../http/leaving.ts';
-import { type Admitted, outage } from '../limits/admit.ts';
+import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
+import type { Admitted } from '../limits/admit.ts';
 import { type McpAnswer, refusesCredential } from './answer.ts';
 import type { Authorization } from './auth/authorize.ts';
-import type { McpCall, McpDeps } from './call.ts';
+import type { McpCall } from './call.ts';
 import { secretsIn } from './hide-secrets.ts';
 
 /** How sending ended; all but `Ended` ended here. */
@@ -36,12 +34,10 @@ export async function sendMcp(
 ): Promise<McpSent> {
   try {
     const { accountId, ref } = call.policy;
-    const found = await findSealed(deps, ref, admitted.credentialVersion).catch((error: unknown) => {
-      outage(deps, call.requestId, error);
-      return 'unavailable' as const;
-    });
-    if (found === 'unavailable') return { is: 'unavailable' };
-    const credential = { id: ref.credentialId, accountId, auth: readAuth(deps, call, found) };
+    const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
+    if (loaded.is === 'unavailable') return { is: 'unavailable' };
+    if (loaded.is === 'unsealable') return { is: 'failed' };
+    const credential = { id: ref.credentialId, accountId, auth: mcpAuth.parse(JSON.parse(loaded.secret)) };
     const first = await deps.authorizer.authorize(credential);
     if ('refusal' in first) return { is: 'unauthorized', ...first };
     const sent = await attempt(deps, call, first.authorization, answer, cut, giveBackBody);
@@ -74,12 +70,6 @@ function told(sent: Ended, { type }: McpAuth): McpSent {
 
 const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issued without one (auth_type).';
 
-function readAuth(deps: McpDeps, { policy }: McpCall, found: SealedCredential | undefined): McpAuth {
-  const { accountId, ref } = policy;
-  const context = credentialContext(accountId, ref.credentialId);
-  return mcpAuth.parse(JSON.parse(unseal(deps.encryptionKeys, found?.sealed ?? '', context)));
-}
-
 async function attempt(
   deps: McpDeps,
   call: McpCall,
@@ -97,7 +87,7 @@ async function attempt(
     path: url.pathname + (query === '' ? '' : `?${query}`),
     method,
     headers: mcpHeaders(call, authorization),
-    body: authorization.token === undefined ? leaving(body, giveBackBody) : body,
+    body: authorization.token === undefined ? bodyToSend(body, giveBackBody) : body,
   };
   const stop = { cut: () => {}, isCut: false };
   const end = (by: Cut['by']) => () => {
@@ -108,13 +98,14 @@ async function attempt(
   const unwatch = deps.revocations.watch(policy.ref, end('revocation'));
   const expiry = setTimeout(end('expiry'), Math.max(0, grant.expiresAtMs - deps.now()));
   // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
-  const unclose = method === 'GET' ? deps.closing.onClose(end('closing')) : () => {};
+  const close = end('closing');
+  if (method === 'GET') deps.closing.addEventListener('abort', close);
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
   return forward(deps.dispatcher, upstream, answer, bounds, stop).finally(() => {
     unwatch();
     clearTimeout(expiry);
-    unclose();
+    deps.closing.removeEventListener('abort', close);
   });
 }
 

@@ -1,4 +1,5 @@
-import type { McpDeps, Refused } from './call.ts';
+import type { McpDeps } from '../deps.ts';
+import type { Refused } from './call.ts';
 import { errorMessages, wantsAnswer } from './refuse.ts';
 
 /**

@@ -1,17 +1,16 @@
 import type { McpAuth, Refusal } from '@presign/schema';
-import type { GatewayDeps } from '../../app.ts';
 import { createAccessTokens } from './access-tokens.ts';
-import { authFailed, type OauthClient } from './tokens.ts';
+import { type AuthorizerDeps, authFailed, type OauthClient } from './tokens.ts';
 
-/** How a gateway authenticates to an MCP server, as kept sealed by the issuer. */
+/** How a gateway authenticates to an MCP server. The issuer stores it encrypted. */
 export type McpCredential = { readonly id: string; readonly accountId: string; readonly auth: McpAuth };
 
-/** What a call to the server carries. */
+/** What a call to the server carries to authenticate. */
 export type Authorization = {
   readonly header?: readonly [name: string, value: string];
-  /** `name=value`, encoded for a query. */
+  /** `name=value`, percent-encoded. */
   readonly query?: string;
-  /** The access token that the header carries, if it was fetched: when the server refuses it, ask again. */
+  /** The access token in the header, if it was fetched. When the server refuses it, `authorize` can get another. */
   readonly token?: string;
 };
 
@@ -19,20 +18,18 @@ export type Authorized = { readonly authorization: Authorization } | { readonly 
 
 export type Authorizer = {
   /**
-   * Says what a call has to carry; fetches or refreshes an access token where one is needed.
+   * Returns what a call must carry. Fetches or refreshes an access token if it needs one.
    *
-   * @param refused the access token that the server just answered 401 to: it is not handed out again
-   * @returns refusals: `upstream_auth_failed` when no token is to be had, `database_unavailable` when Postgres
-   *   is needed for a refresh and does not answer, `internal_error` when what is stored cannot be opened
+   * @param refused the access token that the server has just answered with 401. It is not returned again.
+   * @returns refusals: `upstream_auth_failed` when there is no token, `database_unavailable` when a refresh needs
+   *   Postgres and it does not answer, `internal_error` when stored tokens cannot be decrypted
    */
   readonly authorize: (credential: McpCredential, refused?: string) => Promise<Authorized>;
 };
 
-export type AuthorizerDeps = Pick<GatewayDeps, 'db' | 'dispatcher' | 'encryptionKeys' | 'now' | 'log'>;
-
 const DEFAULT_KEY_HEADER = 'X-API-Key';
 
-/** How one gateway authenticates to MCP servers. It remembers access tokens, so it is made once. */
+/** Creates what authenticates one gateway to MCP servers. It remembers access tokens, so it is created once. */
 export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   const accessTokens = createAccessTokens(deps);
   return {
@@ -45,7 +42,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
         case 'api_key':
           return { authorization: apiKey(auth) };
         case 'oauth': {
-          // Handed in without a way to get another: nothing is gained by asking again.
+          // The issuer got this token without a way to get another, so a refusal of it is final.
           if (auth.access_token !== undefined) return { authorization: bearer(auth.access_token) };
           const client = clientOf(id, accountId, auth);
           if (!client) return NO_CLIENT;

@@ -1,11 +1,19 @@
 import { BlockedAddressError } from '@presign/outbound';
+import { isJsonObject } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 import * as oauth from 'oauth4webapi';
-import type { AuthorizerDeps } from './authorize.ts';
-import { tokenEndpointFetch } from './fetch.ts';
-import { authFailed, type Fetched, type OauthClient, type Tokens, usableUntil } from './tokens.ts';
+import { type Dispatcher, fetch } from 'undici';
+import { BLOCKED_HINT } from '../../http/forward.ts';
+import {
+  type AuthorizerDeps,
+  authFailed,
+  type Fetched,
+  type OauthClient,
+  type Tokens,
+  usableUntil,
+} from './tokens.ts';
 
-/** For all requests of one exchange together; a lease is longer. */
+/** For all requests of one exchange together. A lease lasts longer. */
 const EXCHANGE_TIMEOUT_MS = 10_000;
 const REMEMBERED = 10_000;
 
@@ -20,10 +28,10 @@ type Failure = {
 };
 
 /**
- * Asks token endpoints, for a refresh (RFC 6749 §6) or for the client itself (§4.4).
+ * Requests tokens from token endpoints, with a refresh token (RFC 6749 §6) or as the client itself (§4.4).
  *
- * The secret goes as HTTP Basic, which every server that gives out secrets has to take (§2.3.1); to a server that
- * does not know the client then, in the body. Which one worked is remembered.
+ * It sends the client's secret as HTTP Basic, which every server that issues secrets must accept (§2.3.1). If the server
+ * does not recognise the client, it sends the secret in the body. It remembers which way worked.
  */
 export function createExchange(
   deps: Pick<AuthorizerDeps, 'dispatcher' | 'now' | 'log'>,
@@ -52,11 +60,11 @@ async function askOnce(
   signal: AbortSignal,
 ): Promise<{ readonly tokens: Tokens } | Failure> {
   const { tokenUrl, clientId, parameters } = client;
-  // Its issuer is not known, nor needed: ID tokens are left aside.
+  // The library wants an issuer for ID tokens, which are not read here.
   const server: oauth.AuthorizationServer = { issuer: tokenUrl, token_endpoint: tokenUrl };
   const named = { client_id: clientId };
   const { send, seen } = tokenEndpointFetch(dispatcher);
-  // The address guard decides what is reached; http is for servers of one's own.
+  // The address guard decides which addresses are allowed. http is for private servers.
   const options = { [oauth.customFetch]: send, [oauth.allowInsecureRequests]: true, signal };
   const askedMs = now();
   try {
@@ -71,18 +79,75 @@ async function askOnce(
       tokens: tokensOf(await oauth.processGenericTokenEndpointResponse(server, named, response), askedMs),
     };
   } catch (error) {
-    const told = error instanceof oauth.ResponseBodyError ? error.error : undefined;
-    const oauthError = told !== undefined && ERROR_CODES.has(told) ? told : undefined;
+    const code = error instanceof oauth.ResponseBodyError ? error.error : undefined;
+    const oauthError = code !== undefined && ERROR_CODES.has(code) ? code : undefined;
     return { error, status: seen.status, oauthError };
   }
 }
 
-/** What may stand in a header (RFC 6750 §2.1, generously). */
+/** The longest answer of a token endpoint that is read. */
+const ANSWER_MAX_BYTES = 65_536;
+
+/** A token endpoint's answer exceeds `ANSWER_MAX_BYTES`. */
+class AnswerTooLargeError extends Error {
+  override readonly name = 'AnswerTooLargeError';
+}
+
+/**
+ * The `fetch` for one request of `oauth4webapi`. It goes through the guarded dispatcher, follows no redirect (the library
+ * asks for none), and reads the answer up to a bound. `seen` holds the answer's status even if reading it fails.
+ */
+function tokenEndpointFetch(dispatcher: Dispatcher) {
+  const seen: { status?: number } = {};
+  const send = async (
+    url: string,
+    options: oauth.CustomFetchOptions<'POST', URLSearchParams>,
+  ): Promise<Response> => {
+    const { method, redirect, headers, body, signal } = options;
+    const answer = await fetch(url, {
+      method,
+      redirect,
+      headers,
+      body: body.toString(),
+      signal: signal ?? null,
+      dispatcher,
+    });
+    seen.status = answer.status;
+    const text = await readBounded(answer.body);
+    // The challenge header is left out: with it the library would not read the error in the body.
+    const type = { 'content-type': answer.headers.get('content-type') ?? '' };
+    return new Response(text === '' ? null : withoutIdToken(text), { status: answer.status, headers: type });
+  };
+  return { send, seen };
+}
+
+async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body ?? []) {
+    size += chunk.length;
+    if (size > ANSWER_MAX_BYTES) throw new AnswerTooLargeError();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Drops the ID token. It says who logged in, which is not needed and cannot be checked here. */
+function withoutIdToken(text: string): string {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return isJsonObject(answer) ? JSON.stringify({ ...answer, id_token: undefined }) : text;
+  } catch {
+    return text;
+  }
+}
+
+/** Characters that a header can carry. RFC 6750 §2.1 allows fewer. */
 const SENDABLE = /^[\x21-\x7e]+$/;
 
 function tokensOf(answer: oauth.TokenEndpointResponse, askedMs: number): Tokens {
   const { access_token: accessToken, token_type, expires_in, refresh_token: refreshToken } = answer;
-  // Others prove possession of a key, which is not here.
+  // Other token types prove possession of a key, which the gateway does not have.
   if (token_type !== 'bearer' || !SENDABLE.test(accessToken)) throw new UnusableTokenError();
   const usableUntilMs = usableUntil(askedMs, expires_in);
   return { accessToken, usableUntilMs, ...(refreshToken === undefined ? {} : { refreshToken }) };
@@ -93,7 +158,7 @@ class UnusableTokenError extends Error {
   override readonly name = 'UnusableTokenError';
 }
 
-/** RFC 6749 §5.2: a client that came with HTTP Basic must hear 401, others may. */
+/** RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others. */
 const isClientRefused = ({ oauthError, status }: Failure) =>
   oauthError === 'invalid_client' || (oauthError === undefined && status === 401);
 
@@ -104,17 +169,15 @@ function fetchedOf(
 ): Fetched {
   if ('tokens' in answer) return answer;
   const { error, status, oauthError } = answer;
-  const hint = causes(error).some((each) => each instanceof BlockedAddressError) ? BLOCKED : undefined;
+  const hint = causes(error).some((each) => each instanceof BlockedAddressError) ? BLOCKED_HINT : undefined;
   const host = new URL(client.tokenUrl).host;
   const line = { credential: client.id, host, status, oauth_error: oauthError, error: kindOf(error), hint };
   log.warn(line, 'no access token');
-  const told = oauthError === undefined ? '' : ` (${oauthError})`;
-  return authFailed(`The authorization server gave no access token${told}.`);
+  const code = oauthError === undefined ? '' : ` (${oauthError})`;
+  return authFailed(`The authorization server gave no access token${code}.`);
 }
 
-const BLOCKED = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
-
-/** What went wrong, in a word of the library, undici or the system: messages may quote what was sent or answered. */
+/** The error's code or name. Its message is not logged, because it may quote what was sent or answered. */
 function kindOf(error: unknown): string {
   const codes = causes(error).map((each) =>
     'code' in each && typeof each.code === 'string' ? each.code : each.name,
@@ -128,7 +191,7 @@ function causes(error: unknown): readonly Error[] {
   return found;
 }
 
-/** RFC 6749 §5.2 and §4.1.2.1, RFC 8707 §2: codes that say nothing but what they are. */
+/** RFC 6749 §5.2 and §4.1.2.1, RFC 8707 §2. Only these codes are shown, because other text could hold a secret. */
 const ERROR_CODES: ReadonlySet<string> = new Set([
   'invalid_request',
   'invalid_client',

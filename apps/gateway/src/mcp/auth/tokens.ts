@@ -1,26 +1,38 @@
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
 import { oauthTokensContext } from '@presign/schema/tables';
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
 
-/** A client at its authorization server; with a refresh token, on behalf of the user who gave consent. */
+/** What authenticating to MCP servers needs of the gateway. */
+export type AuthorizerDeps = {
+  readonly db: Database;
+  readonly dispatcher: Dispatcher;
+  readonly encryptionKeys: EncryptionKeys;
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+/** A client at its authorization server. With a refresh token it acts for the user who gave consent. */
 export type OauthClient = {
-  /** Of the credential that says all this. */
+  /** The credential's id. */
   readonly id: string;
   readonly accountId: string;
   readonly tokenUrl: string;
   readonly clientId: string;
-  /** Undefined: a public client. */
+  /** Undefined for a public client. */
   readonly secret: string | undefined;
-  /** As it was handed in. */
+  /** The refresh token that the issuer got. */
   readonly refreshToken: string | undefined;
-  /** What every request to the token endpoint says beside. */
+  /** Further parameters of every request to the token endpoint. */
   readonly parameters: { readonly scope?: string; readonly audience?: string };
 };
 
-/** What a token endpoint gave. */
+/** The tokens that a token endpoint returned. */
 export type Tokens = {
   readonly accessToken: string;
-  /** Unix milliseconds; a little before the access token expires. */
+  /** Unix milliseconds, shortly before the access token expires. */
   readonly usableUntilMs: number;
   /** For the next refresh. */
   readonly refreshToken?: string;
@@ -28,32 +40,31 @@ export type Tokens = {
 
 export type Fetched = { readonly tokens: Tokens } | { readonly refusal: Refusal };
 
-/** Why a token cannot be had: a sentence that says nothing of what the authorization server wrote. */
+/** The refusal when there is no access token. The message must not quote the authorization server. */
 export const authFailed = (message: string): { readonly refusal: Refusal } => ({
   refusal: { code: 'upstream_auth_failed', message },
 });
 
-/** Beyond that a number of seconds says no more, and the largest could not be stored. */
+/** Longer lifetimes are cut to this, because the largest numbers cannot be stored. */
 const LONGEST_LIFE_MS = 365 * 86_400_000;
 const LONGEST_LEEWAY_MS = 60_000;
 const LEEWAY_SHARE = 0.1;
 
-/** RFC 6749 §5.1 leaves it open how long a token is good whose life is not told: until it is refused, or this. */
-const UNTOLD_LIFE_MS = 3_600_000;
+/** How long a token without `expires_in` is used, unless the server refuses it earlier. RFC 6749 §5.1 sets no value. */
+const UNSTATED_LIFE_MS = 3_600_000;
 
 /**
- * How long an access token is used: until a minute before its end, or a tenth of its life if that is less, so that
- * it does not expire under way.
- *
- * @param expiresIn seconds, as the token endpoint told
+ * Until when an access token is used, in Unix milliseconds: a minute before it expires, or a tenth of its lifetime if that
+ * is less, so that it does not expire on its way.
+ * @param expiresIn seconds, as the token endpoint states them
  */
 export function usableUntil(askedMs: number, expiresIn: number | undefined): number {
-  if (expiresIn === undefined) return askedMs + UNTOLD_LIFE_MS;
+  if (expiresIn === undefined) return askedMs + UNSTATED_LIFE_MS;
   const lifeMs = Math.min(expiresIn * 1000, LONGEST_LIFE_MS);
   return askedMs + lifeMs - Math.min(LONGEST_LEEWAY_MS, lifeMs * LEEWAY_SHARE);
 }
 
-/** Whether an access token can be sent now, as far as is known. */
+/** Whether an access token is not refused and not about to expire. */
 export const isUsable = (tokens: Tokens, nowMs: number, refused: string | undefined): boolean =>
   nowMs < tokens.usableUntilMs && tokens.accessToken !== refused;
 

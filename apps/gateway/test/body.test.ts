@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { readWhole } from '../src/http/body.ts';
-import { bodyBudget } from '../src/http/body-memory.ts';
+import { bodyMemory } from '../src/http/body-memory.ts';
 
 const TEN_MINUTES_MS = 600_000;
-const { open } = bodyBudget(1024);
+const { newReservation } = bodyMemory(1024);
 const reads: { request: IncomingMessage; read: ReturnType<typeof readWhole> }[] = [];
 const server = createServer((request) => {
-  reads.push({ request, read: readWhole(request, open()) });
+  reads.push({ request, read: readWhole(request, newReservation()) });
 });
 let socket: Socket;
 

@@ -1,0 +1,66 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
+import type { RedisClient } from '@presign/limits';
+import type { Provider } from '@presign/providers';
+import type { Database } from '@presign/schema/database';
+import type { Logger } from 'pino';
+import type { Dispatcher } from 'undici';
+import type { GrantMemory } from './grant/policy.ts';
+import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
+import type { BodyMemory } from './http/body-memory.ts';
+import type { Leases } from './limits/leases.ts';
+import type { Revocations } from './limits/revocations.ts';
+import type { Authorizer } from './mcp/auth/authorize.ts';
+import type { Listeners } from './mcp/legacy-sse.ts';
+import type { McpPrices } from './mcp/price.ts';
+
+/** Everything the gateway works with. `main.ts` and `start.ts` create it once. */
+export type GatewayDeps = {
+  /** Read only when a grant is not in Redis. */
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly publicKeys: PublicKeys;
+  readonly encryptionKeys: EncryptionKeys;
+  readonly providers: ReadonlyMap<string, Provider>;
+  /** The gateway's public address, which is the audience of its tokens. */
+  readonly gatewayUrl: string;
+  /** Sends to upstreams, and refuses addresses that are not public. */
+  readonly dispatcher: Dispatcher;
+  readonly leases: Leases;
+  readonly revocations: Revocations;
+  readonly underWay: UnderWay;
+  /** Aborts when the gateway begins to close. It ends streams that only wait for events. */
+  readonly closing: AbortSignal;
+  /** Open streams of MCP's 2024-11-05 transport. */
+  readonly listeners: Listeners;
+  readonly mcpPrices: McpPrices;
+  readonly bodyMemory: BodyMemory;
+  readonly leaseMs: number;
+  readonly upstreamTimeoutMs: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+};
+
+export type LlmDeps = GatewayDeps & { readonly verify: Verifier<LlmGrant>; readonly memory: GrantMemory };
+
+export type McpDeps = GatewayDeps & {
+  readonly verify: Verifier<McpGrant>;
+  readonly memory: GrantMemory;
+  readonly authorizer: Authorizer;
+};
+
+export type BundleDeps = GatewayDeps & {
+  readonly verify: Verifier<VerifiedGrant>;
+  readonly memory: GrantMemory;
+};
+
+/** Calls and settles that have not ended. A closing gateway waits for them. */
+export type UnderWay = {
+  readonly track: (work: Promise<unknown>) => void;
+  /** Resolves when all tracked work has ended. */
+  readonly done: () => Promise<void>;
+};
+
+/** What a request carries from middleware to route. */
+export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };

@@ -1,0 +1,56 @@
+import { type EncryptionKeys, unseal } from '@presign/crypto';
+import { findCredential, type RedisClient } from '@presign/limits';
+import { credentialContext } from '@presign/schema/tables';
+import type { Logger } from 'pino';
+import { outageRefusal } from '../http/refuse.ts';
+import type { GrantMemory, Policy, SealedCredential } from './policy.ts';
+
+/** A credential's secret for one call, or why there is none. */
+export type LoadedSecret =
+  | { readonly is: 'loaded'; readonly secret: string }
+  /** Redis does not answer, or lost the credential after it admitted the call. */
+  | { readonly is: 'unavailable' }
+  /** It was sealed with a key that this gateway does not have. */
+  | { readonly is: 'unsealable' };
+
+type Deps = {
+  readonly redis: RedisClient;
+  readonly encryptionKeys: EncryptionKeys;
+  readonly memory: GrantMemory;
+  readonly log: Logger;
+};
+
+/** Loads a grant's credential in the version that its admission named, and decrypts it. */
+export async function loadSecret(
+  deps: Deps,
+  requestId: string,
+  { accountId, ref }: Policy,
+  version: number,
+): Promise<LoadedSecret> {
+  const found = await findSealed(deps, ref, version).catch((error: unknown) => {
+    outageRefusal(deps.log, requestId, error);
+    return undefined;
+  });
+  if (!found) return { is: 'unavailable' };
+  try {
+    const context = credentialContext(accountId, ref.credentialId);
+    return { is: 'loaded', secret: unseal(deps.encryptionKeys, found.sealed, context) };
+  } catch (error) {
+    const named = { credential: ref.credentialId, error: (error as Error).name };
+    deps.log.error(named, 'a credential could not be decrypted');
+    return { is: 'unsealable' };
+  }
+}
+
+/** From memory, else from Redis. */
+async function findSealed(
+  { redis, memory }: Deps,
+  ref: Policy['ref'],
+  version: number,
+): Promise<SealedCredential | undefined> {
+  const remembered = memory.credentials.get(ref.credentialId);
+  if (remembered?.version === version) return remembered;
+  const found = await findCredential(redis, ref.partition, ref.credentialId);
+  if (found) memory.credentials.set(ref.credentialId, found);
+  return found;
+}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { bodyMemory } from '../src/http/body-memory.ts';
+
+const KIB = 1024;
+
+test('large bodies leave an eighth of the memory to small ones, and all bodies together stay within it', () => {
+  const { newReservation } = bodyMemory(800 * KIB);
+  const [large, second, small, third] = [
+    newReservation(),
+    newReservation(),
+    newReservation(),
+    newReservation(),
+  ];
+  expect(large.reserve(700 * KIB)).toBe(true);
+  expect(large.reserve(1)).toBe(false);
+  expect(second.reserve(64 * KIB + 1)).toBe(false);
+  expect(second.reserve(64 * KIB)).toBe(true);
+  expect(second.reserve(1)).toBe(false);
+  expect(small.reserve(36 * KIB)).toBe(true);
+  expect(third.reserve(1)).toBe(false);
+});
+
+test('released memory is free for others, and a second release changes nothing', () => {
+  const { newReservation } = bodyMemory(800 * KIB);
+  const [first, second] = [newReservation(), newReservation()];
+  expect(first.reserve(700 * KIB)).toBe(true);
+  first.release();
+  first.release();
+  expect(second.reserve(700 * KIB)).toBe(true);
+  expect(first.reserve(65 * KIB)).toBe(false);
+});
