@@ -1,10 +1,10 @@
+import { webhookEvent } from '@presign/schema';
 import { ROUTES } from '../routes.ts';
-import { describeEvents, type Event } from './describe-events.ts';
 import { describeOperation, type Operation } from './describe-operation.ts';
 import { describeRefusals, HEADERS, type Response, refusalsOf } from './describe-refusals.ts';
-import type { JsonSchema } from './json-schema.ts';
+import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
-/** An OpenAPI document, as far as it is used here. */
+/** The parts of an OpenAPI document that this API uses. */
 export type OpenApi = {
   readonly openapi: '3.1.1';
   readonly info: { readonly title: string; readonly version: string; readonly description: string };
@@ -19,7 +19,7 @@ export type OpenApi = {
   };
 };
 
-/** The API's document, made of the shapes that the routes read and answer by. */
+/** Generates the OpenAPI document from the shapes of the routes, which also parse requests. */
 export function describeApi(issuerUrl: string): OpenApi {
   const paths: Record<string, Record<string, Operation>> = {};
   for (const [name, { shape }] of Object.entries(ROUTES)) {
@@ -46,20 +46,19 @@ export function describeApi(issuerUrl: string): OpenApi {
 
 type Hoisted = Pick<OpenApi, 'paths' | 'webhooks'> & Pick<OpenApi['components'], 'responses'>;
 
-const DESCRIPTION = `Issues signed URLs through which others may call LLM providers and MCP servers, without your keys and within limits of time, uses and money.
+const DESCRIPTION = `Issues signed URLs through which others can call LLM providers and MCP servers, without your keys and within limits of time, uses and money.
 
-Times are in Unix seconds. Money is in microdollars: 1 dollar = 1000000. In requests \`null\` means the same as leaving a field out, and a field that is not known is refused; in answers \`null\` means there is none.
+Times are in Unix seconds. Money is in microdollars: 1 dollar = 1000000. In a request, \`null\` means the same as leaving the field out, and an unknown field is refused. In an answer, \`null\` means that there is no value.
 
-Lists are newest first. \`next_cursor\` of an answer, sent as \`cursor\`, gives the entries after it; it is \`null\` at the end.`;
+Lists are newest first. To get the next page, send \`next_cursor\` of the answer as \`cursor\`. On the last page it is \`null\`.`;
 
 const API_KEY = {
   type: 'http',
   scheme: 'bearer',
-  description:
-    'An API key of your account, as `Authorization: Bearer presign_sk_…`. The role names are scopes.',
+  description: 'An API key of your account: `Authorization: Bearer presign_sk_…`. The role names are scopes.',
 };
 
-/** Takes every `$defs` out into `schemas`, and has what refers to it refer there. */
+/** Moves every `$defs` into `schemas`, and points references there. */
 function hoist(value: unknown, schemas: Record<string, JsonSchema>): unknown {
   if (Array.isArray(value)) return value.map((each) => hoist(each, schemas));
   if (typeof value !== 'object' || value === null) return value;
@@ -76,3 +75,46 @@ function hoist(value: unknown, schemas: Record<string, JsonSchema>): unknown {
 }
 
 const refOf = (ref: unknown) => String(ref).replace('#/$defs/', '#/components/schemas/');
+
+/** An OpenAPI Path Item Object of `webhooks`: the request that an event makes, and the expected answer. */
+type Event = {
+  readonly post: {
+    readonly summary: string;
+    readonly parameters: typeof EVENT_HEADERS;
+    readonly requestBody: {
+      readonly required: true;
+      readonly content: { readonly 'application/json': { readonly schema: JsonSchema } };
+    };
+    readonly responses: { readonly '2XX': { readonly description: string } };
+  };
+};
+
+/** Every event by its type. */
+const describeEvents = (): Record<string, Event> =>
+  Object.fromEntries(webhookEvent.options.map((event) => [event.shape.type.value, describeEvent(event)]));
+
+function describeEvent(event: (typeof webhookEvent.options)[number]): Event {
+  const { description = '', ...schema } = toJsonSchema(event, 'output');
+  return {
+    post: {
+      summary: description,
+      parameters: EVENT_HEADERS,
+      requestBody: { required: true, content: { 'application/json': { schema } } },
+      responses: { '2XX': { description: 'The event has arrived, and is not sent again.' } },
+    },
+  };
+}
+
+/** The headers that Standard Webhooks defines. */
+const EVENT_HEADERS = [
+  eventHeader('webhook-id', 'The same at every attempt, so that you can skip an event that you have seen.'),
+  eventHeader('webhook-timestamp', 'Unix time of this attempt in seconds.'),
+  eventHeader(
+    'webhook-signature',
+    'Signatures of `id.timestamp.body`, separated by spaces. Each is `v1,` and base64.',
+  ),
+] as const;
+
+function eventHeader(name: string, description: string) {
+  return { name, in: 'header', required: true, description, schema: { type: 'string' } } as const;
+}

@@ -8,13 +8,13 @@ export type Parameter = {
   readonly in: 'path' | 'query' | 'header';
   readonly required: boolean;
   readonly description?: string;
-  /** Of a list: its entries stand in one value, with commas between them. */
+  /** For a list: one value with commas between its entries. */
   readonly style?: 'form';
   readonly explode?: false;
   readonly schema: JsonSchema;
 };
 
-/** An OpenAPI Operation Object, as far as it is used here. */
+/** The parts of an OpenAPI Operation Object that this API uses. */
 export type Operation = {
   readonly operationId: string;
   readonly tags: readonly string[];
@@ -26,11 +26,11 @@ export type Operation = {
     readonly required: true;
     readonly content: { readonly 'application/json': { readonly schema: JsonSchema } };
   };
-  /** Those that refuse are components, which many operations have in common. */
+  /** Refusals are components, because many operations share them. */
   readonly responses: Readonly<Record<string, Response | { readonly $ref: string }>>;
 };
 
-/** What OpenAPI has of one route. */
+/** Describes one route. */
 export function describeOperation(operationId: string, shape: Shape): Operation {
   const { summary, scope, body } = shape;
   const parameters = [
@@ -59,7 +59,7 @@ const refs = (shape: Shape) =>
     ]),
   );
 
-/** Routes that can meet an `Idempotency-Key` again read one. */
+/** Whether a route reads an `Idempotency-Key`: only such a route can answer with a conflict of one. */
 const isRepeatable = ({ errors }: Shape): boolean => errors?.includes('idempotency_conflict') ?? false;
 
 const IDEMPOTENCY_KEY: Parameter = {
@@ -67,7 +67,7 @@ const IDEMPOTENCY_KEY: Parameter = {
   in: 'header',
   required: false,
   description:
-    'Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused.',
+    'Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused.',
   schema: toJsonSchema(idempotencyKey, 'input'),
 };
 
@@ -96,14 +96,14 @@ const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status 
 
 function describeSuccess({ answer, csv, scope }: Shape): Response {
   const headers = headersOf(200, scope !== undefined);
-  if (!answer) return { description: 'Done.', headers };
+  if (!answer) return { description: 'Done. The answer has no body.', headers };
   const schema = toJsonSchema(answer, 'output');
   const text = { schema: { type: 'string' } } as const;
   const content = { 'application/json': { schema }, ...(csv && { 'text/csv': text }) };
   return { description: schema.description ?? 'The answer.', headers, content };
 }
 
-/** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. Issuing, under two names, is one subject. */
+/** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. The two routes that issue share one tag. */
 function tagOf(path: string): string {
   const [, , subject = ''] = path.split('/');
   if (subject.endsWith('presign')) return 'Issuing';

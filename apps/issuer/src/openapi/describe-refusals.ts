@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, errorEnvelope } from '@presign/schema';
 import type { Shape } from '../route.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
-/** Every code that a route may answer with: its own, and those that all routes of its kind share. */
+/** Every code that a route may answer with: its own, and those of all routes of its kind. */
 export function refusalsOf({ scope, method, params, query, body, errors = [] }: Shape): ErrorCode[] {
   const codes: ErrorCode[] = ['internal_error', ...errors];
   if (body ?? query) codes.push('invalid_request');
@@ -22,7 +22,7 @@ export type Response = {
 };
 type Ref = { readonly $ref: string };
 
-/** The answers that refuse, one for each status, each under a name that says its codes. */
+/** The refusals of these codes, one for each status, each named after its codes. */
 export function describeRefusals(codes: readonly ErrorCode[]) {
   const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))];
   return statuses.map((status) => {
@@ -44,25 +44,26 @@ function describeRefusal(status: number, codes: ErrorCode[]): Response {
   };
 }
 
-/** Headers of answers: `x-request-id` is on every one. */
+/** Headers of answers. All answers have `x-request-id`. */
 export const HEADERS = {
   'x-request-id': {
-    description: 'Names the request in the log.',
+    description: 'Id of the request in the log.',
     schema: { type: 'string', format: 'uuid' },
   },
   'retry-after': {
-    description: 'Seconds after which the same request may succeed.',
+    description: 'Seconds to wait before the same request may succeed.',
     schema: { type: 'integer', minimum: 0 },
   },
   ratelimit: {
-    description: 'Requests left to this API key (`r`), and seconds until all of a minute are (`t`).',
+    description:
+      'Requests that this API key has left (`r`), and seconds until the full limit is available again (`t`).',
     schema: { type: 'string', examples: ['"presign";r=59999;t=1'] },
   },
   'ratelimit-policy': {
-    description: 'Requests of this API key (`q`) in a window of seconds (`w`).',
+    description: 'Limit of this API key: requests (`q`) in a window of seconds (`w`).',
     schema: { type: 'string', examples: ['"presign";q=60000;w=60'] },
   },
-  'www-authenticate': { description: 'The scheme that is wanted.', schema: { type: 'string' } },
+  'www-authenticate': { description: 'The expected authentication scheme.', schema: { type: 'string' } },
 } as const;
 
 type HeaderName = keyof typeof HEADERS;
@@ -75,7 +76,7 @@ const MORE: Readonly<Record<number, readonly HeaderName[]>> = {
   503: ['retry-after'],
 };
 
-/** The headers that an answer of a status may have; `counted`: where an API key's requests are. */
+/** The headers that an answer of a status may have. `counted`: the requests of an API key are limited. */
 export function headersOf(status: number, counted = false): Record<string, Ref> {
   const names = ['x-request-id', ...(MORE[status] ?? []), ...(counted ? RATE_LIMIT : [])];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

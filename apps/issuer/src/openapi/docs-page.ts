@@ -1,14 +1,29 @@
 import { createHash } from 'node:crypto';
+import type { Hono } from 'hono';
 import { html, raw } from 'hono/html';
-import type { OpenApi } from './describe-api.ts';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import { describeApi, type OpenApi } from './describe-api.ts';
 import type { Operation } from './describe-operation.ts';
-import { PAGE_STYLE } from './page-style.ts';
-import { type Html, prose } from './prose.ts';
 import { type Place, showOperation } from './show-operation.ts';
-import { showField, showFields } from './show-schema.ts';
+import { type Html, prose, showField, showFields } from './show-schema.ts';
 
-/** The API's reference page: whole by itself, without scripts, fonts or anything else from elsewhere. */
-export const docsPage = (api: OpenApi): Html => html`<!doctype html>
+/** `/openapi.json`: the OpenAPI document. `/docs`: the same as a page for people. Neither needs an API key. */
+export function reference(app: Hono<IssuerEnv>, { issuerUrl }: IssuerDeps): void {
+  // Made on the first request, because few issuers get one.
+  let made: OpenApi | undefined;
+  const api = () => {
+    made ??= describeApi(issuerUrl);
+    return made;
+  };
+  app.get('/openapi.json', (c) => c.json(api()));
+  app.get('/docs', (c) => {
+    c.header('content-security-policy', DOCS_POLICY);
+    return c.html(docsPage(api()));
+  });
+}
+
+/** The reference page of the API. It is complete in itself: no scripts, no fonts, nothing from other servers. */
+const docsPage = (api: OpenApi): Html => html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -34,9 +49,6 @@ export const docsPage = (api: OpenApi): Html => html`<!doctype html>
 </body>
 </html>`;
 
-/** What a browser may do with the page: show it in its own style (CSP 3 §2.3.1: by its hash), and nothing else. */
-export const DOCS_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
-
 type Placed = { readonly place: Place; readonly operation: Operation };
 type Subject = { readonly tag: string; readonly operations: readonly Placed[] };
 
@@ -58,8 +70,8 @@ const showLinks = ({ tag, operations }: Subject): Html => html`<h2>${tag}</h2>
 function showEvents({ webhooks, components: { schemas } }: OpenApi): Html {
   const [first] = Object.values(webhooks);
   return html`<h2 id="events">Events</h2>
-    <p>Sent by <code>POST</code> to your webhooks, as Standard Webhooks
-    has it. Answer with any 2xx status within ten seconds; else it is sent again, at growing intervals.</p>
+    <p>The issuer sends events to your webhooks by <code>POST</code>, following Standard Webhooks. Answer with any 2xx
+    status within ten seconds. Otherwise the event is sent again, at growing intervals.</p>
     <h4>Headers</h4>
     <ul class="fields">${first?.post.parameters.map(({ schema, description, ...rest }) =>
       showField({ ...rest, schema: { ...schema, description } }, schemas, 'answer'),
@@ -75,6 +87,66 @@ function showEvents({ webhooks, components: { schemas } }: OpenApi): Html {
 
 function showEnvelope({ components: { schemas } }: OpenApi): Html {
   return html`<h2 id="errors">Errors</h2>
-    <p>Every error has one body. Some codes have further fields in <code>error</code>.</p>
+    <p>All errors have the same body. Some codes add fields to <code>error</code>.</p>
     ${showFields(schemas.Error ?? {}, schemas, 'answer')}`;
 }
+
+/** The style of the page. It follows the reader's choice of light or dark. */
+const PAGE_STYLE = `
+:root {
+  color-scheme: light dark;
+  --back: light-dark(#ffffff, #14161a); --panel: light-dark(#f5f6f8, #1c1f25); --line: light-dark(#dfe2e7, #2e333c);
+  --text: light-dark(#1c2129, #dfe3ea); --soft: light-dark(#5a6472, #98a2b1); --link: light-dark(#1a56c4, #7fb0ff);
+  --get: light-dark(#156c43, #5fd39b); --post: light-dark(#1a56c4, #7fb0ff); --delete: light-dark(#b3261e, #ff9087);
+}
+* { box-sizing: border-box; }
+html { scroll-padding-top: 1rem; }
+body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.55 system-ui, sans-serif;
+  display: grid; grid-template-columns: 17rem minmax(0, 1fr); }
+nav { position: sticky; top: 0; height: 100vh; overflow-y: auto; padding: 1.5rem 1.25rem; background: var(--panel);
+  border-right: 1px solid var(--line); font-size: .875rem; }
+nav strong { font-size: 1.05rem; } nav h2 { margin: 1.25rem 0 .25rem; font-size: .75rem; color: var(--soft);
+  text-transform: uppercase; letter-spacing: .05em; }
+nav ul { list-style: none; margin: 0; padding: 0; }
+nav li a { display: flex; align-items: baseline; overflow-wrap: anywhere; padding: .2rem 0; color: var(--text); text-decoration: none; }
+nav li a:hover { color: var(--link); }
+main { max-width: 54rem; padding: 2rem 2.5rem 6rem; }
+h1 { margin: 0 0 .5rem; font-size: 1.9rem; } main > h2 { margin: 3.5rem 0 0; font-size: 1.45rem; }
+h3 { margin: 0; font-size: 1.2rem; } h4 { margin: 1.75rem 0 .5rem; font-size: 1rem; }
+h3 a { color: inherit; text-decoration: none; } h3 a:hover { text-decoration: underline; }
+a { color: var(--link); } p { margin: .5rem 0; }
+section { margin-top: 1.5rem; padding-top: 1.75rem; border-top: 1px solid var(--line); }
+code, pre { font: .875em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+p code, td code { padding: .1em .3em; border-radius: 4px; background: var(--panel); overflow-wrap: anywhere; }
+pre { margin: 1rem 0; padding: .9rem 1.1rem; overflow-x: auto; background: var(--panel); border: 1px solid var(--line);
+  border-radius: 8px; }
+pre code { user-select: all; font-size: .8125rem; }
+.route code { font-size: 1rem; background: none; padding: 0; }
+.method { display: inline-block; min-width: 3.1rem; margin-right: .35rem; font: 700 .75rem ui-monospace, monospace; }
+.method.get { color: var(--get); } .method.post { color: var(--post); } .method.delete { color: var(--delete); }
+nav .method { flex: none; min-width: 2.9rem; margin: 0; font-size: .625rem; }
+.status { color: var(--get); }
+.fields { list-style: none; margin: 0; padding: 0; }
+.fields li { padding: .6rem 0; border-top: 1px solid var(--line); }
+.fields li:first-child { border-top: 0; }
+.fields p { margin: .15rem 0 0; font-size: .9375rem; color: var(--soft); }
+.field { overflow-wrap: anywhere; }
+.name { font-weight: 700; } .type, .fact { font-size: .8125rem; color: var(--soft); }
+.fact { margin-left: .3rem; } .fact::before { content: '· '; }
+.required { font-size: .75rem; font-weight: 600; color: var(--delete); }
+details { margin-top: .4rem; } summary { cursor: pointer; font-size: .875rem; color: var(--link); }
+details > .fields { margin-top: .25rem; padding-left: 1rem; border-left: 2px solid var(--line); }
+table { width: 100%; border-collapse: collapse; font-size: .9375rem; }
+th, td { padding: .45rem .75rem .45rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: top; }
+tr:first-child > * { border-top: 0; }
+th { width: 3.5rem; font-weight: 600; }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; }
+@media (max-width: 52rem) {
+  body { grid-template-columns: minmax(0, 1fr); }
+  nav { position: static; height: auto; border-right: 0; border-bottom: 1px solid var(--line); }
+  main { padding: 1.5rem 1.25rem 4rem; }
+}
+`;
+
+/** The browser may apply this one style (CSP 3 §2.3.1: by its hash), and load or run nothing else. */
+const DOCS_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(PAGE_STYLE).digest('base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** A schema as OpenAPI 3.1 has it: JSON Schema 2020-12. */
+/** A schema as OpenAPI 3.1 uses it: JSON Schema 2020-12. */
 export type JsonSchema = z.core.JSONSchema.JSONSchema;
 
 /**
- * What a Zod schema says, as JSON Schema. Schemas whose metadata has an `id` are named: they stand in `$defs` and are
- * referred to. Where the metadata has `shownAs`, that schema is converted in place of the one that reads.
- * @param io which side of a schema that transforms: what is read, or what is answered
+ * Converts a Zod schema to JSON Schema. A schema whose metadata has an `id` goes into `$defs` under that name, and is
+ * referred to. If the metadata has `shownAs`, that schema is converted instead of the one that parses.
+ * @param io the side of a schema that transforms: `input` for requests, `output` for answers
  */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
   const { $schema, $defs, ...own } = z.toJSONSchema(schema, {
@@ -22,22 +22,26 @@ export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonSch
   return { $ref: `#/$defs/${id}`, $defs: { ...$defs, [id]: own } };
 }
 
-/** Puts what `shownAs` says in the place of what Zod made of the schema, but for what is told of it. */
+/** Replaces a converted schema by its `shownAs`, and keeps its own description, default and examples. */
 function show(schema: z.core.$ZodType, json: JsonSchema, io: 'input' | 'output'): void {
-  const { shownAs, id: _id, ...told } = z.globalRegistry.get(schema) ?? {};
+  const { shownAs, id: _id, ...metadata } = z.globalRegistry.get(schema) ?? {};
   delete json.shownAs;
   if (shownAs instanceof z.ZodType) {
     for (const key of Object.keys(json)) delete json[key];
-    Object.assign(json, toJsonSchema(shownAs, io), told);
+    Object.assign(json, toJsonSchema(shownAs, io), metadata);
   }
-  // Zod takes them for what a transform gives, and leaves them out of what is read.
-  for (const key of ['default', 'examples']) if (key in told) json[key] = told[key];
+  // Zod takes these for the output of a transform, and leaves them out of the input.
+  for (const key of ['default', 'examples']) if (key in metadata) json[key] = metadata[key];
 }
 
-/** What is so of every object in JSON, of every whole number that is written here, and of a format. */
+/** Drops what holds for every JSON object, every whole number of this API, and every value of a format. */
 function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   if (json.format !== undefined) delete json.pattern;
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
   if (io === 'output' && json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
 }
+
+/** The first example of a schema. */
+export const exampleOf = ({ examples }: JsonSchema): unknown =>
+  Array.isArray(examples) ? examples[0] : undefined;

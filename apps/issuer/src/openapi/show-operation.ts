@@ -1,16 +1,14 @@
 import { html } from 'hono/html';
 import type { OpenApi } from './describe-api.ts';
-import type { Operation } from './describe-operation.ts';
+import type { Operation, Parameter } from './describe-operation.ts';
 import type { Response } from './describe-refusals.ts';
-import type { JsonSchema } from './json-schema.ts';
-import { type Html, inline, prose } from './prose.ts';
-import { resolve, showField, showFields } from './show-schema.ts';
-import { exampleOf, writeCurl } from './write-curl.ts';
+import { exampleOf, type JsonSchema } from './json-schema.ts';
+import { type Html, inline, prose, resolve, showField, showFields } from './show-schema.ts';
 
-/** Where an operation stands. */
+/** The path and method of an operation. */
 export type Place = { readonly path: string; readonly method: string };
 
-/** One operation on the page: what it does, what it takes, how it is asked, and what it answers. */
+/** One operation on the page: its description, a curl command, parameters, body, answer and errors. */
 export function showOperation(api: OpenApi, place: Place, operation: Operation): Html {
   const { operationId: id, summary, description } = operation;
   const body = operation.requestBody?.content['application/json'].schema;
@@ -54,10 +52,10 @@ function showAnswers({ components }: OpenApi, { responses }: Operation): Html {
 
 function showSuccess({ schemas }: OpenApi['components'], { content }: Response): Html {
   const json = content?.['application/json']?.schema;
-  if (!json) return html`<p>Without a body.</p>`;
+  if (!json) return html`<p>No body.</p>`;
   const schema: JsonSchema = resolve(json, schemas);
   const example = exampleOf(schema);
-  return html`${content['text/csv'] ? html`<p>As JSON, or as <code>text/csv</code> where that is asked for.</p>` : ''}
+  return html`${content['text/csv'] ? html`<p>JSON, or <code>text/csv</code> if you ask for it.</p>` : ''}
     ${showFields(schema, schemas, 'answer')}
     ${example === undefined ? '' : html`<pre><code>${JSON.stringify(example, null, 2)}</code></pre>`}`;
 }
@@ -73,3 +71,35 @@ function showRefusal(
     .split('\n\n')
     .map((line) => html`<div>${inline(line)}</div>`)}</td></tr>`;
 }
+
+/** A curl command for an operation. Path parameters and the API key are shell variables. */
+function writeCurl(
+  server: string,
+  place: Place,
+  { parameters = [], security }: Operation,
+  body: JsonSchema | undefined,
+): string {
+  const path = place.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => `$${name.toUpperCase()}`);
+  const lines = [
+    `curl${place.method === 'get' ? '' : ` -X ${place.method.toUpperCase()}`} "${server}${path}${queryOf(parameters)}"`,
+    ...(security.length > 0 ? ['-H "Authorization: Bearer $PRESIGN_API_KEY"'] : []),
+    ...(body
+      ? [
+          "-H 'Content-Type: application/json'",
+          `-d ${quoted(JSON.stringify(exampleOf(body) ?? {}, null, 2))}`,
+        ]
+      : []),
+  ];
+  return lines.join(' \\\n  ');
+}
+
+function queryOf(parameters: readonly Parameter[]): string {
+  const needed = parameters.filter(
+    (each) => each.in === 'query' && (each.required || exampleOf(each.schema)),
+  );
+  if (needed.length === 0) return '';
+  return `?${new URLSearchParams(needed.map(({ name, schema }): [string, string] => [name, String(exampleOf(schema))]))}`;
+}
+
+/** Quoted so that a POSIX shell takes the text literally. */
+const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,29 +1,27 @@
 import { html } from 'hono/html';
-import type { JsonSchema } from './json-schema.ts';
-import { type Html, prose } from './prose.ts';
-import { exampleOf } from './write-curl.ts';
+import { exampleOf, type JsonSchema } from './json-schema.ts';
 
 export type Schemas = Readonly<Record<string, JsonSchema>>;
 
-/** A schema itself, where it stands under a name. */
+/** The schema that a reference names, or the schema itself. */
 export function resolve(schema: JsonSchema, schemas: Schemas): JsonSchema {
   const name = schema.$ref?.split('/').at(-1);
   return name === undefined ? schema : { ...schemas[name], ...schema };
 }
 
-/** A field, with what it is and, below it, what is in it. */
+/** A field with its type and facts, and the fields inside it. */
 export function showField(
   field: { readonly name: string; readonly required: boolean; readonly schema: JsonSchema },
   schemas: Schemas,
   side: 'request' | 'answer',
 ): Html {
   const schema = resolve(field.schema, schemas);
-  // That null means the same as leaving it out is said once, for all requests.
+  // The introduction says once for all requests that null means the same as leaving a field out.
   const type = typeOf(schema, schemas).replace(
     side === 'request' && !field.required ? / or null$/ : /$^/,
     '',
   );
-  const facts = [...factsOf(notNull(schema)), ...toldOf(schema)];
+  const facts = [...factsOf(notNull(schema)), ...defaultAndExampleOf(schema)];
   return html`<li>
     <div class="field"><code class="name">${field.name}</code> <span class="type">${type}</span>
       ${side === 'request' && field.required ? html`<span class="required">required</span>` : ''}
@@ -33,7 +31,7 @@ export function showField(
   </li>`;
 }
 
-/** The fields of an object, of the objects of a list, or of each kind of object that may stand here. */
+/** The fields of an object. */
 export function showFields(schema: JsonSchema, schemas: Schemas, side: 'request' | 'answer'): Html | '' {
   const { properties = {}, required = [] } = schema;
   const fields = Object.entries(properties);
@@ -55,7 +53,7 @@ function showInside(schema: JsonSchema, schemas: Schemas, side: 'request' | 'ans
   })}`;
 }
 
-/** The objects that a value may be or hold. */
+/** The objects that a value may be or contain. */
 function objectsIn(schema: JsonSchema, schemas: Schemas): JsonSchema[] {
   const own = resolve(schema, schemas);
   if (own.anyOf ?? own.oneOf) return kindsOf(own).flatMap((kind) => objectsIn(kind, schemas));
@@ -83,7 +81,7 @@ const plural = (type: string) => (/^(string|object|integer|number)$/.test(type) 
 
 const kindsOf = (schema: JsonSchema) => (schema.anyOf ?? schema.oneOf ?? [schema]) as JsonSchema[];
 
-/** The one kind that is not null; a schema of several tells no facts of them. */
+/** The kind that is not null, if there is exactly one; the facts of several kinds are not shown. */
 function notNull(schema: JsonSchema): JsonSchema {
   const kinds = kindsOf(schema).filter((kind) => kind.type !== 'null');
   return kinds.length === 1 && kinds[0] ? kinds[0] : {};
@@ -108,14 +106,24 @@ function factsOf(schema: JsonSchema): string[] {
   ];
 }
 
-/** What most patterns here say. */
+/** The most common pattern in words. */
 const inWords = (pattern: string) =>
   pattern.replace(/^\^\[\\x21-\\x7e\]\{1,(\d+)\}\$$/, '1 to $1 visible ASCII characters');
 
-function toldOf(schema: JsonSchema): string[] {
+function defaultAndExampleOf(schema: JsonSchema): string[] {
   const example = exampleOf(schema);
   return [
     ...(schema.default === undefined ? [] : [`default ${JSON.stringify(schema.default)}`]),
     ...(example === undefined ? [] : [`such as ${JSON.stringify(example)}`]),
   ];
 }
+
+export type Html = ReturnType<typeof html>;
+
+/** Text of a description as paragraphs: empty lines separate them, backticks mark code. */
+export const prose = (text: string): Html =>
+  html`${text.split('\n\n').map((paragraph) => html`<p>${inline(paragraph)}</p>`)}`;
+
+/** Text of one line: every second piece between backticks is code. */
+export const inline = (text: string): Html =>
+  html`${text.split('`').map((piece, i) => (i % 2 ? html`<code>${piece}</code>` : piece))}`;
