@@ -172,7 +172,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     await ended;
     const { code, err } = await presign(['reseal', '--batch', '7', '--wait', '2'], env);
     expect(code, err).toBe(0);
-    expect(err).toContain('All that is stored is sealed with new.');
+    expect(err).toContain('Everything stored is sealed with new.');
     expect(await sealingKeys()).toEqual(new Set(['new']));
     load.ended = true;
     await Promise.all(running);
@@ -229,9 +229,9 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
         .from(credentials)
         .orderBy(credentials.id);
     const before = await versions();
-    expect((await presign(['reseal', '--wait', '0'], env)).err).toContain('1 sealed anew');
+    expect((await presign(['reseal', '--wait', '0'], env)).err).toContain('1 resealed');
     expect(await versions()).toEqual(before);
-    expect((await presign(['reseal', '--wait', '0'], env)).err).not.toContain('sealed anew');
+    expect((await presign(['reseal', '--wait', '0'], env)).err).not.toContain('resealed');
   });
 
   test('of a row whose key is not known tells, with exit code 1, and seals the others', async () => {
@@ -246,7 +246,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     await issueOwn(stack, 'sk-beside');
     const { code, err } = await presign(['reseal', '--wait', '0'], env);
     expect(code).toBe(1);
-    expect(err).toContain('credentials: 1 sealed anew, 1 not');
+    expect(err).toContain('credentials: 1 resealed, 1 not');
     expect(await sealingKeys()).toEqual(new Set(['new', 'foreign']));
     const own = and(eq(credentials.id, id), isNull(credentials.revokedAt));
     expect((await stack.db.select().from(credentials).where(own))[0]?.sealed).toBe(foreign);

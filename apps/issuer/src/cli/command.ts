@@ -1,20 +1,22 @@
 import { parseArgs } from 'node:util';
+import { invalidRequest } from '@presign/schema';
+import type { z } from 'zod';
 
-/** What a command reads and writes. */
+/** The input and output of a command. */
 export type Io = {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** All of standard input. */
   readonly input: () => Promise<string>;
-  /** A line of standard output: what was asked for, and nothing else. */
+  /** Writes a line of the result to standard output. */
   readonly out: (line: string) => void;
-  /** A line of standard error: what a person should know besides. */
+  /** Writes a line for a person to standard error. */
   readonly note: (line: string) => void;
 };
 
-/** An option with a value has the name of it; one without is a flag. */
+/** An option. `value` names its value; without it the option is a flag. */
 export type Option = { readonly value?: string; readonly about: string };
 
-/** What was given: options by name, arguments in their order. */
+/** The options by name and the arguments in order, as typed. */
 export type Given = {
   readonly text: (name: string) => string | undefined;
   readonly flag: (name: string) => boolean;
@@ -25,33 +27,34 @@ export type Command = {
   /** As it is typed, such as `api-keys create`. */
   readonly name: string;
   readonly summary: string;
-  /** Further lines for `--help`. */
+  /** More lines for `--help`. */
   readonly details?: readonly string[];
-  /** Names of the arguments, all of which must be given. */
+  /** Names of the arguments. All are required. */
   readonly arguments?: readonly string[];
   readonly options?: Readonly<Record<string, Option>>;
   readonly run: (given: Given, io: Io) => Promise<void>;
 };
 
-/** A command that was not typed as it must be: exit code 2. */
+/** A command with wrong options or arguments: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** A command that cannot be done: one line for a person, exit code 1. */
+/** A command that failed: one line for a person, exit code 1. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
 /**
- * Reads what follows a command's name; undefined when `--help` is among it.
+ * Reads the options and arguments after a command's name.
+ * @returns undefined when `--help` is among them
  * @throws UsageError
  */
 export function readGiven(command: Command, args: readonly string[]): Given | undefined {
   const options = Object.entries(command.options ?? {}).map(
     ([name, { value }]) => [name, { type: value === undefined ? 'boolean' : 'string' }] as const,
   );
-  const parsed = parse(
+  const parsed = parseOptions(
     [...args],
     Object.fromEntries([...options, ['help', { type: 'boolean', short: 'h' }]]),
   );
@@ -72,11 +75,85 @@ export function readGiven(command: Command, args: readonly string[]): Given | un
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 
-function parse(args: string[], options: Options) {
+function parseOptions(args: string[], options: Options) {
   try {
     return parseArgs({ args, options, allowPositionals: true, strict: true });
   } catch (error) {
-    // Its first sentence names the option; the rest tells how to escape a dash.
+    // The first sentence names the option. The rest explains how to escape a dash.
     throw new UsageError((error as Error).message.split('. ')[0] ?? 'not understood');
   }
 }
+
+/**
+ * Validates options as the API validates a body.
+ * @throws UsageError that names the first wrong field
+ */
+export function readBody<S extends z.ZodType>(schema: S, body: object): z.output<S> {
+  const read = schema.safeParse(body);
+  if (read.success) return read.data;
+  throw new UsageError(invalidRequest(read.error).message ?? 'not understood');
+}
+
+/** The option as a number if it is a whole number. Other text is left for the schema to refuse. */
+export function numberOf(given: Given, name: string): number | string | undefined {
+  const text = given.text(name);
+  return text !== undefined && /^-?\d{1,16}$/.test(text) ? Number(text) : text;
+}
+
+/**
+ * Reads a secret from standard input, so that it appears neither in the shell's history nor in the list of processes.
+ * @throws CommandError when standard input is empty
+ */
+export async function readSecret(io: Io): Promise<string> {
+  const secret = (await io.input()).trim();
+  if (secret === '') throw new CommandError("standard input is empty: the provider's key is read from there");
+  return secret;
+}
+
+const PROGRAM = 'pnpm presign';
+
+/** The help text that lists all commands. */
+export function overview(commands: readonly Command[]): string {
+  const lines = aligned(commands.map((command) => [usage(command), command.summary]));
+  return [
+    `Usage: ${PROGRAM} COMMAND`,
+    '',
+    ...lines.map((line) => `  ${line}`),
+    '',
+    `${PROGRAM} COMMAND --help explains a command. Commands use DATABASE_URL, REDIS_URL and the other variables of the`,
+    'issuer. Exit codes: 0 done, 1 failed, 2 wrong options or arguments.',
+    '',
+  ].join('\n');
+}
+
+/** The help text of one command. */
+export function help(command: Command): string {
+  const options = Object.entries({ ...command.options, help: { about: 'this text' } }).map(
+    ([name, option]) => [
+      `--${name}${'value' in option && option.value ? ` ${option.value}` : ''}`,
+      option.about,
+    ],
+  );
+  return [
+    `Usage: ${PROGRAM} ${usage(command)} [options]`,
+    '',
+    `${command.summary}.`,
+    ...(command.details ?? []),
+    '',
+    ...aligned(options).map((line) => `  ${line}`),
+    '',
+  ].join('\n');
+}
+
+/** Makes a line of each row, with columns as wide as their widest cell. */
+export function aligned(rows: readonly (readonly string[])[]): string[] {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)));
+  return rows.map((row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+const usage = ({ name, arguments: names = [] }: Command) => [name, ...names].join(' ');

@@ -5,25 +5,25 @@ import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
 import { and, asc, eq, gt, isNotNull, ne, not, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 
-/** How much was sealed anew, and how much could not be. */
+/** How many values were resealed, and how many could not be. */
 export type Resealed = { readonly resealed: number; readonly left: number };
 
-/** A row with something sealed: whose it is, and what it was sealed for. */
+/** A row with a sealed value, and the context that it was sealed for. */
 type SealedRow = { readonly id: string; readonly sealed: string | null; readonly context: string };
 type Change = { readonly id: string; readonly before: string; readonly after: string };
 
-/** A column that holds something sealed. */
+/** A column of sealed values. */
 export type Place = {
   readonly what: string;
-  /** The next rows after an id, in the order of ids, that another key has sealed. */
+  /** Reads the next rows after an id, in the order of ids, that another key has sealed. */
   readonly next: (db: Database, after: string, prefix: string, most: number) => Promise<SealedRow[]>;
-  /** Writes what was sealed anew wherever nothing else was written meanwhile; tells how often. */
+  /** Writes the resealed values where nothing was written meanwhile. Returns how many. */
   readonly store: (db: Database, changes: readonly Change[]) => Promise<number>;
 };
 
 /**
- * Seals the rows of one place anew, until none is left that another key has sealed. Rotations, refreshes and other
- * resealings go on beside it: whoever writes first is not undone, and the row is looked at again.
+ * Reseals the rows of one place until none is left that another key has sealed. Rotations, refreshes and other
+ * resealings may run at the same time: their writes are kept, and the row is read again.
  */
 export async function resealPlace(
   db: Database,
@@ -50,7 +50,7 @@ export async function resealPlace(
   }
 }
 
-/** No row has it. */
+/** Less than the id of any row. */
 export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
 function changeOf(keys: EncryptionKeys, { id, sealed, context }: SealedRow): Change[] {
@@ -62,7 +62,7 @@ function changeOf(keys: EncryptionKeys, { id, sealed, context }: SealedRow): Cha
   }
 }
 
-/** All that is sealed in Postgres. */
+/** All places of sealed values in Postgres. */
 export const PLACES: readonly Place[] = [
   {
     what: 'credentials',
@@ -70,7 +70,7 @@ export const PLACES: readonly Place[] = [
       const rows = await db
         .select()
         .from(credentials)
-        // Of a deleted one nothing is kept.
+        // A deleted credential is empty.
         .where(
           and(gt(credentials.id, after), ne(credentials.sealed, ''), isStale(credentials.sealed, prefix)),
         )
@@ -130,7 +130,7 @@ function webhookSecrets(what: string, field: 'sealed' | 'previousSealed'): Place
   };
 }
 
-/** Null is neither stale nor not: such a row is not found. */
+/** A null matches neither this nor its opposite, so such a row is not found. */
 const isStale = (sealed: PgColumn, prefix: string): SQL => not(sql`starts_with(${sealed}, ${prefix})`);
 
 const AFTER = { sealed: sql<string>`each.after` };
@@ -138,5 +138,5 @@ const AFTER = { sealed: sql<string>`each.after` };
 const listOf = (changes: readonly Change[]) =>
   sql`json_to_recordset(${JSON.stringify(changes)}::json) as each(id uuid, before text, after text)`;
 
-/** Compare and set: nothing was written since the row was read. */
+/** Compare and set: the condition that nothing was written since the row was read. */
 const isAt = (id: PgColumn, sealed: PgColumn): SQL => sql`${id} = each.id and ${sealed} = each.before`;

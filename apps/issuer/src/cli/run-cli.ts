@@ -1,13 +1,9 @@
 import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '../explain-start.ts';
-import { ACCOUNTS } from './account-keys.ts';
-import { API_KEYS } from './api-keys.ts';
-import { type Command, CommandError, type Io, readGiven, UsageError } from './command.ts';
-import { ENCRYPTION_KEYS } from './encryption-keys.ts';
-import { help, overview } from './help.ts';
+import { ACCOUNTS, API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
+import { type Command, CommandError, help, type Io, overview, readGiven, UsageError } from './command.ts';
 import { RESEAL } from './reseal.ts';
-import { TOKEN_KEYS } from './service-keys.ts';
-import { VIRTUAL_KEYS } from './virtual-keys.ts';
+import { ENCRYPTION_KEYS, TOKEN_KEYS } from './service-keys.ts';
 
 const COMMANDS: readonly Command[] = [
   ...ACCOUNTS,
@@ -18,7 +14,7 @@ const COMMANDS: readonly Command[] = [
   RESEAL,
 ];
 
-/** `presign COMMAND`: what an operator does to the stores directly. Returns the exit code. */
+/** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */
 export async function runCli(args: readonly string[], io: Io): Promise<number> {
   const [first = '--help'] = args;
   if (first === '--help' || first === '-h' || first === 'help') {
@@ -47,7 +43,7 @@ async function runCommand(command: Command, args: readonly string[], io: Io): Pr
   }
 }
 
-/** Why a command failed, in one line; of what Postgres says no more than its code, for it may quote anything. */
+/** Why a command failed, in one line. Of an error of Postgres it shows only the code, because the text may quote anything. */
 function explain(error: unknown): string {
   if (error instanceof RefusedError) return error.message;
   if (error instanceof UsageError || error instanceof CommandError) return error.message;

@@ -1,20 +1,27 @@
-import { generateSigningKey, paserkId, readPublicKeys, readSigningKey } from '@presign/crypto';
+import {
+  generateEncryptionKey,
+  generateSigningKey,
+  KeyError,
+  paserkId,
+  readPublicKeys,
+  readSigningKey,
+} from '@presign/crypto';
 import { parseVariable, readVariable } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
 import { and, isNull, lt, max } from 'drizzle-orm';
 import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
-import { withDatabase } from './stores.ts';
+import { encryptionKeysOf, withDatabase } from './stores.ts';
 
-/** `token-keys …`: what tokens are signed with, and how to change it while URLs are in use. */
+/** `token-keys …`: the keys that sign tokens, and how to change them while URLs are in use. */
 export const TOKEN_KEYS: readonly Command[] = [
   {
     name: 'token-keys rotate',
-    summary: 'Print a new signing key for tokens, and the steps to change over to it',
+    summary: 'Print a new signing key for tokens, and the steps to switch to it',
     details: [
-      'Nothing is changed by it. It wants the TOKEN_SIGNING_KEY or TOKEN_PUBLIC_KEYS of what runs: the list of public keys',
-      'that is printed has those, too, so that URLs that are issued already go on working.',
+      'The command changes nothing. It needs the current TOKEN_SIGNING_KEY or TOKEN_PUBLIC_KEYS: the printed list of public',
+      'keys includes the current ones, so that URLs that are already issued keep working.',
     ],
-    options: { first: { about: 'there is no key yet' } },
+    options: { first: { about: 'confirms that there is no key yet' } },
     run: async (given, io) => {
       const accepted = acceptedKeys(io);
       if (accepted.length === 0 && !given.flag('first')) throw new CommandError(NONE_YET);
@@ -28,11 +35,11 @@ export const TOKEN_KEYS: readonly Command[] = [
   },
   {
     name: 'token-keys status',
-    summary: 'Tell which keys sign and verify tokens, and when older ones may be removed',
+    summary: 'Show which keys sign and verify tokens, and when older ones can be removed',
     options: {
       before: {
         value: 'TIME',
-        about: 'when issuers changed to the new key, such as 2026-03-01T12:00:00Z; else now',
+        about: 'when issuers switched to the new key, such as 2026-03-01T12:00:00Z; without it now',
       },
     },
     run: async (given, io) => {
@@ -49,7 +56,7 @@ export const TOKEN_KEYS: readonly Command[] = [
       const until = row?.last && row.last.getTime() > Date.now() ? row.last.toISOString() : undefined;
       io.out(
         until === undefined
-          ? `No URL issued before ${before.toISOString()} is valid any more.`
+          ? `No URL issued before ${before.toISOString()} is still valid.`
           : lastOf(before, until),
       );
     },
@@ -57,14 +64,14 @@ export const TOKEN_KEYS: readonly Command[] = [
 ];
 
 const NONE_YET =
-  'TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed, as issuer and gateways have it: without the keys in use in the list every URL that is issued would stop. With --first there are none';
+  'TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed, with the value of issuer and gateways: a list without the current keys would end every issued URL. If there is no key yet, add --first';
 
 const lastOf = (before: Date, until: string) =>
   `The last URL issued before ${before.toISOString()} expires at ${until}: keep its key until then.`;
 
 const signingKeyOf = (text: string) => parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(text));
 
-/** Public keys whose tokens are accepted now, each once. */
+/** The public keys whose tokens are accepted now, without duplicates. */
 function acceptedKeys({ env }: Io): readonly string[] {
   const signs = readVariable(env, 'TOKEN_SIGNING_KEY', undefined);
   const verifies = readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined);
@@ -84,9 +91,47 @@ function readTime(given: Given): Date {
 
 const stepsTo = (kid: string): readonly string[] => [
   '',
-  `The new key is ${kid}. Change over to it in this order, one process after another:`,
+  `The new key is ${kid}. Switch to it in this order, one process after another:`,
   '1. Add: give every gateway and every issuer the TOKEN_PUBLIC_KEYS above.',
-  '2. Sign: when all have it, give every issuer the TOKEN_SIGNING_KEY above, and note the time.',
-  '3. Remove: token-keys status --before TIME tells when the last URL of the old key expires. After that take the old key',
-  '   out of TOKEN_PUBLIC_KEYS everywhere.',
+  '2. Sign: once all have it, give every issuer the TOKEN_SIGNING_KEY above, and note the time.',
+  '3. Remove: token-keys status --before TIME shows when the last URL of the old key expires. After that, remove the old',
+  '   key from TOKEN_PUBLIC_KEYS everywhere.',
+];
+
+/** `encryption-keys …`: the keys that seal credentials. */
+export const ENCRYPTION_KEYS: readonly Command[] = [
+  {
+    name: 'encryption-keys rotate',
+    summary: 'Print a new encryption key, and the steps to switch to it',
+    details: ['The command changes nothing. It needs the current ENCRYPTION_KEYS.'],
+    arguments: ['NEW_ID'],
+    run: async (given, io) => {
+      const [id = ''] = given.arguments;
+      const { ids } = encryptionKeysOf(io);
+      if (ids.includes(id)) throw new UsageError(`NEW_ID: ENCRYPTION_KEYS already has a key ${id}`);
+      const key = newKey(id);
+      const now = readVariable(io.env, 'ENCRYPTION_KEYS');
+      io.out(`ENCRYPTION_KEYS=${now},${key}`);
+      io.out(`ENCRYPTION_KEYS=${key},${now}`);
+      for (const line of STEPS) io.note(line);
+    },
+  },
+];
+
+function newKey(id: string): string {
+  try {
+    return generateEncryptionKey(id);
+  } catch (error) {
+    throw error instanceof KeyError ? new UsageError(`NEW_ID: ${error.message}`) : error;
+  }
+}
+
+const STEPS: readonly string[] = [
+  '',
+  'Switch in this order, one process after another:',
+  '1. Unseal: give every issuer and every gateway the first line, so that all of them can unseal what the new key seals.',
+  '2. Seal: once all have it, give them the second line. The new key seals from then on.',
+  '3. Reseal: once all have that, run reseal with the second line.',
+  '4. Remove: a day later, remove the old keys. Until then, repeated Idempotency-Keys and sessions of MCP clients that',
+  '   began before step 2 need them.',
 ];

@@ -8,17 +8,17 @@ import { z } from 'zod';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { CommandError, type Io } from './command.ts';
 
-/** How long Redis may take to answer at all. */
+/** How long Redis may take to answer. */
 const READY_MS = 5_000;
 
-/** Works on Postgres, and closes what was opened for it. */
+/** Runs `work` with a connection to Postgres, and closes it. */
 export async function withDatabase<T>({ env }: Io, work: (db: Database) => Promise<T>): Promise<T> {
   const url = readVariable(env, 'DATABASE_URL');
   const { db, close } = parseVariable('DATABASE_URL', () => connectDatabase(url), MALFORMED);
   return work(db).finally(close);
 }
 
-/** Works on both stores, and closes what was opened for it. */
+/** Runs `work` with connections to both stores, and closes them. */
 export async function withStores<T>(
   io: Io,
   work: (stores: { readonly db: Database; readonly redis: RedisClient }) => Promise<T>,
@@ -33,16 +33,16 @@ export async function withStores<T>(
   });
 }
 
-/** The keys that seal and open what is stored. */
+/** The keys that seal and unseal stored values. */
 export function encryptionKeysOf({ env }: Io): EncryptionKeys {
   const text = readVariable(env, 'ENCRYPTION_KEYS');
   return parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(text));
 }
 
 /**
- * The account that a command is for: the one that was named, else the operator's own, which is made if need be, so
- * that the first key of all can be created here.
- * @throws CommandError when no such account is there
+ * The account of a command: the one that it names, or the operator's own. The latter is created if it does not exist, so
+ * that a command can create the very first key.
+ * @throws CommandError when the account does not exist
  */
 export async function accountOf(db: Database, named: string | undefined): Promise<string> {
   if (named === undefined) {
@@ -51,9 +51,11 @@ export async function accountOf(db: Database, named: string | undefined): Promis
   }
   const id = z.guid().safeParse(named).data;
   const [account] = id === undefined ? [] : await db.select().from(accounts).where(eq(accounts.id, id));
-  if (!account) throw new CommandError('--account: there is no such account; see accounts list');
+  if (!account) throw new CommandError('--account: no account has this id; see accounts list');
   return account.id;
 }
 
-/** The option that says which account. */
-export const ACCOUNT = { account: { value: 'ID', about: "whose they are; the operator's own, if left out" } };
+/** The option that names an account. */
+export const ACCOUNT = {
+  account: { value: 'ID', about: "the owner; without it the operator's own account" },
+};
