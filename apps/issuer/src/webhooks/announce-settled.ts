@@ -1,18 +1,20 @@
 import type { UsageEntry } from '@presign/limits';
-import type { Transaction } from '@presign/schema/database';
-import { budgets, grants, sessions } from '@presign/schema/tables';
+import type { SettledCall } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { budgets, grants, ledger, sessions } from '@presign/schema/tables';
+import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
-import { type Noted, noteEvents } from './events.ts';
+import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
 
 const LEVELS = [50, 80, 100] as const;
 type Level = (typeof LEVELS)[number];
 
-/** A budget as this transaction has left it, its row locked. */
+/** A budget as this transaction has left it, with its row locked. */
 export type ChangedBudget = Omit<typeof budgets.$inferSelect, 'partition'>;
 
 type Grant = typeof grants.$inferSelect;
 
-/** A limit of a budget of which more percent are settled than were told of. */
+/** Levels of one limit of a budget that are reached and not announced yet. */
 type Crossing = {
   readonly budget: ChangedBudget;
   readonly limit: 'max_uses' | 'cost_limit';
@@ -20,11 +22,11 @@ type Crossing = {
 };
 
 /**
- * Notes `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level is told once for
- * each limit, for good: the budget keeps the highest, under the lock of its row. It keeps it also while nobody listens,
- * so that an endpoint hears of nothing that was before it.
+ * Records `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
+ * announced once: the budget stores the highest one, under the lock of its row. It does so even without a subscriber,
+ * so that a new endpoint is not notified about earlier levels.
  */
-export async function noteThresholds(
+export async function announceThresholds(
   tx: Transaction,
   changed: readonly ChangedBudget[],
   entries: readonly UsageEntry[],
@@ -32,19 +34,19 @@ export async function noteThresholds(
   const crossings = changed.flatMap(crossingsOf);
   if (crossings.length === 0) return;
   for (const { budget, limit, levels } of crossings) {
-    const told = limit === 'max_uses' ? 'announcedUsesPercent' : 'announcedCostPercent';
+    const announced = limit === 'max_uses' ? 'announcedUsesPercent' : 'announcedCostPercent';
     await tx
       .update(budgets)
-      .set({ [told]: levels.at(-1) })
+      .set({ [announced]: levels.at(-1) })
       .where(eq(budgets.id, budget.id));
   }
   const byBudget = await findGrants(tx, crossings, entries);
   const thresholds = crossings.flatMap((crossing) => {
     const grant = byBudget.get(crossing.budget.id);
-    return grant ? tellThresholds(crossing, grant) : [];
+    return grant ? thresholdEvents(crossing, grant) : [];
   });
-  await noteEvents(tx, thresholds);
-  await noteExhausted(tx, crossings, byBudget);
+  await recordEvents(tx, thresholds);
+  await announceExhausted(tx, crossings, byBudget);
 }
 
 function crossingsOf(budget: ChangedBudget): Crossing[] {
@@ -57,13 +59,15 @@ function crossingsOf(budget: ChangedBudget): Crossing[] {
   return crossings.filter(({ levels }) => levels.length > 0);
 }
 
-/** A limit of 0 allows nothing from the start: there is nothing to reach. */
-function levelsOf(figure: number, limit: number | null, told: number): Level[] {
+/** A limit of 0 allows nothing from the start, so it has no levels. */
+function levelsOf(figure: number, limit: number | null, announced: number): Level[] {
   if (!limit) return [];
-  return LEVELS.filter((level) => level > told && BigInt(figure) * 100n >= BigInt(limit) * BigInt(level));
+  return LEVELS.filter(
+    (level) => level > announced && BigInt(figure) * 100n >= BigInt(limit) * BigInt(level),
+  );
 }
 
-/** The grant by whose call each budget was last changed. */
+/** Returns the grant whose call changed each budget last, by the budget's id. */
 async function findGrants(
   tx: Transaction,
   crossings: readonly Crossing[],
@@ -82,9 +86,9 @@ async function findGrants(
   return new Map(found.filter((pair): pair is [string, Grant] => pair[1] !== undefined));
 }
 
-function tellThresholds({ budget, limit, levels }: Crossing, grant: Grant): Noted[] {
-  const whose = isOwn(budget, grant)
-    ? { ...ofGrant(grant), virtual_key: null }
+function thresholdEvents({ budget, limit, levels }: Crossing, grant: Grant): AccountEvent[] {
+  const owner = isOwn(budget, grant)
+    ? { ...ownerOf(grant), virtual_key: null }
     : {
         session_id: null,
         grant_id: null,
@@ -98,26 +102,26 @@ function tellThresholds({ budget, limit, levels }: Crossing, grant: Grant): Note
     event: {
       type: 'session.threshold',
       timestamp,
-      data: { ...whose, percent, limit, ...figures(budget) },
+      data: { ...owner, percent, limit, ...figuresOf(budget) },
     },
   }));
 }
 
 /**
- * A session is exhausted when a limit is reached and none of its grants is active any more. Its row is locked first:
- * of two transactions that each reach a limit, the second sees what the first has done.
+ * A session is exhausted when a grant's own limit is reached and none of its grants is active any more. Its row is
+ * locked first: of two transactions that each reach a limit, the second sees the change of the first.
  */
-async function noteExhausted(
+async function announceExhausted(
   tx: Transaction,
   crossings: readonly Crossing[],
   byBudget: ReadonlyMap<string, Grant>,
 ): Promise<void> {
-  const reached = new Map<string, Noted>();
+  const reached = new Map<string, AccountEvent>();
   for (const { budget, limit, levels } of crossings) {
     const grant = byBudget.get(budget.id);
-    const before = limit === 'max_uses' ? budget.announcedCostPercent : budget.announcedUsesPercent;
-    if (!grant || !levels.includes(100) || before === 100 || !isOwn(budget, grant)) continue;
-    const data = { ...ofGrant(grant), limit, ...figures(budget) };
+    const other = limit === 'max_uses' ? budget.announcedCostPercent : budget.announcedUsesPercent;
+    if (!grant || !levels.includes(100) || other === 100 || !isOwn(budget, grant)) continue;
+    const data = { ...ownerOf(grant), limit, ...figuresOf(budget) };
     const event = { type: 'session.exhausted' as const, timestamp: new Date().toISOString(), data };
     reached.set(grant.sessionId, { accountId: grant.accountId, event });
   }
@@ -126,10 +130,10 @@ async function noteExhausted(
   const locked = tx.select({ id: sessions.id }).from(sessions).where(inArray(sessions.id, ids));
   await locked.orderBy(asc(sessions.id)).for('no key update');
   for (const id of await sessionsWithActive(tx, ids)) reached.delete(id);
-  await noteEvents(tx, [...reached.values()]);
+  await recordEvents(tx, [...reached.values()]);
 }
 
-/** Those of the sessions that still have an active grant. */
+/** Returns those of the sessions that have an active grant. */
 async function sessionsWithActive(tx: Transaction, ids: readonly string[]): Promise<string[]> {
   const usable = sql`(${budgets.maxUses} is null or ${budgets.used} < ${budgets.maxUses})
     and (${budgets.costLimitMicrousd} is null or ${budgets.costLimitMicrousd} = 0 or ${budgets.settledMicrousd} < ${budgets.costLimitMicrousd})`;
@@ -150,7 +154,7 @@ async function sessionsWithActive(tx: Transaction, ids: readonly string[]): Prom
 
 const isOwn = (budget: ChangedBudget, grant: Grant) => grant.budgetId === budget.id;
 
-const ofGrant = (grant: Grant) => ({
+const ownerOf = (grant: Grant) => ({
   session_id: grant.sessionId,
   // The grants of a bundle share its budget.
   grant_id: grant.bundleId ?? grant.id,
@@ -158,8 +162,94 @@ const ofGrant = (grant: Grant) => ({
   external_user: grant.externalUser,
 });
 
-const figures = (budget: ChangedBudget) => ({
+const figuresOf = (budget: ChangedBudget) => ({
   max_uses: budget.maxUses ?? -1,
   cost_limit: budget.costLimitMicrousd,
   settled: { used: budget.used, spent: budget.settledMicrousd },
+});
+
+/** Stores the ids of settled calls for a later `usage.settled`, which has many calls in one event. */
+export async function recordSettled(
+  tx: Transaction,
+  calls: readonly { readonly holdId: string; readonly accountId: string }[],
+): Promise<void> {
+  const accountIds = calls.map((call) => call.accountId);
+  const subscribers = await subscribersOf(tx, accountIds, 'usage.settled');
+  const wanted = calls
+    .filter((call) => subscribers.has(call.accountId))
+    .map(({ holdId, accountId }) => ({ holdId, accountId }));
+  if (wanted.length > 0) await tx.insert(pendingUsage).values(wanted).onConflictDoNothing();
+}
+
+/** A call is about 400 bytes, so an event stays below the 20 kB that Standard Webhooks recommends. */
+const CALLS_PER_EVENT = 40;
+/** Calls that one transaction announces. */
+const BATCH = 1_000;
+
+/**
+ * Records `usage.settled` for the stored calls. Any number of issuers may run it, and each call is in one event.
+ * @returns whether there may be more
+ */
+export async function announceUsage(db: Database): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const pending = tx.select({ id: pendingUsage.holdId }).from(pendingUsage).limit(BATCH);
+    const next = tx.$with('next').as(pending.for('update', { skipLocked: true }));
+    const taken = await tx
+      .with(next)
+      .delete(pendingUsage)
+      .where(inArray(pendingUsage.holdId, tx.select({ id: next.id }).from(next)))
+      .returning({ id: pendingUsage.holdId });
+    if (taken.length === 0) return false;
+    const ids = taken.map((row) => row.id);
+    const calls = await tx
+      .select()
+      .from(ledger)
+      .where(inArray(ledger.holdId, ids))
+      .orderBy(asc(ledger.settledAt));
+    await recordEvents(tx, usageEvents(calls));
+    return taken.length === BATCH;
+  });
+}
+
+type LedgerRow = typeof ledger.$inferSelect;
+
+function usageEvents(rows: readonly LedgerRow[]): AccountEvent[] {
+  const byAccount = new Map<string, SettledCall[]>();
+  for (const row of rows) {
+    const calls = byAccount.get(row.accountId);
+    if (calls) calls.push(toCall(row));
+    else byAccount.set(row.accountId, [toCall(row)]);
+  }
+  return Array.from(byAccount).flatMap(([accountId, calls]) =>
+    inParts(calls).map((part): AccountEvent => {
+      const last = part.at(-1)?.settled_at ?? 0;
+      const timestamp = new Date(last * 1000).toISOString();
+      return { accountId, event: { type: 'usage.settled', timestamp, data: { calls: part } } };
+    }),
+  );
+}
+
+const inParts = (calls: SettledCall[]): SettledCall[][] =>
+  Array.from({ length: Math.ceil(calls.length / CALLS_PER_EVENT) }, (_, i) =>
+    calls.slice(i * CALLS_PER_EVENT, (i + 1) * CALLS_PER_EVENT),
+  );
+
+const toCall = (row: LedgerRow): SettledCall => ({
+  id: row.holdId,
+  session_id: row.sessionId,
+  grant_id: row.grantId,
+  external_user: row.externalUser,
+  provider: row.provider,
+  model: row.model,
+  server: row.server,
+  tool: row.tool,
+  uses: row.uses,
+  cost: row.costMicrousd,
+  overrun: row.overrunMicrousd,
+  input_tokens: row.inputTokens,
+  output_tokens: row.outputTokens,
+  status: row.status,
+  outcome: row.outcome,
+  started_at: row.startedAt.getTime() / 1000,
+  settled_at: row.settledAt.getTime() / 1000,
 });

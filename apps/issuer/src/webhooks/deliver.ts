@@ -1,14 +1,15 @@
 import type { EncryptionKeys } from '@presign/crypto';
-import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
-import { causeOf } from '@presign/schema';
+import { BlockedAddressError, guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
+import { causeOf, type DeliveryError } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
-import { attemptDelivery } from './attempt-delivery.ts';
-import { type Claimed, claimDeliveries } from './delivery-queue.ts';
-import { tellUsage } from './note-usage.ts';
-import { tellExpired } from './tell-expired.ts';
+import { type Dispatcher, request } from 'undici';
+import { announceExpired } from './announce-grants.ts';
+import { announceUsage } from './announce-settled.ts';
+import { type Claimed, claimDeliveries, type Ended, markDelivery } from './delivery-queue.ts';
+import { signMessage } from './secret.ts';
 
 type WebhookDeps = {
   readonly db: Database;
@@ -21,23 +22,23 @@ const IDLE_MS = 1_000;
 const BUSY_MS = 20;
 /** Attempts of one issuer at once. */
 const AT_ONCE = 64;
-/** Of these, to endpoints that fail: one that hangs takes its attempt for as long as one may take. */
+/** The share of these for endpoints that fail: one that hangs occupies its attempt until the timeout. */
 const FAILING_AT_ONCE = 32;
 
 /** The running deliverer. */
 export type Webhooks = {
-  /** Claims no more, and lets the attempts under way end. */
+  /** Claims no more deliveries, and waits for the attempts under way. */
   readonly close: () => Promise<void>;
 };
 
-/** Delivers webhooks. Any number of issuers may run it: they share the work, and take over from one that dies. */
+/** Delivers webhooks. Any number of issuers may run it: they share the work and take over from one that dies. */
 export function startWebhooks(deps: WebhookDeps): Webhooks {
   const dispatcher = guardedDispatcher(deps.allowPrivateUpstreams);
   const underWay = new Map<Promise<void>, Claimed['webhook']>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
   let failing = false;
-  /** An endpoint became free in the middle of a round: there may be more for it. */
+  /** An endpoint became free during a round, so there may be more to deliver to it. */
   let again = false;
 
   const attempt: Attempt = (claimed) => {
@@ -84,7 +85,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
 type Attempt = (claimed: Claimed) => void;
 
 /**
- * Makes events of what has come about by time alone, and begins the attempts that are due.
+ * Records the events that time alone causes, and starts the attempts that are due.
  * @param underWay the endpoint of each attempt under way
  * @returns whether there may be more
  */
@@ -94,7 +95,7 @@ async function round(
   attempt: Attempt,
 ): Promise<boolean> {
   if (!(await anyEnabled(db))) return false;
-  const more = [await tellExpired(db), await tellUsage(db)];
+  const more = [await announceExpired(db), await announceUsage(db)];
   const busy = [...new Set(underWay.map(({ id }) => id))];
   const free = AT_ONCE - underWay.length;
   const well = await claimDeliveries(db, 'well', busy, free);
@@ -105,7 +106,7 @@ async function round(
   return claimed.length > 0 || more.includes(true);
 }
 
-/** So that nothing more is asked where no account has an endpoint. */
+/** Saves the other queries of a round where no account has an endpoint. */
 async function anyEnabled(db: Database): Promise<boolean> {
   const rows = await db
     .select({ id: webhooks.id })
@@ -114,3 +115,94 @@ async function anyEnabled(db: Database): Promise<boolean> {
     .limit(1);
   return rows.length > 0;
 }
+
+type AttemptDeps = Pick<WebhookDeps, 'db' | 'encryptionKeys' | 'log'> & { readonly dispatcher: Dispatcher };
+
+/** Makes one attempt: signs it, sends it, and stores its result. Never throws. */
+async function attemptDelivery(deps: AttemptDeps, claimed: Claimed): Promise<void> {
+  const { id, webhook, attempts } = claimed;
+  const named = { webhook: webhook.id, delivery: id };
+  try {
+    const ended = await signAndSend(deps, claimed);
+    if (ended.error !== null) deps.log.info({ ...named, attempts, ...ended }, 'webhook not delivered');
+    const disabled = await markDelivery(deps.db, claimed, ended);
+    if (disabled) deps.log.warn({ webhook: webhook.id, reason: disabled }, 'webhook endpoint disabled');
+  } catch (error) {
+    // Once the claim has run out, another attempt is made.
+    deps.log.warn({ ...named, ...causeOf(error) }, 'result of a webhook delivery not stored');
+  }
+}
+
+async function signAndSend(deps: AttemptDeps, { event, webhook }: Claimed): Promise<Ended> {
+  const sentAt = new Date();
+  const previous = webhook.previousUntil && webhook.previousUntil > sentAt ? webhook.previousSealed : null;
+  const owner = { accountId: webhook.accountId, webhookId: webhook.id };
+  const message = { eventId: event.id, sentAt, payload: event.payload };
+  let signature: string;
+  try {
+    const sealed = previous === null ? [webhook.sealed] : [webhook.sealed, previous];
+    signature = signMessage(deps.encryptionKeys, owner, sealed, message);
+  } catch (error) {
+    deps.log.error({ webhook: webhook.id, ...causeOf(error) }, 'secret of a webhook cannot be unsealed');
+    return { status: null, error: 'secret_unreadable' };
+  }
+  return sendWebhook(deps.dispatcher, { url: webhook.url, signature, ...message });
+}
+
+/** Milliseconds that one attempt may take in all. */
+const TIMEOUT_MS = 10_000;
+/** Bytes of an answer that are read, so that its connection can be reused. The rest is not awaited. */
+const ANSWER_MAX_BYTES = 16_384;
+
+/** One signed request. */
+type SignedEvent = {
+  readonly url: string;
+  readonly eventId: string;
+  readonly sentAt: Date;
+  readonly signature: string;
+  readonly payload: string;
+};
+
+/** Sends one request. Any 2xx is a success; redirects are not followed. */
+async function sendWebhook(dispatcher: Dispatcher, signed: SignedEvent): Promise<Ended> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const answer = await request(signed.url, {
+      dispatcher,
+      signal,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Presign-Webhooks/1',
+        'webhook-id': signed.eventId,
+        'webhook-timestamp': String(Math.floor(signed.sentAt.getTime() / 1000)),
+        'webhook-signature': signed.signature,
+      },
+      body: signed.payload,
+    });
+    const { statusCode: status } = answer;
+    // Only the status counts, also when the body breaks off.
+    await answer.body.dump({ limit: ANSWER_MAX_BYTES, signal }).catch(() => {});
+    if (status >= 200 && status < 300) return { status, error: null };
+    return { status, error: 'http_status', restSeconds: restOf(answer.headers['retry-after']) };
+  } catch (error) {
+    return { status: null, error: signal.aborted ? 'timeout' : deliveryError(error) };
+  }
+}
+
+/** An endpoint may ask for a pause of a day at most. */
+const REST_MAX_SECONDS = 86_400;
+
+/** Reads `Retry-After` (RFC 9110 §10.2.3): seconds or a date; 0 for anything else. */
+function restOf(retryAfter: string | string[] | undefined): number {
+  const text = String(retryAfter ?? '');
+  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? 0 : Math.min(Math.max(seconds, 0), REST_MAX_SECONDS);
+}
+
+const deliveryError = (error: unknown): DeliveryError => {
+  if (error instanceof BlockedAddressError) return 'address_not_public';
+  return error instanceof Error && 'code' in error && /TIMEOUT|TIMEDOUT/.test(String(error.code))
+    ? 'timeout'
+    : 'unreachable';
+};

@@ -1,19 +1,27 @@
-import { deliveriesQuery, deliveryPage } from '@presign/schema';
-import { webhookDeliveries, webhookEvents } from '@presign/schema/webhook-tables';
-import { and, eq } from 'drizzle-orm';
+import { randomUUID } from 'node:crypto';
+import {
+  type DeliveryAnswer,
+  deliveriesQuery,
+  deliveryAnswer,
+  deliveryPage,
+  RefusedError,
+  type WebhookEvent,
+} from '@presign/schema';
+import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
+import { and, eq, sql } from 'drizzle-orm';
 import { z } from 'zod';
+import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { findWebhook } from './find-webhook.ts';
-import { tellDelivery } from './tell-delivery.ts';
+import { findWebhook, isOwnWebhook, type WebhookRow } from './endpoints.ts';
 
-/** `GET /v1/webhooks/{id}/deliveries`: what was sent to an endpoint in the last 30 days, newest first. */
+/** `GET /v1/webhooks/{id}/deliveries`: the deliveries to an endpoint in the last 30 days, newest first. */
 export const listDeliveries = route(
   {
     method: 'get',
     path: '/v1/webhooks/{id}/deliveries',
-    summary: "An endpoint's deliveries, their attempts and how the last one ended",
+    summary: "List an endpoint's deliveries, their attempts and the result of the last one",
     scope: 'admin',
     params: z.object({ id: z.guid() }),
     query: deliveriesQuery,
@@ -43,6 +51,111 @@ export const listDeliveries = route(
           .orderBy(...newestFirst(webhookDeliveries))
           .limit(limit + 1),
       );
-      return pageOfRows(rows, limit, ({ delivery, type }) => tellDelivery(delivery, type));
+      return pageOfRows(rows, limit, ({ delivery, type }) => describeDelivery(delivery, type));
     },
 );
+
+/**
+ * `POST /v1/webhooks/{id}/deliveries/{delivery_id}/replay`: sends the same event with the same `webhook-id` again,
+ * starting with the first attempt.
+ */
+export const replayDelivery = route(
+  {
+    method: 'post',
+    path: '/v1/webhooks/{id}/deliveries/{delivery_id}/replay',
+    summary: 'Deliver an event again, whether or not it arrived',
+    scope: 'admin',
+    params: z.object({ id: z.guid(), delivery_id: z.guid() }),
+    answer: deliveryAnswer,
+    errors: ['invalid_request', 'not_found'],
+  },
+  (deps) =>
+    async ({ apiKey, params }) =>
+      inTime(
+        replay(deps, await inTime(findWebhook(deps.db, apiKey.accountId, params.id)), params.delivery_id),
+      ),
+);
+
+async function replay({ db }: IssuerDeps, webhook: WebhookRow, deliveryId: string): Promise<DeliveryAnswer> {
+  refuseDisabled(webhook);
+  const [row] = await db
+    .update(webhookDeliveries)
+    .set({
+      status: 'pending',
+      attempts: 0,
+      // The result of an attempt that is under way no longer counts.
+      claims: sql`${webhookDeliveries.claims} + 1`,
+      nextTryAt: sql`now()`,
+      deliveredAt: null,
+    })
+    .where(and(eq(webhookDeliveries.id, deliveryId), eq(webhookDeliveries.webhookId, webhook.id)))
+    .returning();
+  const ofEvent = eq(webhookEvents.id, row?.eventId ?? deliveryId);
+  const [event] = await db.select({ type: webhookEvents.type }).from(webhookEvents).where(ofEvent);
+  if (!row || !event) throw new RefusedError({ code: 'not_found' });
+  return describeDelivery(row, event.type);
+}
+
+/** `POST /v1/webhooks/{id}/test`: sends `webhook.test` to this endpoint, whatever events it subscribes to. */
+export const testWebhook = route(
+  {
+    method: 'post',
+    path: '/v1/webhooks/{id}/test',
+    summary: 'Send a test event to an endpoint',
+    scope: 'admin',
+    params: z.object({ id: z.guid() }),
+    answer: deliveryAnswer,
+    status: 201,
+    errors: ['invalid_request', 'not_found'],
+  },
+  (deps) =>
+    async ({ apiKey: { accountId }, params }) =>
+      inTime(
+        deps.db.transaction(async (tx) => {
+          const own = tx.select().from(webhooks).where(isOwnWebhook(accountId, params.id));
+          const [webhook] = await own.for('key share');
+          if (!webhook) throw new RefusedError({ code: 'not_found' });
+          refuseDisabled(webhook);
+          const timestamp = new Date(deps.now()).toISOString();
+          const event: WebhookEvent = { type: 'webhook.test', timestamp, data: { webhook_id: webhook.id } };
+          const eventId = randomUUID();
+          const payload = JSON.stringify(event);
+          await tx.insert(webhookEvents).values({ id: eventId, accountId, type: event.type, payload });
+          const [row] = await tx
+            .insert(webhookDeliveries)
+            .values({ id: randomUUID(), webhookId: webhook.id, eventId })
+            .returning();
+          if (!row) throw new Error('Postgres wrote no row');
+          return describeDelivery(row, event.type);
+        }),
+      ),
+);
+
+/**
+ * Refuses to send to a disabled endpoint.
+ * @throws RefusedError `invalid_request`
+ */
+function refuseDisabled(webhook: WebhookRow): void {
+  if (webhook.disabledAt === null) return;
+  throw new RefusedError({
+    code: 'invalid_request',
+    message: `This endpoint is disabled. POST /v1/webhooks/${webhook.id}/enable first.`,
+  });
+}
+
+/** A delivery as the owner of its endpoint sees it. */
+const describeDelivery = (
+  row: typeof webhookDeliveries.$inferSelect,
+  type: (typeof webhookEvents.$inferSelect)['type'],
+): DeliveryAnswer => ({
+  id: row.id,
+  event_id: row.eventId,
+  type,
+  status: row.status,
+  attempts: row.attempts,
+  last_status: row.lastStatus,
+  last_error: row.lastError,
+  next_try_at: row.status === 'pending' ? row.nextTryAt.getTime() / 1000 : null,
+  created_at: row.createdAt.getTime() / 1000,
+  delivered_at: row.deliveredAt && row.deliveredAt.getTime() / 1000,
+});

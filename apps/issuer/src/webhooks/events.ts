@@ -4,23 +4,23 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { and, inArray, isNull, sql } from 'drizzle-orm';
 
-/** Something that happened to what an account owns. */
-export type Noted = { readonly accountId: string; readonly event: WebhookEvent };
+/** An event of an account. */
+export type AccountEvent = { readonly accountId: string; readonly event: WebhookEvent };
 
 /**
- * Writes events, and a delivery of each for every endpoint of its account that wants it: in the transaction that
- * makes them so, or else they could be told of what never was, or never be told. Nothing is written of what nobody
- * wants to hear of.
+ * Writes events, and a delivery for every endpoint of the account that subscribes to the event. It uses the transaction
+ * that causes the events: otherwise an endpoint could be notified about a change that was rolled back, or miss one that
+ * was committed. An event without a subscriber is not written.
  */
-export async function noteEvents(tx: Transaction, noted: readonly Noted[]): Promise<void> {
-  if (noted.length === 0) return;
-  const rows = noted.map(({ accountId, event }) => ({
+export async function recordEvents(tx: Transaction, events: readonly AccountEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  const rows = events.map(({ accountId, event }) => ({
     id: randomUUID(),
     account_id: accountId,
     type: event.type,
     payload: JSON.stringify(event),
   }));
-  // The lock waits for an endpoint that is being deleted, whose deliveries could not be written any more.
+  // The lock waits for an endpoint that is being deleted, whose deliveries would violate the foreign key.
   await tx.execute(sql`
     with event as (
       select * from json_to_recordset(${JSON.stringify(rows)}::json)
@@ -38,8 +38,8 @@ export async function noteEvents(tx: Transaction, noted: readonly Noted[]): Prom
     select gen_random_uuid(), webhook_id, event_id from wanted`);
 }
 
-/** Of these accounts, those that want to hear of events of a type. */
-export async function listenersOf(
+/** Returns those of the accounts that have an enabled endpoint for events of this type. */
+export async function subscribersOf(
   tx: Database | Transaction,
   accountIds: Iterable<string>,
   type: WebhookEvent['type'],

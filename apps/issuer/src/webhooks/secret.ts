@@ -6,24 +6,24 @@ import { Webhook } from 'standardwebhooks';
 /** Standard Webhooks asks for 24 to 64 random bytes. */
 const SECRET_BYTES = 32;
 
-/** How long the secret before the present one goes on signing. */
+/** How long a rotated secret still signs. */
 export const PREVIOUS_SECRET_HOURS = 24;
 
-/** Whose secret it is: what it is sealed for. */
+/** The endpoint that a secret belongs to, and is sealed for. */
 type Owner = { readonly accountId: string; readonly webhookId: string };
 
-/** Makes a signing secret. `sealed` is what is kept; `secret` is shown once. */
+/** Makes a signing secret. `sealed` is stored; `secret` is shown once. */
 export function newSecret(keys: EncryptionKeys, { accountId, webhookId }: Owner) {
   const secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
   return { secret, sealed: seal(keys, secret, webhookContext(accountId, webhookId)) };
 }
 
-/** What is signed: the event's id, the time of the attempt and the body, so that none can be exchanged. */
+/** The signed fields: the event's id, the time of the attempt and the body, so that none can be exchanged. */
 type Message = { readonly eventId: string; readonly sentAt: Date; readonly payload: string };
 
 /**
  * The header `webhook-signature`: one signature for each secret.
- * @throws SealError when a secret cannot be opened
+ * @throws SealError when a secret cannot be unsealed
  */
 export function signMessage(
   keys: EncryptionKeys,
