@@ -1,21 +1,28 @@
 import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
-import { type CredentialVersion, replaceCredential } from '@presign/limits';
-import { RefusedError, rotationRequest, virtualKeyAnswer, virtualKeyParams } from '@presign/schema';
+import { type CredentialVersion, replaceCredential, withdrawCredential } from '@presign/limits';
+import {
+  credentialContext,
+  PARTITIONS,
+  RefusedError,
+  rotationRequest,
+  virtualKeyAnswer,
+  virtualKeyParams,
+} from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
+import { credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
-import { inEveryPartition } from './in-every-partition.ts';
-import { ownVirtualKey, readVirtualKey, tellVirtualKey } from './tell-virtual-key.ts';
+import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
-/** `POST /v1/virtual-keys/{id}/rotate`: once answered, every call on every gateway is made with the new key. */
+/** `POST /v1/virtual-keys/{id}/rotate`: once answered, every call on every gateway uses the new key. */
 export const rotateVirtualKey = route(
   {
     method: 'post',
     path: '/v1/virtual-keys/{id}/rotate',
-    summary: "Replace the provider's key, for URLs that are issued already, too",
+    summary: "Replace the provider's key of a virtual key",
+    description: 'URLs that are already issued use the new key from their next call on.',
     scope: 'admin',
     params: virtualKeyParams,
     body: rotationRequest,
@@ -25,27 +32,48 @@ export const rotateVirtualKey = route(
   (deps) =>
     async ({ apiKey: { accountId }, params, body }) => {
       await replaceKey(deps, accountId, params.id, body.key);
-      return tellVirtualKey(deps.redis, await inTime(readVirtualKey(deps.db, accountId, params.id)));
+      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, params.id)));
     },
 );
 
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys'>;
+/**
+ * `DELETE /v1/virtual-keys/{id}`: once answered, every gateway refuses all URLs issued with the key, and calls under
+ * way end within a second. The record of the key stays, without the provider's key.
+ */
+export const deleteVirtualKey = route(
+  {
+    method: 'delete',
+    path: '/v1/virtual-keys/{id}',
+    summary: 'Delete a virtual key, and end all URLs issued with it',
+    scope: 'admin',
+    params: virtualKeyParams,
+    errors: ['not_found', 'limits_unavailable'],
+  },
+  (deps) =>
+    async ({ apiKey, params }) =>
+      endVirtualKey(deps, apiKey.accountId, params.id),
+);
 
 /**
- * Puts another key in a virtual key's place: in Postgres, and then wherever Redis has or may get a copy. The same
- * key again is no rotation, but tells the gateways once more.
- * @throws RefusedError `not_found`, `virtual_key_revoked`; `limits_unavailable` when the key is stored but not all
- *   gateways may know of it: repeated, it finishes the job
+ * Replaces the key of a virtual key: first in Postgres, and then in every Redis partition, because a copy may be in any
+ * of them. The same key again creates no new version, but the copies are written again.
+ * @throws RefusedError `not_found`, `virtual_key_revoked`; `limits_unavailable` when the key is stored but some
+ *   gateways may still use the old one: the caller repeats the request
  */
-export async function replaceKey(deps: Deps, accountId: string, id: string, key: string): Promise<void> {
-  const stored = deps.db.transaction((tx) => storeKey(tx, deps, accountId, id, key));
+export async function replaceKey(
+  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys'>,
+  accountId: string,
+  id: string,
+  key: string,
+): Promise<void> {
+  const stored = deps.db.transaction((tx) => storeKey(tx, deps.encryptionKeys, accountId, id, key));
   const credential = await inTime(stored);
   await inEveryPartition((partitions) => replaceCredential(deps.redis, credential, partitions));
 }
 
 async function storeKey(
   tx: Transaction,
-  { encryptionKeys }: Deps,
+  encryptionKeys: EncryptionKeys,
   accountId: string,
   id: string,
   key: string,
@@ -54,24 +82,70 @@ async function storeKey(
     .select({ credential: credentials })
     .from(virtualKeys)
     .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
-    .where(ownVirtualKey(accountId, id))
+    .where(isOwnVirtualKey(accountId, id))
     .for('no key update', { of: credentials });
   if (!row) throw new RefusedError({ code: 'not_found' });
   const { credential } = row;
   if (credential.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
   const context = credentialContext(accountId, credential.id);
-  if (opened(encryptionKeys, credential.sealed, context) === key) return credential;
-  const anew = { sealed: seal(encryptionKeys, key, context), version: credential.version + 1 };
-  await tx.update(credentials).set(anew).where(eq(credentials.id, credential.id));
-  return { id: credential.id, ...anew };
+  if (unsealed(encryptionKeys, credential.sealed, context) === key) return credential;
+  const next = { sealed: seal(encryptionKeys, key, context), version: credential.version + 1 };
+  await tx.update(credentials).set(next).where(eq(credentials.id, credential.id));
+  return { id: credential.id, ...next };
 }
 
-/** Undefined: the key that it was sealed with is gone, which to rotate is the remedy for. */
-function opened(keys: EncryptionKeys, sealed: string, context: string): string | undefined {
+/** Undefined when the encryption key is gone: a rotation is how an operator recovers from that. */
+function unsealed(keys: EncryptionKeys, sealed: string, context: string): string | undefined {
   try {
     return unseal(keys, sealed, context);
   } catch (error) {
     if (error instanceof SealError) return undefined;
     throw error;
   }
+}
+
+/**
+ * Revokes a virtual key and erases its sealed key: first in Postgres, and then in every Redis partition. Repeated for a
+ * key that is already revoked, it withdraws the copies again.
+ * @returns undefined, the answer of a route without a body
+ * @throws RefusedError `not_found`; `limits_unavailable` when the key is revoked but some gateways may still use it:
+ *   the caller repeats the request
+ */
+export async function endVirtualKey(
+  deps: Pick<IssuerDeps, 'db' | 'redis' | 'now'>,
+  accountId: string,
+  id: string,
+): Promise<undefined> {
+  const now = new Date(deps.now());
+  const credentialId = await inTime(deps.db.transaction((tx) => erase(tx, accountId, id, now)));
+  await inEveryPartition((partitions) => withdrawCredential(deps.redis, credentialId, partitions));
+  return undefined;
+}
+
+async function erase(tx: Transaction, accountId: string, id: string, now: Date): Promise<string> {
+  const [key] = await tx
+    .select()
+    .from(virtualKeys)
+    .where(isOwnVirtualKey(accountId, id))
+    .for('no key update');
+  if (!key) throw new RefusedError({ code: 'not_found' });
+  const { credentialId } = key;
+  if (key.revokedAt) return credentialId;
+  await tx.update(virtualKeys).set({ revokedAt: now }).where(eq(virtualKeys.id, id));
+  await tx.update(credentials).set({ revokedAt: now, sealed: '' }).where(eq(credentials.id, credentialId));
+  return credentialId;
+}
+
+const ALL: readonly number[] = Array.from({ length: PARTITIONS }, (_, partition) => partition);
+
+/**
+ * Changes a credential in every partition of Redis: its grants may be in any of them, now or later.
+ * @throws RefusedError `limits_unavailable` when a partition does not answer; Postgres has the change
+ */
+async function inEveryPartition(change: (partitions: readonly number[]) => Promise<void>): Promise<void> {
+  await change(ALL).catch((cause: unknown) => {
+    const message =
+      'The change is stored, but Redis does not answer, so gateways may still use the old key. Repeat this request.';
+    throw new RefusedError({ code: 'limits_unavailable', message, retryAfterSeconds: 1 }, { cause });
+  });
 }

@@ -2,12 +2,12 @@ import { readPublicKeys } from '@presign/crypto';
 import { publicKeysAnswer } from '@presign/schema';
 import { route } from '../route.ts';
 
-/** `GET /v1/keys`: the PASERK public keys that verify this issuer's tokens; needs no API key. */
+/** `GET /v1/keys`: the PASERK public keys that verify the tokens of this issuer. Needs no API key. */
 export const publicKeys = route(
   {
     method: 'get',
     path: '/v1/keys',
-    summary: "The public keys that verify this issuer's tokens",
+    summary: "Get the public keys that verify this issuer's tokens",
     answer: publicKeysAnswer,
   },
   ({ signingKey, olderPublicKeys }) => {

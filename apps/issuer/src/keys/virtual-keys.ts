@@ -1,20 +1,35 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
-import { type VirtualKeyRequest, virtualKeyAnswer, virtualKeyRequest } from '@presign/schema';
-import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
+import type { RedisClient } from '@presign/limits';
+import {
+  type Budget,
+  credentialContext,
+  pageQuery,
+  RefusedError,
+  type VirtualKeyAnswer,
+  type VirtualKeyRequest,
+  virtualKeyAnswer,
+  virtualKeyPage,
+  virtualKeyParams,
+  virtualKeyRequest,
+} from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
+import { and, eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
+import { liveFigures } from '../grants/live-figures.ts';
 import { inTime } from '../in-time.ts';
 import { choosePartition } from '../issue/choose-partition.ts';
 import { findProvider } from '../issue/find-provider.ts';
+import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { readVirtualKey, tellVirtualKey } from './tell-virtual-key.ts';
 
-/** `POST /v1/virtual-keys`: keeps a provider's key under an id, that URLs may be issued with it. */
+/** `POST /v1/virtual-keys`: stores a provider's key under an id that callers issue URLs with. */
 export const createVirtualKey = route(
   {
     method: 'post',
     path: '/v1/virtual-keys',
-    summary: "Keep a provider's key under an id of its own",
+    summary: "Store a provider's key under an id of its own",
     scope: 'admin',
     body: virtualKeyRequest,
     answer: virtualKeyAnswer,
@@ -23,19 +38,57 @@ export const createVirtualKey = route(
   },
   (deps) =>
     async ({ apiKey: { accountId }, body }) => {
-      const id = await inTime(keepVirtualKey(deps, accountId, body));
-      return tellVirtualKey(deps.redis, await inTime(readVirtualKey(deps.db, accountId, id)));
+      const id = await inTime(storeVirtualKey(deps, accountId, body));
+      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, id)));
     },
+);
+
+/** `GET /v1/virtual-keys`: the account's virtual keys, newest first, with deleted ones. */
+export const listVirtualKeys = route(
+  {
+    method: 'get',
+    path: '/v1/virtual-keys',
+    summary: 'List virtual keys, newest first, with the use and spending of their budgets',
+    scope: 'read',
+    query: pageQuery,
+    answer: virtualKeyPage,
+  },
+  ({ db, redis }) =>
+    async ({ apiKey, query }) => {
+      const rows = selectVirtualKeys(db)
+        .where(and(eq(virtualKeys.accountId, apiKey.accountId), after(query.cursor, virtualKeys)))
+        .orderBy(...newestFirst(virtualKeys))
+        .limit(query.limit + 1);
+      const page = pageOfRows(await inTime(rows), query.limit, (row) => row);
+      const data = await Promise.all(page.data.map((row) => describeVirtualKey(redis, row)));
+      return { data, next_cursor: page.next_cursor };
+    },
+);
+
+/** `GET /v1/virtual-keys/{id}`. */
+export const getVirtualKey = route(
+  {
+    method: 'get',
+    path: '/v1/virtual-keys/{id}',
+    summary: 'Get a virtual key, with the use and spending of its budget',
+    scope: 'read',
+    params: virtualKeyParams,
+    answer: virtualKeyAnswer,
+    errors: ['not_found'],
+  },
+  ({ db, redis }) =>
+    async ({ apiKey, params }) =>
+      describeVirtualKey(redis, await inTime(loadVirtualKey(db, apiKey.accountId, params.id))),
 );
 
 type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
 
 /**
- * Writes a virtual key with its credential and, where it has a budget, the budget of it.
+ * Writes a virtual key with its credential and, if it has limits, its budget.
  * @returns its id
  * @throws RefusedError `unknown_provider`
  */
-export async function keepVirtualKey(
+export async function storeVirtualKey(
   { db, encryptionKeys, providers, now }: Deps,
   accountId: string,
   { provider, name, key, config, budget }: VirtualKeyRequest,
@@ -43,7 +96,7 @@ export async function keepVirtualKey(
   findProvider(providers, provider);
   const id = `vk_${randomUUID()}`;
   const credentialId = randomUUID();
-  // Sealed before it leaves this process: neither Postgres nor Redis ever has it in clear.
+  // Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear.
   const sealed = seal(encryptionKeys, key, credentialContext(accountId, credentialId));
   const budgetId = budget ? randomUUID() : null;
   const createdAt = new Date(now());
@@ -56,9 +109,70 @@ export async function keepVirtualKey(
   return id;
 }
 
-/** All grants of the key come to lie in the partition of its budget, so that one script judges both. */
+/** All grants of the key use the partition of its budget, so that one script checks both budgets. */
 const limitsOf = (budgetId: string, budget: VirtualKeyRequest['budget']) => ({
   partition: choosePartition(budgetId),
   maxUses: budget?.max_uses === undefined || budget.max_uses === -1 ? null : budget.max_uses,
   costLimitMicrousd: budget?.cost_limit ?? null,
 });
+
+/** A virtual key with the version of its credential and its budget. */
+export type VirtualKeyRow = {
+  readonly key: typeof virtualKeys.$inferSelect;
+  readonly version: number;
+  readonly budget: typeof budgets.$inferSelect | null;
+};
+
+/** A virtual key as its account sees it, without the provider's key. */
+export async function describeVirtualKey(
+  redis: RedisClient,
+  { key, version, budget }: VirtualKeyRow,
+): Promise<VirtualKeyAnswer> {
+  return {
+    id: key.id,
+    name: key.name,
+    provider: key.provider,
+    config: key.config,
+    budget: budget && (await describeBudget(redis, budget)),
+    version,
+    created_at: key.createdAt.getTime() / 1000,
+    revoked_at: key.revokedAt && key.revokedAt.getTime() / 1000,
+  };
+}
+
+/**
+ * A virtual key of the account.
+ * @throws RefusedError `not_found`
+ */
+export async function loadVirtualKey(db: Database, accountId: string, id: string): Promise<VirtualKeyRow> {
+  const [row] = await selectVirtualKeys(db).where(isOwnVirtualKey(accountId, id));
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
+/** Selects rows of virtual keys, each with its place in a list. */
+export const selectVirtualKeys = (db: Database | Transaction) =>
+  db
+    .select({
+      id: virtualKeys.id,
+      micros: micros(virtualKeys.createdAt),
+      key: virtualKeys,
+      version: credentials.version,
+      budget: budgets,
+    })
+    .from(virtualKeys)
+    .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId));
+
+/** The condition that a virtual key belongs to an account. */
+export const isOwnVirtualKey = (accountId: string, id: string) =>
+  and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, id));
+
+async function describeBudget(redis: RedisClient, budget: typeof budgets.$inferSelect): Promise<Budget> {
+  return {
+    max_uses: budget.maxUses ?? -1,
+    cost_limit: budget.costLimitMicrousd,
+    settled: { used: budget.used, spent: budget.settledMicrousd },
+    live: await liveFigures(redis, budget),
+  };
+}
