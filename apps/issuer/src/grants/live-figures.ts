@@ -3,8 +3,9 @@ import type { Budget } from '@presign/schema';
 import type { budgets } from '@presign/schema/tables';
 
 /**
- * What of a budget is used, spent and held now; null when Redis does not answer. A budget that no call has opened yet has
- * used what the ledger says.
+ * The uses, microdollars spent and microdollars held of a budget now, calls under way included. A budget that Redis
+ * does not have yet has the figures of the ledger.
+ * @returns null when Redis does not answer
  */
 export async function liveFigures(
   redis: RedisClient,

@@ -1,19 +1,21 @@
-import { keysEndMs, type RedisClient, revokeGrant } from '@presign/limits';
+import { keysEndMs, type RedisClient, revokeGrant as raiseTombstone } from '@presign/limits';
 import { RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
-import { and, asc, eq, gt, isNull, type SQL } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, type SQL, sql } from 'drizzle-orm';
+import { z } from 'zod';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
-import { noteRevoked } from '../webhooks/announce-grants.ts';
+import { route } from '../route.ts';
+import { announceRevoked } from '../webhooks/announce-grants.ts';
 
 /**
- * Revokes grants: in Postgres, so that none comes back, and then in Redis, so that every gateway refuses them
- * from its next call on. What was revoked before gets its tombstone again, so a request that ended in between
- * may be repeated.
- * @param which locks what new grants could join, and names the grants as a condition
- * @returns once every tombstone stands: what a route without an answer gives back
- * @throws RefusedError `limits_unavailable` when Redis cannot be told: they are revoked, but calls may still pass
+ * Revokes grants: first in Postgres, so that none of them is loaded again, and then in Redis, so that every gateway
+ * refuses them from its next call on. Grants that were revoked earlier get their tombstone again, so that a caller can
+ * repeat a request that failed in between.
+ * @param which locks the sessions that new grants could join, and returns the condition that selects the grants
+ * @returns undefined, the answer of a route without a body, once every tombstone stands
+ * @throws RefusedError `limits_unavailable` when Redis does not answer: the grants are revoked, but calls may still pass
  */
 export async function revoke(
   deps: IssuerDeps,
@@ -23,25 +25,46 @@ export async function revoke(
   const marked = deps.db.transaction(async (tx) => mark(tx, await which(tx, now), now));
   await raiseTombstones(deps.redis, await inTime(marked)).catch((cause: unknown) => {
     const message =
-      'This is revoked, but Redis does not answer, so the gateways do not know of it yet. Repeat this request.';
+      'The revocation is stored, but Redis does not answer, so gateways may still let calls pass. Repeat this request.';
     throw new RefusedError({ code: 'limits_unavailable', message, retryAfterSeconds: 1 }, { cause });
   });
   return undefined;
 }
 
+/** `DELETE /v1/grants/{id}`: revokes one issued URL; the id of a bundle includes the URLs of its servers. */
+export const revokeGrant = route(
+  {
+    method: 'delete',
+    path: '/v1/grants/{id}',
+    summary: 'Revoke one issued URL, or a bundle with its servers',
+    scope: 'presign',
+    params: z.object({ id: z.guid() }),
+    errors: ['not_found', 'limits_unavailable'],
+  },
+  (deps) =>
+    async ({ apiKey, params }) =>
+      revoke(deps, async (tx) => {
+        const own = and(eq(grants.accountId, apiKey.accountId), eq(grants.id, params.id));
+        const [found] = await tx.select({ id: grants.id }).from(grants).where(own);
+        if (!found) throw new RefusedError({ code: 'not_found' });
+        return sql`(${grants.id} = ${found.id} or ${grants.bundleId} = ${found.id})`;
+      }),
+);
+
 type Revoked = { readonly id: string; readonly partition: number; readonly expiresAt: Date };
 
 /**
- * Marks grants as revoked that have not expired; returns all that a gateway may still hold something of: a call that
- * was let through before its grant expired is cut, too.
+ * Marks the grants that have not expired as revoked.
+ * @returns every grant that Redis may still have keys of, also expired ones: a call that was admitted before the
+ *   expiry is cut, too
  */
 async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> {
-  // In one order for all, so that two revocations never wait for each other's grants.
-  const open = tx
+  // One order for all transactions, so that two revocations never deadlock.
+  const toMark = tx
     .select({ id: grants.id })
     .from(grants)
     .where(and(which, isNull(grants.revokedAt), gt(grants.expiresAt, now)));
-  const locked = tx.$with('locked').as(open.orderBy(asc(grants.id)).for('no key update'));
+  const locked = tx.$with('locked').as(toMark.orderBy(asc(grants.id)).for('no key update'));
   const revoked = await tx
     .with(locked)
     .update(grants)
@@ -49,7 +72,7 @@ async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> 
     .from(locked)
     .where(eq(grants.id, locked.id))
     .returning({ id: grants.id, accountId: grants.accountId });
-  await noteRevoked(tx, revoked, 'revoked');
+  await announceRevoked(tx, revoked, 'revoked');
   const keysEnded = new Date(now.getTime() - keysEndMs(0));
   return tx
     .select({ id: grants.id, partition: budgets.partition, expiresAt: grants.expiresAt })
@@ -58,17 +81,17 @@ async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> 
     .where(and(which, gt(grants.expiresAt, keysEnded)));
 }
 
-/** Each batch goes out at once, in one pipeline for each server; it stands when all of it is answered. */
+/** Sends a batch at once, in one pipeline for each server, and waits for all its answers. */
 async function raiseTombstones(redis: RedisClient, revoked: readonly Revoked[]): Promise<void> {
   for (let i = 0; i < revoked.length; i += BATCH) {
     const batch = revoked.slice(i, i + BATCH);
     await Promise.all(
       batch.map(({ expiresAt, ...grant }) =>
-        revokeGrant(redis, { ...grant, expiresAtMs: expiresAt.getTime() }),
+        raiseTombstone(redis, { ...grant, expiresAtMs: expiresAt.getTime() }),
       ),
     );
   }
 }
 
-/** Few enough that the slowest Redis answers them within the time that a command has. */
+/** Few enough that the slowest Redis answers them within a command's timeout. */
 const BATCH = 500;

@@ -1,5 +1,5 @@
 import { PARTITIONS } from '@presign/schema';
 
-/** The Redis partition of a budget, for good. Its id is random, so its last byte spreads budgets evenly. */
+/** The Redis partition of a budget. It never changes. Ids are random, so their last byte spreads budgets evenly. */
 export const choosePartition = (budgetId: string): number =>
   Number.parseInt(budgetId.slice(-2), 16) % PARTITIONS;

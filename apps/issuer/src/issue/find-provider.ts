@@ -2,8 +2,8 @@ import type { Provider } from '@presign/providers';
 import { RefusedError } from '@presign/schema';
 
 /**
- * The provider of a request, by its name.
- * @throws RefusedError `unknown_provider` for a name that is not known, or a provider without an address
+ * Finds the provider that a request names.
+ * @throws RefusedError `unknown_provider` for an unknown name, or a provider without an address
  */
 export function findProvider(providers: ReadonlyMap<string, Provider>, id: string): Provider {
   const provider = providers.get(id);

@@ -1,17 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { configMatchesPaths, type Provider } from '@presign/providers';
-import { ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
-import type { Transaction } from '@presign/schema/database';
-import { credentialContext } from '@presign/schema/tables';
+import { credentialContext, ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import { and, eq, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
-import { joinSession } from '../sessions/join-session.ts';
+import { joinSession } from '../sessions/join-and-revoke.ts';
 import { choosePartition } from './choose-partition.ts';
-import { findVirtualKey, type VirtualKey } from './find-virtual-key.ts';
-import type { GrantRows, InsertGrant } from './insert-grant.ts';
 import type { IssuedGrant } from './sign.ts';
 
-/** A request that is to become a grant. */
+/** A validated request that becomes a grant. */
 export type Issue = {
   readonly grantId: string;
   readonly accountId: string;
@@ -21,8 +20,9 @@ export type Issue = {
 };
 
 /**
- * Writes the grant that a request asks for, with what belongs to it.
- * @param tx wanted where the request names a session or a virtual key, which are read and locked
+ * Writes the rows of a grant: session, credential, budget and grant.
+ * @param tx needed for a request that names a session or a virtual key, which are read and locked
+ * @throws RefusedError `invalid_request`, `session_conflict`
  */
 export async function writeGrant(
   deps: IssuerDeps,
@@ -39,9 +39,71 @@ export async function writeGrant(
   return { ...rows.grant, partition: rows.partition };
 }
 
-/** Whether a request can be written without reading first, so that no transaction is needed. */
+/** Whether the rows of a request can be written without reading any, so that it needs no transaction. */
 export const readsNothing = (request: PresignRequest): boolean =>
   request.session_id === undefined && request.virtual_key === undefined;
+
+/** Everything that a grant inherits from its virtual key. */
+type VirtualKey = {
+  readonly id: string;
+  readonly credentialId: string;
+  readonly config: Record<string, unknown> | null;
+  /** Partition of its budget, which its grants must share; undefined without a budget. */
+  readonly partition: number | undefined;
+};
+
+/** Finds the virtual key that a request names. It takes precedence over `client_api_key`. */
+async function findVirtualKey(
+  tx: Transaction,
+  accountId: string,
+  request: PresignRequest,
+): Promise<VirtualKey | undefined> {
+  if (request.virtual_key === undefined) return undefined;
+  const [row] = await tx
+    .select()
+    .from(virtualKeys)
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
+    .where(and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, request.virtual_key)));
+  const key = row?.virtual_keys;
+  if (!key) throw wrongVirtualKey('this virtual key does not exist.');
+  if (key.revokedAt) throw wrongVirtualKey('this virtual key has been revoked.');
+  if (key.provider !== request.provider) throw wrongVirtualKey(`this virtual key is for ${key.provider}.`);
+  return {
+    id: key.id,
+    credentialId: key.credentialId,
+    config: key.config,
+    partition: row.budgets?.partition,
+  };
+}
+
+const wrongVirtualKey = (problem: string) =>
+  new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
+
+type GrantRow = typeof grants.$inferSelect;
+
+/** The row of an LLM grant, which has a method and paths, and no server. */
+type LlmGrantRow = Omit<
+  GrantRow,
+  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'method' | 'paths'
+> & {
+  readonly kind: 'llm';
+  readonly method: string;
+  readonly paths: readonly string[];
+};
+
+/** The values of all rows of one LLM grant. */
+type GrantRows = {
+  readonly grant: LlmGrantRow;
+  readonly partition: number;
+  /** Null: unlimited. */
+  readonly maxUses: number | null;
+  /** Null: no limit. */
+  readonly costLimitMicrousd: number | null;
+  /** Null: no limit. */
+  readonly callsPerMinute: number | null;
+  /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
+  readonly sealed: string | undefined;
+};
 
 function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | undefined): GrantRows {
   const { request, accountId, issuedAt } = issue;
@@ -75,17 +137,17 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
   };
 }
 
-/** What the request overrides goes before what its virtual key does. */
+/** The request's config takes precedence over that of the virtual key, field by field. */
 function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefined) {
   if (!virtualKey?.config) return request.config ?? null;
   return { ...virtualKey.config, ...request.config };
 }
 
-/** Sealed before it leaves this process: neither Postgres nor Redis ever has it in clear. */
+/** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
-/** A URL that could never be called is not issued. */
+/** Refuses a URL that no call could ever match. */
 function checkConfig({ provider, request }: Issue, config: Record<string, unknown> | null): void {
   const matches = config === null || configMatchesPaths(provider, config, request.path);
   if (matches === true) return;
@@ -95,3 +157,68 @@ function checkConfig({ provider, request }: Issue, config: Record<string, unknow
   const message = `${param}: ${where} the path ${matches.path} could never be called; allow the path that has the model in it.`;
   throw new RefusedError({ code: 'invalid_request', param, message });
 }
+
+/** Writes a grant with its budget, a new session and its own credential: all rows or none. */
+export type InsertGrant = (rows: GrantRows) => Promise<void>;
+
+/**
+ * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
+ * checks foreign keys at the end of the statement, when all rows exist.
+ */
+export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
+  const withOwnCredential = insertStatement(db, true);
+  const withSharedCredential = insertStatement(db, false);
+  return async ({ grant, sealed, ...budget }) => {
+    const config = grant.config && JSON.stringify(grant.config);
+    const metadata = grant.metadata && JSON.stringify(grant.metadata);
+    const values = { ...grant, ...budget, config, metadata, sealed };
+    await (sealed === undefined ? withSharedCredential : withOwnCredential).execute(values);
+  };
+}
+
+function insertStatement(db: Database | Transaction, ownCredential: boolean) {
+  const ofAccount = { accountId: $('accountId'), createdAt: $('issuedAt') };
+  const session = db.insert(sessions).values({ id: $('sessionId'), ...ofAccount });
+  const credential = db
+    .insert(credentials)
+    .values({ id: $('credentialId'), ...ofAccount, sealed: $('sealed') });
+  const limits = {
+    maxUses: $('maxUses'),
+    costLimitMicrousd: $('costLimitMicrousd'),
+    callsPerMinute: $('callsPerMinute'),
+  };
+  const budget = db.insert(budgets).values({ id: $('budgetId'), partition: $('partition'), ...limits });
+  const written = [
+    db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
+    ...(ownCredential ? [db.$with('credential').as(credential.returning({ id: credentials.id }))] : []),
+    db.$with('budget').as(budget.returning({ id: budgets.id })),
+  ];
+  const grant = db
+    .with(...written)
+    .insert(grants)
+    .values(GRANT);
+  return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
+}
+
+const $ = (name: string) => sql.placeholder(name);
+/** For a column whose encoder does not accept null. */
+const raw = (name: string) => sql`${$(name)}`;
+
+const GRANT = {
+  id: $('id'),
+  accountId: $('accountId'),
+  sessionId: $('sessionId'),
+  budgetId: $('budgetId'),
+  credentialId: $('credentialId'),
+  virtualKeyId: $('virtualKeyId'),
+  kind: $('kind'),
+  provider: $('provider'),
+  method: $('method'),
+  paths: $('paths'),
+  config: raw('config'),
+  externalSession: $('externalSession'),
+  externalUser: $('externalUser'),
+  metadata: raw('metadata'),
+  issuedAt: $('issuedAt'),
+  expiresAt: $('expiresAt'),
+};

@@ -1,29 +1,33 @@
 import { randomUUID } from 'node:crypto';
-import { unseal } from '@presign/crypto';
+import { seal, unseal } from '@presign/crypto';
 import {
+  credentialContext,
   type McpBundle,
   type McpPresignAnswer,
+  type McpPresignRequest,
+  type McpServer,
+  type McpServerPolicy,
   mcpBundle,
   mcpPresignAnswer,
   mcpPresignRequest,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentialContext, credentials } from '@presign/schema/tables';
+import { budgets, credentials, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
-import { joinSession } from '../sessions/join-session.ts';
-import { type BundleIssue, planBundle, writeBundle } from './bundle-rows.ts';
-import { wholeSecond } from './sign.ts';
-import { answerBundle, signServers } from './sign-bundle.ts';
+import { joinSession } from '../sessions/join-and-revoke.ts';
+import { choosePartition } from './choose-partition.ts';
+import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
+import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
 
 /**
- * `POST /v2/mcp-presign`: session, credentials, one budget, a grant for each server and one for the bundle are
- * written as one.
+ * `POST /v2/mcp-presign`: writes a session, credentials, one budget, a grant for each server and a grant for the
+ * bundle in one transaction.
  */
 export const mcpPresign = route(
   {
@@ -31,7 +35,7 @@ export const mcpPresign = route(
     path: '/v2/mcp-presign',
     summary: 'Issue a bundle of signed URLs for MCP servers',
     description:
-      'Whoever has a URL may use its MCP server. `max_uses` and `cost_limit` are one budget, which all servers of the bundle share.',
+      'Anyone with a URL can use its MCP server. All servers of the bundle share one budget of `max_uses` and `cost_limit`.',
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,
@@ -49,7 +53,16 @@ export const mcpPresign = route(
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
 
-/** Signs and writes; the same `Idempotency-Key` finds what it wrote before. */
+/** A validated request that becomes a bundle. */
+type BundleIssue = {
+  /** Of the bundle's own grant. */
+  readonly grantId: string;
+  readonly accountId: string;
+  readonly request: McpPresignRequest;
+  readonly issuedAt: Date;
+};
+
+/** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */
 async function issueOnce(
   tx: Transaction,
   deps: IssuerDeps,
@@ -60,7 +73,7 @@ async function issueOnce(
   if (repeat) {
     const claim = { accountId, route: ROUTE, key: repeat.key, grantId };
     const earlier = await claimIdempotencyKey(tx, deps, claim, repeat.body);
-    if (earlier) return answerBundle(deps, earlier, await readBundle(tx, deps, earlier));
+    if (earlier) return answerBundle(deps, earlier, await loadBundle(tx, deps, earlier));
   }
   const plan = planBundle(issue);
   const bundle = signServers(deps, plan.grant, plan.servers);
@@ -70,11 +83,123 @@ async function issueOnce(
   return answer;
 }
 
-/** The document of a bundle that was issued earlier: its servers' URLs, with the tokens they had then. */
-async function readBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant): Promise<McpBundle> {
+/** Loads the document of a bundle that was issued earlier: the URLs of its servers, with the tokens signed then. */
+async function loadBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant): Promise<McpBundle> {
   const id = grant.credentialId ?? '';
   const [row] = await tx.select().from(credentials).where(eq(credentials.id, id));
   if (!row) throw new Error(`the bundle ${grant.id} has no document`);
   const text = unseal(deps.encryptionKeys, row.sealed, credentialContext(row.accountId, row.id));
   return mcpBundle.parse(JSON.parse(text));
 }
+
+/** The ids and times of a bundle, chosen before it is signed and written. */
+type BundlePlan = {
+  readonly grant: IssuedBundle & { readonly budgetId: string };
+  readonly servers: readonly IssuedServer[];
+};
+
+function planBundle({ grantId, request, issuedAt }: BundleIssue): BundlePlan {
+  const budgetId = randomUUID();
+  return {
+    grant: {
+      id: grantId,
+      sessionId: request.session_id ?? randomUUID(),
+      budgetId,
+      partition: choosePartition(budgetId),
+      issuedAt,
+      expiresAt: new Date(issuedAt.getTime() + request.expires_in * 1000),
+    },
+    servers: request.servers.map((server) => ({ grantId: randomUUID(), server })),
+  };
+}
+
+/** Writes the rows of a bundle into an existing session: its budget, its credentials and its grants. */
+async function writeBundle(
+  tx: Transaction,
+  deps: IssuerDeps,
+  { accountId, request }: BundleIssue,
+  plan: BundlePlan,
+  bundle: McpBundle,
+): Promise<void> {
+  const { budgetId, partition } = plan.grant;
+  const maxUses = request.max_uses === -1 ? null : request.max_uses;
+  await tx.insert(budgets).values({
+    id: budgetId,
+    partition,
+    maxUses,
+    costLimitMicrousd: request.cost_limit ?? null,
+    callsPerMinute: request.calls_per_minute ?? null,
+  });
+  const ids = await writeCredentials(tx, deps, accountId, request.servers);
+  // Sealed, because its URLs carry tokens. Stored, because a gateway cannot sign them.
+  const documentId = randomUUID();
+  const document = sealedRow(deps, accountId, documentId, JSON.stringify(bundle));
+  await tx.insert(credentials).values(document);
+  const ofServers = plan.servers.map(({ grantId, server }, i) => ({
+    ...sharedColumns(accountId, request, plan),
+    id: grantId,
+    kind: 'mcp' as const,
+    credentialId: ids[i] ?? null,
+    bundleId: plan.grant.id,
+    server: policyOf(server),
+  }));
+  const ofBundle = {
+    ...sharedColumns(accountId, request, plan),
+    id: plan.grant.id,
+    kind: 'mcp_bundle' as const,
+    credentialId: documentId,
+    // Only here: metadata may have 64 KB, and a bundle many servers.
+    metadata: request.metadata ?? null,
+  };
+  await tx.insert(grants).values([ofBundle, ...ofServers]);
+}
+
+/** The columns that all grants of a bundle share. Each has the external ids, because each call belongs to one grant. */
+const sharedColumns = (accountId: string, request: McpPresignRequest, { grant }: BundlePlan) => ({
+  accountId,
+  sessionId: grant.sessionId,
+  budgetId: grant.budgetId,
+  provider: 'mcp',
+  externalSession: request.external_session ?? null,
+  externalUser: request.external_user ?? null,
+  issuedAt: grant.issuedAt,
+  expiresAt: grant.expiresAt,
+});
+
+/** Returns the id of each server's credential, in the order of the servers. */
+async function writeCredentials(
+  tx: Transaction,
+  deps: IssuerDeps,
+  accountId: string,
+  servers: readonly McpServer[],
+): Promise<string[]> {
+  await lockOauth(tx, deps, accountId, servers.map(({ auth }) => auth).filter(handsInRefreshToken));
+  const own: (typeof credentials.$inferInsert)[] = [];
+  const ids: string[] = [];
+  for (const { auth } of servers) {
+    if (handsInRefreshToken(auth)) {
+      ids.push(await keepOauthCredential(tx, deps, accountId, auth));
+      continue;
+    }
+    const id = randomUUID();
+    own.push(sealedRow(deps, accountId, id, JSON.stringify(auth)));
+    ids.push(id);
+  }
+  if (own.length > 0) await tx.insert(credentials).values(own);
+  return ids;
+}
+
+/** The row of a credential. Neither Postgres nor Redis ever has its text in clear. */
+const sealedRow = (deps: IssuerDeps, accountId: string, id: string, text: string) => ({
+  id,
+  accountId,
+  sealed: seal(deps.encryptionKeys, text, credentialContext(accountId, id)),
+});
+
+const policyOf = ({ name, url, transport, pricing, tools }: McpServer): McpServerPolicy => ({
+  name,
+  url,
+  transport,
+  ...(pricing === undefined ? {} : { pricing }),
+  ...(tools === undefined ? {} : { tools }),
+});

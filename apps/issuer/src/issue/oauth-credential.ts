@@ -6,16 +6,16 @@ import { credentialContext, credentials, oauthTokens } from '@presign/schema/tab
 import { eq, inArray, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 
-/** OAuth with a refresh token, which its server may exchange for another at every use. */
+/** OAuth with a refresh token. Its server may replace the token each time it is used. */
 export type RefreshTokenAuth = Extract<McpAuth, { type: 'oauth' }> & { readonly refresh_token: string };
 
-/** Whether a server's authentication is a refresh token, whose later tokens all its grants must share. */
+/** Whether a server's authentication is a refresh token. All grants with that token must share its later tokens. */
 export const handsInRefreshToken = (auth: McpAuth): auth is RefreshTokenAuth =>
   auth.type === 'oauth' && auth.refresh_token !== undefined;
 
 /**
- * Has requests that hand in the same refresh token wait for each other, until their transactions end. In one
- * order for all, so that no two wait for each other's.
+ * Makes requests that hand in the same refresh token wait for each other until their transactions end. All take their
+ * locks in one order, so that no two deadlock.
  */
 export async function lockOauth(
   tx: Transaction,
@@ -30,9 +30,9 @@ export async function lockOauth(
 }
 
 /**
- * The one credential of a refresh token: written when it is handed in for the first time, found again after
- * that, with the tokens it has led to. What else is said of it anew (the client's secret, say) goes before what
- * was said then. Wants `lockOauth`.
+ * Writes the credential of a refresh token when the token is handed in for the first time. Later it finds that
+ * credential, with the tokens obtained since, and updates its other fields, such as the client's secret. Call
+ * `lockOauth` before.
  * @returns the credential's id
  */
 export async function keepOauthCredential(
@@ -59,7 +59,7 @@ export async function keepOauthCredential(
   return id;
 }
 
-/** A new version, so that no gateway goes on with a copy of the one before. */
+/** Writes a new version, so that no gateway keeps using a copy of the old one. */
 async function amend(
   tx: Transaction,
   { encryptionKeys }: IssuerDeps,
@@ -68,13 +68,13 @@ async function amend(
 ): Promise<void> {
   const context = credentialContext(accountId, id);
   if (unseal(encryptionKeys, sealed, context) === text) return;
-  const anew = { sealed: seal(encryptionKeys, text, context), version: version + 1 };
-  await tx.update(credentials).set(anew).where(eq(credentials.id, id));
+  const next = { sealed: seal(encryptionKeys, text, context), version: version + 1 };
+  await tx.update(credentials).set(next).where(eq(credentials.id, id));
 }
 
 /**
- * What a refresh token is found again by, the sealing key's first: a fingerprint under each key, because the row
- * may have been written before the keys were rotated.
+ * The fingerprints by which a refresh token is found again: one for each encryption key, because the row may be older
+ * than the last rotation. That of the sealing key comes first.
  */
 export function originsOf(keys: EncryptionKeys, accountId: string, auth: RefreshTokenAuth): string[] {
   const origin = JSON.stringify([accountId, auth.token_url, auth.client_id, auth.refresh_token]);

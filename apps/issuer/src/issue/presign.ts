@@ -10,23 +10,22 @@ import {
 } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
-import { claimIdempotencyKey, readIdempotencyKey } from '../middleware/idempotency.ts';
+import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
 import { findProvider } from './find-provider.ts';
-import { type Issue, readsNothing, writeGrant } from './grant-rows.ts';
-import { type InsertGrant, prepareInsertGrant } from './insert-grant.ts';
-import { asIssued, signGrant, wholeSecond } from './sign.ts';
+import { type InsertGrant, type Issue, prepareInsertGrant, readsNothing, writeGrant } from './grant-rows.ts';
+import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
 
-/** `POST /v1/presign`: session, credential, limits and grant are written as one; then the URL is signed. */
+/** `POST /v1/presign`: writes session, credential, limits and grant at once, and then signs the URL. */
 export const presign = route(
   {
     method: 'post',
     path: '/v1/presign',
     summary: 'Issue a signed URL for an LLM provider',
     description:
-      'Whoever has the URL may call the provider through it, until it expires or a limit is reached. One of `client_api_key` and `virtual_key` is needed; with both, the virtual key is used.',
+      'Anyone with the URL can call the provider through it until the URL expires or reaches a limit. Give `client_api_key` or `virtual_key`. If you give both, the virtual key is used.',
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
@@ -49,7 +48,7 @@ export const presign = route(
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
 
-/** Writes and signs; the same `Idempotency-Key` finds what it wrote before and signs that again. */
+/** Writes and signs a grant. A repeated `Idempotency-Key` finds the grant written before and signs that. */
 async function issueOnce(
   deps: IssuerDeps,
   insert: InsertGrant,
@@ -74,7 +73,14 @@ async function issueOnce(
   });
 }
 
-/** @param body as the caller wrote it, who may have written one path without an array */
+/** An LLM grant that was written earlier. */
+function asIssued(grant: EarlierGrant): IssuedGrant {
+  const { method, paths } = grant;
+  if (method === null || paths === null) throw new Error(`grant ${grant.id} is not an LLM grant`);
+  return { ...grant, method, paths };
+}
+
+/** @param body as the caller wrote it, where a single path may appear without an array */
 function checkPaths(body: unknown, { path: paths }: PresignRequest): void {
   const isArray = isJsonObject(body) && Array.isArray(body.path);
   for (const [i, path] of paths.entries()) {

@@ -1,32 +1,36 @@
+import { createHash } from 'node:crypto';
 import { MAX_TOKEN_CHARS, signToken } from '@presign/crypto';
-import { type LlmClaims, type PresignAnswer, RefusedError } from '@presign/schema';
+import {
+  type LlmClaims,
+  type McpBundle,
+  type McpBundleClaims,
+  type McpClaims,
+  type McpPresignAnswer,
+  type McpServer,
+  type McpServerEntry,
+  type PresignAnswer,
+  RefusedError,
+} from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
-import type { EarlierGrant } from '../middleware/idempotency.ts';
 
-/** What of a grant goes into its token. */
-export type IssuedGrant = {
+/** The fields of a grant that its token needs, of whatever kind it is. */
+type Issued = {
   readonly id: string;
   readonly sessionId: string;
-  readonly provider: string;
-  readonly method: string;
-  readonly paths: readonly string[];
   readonly partition: number;
-  readonly config: Record<string, unknown> | null;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
 };
 
-/** An LLM grant as it was written earlier. */
-export function asIssued(grant: EarlierGrant): IssuedGrant {
-  const { method, paths } = grant;
-  if (method === null || paths === null) throw new Error(`grant ${grant.id} is no LLM grant`);
-  return { ...grant, method, paths };
-}
+/** The fields of an LLM grant that its token needs. */
+export type IssuedGrant = Issued & {
+  readonly provider: string;
+  readonly method: string;
+  readonly paths: readonly string[];
+  readonly config: Record<string, unknown> | null;
+};
 
-/** Tokens and answers speak in whole seconds. */
-export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
-
-/** Signs a grant's token and forms the answer. Ed25519 is deterministic: the same grant gives the same URL. */
+/** Signs the token of an LLM grant and makes the answer. Ed25519 is deterministic: one grant has one URL. */
 export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
   const claims: LlmClaims = {
     ...registeredClaims(deps, grant),
@@ -37,17 +41,17 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     ...modelInPath(deps, grant),
   };
   return {
-    url: `${deps.gatewayUrl}/llm/t/${signed(deps, claims)}${grant.paths[0]}`,
+    url: `${deps.gatewayUrl}/llm/t/${signLlm(deps, claims)}${grant.paths[0]}`,
     session_id: grant.sessionId,
     expires_at: grant.expiresAt.getTime() / 1000,
   };
 }
 
-/** What the tokens of all kinds say. */
-export const registeredClaims = (
-  { issuerUrl, gatewayUrl }: IssuerDeps,
-  grant: Pick<IssuedGrant, 'id' | 'sessionId' | 'partition' | 'issuedAt' | 'expiresAt'>,
-) => ({
+/** The time of an issue: tokens and answers have whole seconds. */
+export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
+
+/** The claims that tokens of all kinds have. */
+const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) => ({
   jti: grant.id,
   sub: grant.sessionId,
   iat: grant.issuedAt.toISOString(),
@@ -57,8 +61,8 @@ export const registeredClaims = (
   prt: grant.partition,
 });
 
-/** Paths within their own limit fit; a long model name, or long addresses of the services, may leave no room. */
-function signed({ signingKey }: IssuerDeps, claims: LlmClaims): string {
+/** Paths of the allowed length fit. A long model name, or long addresses of the services, may leave no room. */
+function signLlm({ signingKey }: IssuerDeps, claims: LlmClaims): string {
   try {
     return signToken(claims, signingKey);
   } catch (error) {
@@ -69,9 +73,69 @@ function signed({ signingKey }: IssuerDeps, claims: LlmClaims): string {
   }
 }
 
-/** `config.model` rides in the token where the provider has the model in the path, which is matched by the token. */
+/** The token carries `config.model` if the provider has the model in its path: the token decides on the path. */
 function modelInPath({ providers }: IssuerDeps, { provider, config }: IssuedGrant): { mdl?: string } {
   const model = config?.model;
   const inPath = providers.get(provider)?.routes.some(({ dialect }) => dialect.modelInPath);
   return inPath && typeof model === 'string' ? { mdl: model } : {};
 }
+
+/** The bundle's own grant. */
+export type IssuedBundle = Issued;
+
+/** A server of a bundle, with the id of its grant. */
+export type IssuedServer = { readonly grantId: string; readonly server: McpServer };
+
+/** Node and common proxies refuse longer URLs. */
+const MAX_URL_CHARS = 6144;
+
+/**
+ * Signs a URL for each server of a bundle.
+ * @returns the bundle's document
+ * @throws RefusedError that names `servers[i].url` when it is too long for an issued URL
+ */
+export function signServers(
+  deps: IssuerDeps,
+  bundle: IssuedBundle,
+  servers: readonly IssuedServer[],
+): McpBundle {
+  const entries = servers.map(({ grantId, server }, i): [string, McpServerEntry] => {
+    const token = signServer(deps, { ...bundle, id: grantId }, server, `servers[${i}].url`);
+    const url = `${deps.gatewayUrl}/mcp/mcp?url=${encodeURIComponent(server.url)}&token=${token}`;
+    if (url.length > MAX_URL_CHARS) {
+      const problem = `the issued URL would have ${url.length} characters, at most ${MAX_URL_CHARS} are accepted`;
+      throw tooLong(`servers[${i}].url`, problem);
+    }
+    return [server.name, { url, transport: server.transport }];
+  });
+  // Unlike an assignment, this makes any name an own property, also __proto__.
+  return { mcpServers: Object.fromEntries(entries) };
+}
+
+/** Signs the bundle's own token and makes the answer. One grant has one token, because Ed25519 is deterministic. */
+export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpBundle): McpPresignAnswer {
+  const claims: McpBundleClaims = { ...registeredClaims(deps, grant), knd: 'mcp_bundle' };
+  const token = signToken(claims, deps.signingKey);
+  return {
+    bundle_url: `${deps.gatewayUrl}/mcp/bundle/${token}`,
+    bundle_token: token,
+    expires_at: grant.expiresAt.getTime() / 1000,
+    session_id: grant.sessionId,
+    servers: bundle.mcpServers,
+  };
+}
+
+/** Only very long addresses of the services leave too little room in a token. */
+function signServer(deps: IssuerDeps, grant: IssuedBundle, { url }: McpServer, field: string): string {
+  const srv = createHash('sha256').update(url).digest('base64url');
+  const claims: McpClaims = { ...registeredClaims(deps, grant), knd: 'mcp', srv };
+  try {
+    return signToken(claims, deps.signingKey);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw tooLong(field, `its token would have more than ${MAX_TOKEN_CHARS} characters`);
+  }
+}
+
+const tooLong = (param: string, problem: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });

@@ -11,20 +11,17 @@ import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
-import { inTurn } from '../in-turn.ts';
+import { inTurn } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { grantLives, readSummaries, summaryOf } from './summaries.ts';
+import { grantLives, readSummaries, summaryOf } from './list-sessions.ts';
 
-/**
- * `GET /v1/sessions/{id}`: a session, and a page of its grants: their limits, and what of them is used and spent,
- * live and settled. Another account's session is not found.
- */
+/** `GET /v1/sessions/{id}`: a session and a page of its grants, with their limits, uses and spending. */
 export const getSession = route(
   {
     method: 'get',
     path: '/v1/sessions/{id}',
-    summary: 'A session and its grants, with what of them is used and spent',
+    summary: 'Get a session and its grants, with their uses and spending',
     scope: 'read',
     params: z.object({ id: z.guid() }),
     query: pageQuery,
@@ -38,7 +35,7 @@ export const getSession = route(
         const ofAccount = and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId));
         const [session] = await readSummaries(deps.db, grantLives(deps.now()), 1, () => ofAccount);
         if (!session) throw new RefusedError({ code: 'not_found' });
-        const { data, next_cursor } = await tellGrants(deps, session, query);
+        const { data, next_cursor } = await describeGrants(deps, session, query);
         return { ...summaryOf(session), grants: data, next_cursor };
       });
   },
@@ -47,7 +44,7 @@ export const getSession = route(
 type Session = { readonly id: string; readonly revokedAt: Date | null };
 type Row = Awaited<ReturnType<typeof readGrants>>[number];
 
-/** Grants are placed by when they were issued. */
+/** Grants are ordered by their time of issue. */
 const PLACE = { createdAt: grants.issuedAt, id: grants.id };
 
 const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: PageQuery) =>
@@ -60,9 +57,9 @@ const readGrants = ({ db }: IssuerDeps, sessionId: string, { cursor, limit }: Pa
     .orderBy(...newestFirst(PLACE))
     .limit(limit + 1);
 
-async function tellGrants(deps: IssuerDeps, session: Session, query: PageQuery) {
+async function describeGrants(deps: IssuerDeps, session: Session, query: PageQuery) {
   const rows = await readGrants(deps, session.id, query);
-  // The grants of a bundle share one budget, which is read once.
+  // The grants of a bundle share one budget, which is read only once.
   const byId = new Map(rows.slice(0, query.limit).map(({ budgets: budget }) => [budget.id, budget]));
   const live = new Map(
     await Promise.all(
@@ -71,13 +68,13 @@ async function tellGrants(deps: IssuerDeps, session: Session, query: PageQuery) 
   );
   const ended = session.revokedAt !== null;
   return pageOfRows(rows, query.limit, (row) =>
-    toGrant(row, live.get(row.budgets.id) ?? null, ended, deps.now()),
+    describeGrant(row, live.get(row.budgets.id) ?? null, ended, deps.now()),
   );
 }
 
 type Live = NonNullable<SessionGrant['live']>;
 
-const toGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
+const describeGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
   const { grants: grant, budgets: budget } = row;
   return {
     id: grant.id,
