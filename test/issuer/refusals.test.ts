@@ -85,7 +85,7 @@ describe('the body', () => {
     ['config.stop[1].x', '"config":{"stop":[0,{"x":1,"x":1}]}'],
   ])('with %s twice is refused: no reading of it is the right one', async (param, twice) => {
     const sent = await send(stack, { body: `${json.slice(0, -1)},${twice}}` });
-    expect(refused(sent, 'invalid_request', param)).toBe(`${param}: this key stands twice in one object.`);
+    expect(refused(sent, 'invalid_request', param)).toBe(`${param}: this key appears twice in one object.`);
   });
 
   test('of 1,048,576 bytes passes and of one more is refused, with a length and without', async () => {

@@ -188,7 +188,7 @@ describe('DELETE /v1/sessions', () => {
     refused(await remove('sessions?external_usr=a'), 'invalid_request', 'external_usr');
     refused(await remove('sessions?status=active'), 'invalid_request', 'status');
     const twice = await remove('sessions?external_user=a&external_user=b');
-    expect(refused(twice, 'invalid_request', 'external_user')).toContain('stands twice');
+    expect(refused(twice, 'invalid_request', 'external_user')).toContain('appears twice');
     expect(await stack.db.$count(grants, alive)).toBe(before);
   });
 

@@ -249,7 +249,7 @@ describe('refused', () => {
     expect(await told('from=0&groupby=day')).toBe(
       'groupby: this field is not known (did you mean group_by?).',
     );
-    expect(await told('from=0&from=1')).toBe('from: this parameter stands twice.');
+    expect(await told('from=0&from=1')).toBe('from: this parameter appears twice.');
   });
 
   test('are more groups than an answer holds, and one fewer is told whole', async () => {

@@ -1,16 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { RefusedError } from '@presign/schema';
+import { sql } from 'drizzle-orm';
 import { Hono } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './deps.ts';
-import { health } from './health.ts';
+import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { answerError } from './middleware/errors.ts';
-import { limitBody } from './middleware/limit-body.ts';
-import { limitRequests } from './middleware/request-limits.ts';
-import { reference } from './openapi/reference.ts';
+import { limitBody, limitRequests } from './middleware/request-limits.ts';
+import { reference } from './openapi/docs-page.ts';
 import { ROUTES } from './routes.ts';
 
-/** Builds the issuer: who may call what, until when, for how much. */
+/** Builds the issuer's HTTP app: middleware, probes, the reference, and every route of the API. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const app = new Hono<IssuerEnv>();
   app.use(async (c, next) => {
@@ -36,7 +36,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.onError(answerError(deps.log));
   app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c));
 
-  health(app, deps);
+  probes(app, deps);
   reference(app, deps);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);
   const admitted = [authenticate(deps), limitRequests(deps)] as const;
@@ -47,7 +47,25 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   return app;
 }
 
-const NO_ROUTE = 'There is no such method and path here: GET /docs has all.';
+const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
 
-/** A path may hold what was meant for the gateway, or for a header. */
+/** Hides a token or an API key that a caller put into the path by mistake. */
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
+
+/** `/healthz`: the process is alive. `/readyz`: whether Postgres and Redis answer, by name. */
+function probes(app: Hono<IssuerEnv>, { db, redis }: IssuerDeps): void {
+  app.get('/healthz', (c) => c.json({ status: 'ok' }));
+  app.get('/readyz', async (c) => {
+    const [postgres, cache] = await Promise.all([
+      answers(inTime(db.execute(sql`select 1`), 2_000)),
+      answers(redis.ping()),
+    ]);
+    return c.json({ postgres, redis: cache }, postgres && cache ? 200 : 503);
+  });
+}
+
+const answers = (asked: PromiseLike<unknown>): PromiseLike<boolean> =>
+  asked.then(
+    () => true,
+    () => false,
+  );

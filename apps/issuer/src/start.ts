@@ -5,7 +5,7 @@ import type { IssuerDeps } from './deps.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
-import { forgetOldDeliveries } from './webhooks/forget-old.ts';
+import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 
 /** A listening issuer. */
 export type RunningIssuer = {

@@ -14,18 +14,18 @@ const BATCH = 500;
 const IDLE_MS = 1_000;
 const BUSY_MS = 50;
 const HELD_MS = 5;
-/** Calls go on while an issuer closes: what is settled after that is another's, or waits. */
+/** How long a closing issuer drains. Calls that settle later wait for another issuer. */
 const CLOSING_MS = 5_000;
 
 /** The running drainer. */
 export type Ledger = {
-  /** Drains until every partition is open and empty: for an orderly end, and for tests. */
+  /** Drains until every partition is open and empty: for an orderly shutdown, and for tests. */
   readonly drainAll: (longestMs?: number) => Promise<void>;
   readonly close: () => Promise<void>;
 };
 
 /**
- * Moves settled calls from the Redis usage streams to the Postgres ledger, each exactly once, and opens
+ * Moves settled calls from the usage streams in Redis to the ledger in Postgres, each exactly once. It also opens the
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
@@ -53,7 +53,7 @@ export function startLedger(deps: LedgerDeps): Ledger {
 
   const drainAll = async (longestMs = Number.POSITIVE_INFINITY) => {
     const until = Date.now() + longestMs;
-    // A partition that another has in hand is looked at again.
+    // Another issuer may be draining a partition, so this one looks at it again.
     while (Date.now() < until && (await drainRound(deps, place))) await sleep(HELD_MS);
   };
   const close = async () => {
@@ -68,16 +68,16 @@ export function startLedger(deps: LedgerDeps): Ledger {
   return { drainAll, close };
 }
 
-/** Where this issuer thinks each partition is; Postgres knows. */
+/** The last position of each partition that this issuer has seen. Postgres has the true one. */
 type Place = {
   readonly cursors: Map<number, Cursor>;
-  /** Committed entries that the ledger had before, which `trim` has yet to be told of. */
+  /** Committed entries that the ledger already had, and that `trim` has not removed yet. */
   readonly repeated: Map<number, ReadonlyMap<string, UsageEntry>>;
-  /** Partitions that were opened before and had to be opened again, not told of yet. */
+  /** Partitions that were opened again since the last log line. */
   reopened: number;
 };
 
-/** Looks at every partition once; returns whether any had something to do. */
+/** Looks at every partition once. Returns whether any had work. */
 async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   const { cursors } = place;
   if (cursors.size === 0) {
@@ -88,7 +88,7 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   if (place.reopened > 0)
     deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
   place.reopened = 0;
-  // All have ended, so none sets a cursor after the caller has dropped them; one that fails keeps none waiting.
+  // Waits for all of them, so that none sets a cursor after the caller has cleared the cursors.
   const failed = looked.find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;
   return looked.some((each) => each.status === 'fulfilled' && each.value);
@@ -103,9 +103,9 @@ async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<b
 }
 
 /**
- * One batch of one partition, under its row's lock: ledger rows, budgets and cursor commit together, then the
- * stream is trimmed. A crash between the two leaves entries that the cursor passes over.
- * @returns the new cursor, or undefined when another issuer has the partition
+ * Moves one batch of one partition under the lock of its row: ledger rows, budgets and cursor commit together, and then
+ * the stream is trimmed. A crash between the two leaves entries that the cursor skips.
+ * @returns the new cursor, or undefined when another issuer is draining the partition
  */
 async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promise<Cursor | undefined> {
   const done = await deps.db.transaction((tx) => moveBatch(deps, tx, id));
@@ -116,7 +116,7 @@ async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promi
     if (cursor.epoch > 1) place.reopened += 1;
     return cursor;
   }
-  // Kept by stream id until a trim has come through: one that failed is made up for by the next.
+  // Kept until a trim succeeds, so that the next one makes up for a failed one.
   const repeated = new Map(place.repeated.get(id));
   for (const entry of done.repeated) repeated.set(entry.id, entry);
   place.repeated.set(id, repeated);
@@ -127,9 +127,9 @@ async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promi
 
 type Moved = {
   readonly cursor: Cursor;
-  /** Whether Redis must begin the cursor's epoch, because it is new or has lost data. */
+  /** Whether Redis is new or has lost data, and must start the epoch of the cursor. */
   readonly reopens: boolean;
-  /** Entries that the ledger had before. */
+  /** Entries that the ledger already had. */
   readonly repeated: readonly UsageEntry[];
 };
 
@@ -141,8 +141,8 @@ async function moveBatch(deps: LedgerDeps, tx: Transaction, id: number): Promise
   const seen = await drain(deps.redis, cursor, BATCH);
   if (seen.is !== 'ok') {
     const newest = seen.is === 'epoch' ? Math.max(seen.epoch, row.epoch) : row.epoch;
-    const anew = await moveCursor(tx, { ...cursor, epoch: newest + 1, lastId: '0-0' });
-    return { cursor: anew, reopens: true, repeated: [] };
+    const reset = await moveCursor(tx, { ...cursor, epoch: newest + 1, lastId: '0-0' });
+    return { cursor: reset, reopens: true, repeated: [] };
   }
   const last = seen.entries.at(-1);
   if (!last) return { cursor, reopens: false, repeated: [] };

@@ -3,13 +3,12 @@ import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, ledger } from '@presign/schema/tables';
 import { and, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
-import { noteRevoked } from '../webhooks/announce-grants.ts';
-import { type ChangedBudget, noteThresholds } from '../webhooks/announce-settled.ts';
-import { noteSettled } from '../webhooks/note-usage.ts';
+import { announceRevoked } from '../webhooks/announce-grants.ts';
+import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
 
 /**
- * Writes settled calls to the ledger, each hold once, and adds what is new to its budgets.
- * @returns the entries that were not written: the ledger has their hold already
+ * Writes settled calls to the ledger, each hold once, and adds the new ones to their budgets.
+ * @returns the entries that were not written, because the ledger already has their hold
  */
 export async function writeLedger(
   tx: Transaction,
@@ -22,18 +21,18 @@ export async function writeLedger(
     .onConflictDoNothing()
     .returning({ holdId: ledger.holdId, accountId: ledger.accountId });
   const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
-  // A hold may stand twice in one batch, too: its first entry is the one that counts.
+  // A batch may contain a hold twice: its first entry counts.
   const isFirst = (entry: UsageEntry) => fresh.delete(entry.holdId);
   const counted: UsageEntry[] = [];
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
-  await noteSettled(tx, inserted);
-  await noteThresholds(tx, await addToBudgets(tx, counted), counted);
+  await recordSettled(tx, inserted);
+  await announceThresholds(tx, await addToBudgets(tx, counted), counted);
   await endOverrun(tx, rows);
   return repeated;
 }
 
-/** Adds what is new to its budgets; returns them as they are now. */
+/** Adds new entries to their budgets. Returns the budgets after the change. */
 async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {
   const sums = sumByBudget(counted);
   if (sums.length === 0) return [];
@@ -49,9 +48,9 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
 }
 
 /**
- * A grant whose call cost more than its worst case has a price or a bound that is wrong at its source: it ends.
- * Its gateway has ended it in Redis already; here it stays ended. Comes after all that may lock a session, as where
- * a session is revoked.
+ * Revokes a grant whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
+ * already ended the grant in Redis. It locks grants after everything that locks a session, in the order of a session's
+ * revocation, so that the two never deadlock.
  */
 async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
   const over = rows.filter((row) => row.overrunMicrousd > 0).map((row) => row.grantId);
@@ -61,7 +60,7 @@ async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledg
     .set({ revokedAt: sql`now()` })
     .where(and(inArray(grants.id, over), isNull(grants.revokedAt)))
     .returning({ id: grants.id, accountId: grants.accountId });
-  await noteRevoked(tx, ended, 'overrun');
+  await announceRevoked(tx, ended, 'overrun');
 }
 
 function sumByBudget(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
@@ -74,7 +73,7 @@ function sumByBudget(entries: readonly UsageEntry[]): { id: string; used: number
       sums.set(id, sum);
     }
   }
-  // One order for all issuers, so that two transactions never wait for each other's budgets.
+  // One order for all issuers, so that two transactions never deadlock on budgets.
   return [...sums.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
@@ -98,14 +97,14 @@ function ledgerRow(entry: UsageEntry) {
     status: record.sta ?? null,
     outcome: entry.outcome,
     startedAt: new Date(record.beg),
-    // A stream id begins with Redis' clock in milliseconds.
+    // A stream id starts with the clock of Redis in milliseconds.
     settledAt: new Date(Number(entry.id.split('-')[0])),
   };
 }
 
 /**
- * What a holder of a URL wrote into a call (the name of a model or a tool) must not keep the ledger from going
- * on: Postgres takes no NUL in a text.
+ * The holder of a URL chooses the name of a model or a tool. It must not stop the ledger: Postgres refuses NUL in a
+ * text.
  */
 const storable = (text: string) => text.replaceAll('\0', '').slice(0, NAME_MAX_CHARS);
 

@@ -6,7 +6,7 @@ import type { Context, MiddlewareHandler } from 'hono';
 import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 
-/** `last_used_at` is kept to the minute, so that a busy key does not cost a write a request. */
+/** Precision of `last_used_at`, so that a busy key does not cost a write for each request. */
 const LAST_USED_STEP_MS = 60_000;
 
 /** Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1), or refuses with 401. */
@@ -38,22 +38,25 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     const { id, accountId, scopes, requestsPerMinute } = row;
     c.set('apiKey', { id, accountId, scopes, requestsPerMinute });
     c.set('authenticateAgain', async () => void (await identify(c)));
-    if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) noteUse(deps, row.id, now);
+    if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) recordUse(deps, row.id, now);
     await next();
   };
 }
 
-/** Refuses a key without the scope; `admin` may do everything. */
+/**
+ * Refuses a key without the scope; `admin` includes every scope.
+ * @throws RefusedError `forbidden`
+ */
 export function requireScope(apiKey: ApiKey, scope: Scope): void {
   if (apiKey.scopes.includes(scope) || apiKey.scopes.includes('admin')) return;
   throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
 }
 
-/** Not waited for: a request does not fail because this note does. */
-function noteUse(deps: IssuerDeps, id: string, now: number): void {
+/** Runs in the background: a request does not fail because this write does. */
+function recordUse(deps: IssuerDeps, id: string, now: number): void {
   deps.db
     .update(apiKeys)
     .set({ lastUsedAt: new Date(now) })
     .where(eq(apiKeys.id, id))
-    .then(undefined, () => deps.log.warn({ api_key: id }, 'last use of an API key not noted'));
+    .then(undefined, () => deps.log.warn({ api_key: id }, 'last use of an API key not recorded'));
 }

@@ -6,10 +6,10 @@ import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 
-/** How long a key is remembered. */
+/** How long a key is valid. */
 const REMEMBER_MS = 24 * 3_600_000;
 
-/** Deletes keys that are remembered no more. */
+/** Deletes keys that are older than 24 hours. */
 export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<void> {
   const old = lt(idempotencyKeys.createdAt, new Date(now() - REMEMBER_MS));
   const some = sql`ctid in (select ctid from ${idempotencyKeys} where ${old} limit ${FORGOTTEN_AT_ONCE})`;
@@ -19,26 +19,26 @@ export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' |
   }
 }
 
-/** Keys that one statement deletes. */
+/** Rows that one statement deletes. */
 const FORGOTTEN_AT_ONCE = 5_000;
 
-/** A request that may be the second of its `Idempotency-Key`. */
+/** A request with an `Idempotency-Key`, which may be a repetition. */
 export type Claim = {
   readonly accountId: string;
   readonly route: string;
   readonly key: string;
-  /** What the request is to issue, unless it has been issued. */
+  /** The id of the grant that the request issues if its key is new. */
   readonly grantId: string;
 };
 
-/** A grant that was issued earlier. */
+/** A grant that an earlier request issued. */
 export type EarlierGrant = typeof grants.$inferSelect & { readonly partition: number };
 
 /**
- * Claims an `Idempotency-Key` for this transaction's grant, or finds the grant that claimed it earlier.
- * A request that meets one still under way waits for it, at most five seconds.
- * @returns the earlier grant, or undefined when the key is this request's own
- * @throws RefusedError `idempotency_conflict` when the key was used with another body
+ * Claims an `Idempotency-Key` for the grant of this transaction, or finds the grant that claimed it earlier. If the
+ * first request with the key is still under way, this one waits at most five seconds for it.
+ * @returns the earlier grant, or undefined when this request has claimed the key
+ * @throws RefusedError `idempotency_conflict` when the key was used with another body, or the first request takes longer
  */
 export async function claimIdempotencyKey(
   tx: Transaction,
@@ -82,7 +82,10 @@ export async function claimIdempotencyKey(
   return { ...earlier.grants, partition: earlier.budgets.partition };
 }
 
-/** The `Idempotency-Key` of a request, if it has one. */
+/**
+ * The `Idempotency-Key` of a request, if it has one.
+ * @throws RefusedError `invalid_request`
+ */
 export function readIdempotencyKey(c: Context<IssuerEnv>): string | undefined {
   const header = c.req.header('idempotency-key');
   if (header === undefined) return undefined;
@@ -92,9 +95,9 @@ export function readIdempotencyKey(c: Context<IssuerEnv>): string | undefined {
   throw new RefusedError({ code: 'invalid_request', param: 'Idempotency-Key', message });
 }
 
-const OTHER_BODY = 'Idempotency-Key: this key was used with another body within the last 24 hours.';
+const OTHER_BODY = 'Idempotency-Key: this key was used with another body in the last 24 hours.';
 
-/** SQLSTATE 55P03, lock_not_available: the first request of this key did not end in time. */
+/** SQLSTATE 55P03, lock_not_available: the first request with this key did not end in time. */
 function refuseWaiting(error: unknown): never {
   if (sqlState(error) !== '55P03') throw error;
   const param = 'Idempotency-Key';
