@@ -712,7 +712,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused. */
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -739,7 +739,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send a request again: within 24 hours the same key and body give the same answer. The same key with another body is refused. */
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -807,7 +807,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -854,7 +854,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -874,7 +874,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1005,7 +1005,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1122,7 +1122,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -1213,7 +1213,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done. */
+            /** @description Done. The answer has no body. */
             204: {
                 headers: {
                     [name: string]: unknown;
