@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type EncryptionKeys, SealError, sealedWith, unseal } from '@presign/crypto';
 import { type CredentialCopy, type RedisClient, resealCopy, scanCredentials } from '@presign/limits';
-import { credentialContext, mcpAuth } from '@presign/schema';
+import { mcpAuth } from '@presign/schema';
 import { type Database, sqlState } from '@presign/schema/database';
-import { credentials, oauthTokens } from '@presign/schema/tables';
+import { credentialContext, credentials, oauthTokens } from '@presign/schema/tables';
 import { and, asc, eq, gt, inArray, not, sql } from 'drizzle-orm';
 import { handsInRefreshToken, originsOf } from '../issue/oauth-credential.ts';
 import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';

@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { configMatchesPaths, type Provider } from '@presign/providers';
-import { credentialContext, ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
+import { ONE_YEAR_SECONDS, type PresignRequest, RefusedError } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import {
+  budgets,
+  credentialContext,
+  credentials,
+  grants,
+  sessions,
+  virtualKeys,
+} from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { joinSession } from '../sessions/join-and-revoke.ts';

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { seal, unseal } from '@presign/crypto';
 import {
-  credentialContext,
   type McpBundle,
   type McpPresignAnswer,
   type McpPresignRequest,
@@ -12,7 +11,7 @@ import {
   mcpPresignRequest,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { budgets, credentials, grants } from '@presign/schema/tables';
+import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';

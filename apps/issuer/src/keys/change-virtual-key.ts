@@ -1,7 +1,6 @@
 import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
 import { type CredentialVersion, replaceCredential, withdrawCredential } from '@presign/limits';
 import {
-  credentialContext,
   PARTITIONS,
   RefusedError,
   rotationRequest,
@@ -9,7 +8,7 @@ import {
   virtualKeyParams,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, virtualKeys } from '@presign/schema/tables';
+import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';

@@ -3,7 +3,6 @@ import { seal } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import {
   type Budget,
-  credentialContext,
   pageQuery,
   RefusedError,
   type VirtualKeyAnswer,
@@ -14,7 +13,7 @@ import {
   virtualKeyRequest,
 } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { budgets, credentials, virtualKeys } from '@presign/schema/tables';
+import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
