@@ -1,7 +1,13 @@
 export type * from '../generated/types.ts';
 export { createPresign, type PresignOptions } from './create-presign.ts';
 export { each } from './each.ts';
-export { type McpConfig, mcpConfig } from './mcp-config.ts';
 export type { CallOptions, Input, IssueOptions, OperationId, Presign } from './methods.ts';
 export { type ErrorCode, PresignError } from './presign-error.ts';
-export { anthropicOptions, googleOptions, type Issued, openaiOptions } from './sdk-options.ts';
+export {
+  anthropicOptions,
+  googleOptions,
+  type Issued,
+  type McpConfig,
+  mcpConfig,
+  openaiOptions,
+} from './sdk-options.ts';

@@ -1,5 +1,4 @@
 import type { ErrorBody } from '../generated/types.ts';
-import type { Answered, Request } from './send-request.ts';
 
 /** The issuer's codes, those of this client, and any that a newer issuer has. */
 export type ErrorCode = ErrorBody['error']['code'] | ClientCode | (string & {});
@@ -11,7 +10,7 @@ const MESSAGES = {
   unexpected_answer: 'the answer is not one of an issuer',
 };
 
-type Told = {
+export type Told = {
   readonly code: ErrorCode;
   readonly message: string;
   readonly status?: number | undefined;
@@ -52,24 +51,6 @@ export class PresignError extends Error {
 }
 
 /** What is told of a request that failed on this side. */
-export function failed(code: ClientCode, { what }: Request, why?: string): Told {
+export function failed(code: ClientCode, { what }: { readonly what: string }, why?: string): Told {
   return { code, message: `${what}: ${MESSAGES[code]}${why === undefined ? '' : ` (${why})`}.` };
-}
-
-/** What is told of an answer that is no success. */
-export function refused({ status, requestId, retryAfterSeconds, text }: Answered, request: Request): Told {
-  const common = { status, requestId, retryAfterSeconds };
-  const error = readError(text);
-  if (!error) return { ...failed('unexpected_answer', request, `status ${status}`), ...common };
-  const { code, message, type: _, param, request_id, ...details } = error;
-  return { ...common, code, message, param: param ?? undefined, requestId: request_id, details };
-}
-
-function readError(text: string): ErrorBody['error'] | undefined {
-  try {
-    const { error } = JSON.parse(text) as Partial<ErrorBody>;
-    return typeof error?.code === 'string' && typeof error.message === 'string' ? error : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,3 +1,5 @@
+import type { McpPresignAnswer } from '../generated/types.ts';
+
 /** What was issued for a provider; an answer of `presign`. */
 export type Issued = { readonly url: string };
 
@@ -48,4 +50,15 @@ function split({ url }: Issued): { base: string; path: string } {
   // The URL itself is not told: it is a permission.
   if (base === undefined || path === undefined) throw new TypeError('url: expected what `presign` answers.');
   return { base, path };
+}
+
+/** The configuration that MCP clients read. */
+export type McpConfig = { readonly mcpServers: McpPresignAnswer['servers'] };
+
+/**
+ * The configuration of all servers of a bundle: what its `bundle_url` gives, without asking for it.
+ * It is as secret as the URLs in it.
+ */
+export function mcpConfig({ servers }: Pick<McpPresignAnswer, 'servers'>): McpConfig {
+  return { mcpServers: structuredClone(servers) };
 }

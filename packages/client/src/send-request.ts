@@ -1,5 +1,5 @@
-import { failed, PresignError, refused } from './presign-error.ts';
-import { retryDelayMs } from './retry-delay.ts';
+import type { ErrorBody } from '../generated/types.ts';
+import { failed, PresignError, type Told } from './presign-error.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -33,7 +33,7 @@ export type Answered = {
 };
 
 /** How one attempt ended. `reached`: the issuer may have received it. */
-export type Outcome = Answered | Unanswered;
+type Outcome = Answered | Unanswered;
 type Unanswered = {
   readonly kind: 'unanswered';
   readonly code: 'connection_failed' | 'timed_out';
@@ -64,6 +64,24 @@ function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignErr
   // No issuer quotes it; what stands between might.
   const text = outcome.text.replaceAll(apiKey, '[API key]');
   return new PresignError(refused({ ...outcome, text }, request));
+}
+
+/** What is told of an answer that is no success. */
+function refused({ status, requestId, retryAfterSeconds, text }: Answered, request: Request): Told {
+  const common = { status, requestId, retryAfterSeconds };
+  const error = readError(text);
+  if (!error) return { ...failed('unexpected_answer', request, `status ${status}`), ...common };
+  const { code, message, type: _, param, request_id, ...details } = error;
+  return { ...common, code, message, param: param ?? undefined, requestId: request_id, details };
+}
+
+function readError(text: string): ErrorBody['error'] | undefined {
+  try {
+    const { error } = JSON.parse(text) as Partial<ErrorBody>;
+    return typeof error?.code === 'string' && typeof error.message === 'string' ? error : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 async function attempt({ fetch, apiKey, timeoutMs }: Settings, request: Request): Promise<Outcome> {
@@ -115,6 +133,34 @@ function codeOf(error: unknown): string | undefined {
   const code = typeof cause === 'object' && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : undefined;
 }
+
+/** Who is asked to wait longer is better served by an error that says so. */
+const LONGEST_WAIT_S = 30;
+const FIRST_BACKOFF_MS = 250;
+const LONGEST_BACKOFF_MS = 4_000;
+
+/** How long to wait, in milliseconds, before a request is sent again; undefined when it is not to be. */
+function retryDelayMs(outcome: Outcome, request: Request, retries: number): number | undefined {
+  if (!mayRepeat(outcome, request)) return undefined;
+  const asked = outcome.kind === 'answered' ? outcome.retryAfterSeconds : undefined;
+  if (asked === undefined) {
+    // Anywhere between none and the whole, so that clients that failed together do not come back together.
+    return Math.random() * Math.min(FIRST_BACKOFF_MS * 2 ** retries, LONGEST_BACKOFF_MS);
+  }
+  return asked <= LONGEST_WAIT_S ? asked * 1_000 + Math.random() * FIRST_BACKOFF_MS : undefined;
+}
+
+function mayRepeat(outcome: Outcome, { repeatable }: Request): boolean {
+  if (outcome.kind === 'unanswered') return repeatable || !outcome.reached;
+  // Refused before anything was done.
+  if (outcome.status === 429) return true;
+  // A conflict with Retry-After: the first attempt of this Idempotency-Key is still under way.
+  const underWay = outcome.status === 409 && outcome.retryAfterSeconds !== undefined;
+  return repeatable && (underWay || OUTAGES.has(outcome.status));
+}
+
+/** 503 is the issuer's own, the others are of proxies before it. */
+const OUTAGES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
   return new Promise((resolve, reject) => {

@@ -2,9 +2,22 @@ export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } f
 export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
 export { KeyError } from './key-error.ts';
 export { checkMac, mac } from './mac.ts';
-export { signMessage, type VerifiedMessage, verifyMessage } from './message.ts';
-export { paserkId } from './paserk.ts';
-export { type PublicKeys, readPublicKeys } from './public-keys.ts';
 export { reseal, SealError, type SealErrorCode, seal, sealedWith, unseal } from './seal.ts';
-export { generateSigningKey, readSigningKey, SigningKey } from './signing-key.ts';
-export { MAX_TOKEN_CHARS, signToken, type TokenRefusal, type VerifiedToken, verifyToken } from './token.ts';
+export {
+  MAX_TOKEN_CHARS,
+  signMessage,
+  signToken,
+  type TokenRefusal,
+  type VerifiedMessage,
+  type VerifiedToken,
+  verifyMessage,
+  verifyToken,
+} from './token.ts';
+export {
+  generateSigningKey,
+  type PublicKeys,
+  paserkId,
+  readPublicKeys,
+  readSigningKey,
+  SigningKey,
+} from './token-keys.ts';

@@ -29,7 +29,7 @@ export function seal(keys: EncryptionKeys, plaintext: string, associatedData: st
  *   in the list; `not_authentic`: changed since, sealed for other associated data, or with another key
  */
 export function unseal(keys: EncryptionKeys, sealed: string, associatedData: string): string {
-  const { id, body } = parse(sealed);
+  const { id, body } = takeApart(sealed);
   const key = keys.get(id);
   if (key === undefined) throw new SealError('unknown_key');
   return decrypt(key, body, authenticated(id, associatedData));
@@ -50,7 +50,7 @@ export function reseal(keys: EncryptionKeys, sealed: string, associatedData: str
  * @throws {SealError} `malformed`
  */
 export function sealedWith(sealed: string): string {
-  return parse(sealed).id;
+  return takeApart(sealed).id;
 }
 
 export type SealErrorCode = 'malformed' | 'unknown_key' | 'not_authentic';
@@ -66,7 +66,7 @@ export class SealError extends Error {
   }
 }
 
-function parse(sealed: string): { id: string; body: Buffer } {
+function takeApart(sealed: string): { id: string; body: Buffer } {
   const dot = sealed.indexOf('.');
   const id = sealed.slice(0, Math.max(dot, 0));
   const body = decodeBase64url(sealed.slice(dot + 1));

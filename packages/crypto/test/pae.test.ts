@@ -3,7 +3,7 @@ import 'paseto-ts/v4';
 import fc from 'fast-check';
 import { PAE } from 'paseto-ts/lib/pae';
 import { describe, expect, test } from 'vitest';
-import { pae } from '../src/pae.ts';
+import { pae } from '../src/token.ts';
 
 describe('pre-authentication encoding', () => {
   test('no pieces are eight zero bytes', () => {

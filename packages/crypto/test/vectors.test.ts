@@ -8,7 +8,7 @@ import {
   signMessage,
   verifyMessage,
 } from '../src/index.ts';
-import { readPaserk, writePaserk } from '../src/paserk.ts';
+import { readPaserk, writePaserk } from '../src/token-keys.ts';
 import { hex, readVectors, text, type Vector, vectorsPresent } from './vectors.ts';
 
 const passing = (file: string) => readVectors(file).filter((vector) => !vector['expect-fail']);
