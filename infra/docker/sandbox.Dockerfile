@@ -5,7 +5,7 @@ COPY . .
 # The same step in every image, so that it runs once for all of them.
 RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfile --store-dir /pnpm/store \
   --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...'
-RUN node_modules/.bin/esbuild infra/local/src/sandbox.ts \
+RUN node_modules/.bin/esbuild infra/local/src/sandbox/main.ts \
   --bundle --platform=node --target=node20 --format=esm --outfile=/src/dist/sandbox.mjs
 
 FROM node:24-bookworm-slim

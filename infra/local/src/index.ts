@@ -1,7 +1,7 @@
-export { openEmbeddedPostgres } from './embedded-postgres.ts';
-export { startEmbeddedRedis } from './embedded-redis.ts';
+export { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+export { startEmbeddedRedis } from './engines/embedded-redis.ts';
+export { migrateEmbedded } from './engines/migrate-embedded.ts';
 export { type LocalEnv, readLocalEnv } from './env.ts';
-export { migrateEmbedded } from './migrate-embedded.ts';
 export { type RunningLocal, runLocal } from './run.ts';
-export { startSandboxLlm } from './sandbox-llm.ts';
-export { startSandboxMcp } from './sandbox-mcp.ts';
+export { startSandboxLlm } from './sandbox/llm.ts';
+export { startSandboxMcp } from './sandbox/mcp.ts';

@@ -7,15 +7,15 @@ import { loadProviders, type Provider } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import type { Logger } from 'pino';
-import { openEmbeddedPostgres } from './embedded-postgres.ts';
-import { startEmbeddedRedis } from './embedded-redis.ts';
+import { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+import { startEmbeddedRedis } from './engines/embedded-redis.ts';
+import { lockFolder } from './engines/lock-folder.ts';
+import { migrateEmbedded } from './engines/migrate-embedded.ts';
 import type { LocalEnv } from './env.ts';
 import { type Keys, keepKeys } from './keep-keys.ts';
-import { lockFolder } from './lock-folder.ts';
-import { migrateEmbedded } from './migrate-embedded.ts';
-import { startSandboxLlm } from './sandbox-llm.ts';
-import { startSandboxMcp } from './sandbox-mcp.ts';
-import { SANDBOX_MODELS } from './sandbox-reply.ts';
+import { startSandboxLlm } from './sandbox/llm.ts';
+import { startSandboxMcp } from './sandbox/mcp.ts';
+import { SANDBOX_MODELS } from './sandbox/reply.ts';
 
 /** Issuer and gateway in one process. */
 export type RunningLocal = {

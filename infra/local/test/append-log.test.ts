@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { AppendLog } from '../src/append-log.ts';
+import { AppendLog } from '../src/engines/append-log.ts';
 
 let folder: string;
 let file: string;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { openEmbeddedPostgres } from '../src/embedded-postgres.ts';
+import { openEmbeddedPostgres } from '../src/engines/embedded-postgres.ts';
 import { kill, runProgram } from './programs/run-program.ts';
 
 const SLOW_START_MS = 60_000;

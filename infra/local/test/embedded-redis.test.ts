@@ -4,7 +4,11 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type EmbeddedRedis, type EmbeddedRedisOptions, startEmbeddedRedis } from '../src/embedded-redis.ts';
+import {
+  type EmbeddedRedis,
+  type EmbeddedRedisOptions,
+  startEmbeddedRedis,
+} from '../src/engines/embedded-redis.ts';
 import { kill, runProgram } from './programs/run-program.ts';
 
 let dir: string;

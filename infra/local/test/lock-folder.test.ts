@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { lockFolder } from '../src/lock-folder.ts';
+import { lockFolder } from '../src/engines/lock-folder.ts';
 import { kill, runProgram } from './programs/run-program.ts';
 
 let dir: string;

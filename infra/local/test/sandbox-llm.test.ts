@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SandboxLlm, startSandboxLlm } from '../src/sandbox-llm.ts';
+import { type SandboxLlm, startSandboxLlm } from '../src/sandbox/llm.ts';
 
 let sandbox: SandboxLlm;
 let openai: OpenAI;

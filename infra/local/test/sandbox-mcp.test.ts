@@ -3,7 +3,7 @@ import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SandboxMcp, startSandboxMcp } from '../src/sandbox-mcp.ts';
+import { type SandboxMcp, startSandboxMcp } from '../src/sandbox/mcp.ts';
 
 let sandbox: SandboxMcp;
 

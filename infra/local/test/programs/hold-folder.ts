@@ -1,4 +1,4 @@
-import { lockFolder } from '../../src/lock-folder.ts';
+import { lockFolder } from '../../src/engines/lock-folder.ts';
 
 try {
   await lockFolder(process.argv[2] ?? '');

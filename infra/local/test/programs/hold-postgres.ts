@@ -1,4 +1,4 @@
-import { openEmbeddedPostgres } from '../../src/embedded-postgres.ts';
+import { openEmbeddedPostgres } from '../../src/engines/embedded-postgres.ts';
 
 const { pglite } = await openEmbeddedPostgres(process.argv[2]);
 await pglite.exec('create table calls (id int); insert into calls values (1), (2)');

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { endpoint, type SandboxEvent } from './sandbox-answer.ts';
-import { unixSeconds } from './sandbox-openai.ts';
-import { Content, composeReply, type SandboxReply, textOf } from './sandbox-reply.ts';
+import { endpoint, type SandboxEvent } from './answer.ts';
+import { unixSeconds } from './openai.ts';
+import { Content, composeReply, type SandboxReply, textOf } from './reply.ts';
 
 // The shapes of platform.openai.com/docs/api-reference: responses and responses-streaming.
 

@@ -1,13 +1,6 @@
 import { z } from 'zod';
-import { endpoint, type SandboxEvent, type SandboxRefusal } from './sandbox-answer.ts';
-import {
-  Content,
-  composeReply,
-  countTokens,
-  SANDBOX_MODELS,
-  type SandboxReply,
-  textOf,
-} from './sandbox-reply.ts';
+import { endpoint, type SandboxEvent, type SandboxRefusal } from './answer.ts';
+import { Content, composeReply, countTokens, SANDBOX_MODELS, type SandboxReply, textOf } from './reply.ts';
 
 // The shapes of the Messages API (platform.claude.com/docs/en/api: messages, streaming, errors).
 

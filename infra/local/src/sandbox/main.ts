@@ -1,5 +1,5 @@
 import { readVariable } from '@presign/schema';
-import { startSandboxLlm } from './sandbox-llm.ts';
+import { startSandboxLlm } from './llm.ts';
 
 /** The sandbox provider alone, for trying a deployment without a real provider's key. */
 const PORT = 8789;

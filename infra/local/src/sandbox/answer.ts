@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { SANDBOX_MODELS } from './sandbox-reply.ts';
+import { SANDBOX_MODELS } from './reply.ts';
 
 export type SandboxEvent = { event?: string; data: object | '[DONE]' };
 

@@ -1,14 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { endpoint, type SandboxEvent, type SandboxRefusal } from './sandbox-answer.ts';
-import {
-  Content,
-  composeReply,
-  countTokens,
-  SANDBOX_MODELS,
-  type SandboxReply,
-  textOf,
-} from './sandbox-reply.ts';
+import { endpoint, type SandboxEvent, type SandboxRefusal } from './answer.ts';
+import { Content, composeReply, countTokens, SANDBOX_MODELS, type SandboxReply, textOf } from './reply.ts';
 
 // The shapes of platform.openai.com/docs/api-reference: chat, embeddings, models, and its errors.
 
