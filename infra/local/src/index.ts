@@ -1,6 +1,5 @@
-export { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+export { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 export { startEmbeddedRedis } from './engines/embedded-redis.ts';
-export { migrateEmbedded } from './engines/migrate-embedded.ts';
 export { type LocalEnv, readLocalEnv } from './env.ts';
 export { type RunningLocal, runLocal } from './run.ts';
 export { startSandboxLlm } from './sandbox/llm.ts';

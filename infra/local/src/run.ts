@@ -1,5 +1,13 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
+import {
+  generateApiKey,
+  generateEncryptionKey,
+  generateSigningKey,
+  readEncryptionKeys,
+  readPublicKeys,
+  readSigningKey,
+} from '@presign/crypto';
 import { startGateway } from '@presign/gateway';
 import { bootstrap, explainStart, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
@@ -7,12 +15,10 @@ import { loadProviders, type Provider } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import type { Logger } from 'pino';
-import { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+import { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
 import { lockFolder } from './engines/lock-folder.ts';
-import { migrateEmbedded } from './engines/migrate-embedded.ts';
 import type { LocalEnv } from './env.ts';
-import { type Keys, keepKeys } from './keep-keys.ts';
 import { startSandboxLlm } from './sandbox/llm.ts';
 import { startSandboxMcp } from './sandbox/mcp.ts';
 import { SANDBOX_MODELS } from './sandbox/reply.ts';
@@ -74,6 +80,35 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     await close();
     throw error;
   }
+}
+
+/** The keys of this installation, as text. */
+type Keys = {
+  readonly signingKey: string;
+  readonly encryptionKeys: string;
+  readonly apiKey: string;
+  /** Where the admin API key can be read; undefined when it came from `BOOTSTRAP_API_KEY`. */
+  readonly apiKeyFile: string | undefined;
+};
+
+/** Takes keys from the environment, else from the data folder, where missing ones are made (mode 0600). */
+function keepKeys(env: LocalEnv): Keys {
+  mkdirSync(env.dataDir, { recursive: true, mode: 0o700 });
+  const apiKeyFile = join(env.dataDir, 'api-key');
+  return {
+    signingKey: env.signingKey ?? keep(join(env.dataDir, 'token-signing-key'), generateSigningKey),
+    encryptionKeys:
+      env.encryptionKeys ?? keep(join(env.dataDir, 'encryption-keys'), () => generateEncryptionKey('k1')),
+    apiKey: env.bootstrapApiKey ?? keep(apiKeyFile, generateApiKey),
+    apiKeyFile: env.bootstrapApiKey === undefined ? apiKeyFile : undefined,
+  };
+}
+
+function keep(file: string, generate: () => string): string {
+  if (existsSync(file)) return readFileSync(file, 'utf8').trim();
+  const key = generate();
+  writeFileSync(file, `${key}\n`, { mode: 0o600, flag: 'wx' });
+  return key;
 }
 
 async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {

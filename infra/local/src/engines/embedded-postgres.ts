@@ -1,7 +1,9 @@
 import { mkdirSync } from 'node:fs';
 import { PGlite } from '@electric-sql/pglite';
-import { DRIZZLE } from '@presign/schema/database';
-import { drizzle } from 'drizzle-orm/pglite';
+import { addPartitions, DRIZZLE, MIGRATIONS } from '@presign/schema/database';
+import type * as tables from '@presign/schema/tables';
+import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
+import { migrate } from 'drizzle-orm/pglite/migrator';
 
 /**
  * Opens a Postgres in this process on the folder `dir` (made if missing), or in memory without one.
@@ -18,4 +20,10 @@ export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob
   });
   const db = drizzle({ client: pglite, ...DRIZZLE, logger: false });
   return { db, pglite, close: () => pglite.close() };
+}
+
+/** Brings the embedded Postgres' tables up to date. */
+export async function migrateEmbedded(db: PgliteDatabase<typeof tables>): Promise<void> {
+  await migrate(db, { migrationsFolder: MIGRATIONS });
+  await addPartitions(db);
 }

@@ -11,8 +11,7 @@ import {
   Resp2Server,
 } from 'js-redis-server/core';
 import { AppendLog } from './append-log.ts';
-import { applyChange, type Change, changeOf, changesToRebuild, type Keyspace } from './keyspace-change.ts';
-import { fromText } from './stored-value.ts';
+import { applyChange, type Change, changeOf, changesToRebuild, fromText, type Keyspace } from './keyspace.ts';
 
 export type EmbeddedRedisOptions = {
   /** Folder for the log; without one, all data is gone when the process ends. */

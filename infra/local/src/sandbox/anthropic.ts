@@ -1,6 +1,15 @@
 import { z } from 'zod';
-import { endpoint, type SandboxEvent, type SandboxRefusal } from './answer.ts';
-import { Content, composeReply, countTokens, SANDBOX_MODELS, type SandboxReply, textOf } from './reply.ts';
+import {
+  Content,
+  composeReply,
+  countTokens,
+  endpoint,
+  SANDBOX_MODELS,
+  type SandboxEvent,
+  type SandboxRefusal,
+  type SandboxReply,
+  textOf,
+} from './reply.ts';
 
 // The shapes of the Messages API (platform.claude.com/docs/en/api: messages, streaming, errors).
 

@@ -2,10 +2,9 @@ import { once } from 'node:events';
 import { serve } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { streamSSE } from 'hono/streaming';
-import type { SandboxAnswer, SandboxEvent, SandboxRefusal } from './answer.ts';
 import { anthropicError, anthropicModels, countMessageTokens, messages } from './anthropic.ts';
-import { chatCompletions, embeddings, openaiError, openaiModels } from './openai.ts';
-import { responses } from './responses.ts';
+import { chatCompletions, embeddings, openaiError, openaiModels, responses } from './openai.ts';
+import type { SandboxAnswer, SandboxEvent, SandboxRefusal } from './reply.ts';
 
 export type SandboxLlm = {
   /** The origin, without a path. */
