@@ -1,23 +1,184 @@
-import { type Admission, countCall, type Hold } from './admission.ts';
-import type { GrantRef } from './keys.ts';
-import type { RedisClient } from './script.ts';
+import { type GrantRef, keys } from './keys.ts';
+import type { RateLimit } from './rate-limit.ts';
+import type { RedisClient } from './redis.ts';
+import { figure, flag, number, oneOf, optional, text } from './reply.ts';
+import { script } from './script.ts';
 
-/** What a call asks for. */
+/** Entries of stream and leases that a partition may hold. Then calls are refused until the ledger has caught up. */
+export const BACKLOG_MAX = 100_000;
+
+const overLimit = {
+  ofOwn: flag,
+  limitMicrousd: figure,
+  settledMicrousd: figure,
+  heldMicrousd: figure,
+  neededMicrousd: figure,
+} as const;
+
+/** `lua/admit.lua`. Both `admit` and `charge` run it. */
+export const admitScript = script('admit', {
+  keys: ['partition', 'grant', 'credential', 'hold', 'leases', 'usage'],
+  args: [
+    'holdId',
+    'leaseMs',
+    'uses',
+    'backlogMax',
+    'grantId',
+    'budgetIds',
+    'record',
+    'fixed',
+    'rate',
+    'tokens',
+    'leastTokens',
+  ],
+  each: { keys: ['budget'] },
+  reply: oneOf({
+    admitted: {
+      epoch: text,
+      credentialVersion: number,
+      usesLeft: optional(figure),
+      microusdLeft: optional(figure),
+      heldMicrousd: figure,
+      tokens: figure,
+      perMinute: optional(figure),
+      callsLeft: optional(figure),
+      resetMs: optional(figure),
+    },
+    unknown: {},
+    closed: {},
+    backlog: {},
+    revoked: {},
+    credential_revoked: {},
+    uses_exhausted: { ofOwn: flag, limit: figure, used: figure },
+    rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
+    cost_limit_reached: overLimit,
+    cost_held: overLimit,
+    cost_limit_too_low: overLimit,
+  }),
+});
+
+/** The worst cost of a call. Tokens times rate must stay below 2^53: the script multiplies them. */
+export type Hold = {
+  /** The most that input and fees can cost. */
+  readonly fixedMicrousd: number;
+  /** Microdollars per million tokens of the output bound, all choices together; undefined: no output is paid for. */
+  readonly ratePerMtok: number | undefined;
+  readonly askedTokens: number;
+  /** The script may lower the bound to this, where what is settled leaves no room for what the call asked. */
+  readonly leastTokens: number;
+};
+
+/** The hold of a call whose cost is known, or has no output in it. */
+export const fixedHold = (fixedMicrousd: number): Hold => ({
+  fixedMicrousd,
+  ratePerMtok: undefined,
+  askedTokens: 0,
+  leastTokens: 0,
+});
+
+/** A call to admit. */
 export type Ask = {
   /** 128 random bits, hex: names this admission for good. */
   readonly holdId: string;
   readonly uses: number;
   /** The most the call can cost, held until it is settled; undefined where no bound is known. */
   readonly hold: Hold | undefined;
-  /** Until when the hold stands unless renewed. */
+  /** How long the hold stands unless it is renewed. */
   readonly leaseMs: number;
-  /** Kept with the hold, for the ledger, should this gateway die: JSON. */
+  /** JSON, kept with the hold: the ledger gets it should this gateway die. */
   readonly record: string;
 };
 
+export type Admission =
+  | {
+      readonly is: 'admitted';
+      readonly epoch: string;
+      readonly credentialVersion: number;
+      /** Undefined: unlimited. */
+      readonly usesLeft: number | undefined;
+      readonly microusdLeft: number | undefined;
+      /** What is held for the call, or was charged. */
+      readonly heldMicrousd: number;
+      /** The output bound it may have, all choices together: what it asked or less. */
+      readonly tokens: number;
+      /** Undefined: calls are not limited by the minute. */
+      readonly rateLimit: RateLimit | undefined;
+    }
+  | { readonly is: 'unknown' }
+  | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
+  | { readonly is: 'uses_exhausted'; readonly ofOwn: boolean; readonly limit: number; readonly used: number }
+  | {
+      readonly is: 'rate_limited';
+      readonly rateLimit: RateLimit;
+      /** Until this call may pass. */
+      readonly waitMs: number;
+    }
+  | {
+      readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
+      /** Whether it is the limit of the grant's own budget, and not of a budget that it shares. */
+      readonly ofOwn: boolean;
+      readonly limitMicrousd: number;
+      readonly settledMicrousd: number;
+      readonly heldMicrousd: number;
+      /** What this call would have to hold, or to pay. */
+      readonly neededMicrousd: number;
+    };
+
 /**
  * Counts a call's uses and holds its worst cost in all budgets of its grant, or in none: one atomic round trip.
- * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not be let through.
+ * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not pass.
  */
 export const admit = (redis: RedisClient, grant: GrantRef, { holdId, ...ask }: Ask): Promise<Admission> =>
   countCall(redis, grant, { id: holdId, ...ask });
+
+type Counted = {
+  readonly id: string;
+  /** Undefined: the cost is charged at once, and nothing is held. */
+  readonly leaseMs: number | undefined;
+  readonly uses: number;
+  readonly hold: Hold | undefined;
+  readonly record: string;
+};
+
+/** Counts a call in all budgets of its grant, or in none. */
+export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
+  const at = grant.partition;
+  const { id, leaseMs, uses, hold, record } = call;
+  const reply = await admitScript.run(redis, {
+    keys: {
+      partition: keys.partition(at),
+      grant: keys.grant(at, grant.id),
+      credential: keys.credential(at, grant.credentialId),
+      hold: keys.hold(at, id),
+      leases: keys.leases(at),
+      usage: keys.usage(at),
+    },
+    args: {
+      holdId: id,
+      leaseMs,
+      uses,
+      backlogMax: BACKLOG_MAX,
+      grantId: grant.id,
+      budgetIds: grant.budgetIds.join(','),
+      record,
+      fixed: hold?.fixedMicrousd,
+      rate: hold?.ratePerMtok ?? 0,
+      tokens: hold?.askedTokens ?? 0,
+      leastTokens: hold?.leastTokens ?? 0,
+    },
+    each: grant.budgetIds.map((budgetId) => ({ budget: keys.budget(at, budgetId) })),
+  });
+  return toAdmission(reply);
+}
+
+type Answer = Awaited<ReturnType<typeof admitScript.run>>;
+
+function toAdmission(answer: Answer): Admission {
+  if (answer.is === 'rate_limited') {
+    const { is, waitMs, perMinute, callsLeft: left, resetMs } = answer;
+    return { is, waitMs, rateLimit: { perMinute, left, resetMs } };
+  }
+  if (answer.is !== 'admitted') return answer;
+  const { perMinute, callsLeft: left = 0, resetMs = 0, ...admitted } = answer;
+  return { ...admitted, rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs } };
+}

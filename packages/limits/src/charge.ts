@@ -1,22 +1,44 @@
-import { type Admission, countCall, fixedHold } from './admission.ts';
-import type { GrantRef } from './keys.ts';
-import type { RedisClient } from './script.ts';
+import { createHash } from 'node:crypto';
+import { type Admission, countCall, fixedHold } from './admit.ts';
+import { type GrantRef, keys } from './keys.ts';
+import type { RedisClient } from './redis.ts';
+import { flag } from './reply.ts';
+import { script } from './script.ts';
+
+const refundScript = script('refund', {
+  keys: ['partition', 'charge', 'usage'],
+  args: ['refundId', 'mostUses', 'mostCost', 'grantId', 'budgetIds', 'record'],
+  each: { keys: ['budget'] },
+  reply: flag,
+});
 
 /** A call of known price. */
 export type Charge = {
   /** 128 random bits, hex: names this charge for good. */
   readonly chargeId: string;
-  /** With no uses and no cost nothing is counted: the answer tells whether calls may pass at all. */
+  /** With no uses and no cost nothing is counted: the answer says whether calls may pass at all. */
   readonly uses: number;
   readonly costMicrousd: number;
-  /** For the ledger: JSON. */
+  /** JSON, for the ledger. */
+  readonly record: string;
+};
+
+/** What to give back of a charge. */
+export type Refund = {
+  readonly chargeId: string;
+  /** 128 bits, hex, the same at every try: names the refund in the ledger for good. */
+  readonly refundId: string;
+  /** No more is given back than was charged. */
+  readonly uses: number;
+  readonly costMicrousd: number;
+  /** JSON, for the ledger. */
   readonly record: string;
 };
 
 /**
  * Counts a call's uses and charges its cost in all budgets of its grant, or in none, and appends it to the usage
- * stream: one atomic round trip that no `settle` follows. Sent again within 5 minutes it counts nothing.
- * Answers as `admit`; where this throws, the charge may have been made: see `forestall`.
+ * stream: one atomic round trip, without a `settle`. The same charge again within 5 minutes counts nothing.
+ * Returns what `admit` returns. When it throws, Redis may have made the charge: see `forestall`.
  */
 export const charge = (
   redis: RedisClient,
@@ -30,3 +52,36 @@ export const charge = (
     hold: fixedHold(costMicrousd),
     record,
   });
+
+/**
+ * Gives back what a charge took, or a part of it, once, as a ledger entry of its own, within 5 minutes of the
+ * charge. For a charge that Redis does not know it gives nothing back, and voids the charge should it arrive late.
+ * @returns whether this try gave something back. Throws what ioredis throws.
+ */
+export function refund(redis: RedisClient, grant: GrantRef, what: Refund): Promise<boolean> {
+  const at = grant.partition;
+  const { chargeId, refundId, uses, costMicrousd, record } = what;
+  return refundScript.run(redis, {
+    keys: { partition: keys.partition(at), charge: keys.hold(at, chargeId), usage: keys.usage(at) },
+    args: {
+      refundId,
+      mostUses: uses,
+      mostCost: costMicrousd,
+      grantId: grant.id,
+      budgetIds: grant.budgetIds.join(','),
+      record,
+    },
+    each: grant.budgetIds.map((id) => ({ budget: keys.budget(at, id) })),
+  });
+}
+
+/**
+ * Ends a charge whose answer never came: gives it back if Redis made it, and voids it if it arrives later.
+ * @returns whether this try gave something back. Throws what ioredis throws.
+ */
+export const forestall = (redis: RedisClient, grant: GrantRef, what: Charge): Promise<boolean> =>
+  refund(redis, grant, { ...what, refundId: refundIdOf(what.chargeId) });
+
+/** Derived from the charge's id, so that the ledger counts two tries once even if Redis lost the first. */
+const refundIdOf = (chargeId: string) =>
+  createHash('sha256').update(`refund of ${chargeId}`).digest('hex').slice(0, 32);

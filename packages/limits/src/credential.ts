@@ -1,11 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import { keys } from './keys.ts';
-import { findCredential } from './open.ts';
-import { type RedisClient, script } from './script.ts';
+import type { RedisClient } from './redis.ts';
+import { flag } from './reply.ts';
+import { script } from './script.ts';
 
-const runReplace = script('replace');
-const runWithdraw = script('withdraw');
+const replaceScript = script('replace', {
+  keys: ['partition', 'credential'],
+  args: ['version', 'sealed', 'leastMs'],
+  reply: flag,
+});
+const withdrawScript = script('withdraw', { keys: ['credential'], args: ['leastMs'], reply: flag });
 
 /** A version of a credential, sealed. */
 export type CredentialVersion = { readonly id: string; readonly version: number; readonly sealed: string };
@@ -14,21 +19,14 @@ export type CredentialVersion = { readonly id: string; readonly version: number;
 export type CredentialCopy = CredentialVersion & { readonly partition: number };
 
 /**
- * How long a trace of a change stands where no grant has opened the credential: far longer than a gateway that
- * read Postgres before the change can take to `open`.
+ * How long the trace of a change stands where no grant has opened the credential: far longer than a gateway that
+ * read Postgres before the change needs until it runs `open`.
  */
 const TRACE_MS = 3_600_000;
 
-/** A partition that does not answer is asked again so often, so far apart. */
-const TRIES = 3;
-const PAUSE_MS = 100;
-
-/** Keys that one step of a scan looks at. */
-const SCAN_STEP = 500;
-
 /**
- * Makes every gateway use this version from its next call on, in all these partitions. Postgres must have it first.
- * Throws what ioredis throws when a partition could not be told; the whole may be repeated.
+ * Makes every gateway use this version from its next call on, in all these partitions. Postgres must have committed
+ * it. Throws what ioredis throws when a partition did not answer; the whole may be repeated.
  */
 export const replaceCredential = (
   redis: RedisClient,
@@ -36,31 +34,51 @@ export const replaceCredential = (
   partitions: readonly number[],
 ): Promise<void> =>
   inEach(partitions, (at) =>
-    runReplace(redis, [keys.partition(at), keys.credential(at, id)], [version, sealed, TRACE_MS]),
+    replaceScript.run(redis, {
+      keys: { partition: keys.partition(at), credential: keys.credential(at, id) },
+      args: { version, sealed, leastMs: TRACE_MS },
+    }),
   );
 
 /**
  * Makes every gateway refuse all grants of a credential from their next call on, in all these partitions, and
- * erases what was sealed. Postgres must say so first. Throws as `replaceCredential`.
+ * erases what was sealed. Postgres must have committed it. Throws as `replaceCredential` does.
  */
 export const withdrawCredential = (
   redis: RedisClient,
   id: string,
   partitions: readonly number[],
-): Promise<void> => inEach(partitions, (at) => runWithdraw(redis, [keys.credential(at, id)], [TRACE_MS]));
+): Promise<void> =>
+  inEach(partitions, (at) =>
+    withdrawScript.run(redis, { keys: { credential: keys.credential(at, id) }, args: { leastMs: TRACE_MS } }),
+  );
 
-/** Puts another seal in place of a copy's, unless it is gone or of a later version by now; tells whether it did. */
-export async function resealCopy(
+/** Replaces the seal of a copy, unless the copy is gone or has a later version; returns whether it did. */
+export const resealCopy = (
   redis: RedisClient,
   { partition: at, id, version, sealed }: CredentialCopy,
-): Promise<boolean> {
-  const names = [keys.partition(at), keys.credential(at, id)];
-  return (await runReplace(redis, names, [version, sealed, ''])) === 1;
+): Promise<boolean> =>
+  replaceScript.run(redis, {
+    keys: { partition: keys.partition(at), credential: keys.credential(at, id) },
+    args: { version, sealed, leastMs: undefined },
+  });
+
+/** Reads a credential as Redis keeps it. Throws what ioredis throws. */
+export async function findCredential(
+  redis: RedisClient,
+  partition: number,
+  id: string,
+): Promise<Omit<CredentialVersion, 'id'> | undefined> {
+  const [version, sealed] = await redis.hmget(keys.credential(partition, id), 'version', 'sealed');
+  return version && sealed ? { version: Number(version), sealed } : undefined;
 }
 
+/** Keys that one step of a scan looks at. */
+const SCAN_STEP = 500;
+
 /**
- * Every copy of a credential that Redis has, a few at a time. A copy that is there all the while is told at least
- * once; one that comes or goes meanwhile may be missed (Redis manual, SCAN).
+ * Yields every copy of a credential that Redis has, a few at a time. A copy that stands all the while is seen at
+ * least once; one that appears or disappears meanwhile may be missed (Redis manual, SCAN).
  */
 export async function* scanCredentials(redis: RedisClient): AsyncGenerator<readonly CredentialCopy[]> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
@@ -85,15 +103,19 @@ async function readCopy(redis: RedisClient, name: string): Promise<CredentialCop
   return found && { partition, id, ...found };
 }
 
-/** Runs in every partition, again where it failed; throws the last failure when tries are used up. */
+/** A partition that does not answer is asked again so often, so far apart. */
+const TRIES = 3;
+const PAUSE_MS = 100;
+
+/** Runs in every partition, again where it failed; throws a failure of the last try. */
 async function inEach(partitions: readonly number[], run: (at: number) => Promise<unknown>): Promise<void> {
   let left = partitions;
   for (let tries = 1; ; tries++) {
-    const told = await Promise.allSettled(left.map(run));
-    const failed = told.find((each) => each.status === 'rejected');
+    const results = await Promise.allSettled(left.map(run));
+    const failed = results.find((each) => each.status === 'rejected');
     if (!failed) return;
     if (tries === TRIES) throw failed.reason;
-    left = left.filter((_, i) => told[i]?.status === 'rejected');
+    left = left.filter((_, i) => results[i]?.status === 'rejected');
     await pause(PAUSE_MS);
   }
 }

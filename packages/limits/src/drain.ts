@@ -1,12 +1,31 @@
 import { keys } from './keys.ts';
-import { type RedisClient, script } from './script.ts';
+import type { RedisClient } from './redis.ts';
+import { type Field, flag, number, oneOf, texts } from './reply.ts';
+import { script } from './script.ts';
 
-const runDrain = script('drain');
-const runTrim = script('trim');
-const runReopen = script('reopen');
-const runCarry = script('carry');
-/** Holds named in one script call. */
-const CARRY_MOST = 1_000;
+const entries: Field<UsageEntry[]> = {
+  lua: (value) => value,
+  read: (raw) => (raw as [string, string[]][]).map(readEntry),
+};
+
+const drainScript = script('drain', {
+  keys: ['partition', 'usage', 'leases', 'survivors'],
+  args: ['epoch', 'lastId', 'most'],
+  reply: oneOf({ ok: { entries }, carry: { holdIds: texts }, lost: {}, epoch: { epoch: number } }),
+});
+const carryScript = script('carry', {
+  keys: ['partition', 'leases', 'survivors'],
+  args: ['epoch'],
+  each: { keys: ['hold'], args: ['holdId'] },
+  reply: flag,
+});
+const trimScript = script('trim', {
+  keys: ['partition', 'usage'],
+  args: ['epoch', 'lastId'],
+  each: { keys: ['budget'], args: ['entryId', 'uses', 'cost'] },
+  reply: flag,
+});
+const reopenScript = script('reopen', { keys: ['partition', 'survivors'], args: ['epoch'], reply: flag });
 
 /** One settled call, or what was given back of one, as the usage stream has it. */
 export type UsageEntry = {
@@ -26,64 +45,75 @@ export type UsageEntry = {
 /** Where the ledger stands in a partition's usage stream. */
 export type Cursor = { readonly partition: number; readonly epoch: number; readonly lastId: string };
 
-/** Anything but `ok` wants a new epoch, above those of Redis and Postgres: first in Postgres, then `reopen`. */
+/**
+ * All kinds but `ok` want a new epoch, above those of Redis and Postgres: first in Postgres, then through `reopen`.
+ */
 export type Drained =
   | { readonly is: 'ok'; readonly entries: readonly UsageEntry[] }
-  /** Redis is empty, behind the ledger or another process than when the epoch began: it may lack data. */
+  /** Redis is empty, behind the ledger, or another process than when the epoch began: it may lack data. */
   | { readonly is: 'lost' }
   /** Redis has another epoch than Postgres. */
   | { readonly is: 'epoch'; readonly epoch: number };
 
 /**
- * Reads the next entries after the cursor; opens a closed partition that has none left. The cursor must be
- * the one committed last: read it under the lock of its row, and keep that until the entries are committed.
+ * Reads the next entries after the cursor, at most so many; opens a closed partition that has none left. The cursor
+ * must be the one committed last: read it under the lock of its row, and keep that until the entries are committed.
+ * Throws what ioredis throws.
  */
 export async function drain(redis: RedisClient, cursor: Cursor, most: number): Promise<Drained> {
-  const at = cursor.partition;
-  const names = [keys.partition(at), keys.usage(at), keys.leases(at), keys.survivors(at)];
-  const [is, value] = (await runDrain(redis, names, [cursor.epoch, cursor.lastId, most])) as [
-    string,
-    unknown,
-  ];
-  if (is === 'lost') return { is };
-  if (is === 'epoch') return { is, epoch: value as number };
-  if (is === 'ok') return { is, entries: (value as [string, string[]][]).map(readEntry) };
-  await carry(redis, cursor, value as string[]);
+  const { partition: at, epoch, lastId } = cursor;
+  const drained = await drainScript.run(redis, {
+    keys: {
+      partition: keys.partition(at),
+      usage: keys.usage(at),
+      leases: keys.leases(at),
+      survivors: keys.survivors(at),
+    },
+    args: { epoch, lastId, most },
+  });
+  if (drained.is !== 'carry') return drained;
+  await carry(redis, cursor, drained.holdIds);
   return drain(redis, cursor, most);
 }
 
+/** Holds named in one script call. */
+const CARRY_MOST = 1_000;
+
+async function carry(redis: RedisClient, { partition: at, epoch }: Cursor, holdIds: readonly string[]) {
+  for (let i = 0; i < holdIds.length; i += CARRY_MOST) {
+    await carryScript.run(redis, {
+      keys: { partition: keys.partition(at), leases: keys.leases(at), survivors: keys.survivors(at) },
+      args: { epoch },
+      each: holdIds.slice(i, i + CARRY_MOST).map((holdId) => ({ hold: keys.hold(at, holdId), holdId })),
+    });
+  }
+}
+
 /**
- * Drops the entries up to the cursor, which the ledger has committed.
- * @param repeated those of them that the ledger had before, under the same hold id; after a trim that failed,
- *   also those meant for it
+ * Drops the entries up to the cursor, which the ledger has committed. Throws what ioredis throws.
+ * @param repeated those of them that the ledger had before, under the same hold id; after a trim that failed, also
+ *   those meant for it
  */
 export async function trim(
   redis: RedisClient,
-  cursor: Cursor,
+  { partition: at, epoch, lastId }: Cursor,
   repeated: readonly UsageEntry[] = [],
 ): Promise<void> {
-  const at = cursor.partition;
-  const budgets = repeated.flatMap((entry) => entry.budgetIds.map((id) => ({ id, entry })));
-  const names = [keys.partition(at), keys.usage(at), ...budgets.map(({ id }) => keys.budget(at, id))];
-  const amounts = budgets.flatMap(({ entry }) => [
-    ...entry.id.split('-'),
-    entry.uses,
-    entry.costMicrousd ?? 0,
-  ]);
-  await runTrim(redis, names, [cursor.epoch, ...cursor.lastId.split('-'), ...amounts]);
+  await trimScript.run(redis, {
+    keys: { partition: keys.partition(at), usage: keys.usage(at) },
+    args: { epoch, lastId },
+    each: repeated.flatMap(({ id, budgetIds, uses, costMicrousd: cost = 0 }) =>
+      budgetIds.map((budgetId) => ({ budget: keys.budget(at, budgetId), entryId: id, uses, cost })),
+    ),
+  });
 }
 
-/** Begins a new epoch, closed until the stream is drained. Postgres must have recorded it first. */
+/** Begins a new epoch, closed until the stream is drained. Postgres must have committed it. Throws what ioredis throws. */
 export async function reopen(redis: RedisClient, partition: number, epoch: number): Promise<void> {
-  await runReopen(redis, [keys.partition(partition), keys.survivors(partition)], [epoch]);
-}
-
-async function carry(redis: RedisClient, { partition, epoch }: Cursor, holdIds: readonly string[]) {
-  for (let i = 0; i < holdIds.length; i += CARRY_MOST) {
-    const ids = holdIds.slice(i, i + CARRY_MOST);
-    const names = [keys.partition(partition), keys.leases(partition), keys.survivors(partition)];
-    await runCarry(redis, [...names, ...ids.map((id) => keys.hold(partition, id))], [epoch, ...ids]);
-  }
+  await reopenScript.run(redis, {
+    keys: { partition: keys.partition(partition), survivors: keys.survivors(partition) },
+    args: { epoch },
+  });
 }
 
 function readEntry([id, flat]: [string, string[]]): UsageEntry {

@@ -1,16 +1,18 @@
-export { type Admission, BACKLOG_MAX, fixedHold, type Hold } from './admission.ts';
-export * from './admit.ts';
+export {
+  type Admission,
+  type Ask,
+  admit,
+  admitScript,
+  BACKLOG_MAX,
+  fixedHold,
+  type Hold,
+} from './admit.ts';
+export * from './budget.ts';
 export * from './charge.ts';
-export * from './connect.ts';
 export * from './credential.ts';
 export * from './drain.ts';
-export * from './figures.ts';
-export * from './find-risks.ts';
+export * from './grant.ts';
 export * from './keys.ts';
-export * from './leases.ts';
-export * from './open.ts';
 export * from './rate-limit.ts';
-export * from './refund.ts';
-export * from './revoke.ts';
-export type { RedisClient } from './script.ts';
+export * from './redis.ts';
 export * from './settle.ts';

@@ -1,9 +1,9 @@
-/** What Redis must know to find a grant: everything lies in one partition, so Redis Cluster works. */
+/** The ids by which Redis finds a grant. All its keys lie in one partition, so that Redis Cluster works. */
 export type GrantRef = {
   readonly id: string;
   readonly partition: number;
   readonly credentialId: string;
-  /** The budgets it draws on: its own or its bundle's, then its virtual key's budget if there is one. */
+  /** The budgets it draws on: first its own or its bundle's, then its virtual key's if that has one. */
   readonly budgetIds: readonly string[];
 };
 
@@ -20,8 +20,8 @@ export const keys = {
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
-  /** Requests by the minute. */
+  /** Requests of an API key in this minute. */
   rateLimit: (partition: number, id: string) => inPartition(partition, `rate:${id}`),
-  /** A stream of MCP's older transport that listens for refusals. */
+  /** The channel on which a stream of MCP's older transport listens for refusals. */
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };

@@ -1,12 +1,32 @@
 import { type GrantRef, keys } from './keys.ts';
-import { type RedisClient, script } from './script.ts';
+import type { RedisClient } from './redis.ts';
+import { figure, number, oneOf, optional, texts } from './reply.ts';
+import { script } from './script.ts';
 
-const run = script('settle');
+/** `lua/settle.lua`. Both `settle` and `sweep` run it. */
+export const settleScript = script('settle', {
+  keys: ['partition', 'hold', 'leases', 'usage', 'survivors'],
+  args: ['holdId', 'mode', 'uses', 'cost', 'epoch', 'grantId', 'budgetIds', 'record'],
+  each: { keys: ['budget'] },
+  reply: oneOf({
+    settled: { usesLeft: optional(figure), microusdLeft: optional(figure) },
+    gone: {},
+    not_due: {},
+  }),
+});
 
-/** For a call whose admission was never answered: it is given back if it was counted, and shall not be later. */
+const renewScript = script('renew', {
+  keys: ['leases'],
+  args: ['leaseMs'],
+  each: { args: ['holdId'] },
+  reply: number,
+});
+const dueScript = script('due', { keys: ['leases'], args: ['most'], reply: texts });
+
+/** The epoch of a call whose admission was never answered: it is given back if it was counted, and cannot be later. */
 export const UNHEARD = '';
 
-/** What a call came to. */
+/** How a call ended. */
 export type Outcome = {
   readonly holdId: string;
   /** Epoch of its admission, or `UNHEARD`. */
@@ -15,7 +35,7 @@ export type Outcome = {
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
-  /** For the ledger: JSON. */
+  /** JSON, for the ledger. */
   readonly record: string;
 };
 
@@ -24,39 +44,78 @@ export type Left = { readonly uses: number | undefined; readonly microusd: numbe
 
 /**
  * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
- * @returns undefined when the hold was settled before (by an earlier try, or in full when its lease ran out).
+ * @returns undefined when the hold was settled before: by an earlier try, or in full when its lease ran out. Throws
+ *   what ioredis throws.
  */
 export async function settle(
   redis: RedisClient,
   grant: GrantRef,
-  outcome: Outcome,
+  { holdId, uses, costMicrousd, epoch, record }: Outcome,
 ): Promise<Left | undefined> {
-  const { holdId, uses, costMicrousd, epoch, record } = outcome;
-  const cost = costMicrousd ?? '';
-  const args = [holdId, 'settle', uses, cost, epoch, grant.id, grant.budgetIds.join(','), record];
-  const names = settleKeys(grant.partition, holdId, grant.budgetIds);
-  const [is, usesLeft, microusd] = (await run(redis, names, args)) as [string, string, string];
-  return is === 'settled' ? { uses: limited(usesLeft), microusd: limited(microusd) } : undefined;
+  const budgetIds = grant.budgetIds.join(',');
+  const reply = await settleScript.run(redis, {
+    ...settleKeys(grant.partition, holdId, grant.budgetIds),
+    args: { holdId, mode: 'settle', uses, cost: costMicrousd, epoch, grantId: grant.id, budgetIds, record },
+  });
+  return reply.is === 'settled' ? { uses: reply.usesLeft, microusd: reply.microusdLeft } : undefined;
 }
 
-const limited = (left: string) => (Number(left) < 0 ? undefined : Number(left));
+/** Extends the leases of one partition's holds; returns how many of them are still held. */
+export const renew = (
+  redis: RedisClient,
+  partition: number,
+  leaseMs: number,
+  holdIds: readonly string[],
+): Promise<number> =>
+  renewScript.run(redis, {
+    keys: { leases: keys.leases(partition) },
+    args: { leaseMs },
+    each: holdIds.map((holdId) => ({ holdId })),
+  });
 
-/**
- * Settles a hold in full if its lease has run out by Redis' own clock.
- * @returns whether it did.
- */
+/** Holds settled at once: a few, so that calls do not wait long behind them. */
+const SWEEP_BATCH = 100;
+
+/** Settles in full the holds of one partition whose lease has run out by Redis' clock; returns how many. */
+export async function sweep(redis: RedisClient, partition: number): Promise<number> {
+  for (let count = 0; ; ) {
+    const due = await dueScript.run(redis, {
+      keys: { leases: keys.leases(partition) },
+      args: { most: SWEEP_BATCH },
+    });
+    const expired = await Promise.all(due.map((holdId) => expire(redis, partition, holdId)));
+    count += expired.filter(Boolean).length;
+    if (due.length < SWEEP_BATCH) return count;
+  }
+}
+
+/** Settles a hold in full if its lease has run out by Redis' clock; returns whether it did. */
 export async function expire(redis: RedisClient, partition: number, holdId: string): Promise<boolean> {
-  const budgets = await redis.hget(keys.hold(partition, holdId), 'budgets');
-  const names = settleKeys(partition, holdId, budgets?.split(',') ?? []);
-  const [is] = (await run(redis, names, [holdId, 'expire', '', '', '', '', '', ''])) as [string];
+  const budgetIds = await redis.hget(keys.hold(partition, holdId), 'budgets');
+  const { is } = await settleScript.run(redis, {
+    ...settleKeys(partition, holdId, budgetIds?.split(',') ?? []),
+    // The script takes all else from the hold itself.
+    args: { ...NOTHING_SAID, holdId, mode: 'expire' },
+  });
   return is === 'settled';
 }
 
-const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => [
-  keys.partition(partition),
-  keys.hold(partition, holdId),
-  keys.leases(partition),
-  keys.usage(partition),
-  keys.survivors(partition),
-  ...budgetIds.map((id) => keys.budget(partition, id)),
-];
+const NOTHING_SAID = {
+  uses: undefined,
+  cost: undefined,
+  epoch: undefined,
+  grantId: undefined,
+  budgetIds: undefined,
+  record: undefined,
+};
+
+const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => ({
+  keys: {
+    partition: keys.partition(partition),
+    hold: keys.hold(partition, holdId),
+    leases: keys.leases(partition),
+    usage: keys.usage(partition),
+    survivors: keys.survivors(partition),
+  },
+  each: budgetIds.map((id) => ({ budget: keys.budget(partition, id) })),
+});

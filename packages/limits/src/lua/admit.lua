@@ -1,131 +1,146 @@
--- admit: count a call's uses and hold its worst cost in every budget it draws on, or say why not. A call of
--- known cost may be charged instead: that is its end, nothing is held, and the stream has it at once.
--- KEYS  1 partition, 2 grant, 3 credential, 4 hold, 5 leases, 6 usage stream, 7… budgets
--- ARGV  1 hold id, 2 lease in ms ('' to charge), 3 uses, 4 most entries of stream and leases together,
---       5 grant id, 6 budget ids (comma), 7 call record, and the worst cost: 8 microdollars of input and fees (''
---       when the cost has no known bound), 9 microdollars per million tokens of output, 10 tokens asked,
---       11 least tokens
+-- admit: counts a call's uses and holds its worst cost in every budget it draws on, or says why not. A call of known
+-- cost is charged instead: nothing is held, and the stream has the call at once.
+-- KEYS     partition, grant, credential, hold, leases, usage: the stream; each: budget
+-- ARGV     hold_id; lease_ms: '' to charge; uses; backlog_max: most entries of stream and leases together; grant_id;
+--          budget_ids: comma-separated; record: of the call. The worst cost: fixed: microdollars of input and fees, ''
+--          when the cost has no known bound; rate: microdollars per million tokens of output; tokens: asked for;
+--          least_tokens
+-- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
+--            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
+--            there is no limit
+--          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
+--          uses_exhausted: of_own: whether it is the first budget's limit, limit, used
+--          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
+--            needed_microusd
+--          closed, backlog, unknown, revoked, credential_revoked
+-- include: clock, whole, bucket
+-- The first budget is the grant's own. What others have left of a shared budget is not for the holder of this URL.
+-- Calls by the minute are those of the first budget: counted here, never given back.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
--- Products stay below 2^53: tokens and rates are clipped by the caller.
--- Calls by the minute are those of the first budget: counted here, never given back. (bucket.lua goes before.)
--- Asking again with the same hold id counts nothing: a Cluster client sends again when a node goes away.
--- Nor does charging no uses and no cost: it only tells whether calls may pass.
--- Figures are returned as text: clients' integer parsers are not exact up to 2^53 - 1.
--- What is left is told of the first budget, the grant's own: what others have left of a budget is not its holder's.
--- Returns {'ok', epoch, credential version, uses left or -1, microdollars left or -1, microdollars held or
---       charged, tokens, calls a minute or -1, calls left now, ms until all of a minute are left}
---      or {'closed'} {'backlog'} {'unknown'} {'revoked'} {'credential_revoked'}
---      or {'rate_limited', calls a minute, calls left now, ms until all are, ms until this call may pass}
---      or {'uses_exhausted', 'own' (the first budget's) or 'shared', limit, used}
---      or {'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low', 'own' or 'shared', limit, settled, held,
---       needed}
-local partition = redis.call('HMGET', KEYS[1], 'epoch', 'state')
-local epoch = partition[1]
-if not epoch or partition[2] ~= 'open' then return {'closed'} end
+-- Products stay below 2^53: the caller clips tokens and rates.
+-- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
+-- A charge of no uses and no cost counts nothing: it only asks whether calls may pass.
+local epoch, state = unpack(redis.call('HMGET', key.partition, 'epoch', 'state'))
+if not epoch or state ~= 'open' then return reply.closed end
 
-local grant = redis.call('HMGET', KEYS[2], 'epoch', 'revoked')
-if grant[2] then return {'revoked'} end
-if grant[1] ~= epoch then return {'unknown'} end
-local credential = redis.call('HMGET', KEYS[3], 'epoch', 'version', 'revoked')
-if credential[1] ~= epoch then return {'unknown'} end
-if credential[3] then return {'credential_revoked'} end
+local grant_epoch, grant_revoked = unpack(redis.call('HMGET', key.grant, 'epoch', 'revoked'))
+if grant_revoked then return reply.revoked end
+if grant_epoch ~= epoch then return reply.unknown end
+local credential_epoch, credential_version, credential_revoked =
+  unpack(redis.call('HMGET', key.credential, 'epoch', 'version', 'revoked'))
+if credential_epoch ~= epoch then return reply.unknown end
+if credential_revoked then return reply.credential_revoked end
 
-if redis.call('XLEN', KEYS[6]) + redis.call('ZCARD', KEYS[5]) >= tonumber(ARGV[4]) then return {'backlog'} end
-
-local function text(figure) return string.format('%.0f', figure) end
-local usesLeft, costLeft = -1, -1
-
-local again = redis.call('EXISTS', KEYS[4]) == 1
-local uses = again and 0 or tonumber(ARGV[3])
-local limited, own = {}, nil
-for i = 7, #KEYS do
-  local budget = redis.call('HMGET', KEYS[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
-    'per_minute', 'level', 'at')
-  if budget[1] ~= epoch then return {'unknown'} end
-  local whose = i == 7 and 'own' or 'shared'
-  local maxUses, used = tonumber(budget[2]), tonumber(budget[3])
-  if maxUses >= 0 then
-    if uses > 0 and used + uses > maxUses then return {'uses_exhausted', whose, budget[2], budget[3]} end
-    if i == 7 then usesLeft = math.max(maxUses - used - uses, 0) end
-  end
-  -- Beyond 2^53 - 1 a sum is exact nowhere, and soon none that Postgres takes: that is everybody's limit.
-  if tonumber(budget[4]) < 0 then budget[4], budget.open = '9007199254740991', true end
-  limited[#limited + 1] = budget
-  budget.whose = whose
-  own = own or budget
+if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(arg.backlog_max) then
+  return reply.backlog
 end
 
-local perMinute, level, now, full = tonumber(own[7] or '-1'), 0, nil, 0
-if perMinute >= 0 then
-  local time = redis.call('TIME')
-  now = time[1] * 1000 + math.floor(time[2] / 1000)
-  level = bucket(perMinute, tonumber(own[8] or ''), tonumber(own[9] or ''), now)
-  local waits = uses > 0 and level < math.min(uses, perMinute)
-  local wait = untilHas(perMinute, level, uses)
+local again = redis.call('EXISTS', key.hold) == 1
+local uses = again and 0 or tonumber(arg.uses)
+local budgets, uses_left, microusd_left = {}, nil, nil
+local per_minute, known_level, known_at
+for i = 1, #each do
+  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at = unpack(redis.call('HMGET',
+    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at'))
+  if budget_epoch ~= epoch then return reply.unknown end
+  local is_own = i == 1
+  if is_own then per_minute, known_level, known_at = its_per_minute, level, at end
+  max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
+  if max_uses >= 0 then
+    if uses > 0 and used + uses > max_uses then
+      return reply.uses_exhausted{of_own = is_own, limit = max_uses, used = used}
+    end
+    if is_own then uses_left = math.max(max_uses - used - uses, 0) end
+  end
+  budgets[i] = {
+    is_own = is_own,
+    is_limited = cost_limit >= 0,
+    -- Beyond 2^53 - 1 no sum is exact, and Postgres takes hardly more: that is the limit of every budget.
+    limit = cost_limit >= 0 and cost_limit or 9007199254740991,
+    settled = tonumber(settled),
+    held = tonumber(held),
+  }
+end
+
+per_minute = tonumber(per_minute or '-1')
+local now, level, calls_left, reset_ms
+if per_minute < 0 then
+  per_minute = nil
+else
+  now, known_at = now_ms(), tonumber(known_at or '')
+  level = level_now(per_minute, tonumber(known_level or ''), known_at, now)
+  local waits = uses > 0 and level < math.min(uses, per_minute)
+  local wait_ms = ms_until(per_minute, level, uses)
   if not waits then level = level - uses end
-  full = untilHas(perMinute, level, perMinute)
+  calls_left, reset_ms = math.max(math.floor(level), 0), ms_until(per_minute, level, per_minute)
   if waits then
-    -- Else all would wait until a clock that went back is where it was.
-    if (tonumber(own[9] or '') or 0) > now then redis.call('HSET', KEYS[7], 'at', text(now)) end
-    return {'rate_limited', own[7], text(math.max(math.floor(level), 0)), text(full), text(wait)}
+    -- Otherwise all calls would wait until a clock that went back has caught up.
+    if (known_at or 0) > now then redis.call('HSET', each.budget[1], 'at', whole(now)) end
+    return reply.rate_limited{per_minute = per_minute, calls_left = calls_left, reset_ms = reset_ms, wait_ms = wait_ms}
   end
 end
 
-local fixed, rate = tonumber(ARGV[8]) or 0, tonumber(ARGV[9])
-local tokens, least = tonumber(ARGV[10]), tonumber(ARGV[11])
+local fixed, rate = tonumber(arg.fixed) or 0, tonumber(arg.rate)
+local tokens, least = tonumber(arg.tokens), tonumber(arg.least_tokens)
 if again then fixed, rate, least = 0, 0, 0 end
--- Rounded up without a fraction: a quotient may be rounded before it is seen to have one, fmod is exact.
+-- Rounded up without a fraction: a quotient may be rounded before its fraction is seen, but fmod is exact.
 local function price(bound)
   local part = math.fmod(bound * rate, 1000000)
   return fixed + (bound * rate - part) / 1000000 + (part > 0 and 1 or 0)
 end
 local needed = price(least)
--- What costs nothing passes even where a loss of data let others spend more than the limit.
-for _, budget in ipairs(price(tokens) > 0 and limited or {}) do
-  local room = tonumber(budget[4]) - tonumber(budget[5])
+-- A call that costs nothing passes even where a loss of data let others spend more than the limit.
+for _, budget in ipairs(price(tokens) > 0 and budgets or {}) do
+  local room = budget.limit - budget.settled
   if needed > 0 and room <= 0 then
-    return {'cost_limit_reached', budget.whose, budget[4], budget[5], budget[6], text(needed)}
+    return reply.cost_limit_reached{of_own = budget.is_own, limit_microusd = budget.limit,
+      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed}
   end
-  if needed > room then return {'cost_limit_too_low', budget.whose, budget[4], budget[5], budget[6], text(needed)} end
+  if needed > room then
+    return reply.cost_limit_too_low{of_own = budget.is_own, limit_microusd = budget.limit,
+      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed}
+  end
   if price(tokens) > room then tokens = math.floor((room - fixed) * 1000000 / rate) end
   while price(tokens) > room do tokens = tokens - 1 end
-  -- The quotient may have been rounded down past what is known to fit.
+  -- The quotient may have been rounded down below a bound that fits.
   tokens = math.max(tokens, least)
 end
 local amount = price(tokens)
-for _, budget in ipairs(limited) do
-  local left = tonumber(budget[4]) - tonumber(budget[5]) - tonumber(budget[6]) - amount
-  if amount > 0 and left < 0 then return {'cost_held', budget.whose, budget[4], budget[5], budget[6], text(amount)} end
-  if budget == own and not budget.open then costLeft = math.max(left, 0) end
+for _, budget in ipairs(budgets) do
+  local left = budget.limit - budget.settled - budget.held - amount
+  if amount > 0 and left < 0 then
+    return reply.cost_held{of_own = budget.is_own, limit_microusd = budget.limit, settled_microusd = budget.settled,
+      held_microusd = budget.held, needed_microusd = amount}
+  end
+  if budget.is_own and budget.is_limited then microusd_left = math.max(left, 0) end
 end
 
-local function admitted(amount, tokens)
-  return {'ok', epoch, credential[2], text(usesLeft), text(costLeft), amount, tokens, text(perMinute),
-    text(math.max(math.floor(level), 0)), text(full)}
-end
+local is_charge = arg.lease_ms == ''
+local counts_nothing = again or (is_charge and uses == 0 and amount == 0)
 if again then
-  local hold = redis.call('HMGET', KEYS[4], 'amount', 'tokens')
-  return admitted(text(tonumber(hold[1] or '') or 0), hold[2] or '0')
+  local held_amount, held_tokens = unpack(redis.call('HMGET', key.hold, 'amount', 'tokens'))
+  amount, tokens = tonumber(held_amount or '') or 0, tonumber(held_tokens or '0')
 end
-local charged = ARGV[2] == ''
-local answer = admitted(text(amount), text(tokens))
-if charged and uses == 0 and amount == 0 then return answer end
-if now then redis.call('HSET', KEYS[7], 'level', string.format('%.17g', level), 'at', text(now)) end
-for i = 7, #KEYS do
-  redis.call('HINCRBY', KEYS[i], 'used', ARGV[3])
-  if amount > 0 then redis.call('HINCRBY', KEYS[i], charged and 'settled' or 'held', text(amount)) end
+local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
+  microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
+  calls_left = calls_left, reset_ms = reset_ms}
+if counts_nothing then return answer end
+
+amount = whole(amount)
+if now then redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now)) end
+for i = 1, #each do
+  redis.call('HINCRBY', each.budget[i], 'used', arg.uses)
+  if amount ~= '0' then redis.call('HINCRBY', each.budget[i], is_charge and 'settled' or 'held', amount) end
 end
-if charged then
-  redis.call('XADD', KEYS[6], '*', 'hold', ARGV[1], 'grant', ARGV[5], 'budgets', ARGV[6], 'uses', ARGV[3],
-    'cost', text(amount), 'outcome', 'settled', 'record', ARGV[7])
+if is_charge then
+  redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', arg.grant_id, 'budgets', arg.budget_ids,
+    'uses', arg.uses, 'cost', amount, 'outcome', 'settled', 'record', arg.record)
   -- For as long as the call may be sent again, or given back by `refund`.
-  redis.call('HSET', KEYS[4], 'uses', ARGV[3], 'amount', text(amount))
-  redis.call('EXPIRE', KEYS[4], 300)
+  redis.call('HSET', key.hold, 'uses', arg.uses, 'amount', amount)
+  redis.call('EXPIRE', key.hold, 300)
   return answer
 end
-local time = redis.call('TIME')
-local ends = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[2])
-redis.call('ZADD', KEYS[5], text(ends), ARGV[1])
-redis.call('HSET', KEYS[4], 'epoch', epoch, 'uses', ARGV[3], 'amount', ARGV[8] == '' and '' or text(amount),
-  'tokens', text(tokens), 'grant', ARGV[5], 'budgets', ARGV[6], 'record', ARGV[7])
+redis.call('ZADD', key.leases, whole((now or now_ms()) + tonumber(arg.lease_ms)), arg.hold_id)
+redis.call('HSET', key.hold, 'epoch', epoch, 'uses', arg.uses, 'amount', arg.fixed == '' and '' or amount,
+  'tokens', whole(tokens), 'grant', arg.grant_id, 'budgets', arg.budget_ids, 'record', arg.record)
 return answer

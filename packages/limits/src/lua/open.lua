@@ -1,41 +1,29 @@
--- open: put a grant, its credential and its budgets into Redis from what Postgres says; changes nothing
--- that is there already. A budget starts at what the ledger knows, plus the entries it has not reached, plus the
--- holds that outlived a loss of data.
--- KEYS  1 partition, 2 grant, 3 credential, 4 usage stream, 5 survivors, 6… budgets
--- ARGV  1 epoch, 2 last stream id in the ledger, 3 grant document, 4 end of the grant's keys (Unix ms),
---       5 credential version, 6 sealed credential, then for each budget: id, max uses or -1, used,
---       cost limit or -1, settled, calls a minute or -1, 1 when it ends with the grant
--- Returns {'ok'} {'revoked'} {'stale'}: read Postgres again {'closed'}
-local function split(id)
-  local ms, seq = string.match(id, '^(%d+)-(%d+)$')
-  return tonumber(ms), tonumber(seq)
-end
-local function before(a, b)
-  local ams, aseq = split(a)
-  local bms, bseq = split(b)
-  return ams < bms or (ams == bms and aseq < bseq)
-end
-
-local partition = redis.call('HMGET', KEYS[1], 'epoch', 'state', 'drained')
-local epoch = ARGV[1]
-if not partition[1] or partition[2] ~= 'open' then return {'closed'} end
+-- open: puts a grant, its credential and its budgets into Redis from what Postgres has; changes nothing that is there
+-- already. A budget starts at what the ledger knows, plus the entries it has not reached, plus the holds that outlived
+-- a loss of data.
+-- KEYS     partition, grant, credential, usage: the stream, survivors; each: budget
+-- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; end_ms: of the grant's keys, Unix; version
+--          and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1, settled, per_minute: or
+--          -1, ends_with_grant: 1 or 0
+-- Returns  ok, revoked, closed, stale: read Postgres again
+-- include: whole, stream-id
+local epoch, state, drained = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained'))
+if not epoch or state ~= 'open' then return reply.closed end
 -- The ledger went on since Postgres was read: entries may be gone from the stream.
-if partition[1] ~= epoch or before(ARGV[2], partition[3]) then return {'stale'} end
-if redis.call('HEXISTS', KEYS[2], 'revoked') == 1 then return {'revoked'} end
-if redis.call('HEXISTS', KEYS[3], 'revoked') == 1 then return {'revoked'} end
+if epoch ~= arg.epoch or is_before(arg.last_id, drained) then return reply.stale end
+if redis.call('HEXISTS', key.grant, 'revoked') == 1 then return reply.revoked end
+if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revoked end
 
 local fresh = {}
-for i = 6, #KEYS do
-  local at = 7 + (i - 6) * 7
-  if redis.call('HGET', KEYS[i], 'epoch') ~= epoch then
-    fresh[ARGV[at]] =
-      {key = KEYS[i], at = at, used = tonumber(ARGV[at + 2]), settled = tonumber(ARGV[at + 4]), held = 0}
+for i = 1, #each do
+  if redis.call('HGET', each.budget[i], 'epoch') ~= epoch then
+    fresh[each.id[i]] = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0}
   end
 end
 if next(fresh) then
-  for _, entry in ipairs(redis.call('XRANGE', KEYS[4], '(' .. ARGV[2], '+')) do
-    local field = {}
-    for i = 1, #entry[2], 2 do field[entry[2][i]] = entry[2][i + 1] end
+  for _, entry in ipairs(redis.call('XRANGE', key.usage, '(' .. arg.last_id, '+')) do
+    local fields, field = entry[2], {}
+    for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end
     for id in string.gmatch(field.budgets, '[^,]+') do
       local budget = fresh[id]
       if budget then
@@ -44,9 +32,9 @@ if next(fresh) then
       end
     end
   end
-  for _, survivor in ipairs(redis.call('HVALS', KEYS[5])) do
-    local uses, amount, budgets = string.match(survivor, '^(%d+) (%d+) (.*)$')
-    for id in string.gmatch(budgets, '[^,]+') do
+  for _, survivor in ipairs(redis.call('HVALS', key.survivors)) do
+    local uses, amount, budget_ids = string.match(survivor, '^(%d+) (%d+) (.*)$')
+    for id in string.gmatch(budget_ids, '[^,]+') do
       local budget = fresh[id]
       if budget then
         budget.used = budget.used + tonumber(uses)
@@ -56,23 +44,26 @@ if next(fresh) then
   end
 end
 for _, budget in pairs(fresh) do
-  redis.call('DEL', budget.key)
-  redis.call('HSET', budget.key, 'epoch', epoch, 'from', ARGV[2], 'max_uses', ARGV[budget.at + 1], 'used', string.format('%.0f', budget.used),
-    'cost_limit', ARGV[budget.at + 3], 'settled', string.format('%.0f', budget.settled),
-    'held', string.format('%.0f', budget.held), 'per_minute', ARGV[budget.at + 5])
-  if ARGV[budget.at + 6] == '1' then redis.call('PEXPIREAT', budget.key, ARGV[4]) end
+  local i = budget.item
+  redis.call('DEL', each.budget[i])
+  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', arg.last_id, 'max_uses', each.max_uses[i],
+    'used', whole(budget.used), 'cost_limit', each.cost_limit[i], 'settled', whole(budget.settled),
+    'held', whole(budget.held), 'per_minute', each.per_minute[i])
+  if each.ends_with_grant[i] == '1' then redis.call('PEXPIREAT', each.budget[i], arg.end_ms) end
 end
 
-local known = redis.call('HMGET', KEYS[3], 'epoch', 'version')
-local version = tonumber(known[2] or '') or 0
+local known_epoch, known_version = unpack(redis.call('HMGET', key.credential, 'epoch', 'version'))
+local version = tonumber(known_version or '') or 0
 -- A later version came from Postgres after this one was read there (see `replace`): it stays, in any epoch.
-if version < tonumber(ARGV[5]) or (version == tonumber(ARGV[5]) and known[1] ~= epoch) then
-  redis.call('HSET', KEYS[3], 'version', ARGV[5], 'sealed', ARGV[6])
+if version < tonumber(arg.version) or (version == tonumber(arg.version) and known_epoch ~= epoch) then
+  redis.call('HSET', key.credential, 'version', arg.version, 'sealed', arg.sealed)
 end
-redis.call('HSET', KEYS[3], 'epoch', epoch)
-local ends = redis.call('PEXPIRETIME', KEYS[3])
-if ends ~= -1 and ends < tonumber(ARGV[4]) or not known[1] then redis.call('PEXPIREAT', KEYS[3], ARGV[4]) end
+redis.call('HSET', key.credential, 'epoch', epoch)
+local ends = redis.call('PEXPIRETIME', key.credential)
+if (ends ~= -1 and ends < tonumber(arg.end_ms)) or not known_epoch then
+  redis.call('PEXPIREAT', key.credential, arg.end_ms)
+end
 
-redis.call('HSET', KEYS[2], 'epoch', epoch, 'doc', ARGV[3])
-redis.call('PEXPIREAT', KEYS[2], ARGV[4])
-return {'ok'}
+redis.call('HSET', key.grant, 'epoch', epoch, 'doc', arg.doc)
+redis.call('PEXPIREAT', key.grant, arg.end_ms)
+return reply.ok

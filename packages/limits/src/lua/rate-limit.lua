@@ -1,16 +1,22 @@
--- rate-limit: count a request by the minute, or say how long it must wait. (bucket.lua goes before.)
--- KEYS  1 rate limit    ARGV  1 requests a minute
--- Returns {'ok' | 'wait', requests left, ms until it is full, ms until this request may pass}
-local time = redis.call('TIME')
-local now, perMinute = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1])
-local known = redis.call('HMGET', KEYS[1], 'level', 'at')
-local level = bucket(perMinute, tonumber(known[1] or ''), tonumber(known[2] or ''), now)
-if level < 1 then
-  -- Else all would wait until a clock that went back is where it was.
-  if tonumber(known[2] or '') > now then redis.call('HSET', KEYS[1], 'at', string.format('%.0f', now)) end
-  return {'wait', 0, untilHas(perMinute, level, perMinute), untilHas(perMinute, level, 1)}
+-- rate-limit: counts a request by the minute, unless it must wait.
+-- KEYS     rate
+-- ARGV     per_minute
+-- Returns  counted: left; reset_ms: until a minute's requests are left; wait_ms: until this request may pass
+-- include: clock, whole, bucket
+local now, per_minute = now_ms(), tonumber(arg.per_minute)
+local level, at = unpack(redis.call('HMGET', key.rate, 'level', 'at'))
+at = tonumber(at or '')
+level = level_now(per_minute, tonumber(level or ''), at, now)
+local waits = level < 1
+local wait_ms = waits and ms_until(per_minute, level, 1) or 0
+if not waits then level = level - 1 end
+local reset_ms = ms_until(per_minute, level, per_minute)
+if waits then
+  -- Otherwise all requests would wait until a clock that went back has caught up.
+  if at > now then redis.call('HSET', key.rate, 'at', whole(now)) end
+else
+  redis.call('HSET', key.rate, 'level', string.format('%.17g', level), 'at', whole(now))
+  -- By then it is full again.
+  redis.call('PEXPIRE', key.rate, 60000)
 end
-redis.call('HSET', KEYS[1], 'level', string.format('%.17g', level - 1), 'at', string.format('%.0f', now))
--- By then it is full again.
-redis.call('PEXPIRE', KEYS[1], 60000)
-return {'ok', math.floor(level - 1), untilHas(perMinute, level - 1, perMinute), 0}
+return reply.counted{left = math.floor(level), reset_ms = reset_ms, wait_ms = wait_ms}

@@ -1,12 +1,13 @@
--- renew: put off the end of leases that are still held.
--- KEYS  1 leases    ARGV  1 lease in ms, 2… hold ids
--- Returns how many were renewed
-local time = redis.call('TIME')
-local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[1]))
+-- renew: extends the leases that are still held.
+-- KEYS     leases
+-- ARGV     lease_ms; each: hold_id
+-- Returns  how many it extended
+-- include: clock, whole
+local ends = whole(now_ms() + tonumber(arg.lease_ms))
 local renewed = 0
-for i = 2, #ARGV do
-  if redis.call('ZSCORE', KEYS[1], ARGV[i]) then
-    redis.call('ZADD', KEYS[1], ends, ARGV[i])
+for i = 1, #each do
+  if redis.call('ZSCORE', key.leases, each.hold_id[i]) then
+    redis.call('ZADD', key.leases, ends, each.hold_id[i])
     renewed = renewed + 1
   end
 end

@@ -1,6 +1,7 @@
--- revoke: a tombstone that stands even for a grant Redis does not know, and that `open` obeys.
--- KEYS  1 grant    ARGV  1 end of the grant's keys (Unix ms)
--- Returns 1
-redis.call('HSET', KEYS[1], 'revoked', '1')
-redis.call('PEXPIREAT', KEYS[1], ARGV[1])
+-- revoke: leaves a tombstone, which stands even for a grant that Redis does not know, and which `open` obeys.
+-- KEYS     grant
+-- ARGV     end_ms: of the grant's keys, Unix
+-- Returns  1
+redis.call('HSET', key.grant, 'revoked', '1')
+redis.call('PEXPIREAT', key.grant, arg.end_ms)
 return 1

@@ -1,9 +1,9 @@
--- revoked: which of these grants have been revoked, themselves or by their credential.
--- KEYS  1… a grant, its credential, and so on    ARGV  none
--- Returns the positions of the revoked grants among the grants, from 1
+-- revoked: finds the grants that are revoked, or whose credential is.
+-- KEYS     each: grant, credential
+-- Returns  the positions of the revoked grants in the list, from 1
 local found = {}
-for i = 1, #KEYS, 2 do
-  local revoked = redis.call('HEXISTS', KEYS[i], 'revoked') + redis.call('HEXISTS', KEYS[i + 1], 'revoked')
-  if revoked > 0 then found[#found + 1] = (i + 1) / 2 end
+for i = 1, #each do
+  local is_revoked = redis.call('HEXISTS', each.grant[i], 'revoked') == 1
+  if is_revoked or redis.call('HEXISTS', each.credential[i], 'revoked') == 1 then found[#found + 1] = i end
 end
 return found

@@ -1,56 +1,62 @@
--- settle: end a hold: replace what was held by what it came to, and append the call to the usage stream.
+-- settle: ends a hold: replaces what was held by what the call cost, and appends the call to the usage stream.
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
--- KEYS  1 partition, 2 hold, 3 leases, 4 usage stream, 5 survivors, 6… budgets
--- ARGV  1 hold id, 2 'settle' or 'expire', 3 uses, 4 cost in microdollars ('' when not known),
---       5 epoch of the admission ('' when it was never answered), 6 grant id, 7 budget ids (comma), 8 call record
---       ('expire' takes 3 to 8 from the hold itself)
--- Returns {'settled', uses left or -1, microdollars left or -1} of the first budget, {'gone'} {'not_due'}
-local id, mode = ARGV[1], ARGV[2]
-local hold = redis.call('HMGET', KEYS[2], 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'done')
-local epoch = redis.call('HGET', KEYS[1], 'epoch')
-if hold[7] then return {'gone'} end
+-- KEYS     partition, hold, leases, usage: the stream, survivors; each: budget
+-- ARGV     hold_id; mode: settle or expire; uses; cost: microdollars, '' when not known; epoch: of the admission, ''
+--          when it was never answered; grant_id; budget_ids: comma-separated; record: of the call
+--          (expire takes all but hold_id and mode from the hold itself)
+-- Returns  settled: of the first budget uses_left, microusd_left, each absent
+--            where there is no limit or it is overrun
+--          gone, not_due
+-- include: clock, whole
+local epoch = redis.call('HGET', key.partition, 'epoch')
+local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, done =
+  unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'done'))
+if done then return reply.gone end
 
-local uses, cost, grant, budgets, record = ARGV[3], ARGV[4], ARGV[6], ARGV[7], ARGV[8]
-if mode == 'expire' then
-  local ends = redis.call('ZSCORE', KEYS[3], id)
-  if not ends or not hold[1] then
-    redis.call('ZREM', KEYS[3], id)
-    return {'gone'}
+local is_expiry = arg.mode == 'expire'
+local uses, cost, grant_id, budget_ids, record = arg.uses, arg.cost, arg.grant_id, arg.budget_ids, arg.record
+if is_expiry then
+  local ends = redis.call('ZSCORE', key.leases, arg.hold_id)
+  if not ends or not hold_epoch then
+    redis.call('ZREM', key.leases, arg.hold_id)
+    return reply.gone
   end
-  local time = redis.call('TIME')
-  if tonumber(ends) > time[1] * 1000 + math.floor(time[2] / 1000) then return {'not_due'} end
-  uses, cost, grant, budgets, record = hold[2], hold[3], hold[4], hold[5], hold[6]
-elseif not hold[1] then
+  if tonumber(ends) > now_ms() then return reply.not_due end
+  uses, cost, grant_id, budget_ids, record = hold_uses, hold_amount, hold_grant, hold_budgets, hold_record
+elseif not hold_epoch then
   -- Settled already, unless the partition has lost data since this call was admitted.
-  if ARGV[5] == epoch then return {'gone'} end
-  redis.call('HSET', KEYS[2], 'done', '1')
-  redis.call('EXPIRE', KEYS[2], 86400)
-  -- Never admitted, as far as anyone knows: nothing to write down, but an admission still on its way is void.
-  if ARGV[5] == '' then return {'gone'} end
+  if arg.epoch == epoch then return reply.gone end
+  redis.call('HSET', key.hold, 'done', '1')
+  redis.call('EXPIRE', key.hold, 86400)
+  -- Redis knows of no admission: there is nothing to write down, but an admission still on its way is now void.
+  if arg.epoch == '' then return reply.gone end
 end
 
--- A budget of this epoch counts every hold there is: those admitted since, and the survivors, by `open`.
-local usesLeft, costLeft = -1, -1
-local heldUses, heldAmount = tonumber(hold[2]) or 0, tonumber(hold[3]) or 0
-for i = 6, #KEYS do
-  local budgetEpoch = redis.call('HGET', KEYS[i], 'epoch')
+-- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
+local uses_left, microusd_left
+local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
+for i = 1, #each do
+  local budget_epoch = redis.call('HGET', each.budget[i], 'epoch')
   -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
-  if budgetEpoch and budgetEpoch == epoch then
-    local change = tonumber(uses) - heldUses
-    if change ~= 0 then redis.call('HINCRBY', KEYS[i], 'used', string.format('%.0f', change)) end
-    if heldAmount > 0 then redis.call('HINCRBY', KEYS[i], 'held', '-' .. hold[3]) end
-    if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', KEYS[i], 'settled', cost) end
-    if i == 6 then
-      local own = redis.call('HMGET', KEYS[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held')
-      if tonumber(own[1]) >= 0 then usesLeft = tonumber(own[1]) - tonumber(own[2]) end
-      if tonumber(own[3]) >= 0 then costLeft = tonumber(own[3]) - tonumber(own[4]) - tonumber(own[5]) end
+  if budget_epoch and budget_epoch == epoch then
+    local change = tonumber(uses) - held_uses
+    if change ~= 0 then redis.call('HINCRBY', each.budget[i], 'used', whole(change)) end
+    if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
+    if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
+    if i == 1 then
+      local max_uses, used, cost_limit, settled, held =
+        unpack(redis.call('HMGET', each.budget[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held'))
+      uses_left, microusd_left = max_uses - used, cost_limit - settled - held
+      -- No limit (-1), or an overrun.
+      if uses_left < 0 then uses_left = nil end
+      if microusd_left < 0 then microusd_left = nil end
     end
   end
 end
 
-redis.call('XADD', KEYS[4], '*', 'hold', id, 'grant', grant, 'budgets', budgets, 'uses', uses, 'cost', cost,
-  'outcome', mode == 'expire' and 'expired' or 'settled', 'record', record)
-if hold[1] then redis.call('DEL', KEYS[2]) end
-if hold[1] and hold[1] ~= epoch then redis.call('HDEL', KEYS[5], id) end
-redis.call('ZREM', KEYS[3], id)
-return {'settled', string.format('%.0f', usesLeft), string.format('%.0f', costLeft)}
+redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses,
+  'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
+if hold_epoch then redis.call('DEL', key.hold) end
+if hold_epoch and hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
+redis.call('ZREM', key.leases, arg.hold_id)
+return reply.settled{uses_left = uses_left, microusd_left = microusd_left}

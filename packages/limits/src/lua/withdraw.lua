@@ -1,9 +1,10 @@
--- withdraw: a credential's tombstone, which stands even where no grant has opened it, and which `admit` and
--- `open` obey. What was sealed is gone.
--- KEYS  1 credential    ARGV  1 least lifetime in ms
--- Returns 1
-local ends = redis.call('PTTL', KEYS[1])
-redis.call('HSET', KEYS[1], 'revoked', '1')
-redis.call('HDEL', KEYS[1], 'sealed')
-if ends ~= -1 and ends < tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+-- withdraw: leaves a credential's tombstone, which stands even where no grant has opened it, and which `admit` and
+-- `open` obey. Erases what was sealed.
+-- KEYS     credential
+-- ARGV     least_ms: the least lifetime
+-- Returns  1
+local ends = redis.call('PTTL', key.credential)
+redis.call('HSET', key.credential, 'revoked', '1')
+redis.call('HDEL', key.credential, 'sealed')
+if ends ~= -1 and ends < tonumber(arg.least_ms) then redis.call('PEXPIRE', key.credential, arg.least_ms) end
 return 1

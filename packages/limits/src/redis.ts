@@ -1,10 +1,12 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import type { RedisClient } from './script.ts';
+
+/** One Redis server (or Sentinel) or a Cluster. */
+export type RedisClient = Redis | Cluster;
 
 /**
- * Commands are never queued while there is no connection: a call that cannot be counted now is refused now.
- * One server's client sends nothing twice. A Cluster's does when a node goes away (ioredis, README, "Cluster",
- * `retryDelayOnFailover`), so every script bears being run again.
+ * Without a connection commands fail at once instead of waiting in a queue: a call that cannot be counted now is
+ * refused now. The client of one server sends nothing twice. A Cluster's sends a command again when a node goes away
+ * (ioredis, README, "Cluster", `retryDelayOnFailover`), so each script may run twice.
  */
 const OPTIONS = {
   enableOfflineQueue: false,
@@ -16,9 +18,9 @@ const OPTIONS = {
 } satisfies RedisOptions;
 
 /**
- * Connects to Redis by URL: `redis[s]://host:port/db`, `redis+cluster://a:1,b:2`,
- * `redis+sentinel://a:1,b:2/name`. Goes on reconnecting; commands fail while there is no connection.
- * @param onError told of connection errors
+ * Connects to Redis by URL: `redis[s]://host:port/db`, `redis+cluster://a:1,b:2`, `redis+sentinel://a:1,b:2/name`.
+ * The client reconnects by itself; commands fail while there is no connection. Throws when the URL is malformed.
+ * @param onError called with each connection error
  */
 export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
   const client = create(url);
@@ -26,14 +28,14 @@ export function connectRedis(url: string, onError: (error: Error) => void): Redi
   return client;
 }
 
-/** A further connection to the same Redis: one that subscribes can do nothing else. It begins to connect. */
+/** Opens a second connection to the same Redis: one that subscribes cannot run other commands. */
 export function anotherConnection(client: RedisClient, onError: (error: Error) => void): RedisClient {
   const another = client instanceof Cluster ? client.duplicate() : client.duplicate();
   another.on('error', onError);
   return another;
 }
 
-/** Resolves when the client can be used, or rejects after `timeoutMs`. */
+/** Resolves when the client is connected. Rejects after `timeoutMs`. */
 export function redisReady(client: RedisClient, timeoutMs = 10_000): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();
   return new Promise((resolve, reject) => {
@@ -70,3 +72,27 @@ function endpoint(text: string): { host: string; port: number } {
   const at = text.lastIndexOf(':');
   return at < 0 ? { host: text, port: 6379 } : { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
 }
+
+/**
+ * Finds settings with which Redis could lose uses and money, by the `INFO` of every master. A service that hides a
+ * setting is not judged by it.
+ * @returns a sentence for the operator on each
+ */
+export async function findRisks(redis: RedisClient): Promise<readonly string[]> {
+  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const infos = await Promise.all(
+    masters.map(async (each) => `${await each.info('persistence')}${await each.info('memory')}`),
+  );
+  return RISKS.filter(([sign]) => infos.some((info) => sign.test(info))).map(([, says]) => says);
+}
+
+const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [
+  [
+    /^aof_enabled:0/m,
+    'Redis has no append-only file (appendonly no): a restart loses what is not yet in the ledger',
+  ],
+  [
+    /^maxmemory_policy:(?!noeviction)/m,
+    'Redis may drop keys when its memory is full (maxmemory-policy): set it to noeviction',
+  ],
+];

@@ -1,0 +1,116 @@
+import type { BudgetState } from './budget.ts';
+import type { CredentialVersion } from './credential.ts';
+import { type GrantRef, keys } from './keys.ts';
+import type { RedisClient } from './redis.ts';
+import { flag, numbers, oneOf } from './reply.ts';
+import { script } from './script.ts';
+
+const openScript = script('open', {
+  keys: ['partition', 'grant', 'credential', 'usage', 'survivors'],
+  args: ['epoch', 'lastId', 'doc', 'endMs', 'version', 'sealed'],
+  each: {
+    keys: ['budget'],
+    args: ['id', 'maxUses', 'used', 'costLimit', 'settled', 'perMinute', 'endsWithGrant'],
+  },
+  reply: oneOf({ ok: {}, revoked: {}, stale: {}, closed: {} }),
+});
+const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs'], reply: flag });
+const revokedScript = script('revoked', { each: { keys: ['grant', 'credential'] }, reply: numbers });
+
+/** A grant as one consistent read of Postgres has it. */
+export type GrantState = {
+  readonly ref: GrantRef;
+  /** The partition's epoch, and the last stream entry that the budgets' figures contain. */
+  readonly epoch: number;
+  readonly lastId: string;
+  readonly expiresAtMs: number;
+  readonly credential: Omit<CredentialVersion, 'id'>;
+  readonly budgets: readonly BudgetState[];
+  /** What the gateways need of the grant: JSON. */
+  readonly doc: string;
+};
+
+export type Opened = 'ok' | 'revoked' | 'stale' | 'closed';
+
+/**
+ * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
+ * each other.
+ * @returns `stale` when the ledger went on meanwhile: read Postgres again. Throws what ioredis throws.
+ */
+export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
+  const { ref, credential } = state;
+  const at = ref.partition;
+  const { is } = await openScript.run(redis, {
+    keys: {
+      partition: keys.partition(at),
+      grant: keys.grant(at, ref.id),
+      credential: keys.credential(at, ref.credentialId),
+      usage: keys.usage(at),
+      survivors: keys.survivors(at),
+    },
+    args: {
+      epoch: state.epoch,
+      lastId: state.lastId,
+      doc: state.doc,
+      endMs: keysEndMs(state.expiresAtMs),
+      version: credential.version,
+      sealed: credential.sealed,
+    },
+    each: state.budgets.map((budget) => ({
+      budget: keys.budget(at, budget.id),
+      id: budget.id,
+      maxUses: budget.maxUses ?? -1,
+      used: budget.used,
+      costLimit: budget.costLimitMicrousd ?? -1,
+      settled: budget.settledMicrousd,
+      perMinute: budget.callsPerMinute ?? -1,
+      endsWithGrant: budget.endsWithGrant ? 1 : 0,
+    })),
+  });
+  return is;
+}
+
+/** Reads what Redis keeps of a grant for gateways that have not seen it. Throws what ioredis throws. */
+export async function findGrant(
+  redis: RedisClient,
+  partition: number,
+  id: string,
+): Promise<{ epoch: string; doc: string } | undefined> {
+  const [epoch, doc] = await redis.hmget(keys.grant(partition, id), 'epoch', 'doc');
+  return epoch && doc ? { epoch, doc } : undefined;
+}
+
+/**
+ * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. Postgres must have
+ * committed the revocation. Throws what ioredis throws.
+ */
+export async function revokeGrant(
+  redis: RedisClient,
+  grant: { readonly id: string; readonly partition: number; readonly expiresAtMs: number },
+): Promise<void> {
+  await revokeScript.run(redis, {
+    keys: { grant: keys.grant(grant.partition, grant.id) },
+    args: { endMs: keysEndMs(grant.expiresAtMs) },
+  });
+}
+
+/** Returns the ids of those grants of one partition that are revoked, or whose credential is. */
+export async function findRevoked(
+  redis: RedisClient,
+  partition: number,
+  grants: readonly Pick<GrantRef, 'id' | 'credentialId'>[],
+): Promise<readonly string[]> {
+  const positions = await revokedScript.run(redis, {
+    each: grants.map(({ id, credentialId }) => ({
+      grant: keys.grant(partition, id),
+      credential: keys.credential(partition, credentialId),
+    })),
+  });
+  return positions.map((position) => grants[position - 1]?.id ?? '');
+}
+
+/** A grant's keys outlive it by two days: longer than any call admitted before its expiry, and its settling. */
+const KEEP_AFTER_EXPIRY_MS = 2 * 86_400_000;
+
+/** When the Redis keys of a grant end, in Unix ms. */
+export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEEP_AFTER_EXPIRY_MS;
