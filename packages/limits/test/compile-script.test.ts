@@ -1,0 +1,71 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from 'vitest';
+import { compileScript, type Names } from '../src/compile-script.ts';
+import { figure, type Kinds, number, optional } from '../src/reply.ts';
+
+const LUA = new URL('../src/lua/', import.meta.url);
+const scripts = readdirSync(LUA).filter((file) => file.endsWith('.lua'));
+
+const names = (given: Partial<Names>): Names => ({
+  keys: [],
+  args: [],
+  eachKeys: [],
+  eachArgs: [],
+  ...given,
+});
+const due = { keys: ['leases'], args: ['most'] };
+
+describe('names of a script', () => {
+  test('become positions', () => {
+    expect(compileScript('due', names(due))).toContain("'ZRANGE', KEYS[1], '-inf', whole(now_ms())");
+    const renew = compileScript(
+      'renew',
+      names({ keys: ['leases'], args: ['leaseMs'], eachArgs: ['holdId'] }),
+    );
+    expect(renew).toContain('for i = 1, (#ARGV - 1) do');
+    expect(renew).toContain("redis.call('ZADD', KEYS[1], ends, ARGV[1 + i])");
+    const revoked = compileScript('revoked', names({ eachKeys: ['grant', 'credential'] }));
+    expect(revoked).toContain('for i = 1, ((#KEYS - 0) / 2) do');
+    expect(revoked).toContain('KEYS[-1 + 2 * i]');
+    expect(revoked).toContain('KEYS[0 + 2 * i]');
+  });
+
+  test('that only one side has are refused', () => {
+    expect(() => compileScript('due', names({ keys: ['leases'] }))).toThrow(
+      'due.lua uses arg.most, which is not declared',
+    );
+    expect(() => compileScript('due', names({ ...due, keys: ['leases', 'holds'] }))).toThrow(
+      'due.lua does not use key.holds',
+    );
+  });
+
+  test.each(scripts)('stand in the header of %s', (file) => {
+    const source = readFileSync(new URL(file, LUA), 'utf8');
+    const header = /^(?:--.*\n)+/.exec(source)?.[0] ?? '';
+    const used = source.slice(header.length).matchAll(/\b(?:key|arg|each|reply)\.(\w+)/g);
+    const missing = [...used].map(([, name = '']) => name).filter((name) => !header.includes(name));
+    expect(missing).toEqual([]);
+  });
+});
+
+describe('values of a reply', () => {
+  const rate = names({ keys: ['rate'], args: ['perMinute'] });
+  const compiled = (counted: Kinds[string]) => compileScript('rate-limit', rate, { counted });
+
+  test('become a flat array in the order declared', () => {
+    const lua = compiled({ waitMs: number, left: figure, resetMs: optional(number) });
+    expect(lua).toContain(
+      "return {'counted', wait_ms, string.format('%.0f', math.floor(level)), (reset_ms and reset_ms or false)}",
+    );
+  });
+
+  test('that only one side has are refused', () => {
+    expect(() => compiled({ left: number, resetMs: number })).toThrow('values that are not declared');
+    expect(() => compiled({ left: number, resetMs: number, waitMs: number, used: number })).toThrow(
+      'rate-limit.lua: reply.counted lacks used',
+    );
+    expect(() => compileScript('rate-limit', rate, {})).toThrow(
+      'rate-limit.lua returns reply.counted, which is not declared',
+    );
+  });
+});
