@@ -1,16 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { findGrant, keys, type RedisClient } from '@presign/limits';
+import { admitScript, BACKLOG_MAX, findGrant, keys, type RedisClient, settleScript } from '@presign/limits';
 
 type Grant = {
   readonly token: string;
   readonly id: string;
-  readonly budgets: string;
-  readonly admit: readonly string[];
-  readonly hold: string;
-  readonly rest: readonly string[];
-  readonly survivors: string;
-  readonly budget: readonly string[];
+  readonly budget_ids: string;
+  readonly keys: Readonly<Record<(typeof KEYS)[number], string>>;
 };
+
+const KEYS = ['partition', 'grant', 'credential', 'hold', 'leases', 'usage', 'survivors', 'budget'] as const;
 
 type Peer = {
   readonly dir: string;
@@ -19,8 +16,7 @@ type Peer = {
   readonly plain: number;
   readonly lua: number;
   readonly grants: readonly Grant[];
-  /** SHA-1 of admit and settle. */
-  readonly scripts: readonly string[];
+  readonly scripts: { readonly admit: string; readonly settle: string };
 };
 
 /** What the two scripts must be given for a URL's grant. */
@@ -33,29 +29,61 @@ export async function grantOf(redis: RedisClient, url: string): Promise<Grant> {
   return {
     token,
     id: jti,
-    budgets: doc.budget.join(','),
-    admit: [keys.partition(prt), keys.grant(prt, jti), keys.credential(prt, doc.crd)],
-    hold: keys.hold(prt, ''),
-    rest: [keys.leases(prt), keys.usage(prt)],
-    survivors: keys.survivors(prt),
-    budget: doc.budget.map((id) => keys.budget(prt, id)),
+    budget_ids: doc.budget.join(','),
+    keys: {
+      partition: keys.partition(prt),
+      grant: keys.grant(prt, jti),
+      credential: keys.credential(prt, doc.crd),
+      hold: keys.hold(prt, ''),
+      leases: keys.leases(prt),
+      usage: keys.usage(prt),
+      survivors: keys.survivors(prt),
+      budget: keys.budget(prt, doc.budget[0] ?? ''),
+    },
   };
 }
 
-/** Loads one of the project's own scripts, of these files, into Redis: nginx does the very same work there. */
-export async function scriptSha(redis: RedisClient, ...names: readonly string[]): Promise<string> {
-  const texts = names.map((name) =>
-    readFileSync(new URL(`../packages/limits/src/lua/${name}.lua`, import.meta.url), 'utf8'),
-  );
-  return String(await redis.script('LOAD', texts.join('')));
+/** Loads the project's own scripts into Redis, where nginx runs them by these SHA-1s. */
+export async function loadScripts(redis: RedisClient): Promise<{ admit: string; settle: string }> {
+  const load = async (text: string) => String(await redis.script('LOAD', text));
+  return { admit: await load(admitScript.text), settle: await load(settleScript.text) };
 }
+
+/** What the scripts take, as Lua expressions. */
+const [partition, grant, credential, hold, leases, usage, survivors, budget] = KEYS.map((key) =>
+  key === 'hold' ? 'grant.keys.hold .. hold' : `grant.keys.${key}`,
+) as [string, string, string, string, string, string, string, string];
+const COMMON = {
+  holdId: 'hold',
+  uses: 1,
+  grantId: 'grant.id',
+  budgetIds: 'grant.budget_ids',
+  record: 'record',
+};
+const ADMIT = admitScript.place({
+  keys: { partition, grant, credential, hold, leases, usage },
+  args: {
+    ...COMMON,
+    leaseMs: 60_000,
+    backlogMax: BACKLOG_MAX,
+    fixed: "''",
+    rate: 0,
+    tokens: 0,
+    leastTokens: 0,
+  },
+  each: [{ budget }],
+});
+const SETTLE = settleScript.place({
+  keys: { partition, hold, leases, usage, survivors },
+  args: { ...COMMON, mode: "'settle'", cost: "''", epoch: 'epoch' },
+  each: [{ budget }],
+});
 
 /**
  * nginx as the peer at the limit: one worker, tokens looked up in a table (as if verified before), admit before
  * the call, settle after the answer. The plain server checks nothing.
  */
 export function nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, scripts }: Peer): string {
-  const [admit, settle] = scripts;
   return `
 daemon off; worker_processes 1; pid ${dir}/nginx.pid; error_log ${dir}/error.log error;
 load_module /usr/lib/nginx/modules/ndk_http_module.so;
@@ -93,10 +121,8 @@ http {
       if not grant then return ngx.exit(401) end
       local hold = string.format("%08x%08x%08x%08x", math.random(0, 2^31), math.random(0, 2^31), math.random(0, 2^31), ngx.now())
       ngx.var.hold = hold
-      local a, r = grant.admit, grant.rest
-      local answer, why = on_redis("${admit}", 6 + #grant.budget, a[1], a[2], a[3], grant.hold .. hold, r[1], r[2], grant.budget[1],
-        hold, 60000, 1, 100000, grant.id, grant.budgets, record, '', 0, 0, 0)
-      if not answer or answer[1] ~= "ok" then ngx.log(ngx.ERR, answer and answer[1] or "no answer", " ", why) return ngx.exit(503) end
+      local answer, why = on_redis("${scripts.admit}", ${ADMIT.join(', ')})
+      if not answer or answer[1] ~= "admitted" then ngx.log(ngx.ERR, answer and answer[1] or "no answer", " ", why) return ngx.exit(503) end
       ngx.ctx.epoch = answer[2]
       ngx.req.set_header("Authorization", "Bearer sk-real")
     }
@@ -104,8 +130,7 @@ http {
       local grant, hold, epoch = grants[ngx.var.token], ngx.var.hold, ngx.ctx.epoch
       if not epoch then return end
       ngx.timer.at(0, function()
-        on_redis("${settle}", 5 + #grant.budget, grant.admit[1], grant.hold .. hold, grant.rest[1], grant.rest[2],
-          grant.survivors, grant.budget[1], hold, 'settle', 1, '', epoch, grant.id, grant.budgets, record)
+        on_redis("${scripts.settle}", ${SETTLE.join(', ')})
       end)
     }
     proxy_pass http://provider$rest; proxy_http_version 1.1; proxy_set_header Connection "";

@@ -12,7 +12,7 @@ import { PARTITIONS } from '@presign/schema';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { grantOf, nginxConf, scriptSha } from './nginx-lua.ts';
+import { grantOf, loadScripts, nginxConf } from './nginx-lua.ts';
 import { built, cpuMicros, listening, run } from './processes.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
@@ -165,7 +165,7 @@ async function nginxSubjects(): Promise<Subject[]> {
   const [plain, lua] = [await freePort(), await freePort()];
   const grants = await Promise.all(urls.map((url) => grantOf(stack.redis, url)));
   const { redis } = stack;
-  const scripts = [await scriptSha(redis, 'bucket', 'admit'), await scriptSha(redis, 'settle')];
+  const scripts = await loadScripts(redis);
   const conf = join(dir, 'nginx.conf');
   writeFileSync(conf, nginxConf({ dir, upstreamPort, redisPort, plain, lua, grants, scripts }));
   const master = run('/usr/sbin/nginx', ['-c', conf, '-p', dir]) ?? 0;
