@@ -38,6 +38,11 @@ export type Stack = {
   readonly providersJson: string;
   readonly issuer: RunningIssuer;
   readonly gateways: readonly RunningGateway[];
+  /** Starts a further gateway for the same URLs, perhaps on another way to Redis; returns its address. */
+  readonly addGateway: (
+    changed?: Partial<GatewayOptions> & { readonly redisUrl?: string },
+    port?: number,
+  ) => Promise<string>;
   /** Log lines of all services, as written. */
   readonly logs: string[];
   /** `POST /v1/presign` as a backend does it. */
@@ -80,8 +85,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   const apiKey = generateApiKey();
   await bootstrap(stores.db, apiKey);
-  const connect = async () => {
-    const redis = connectRedis(stores.redisUrl, () => {});
+  const connect = async (url = stores.redisUrl) => {
+    const redis = connectRedis(url, () => {});
     await redisReady(redis);
     return redis;
   };
@@ -92,22 +97,28 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   );
   await issuer.ledger.drainAll();
   const connections: RedisClient[] = [redis];
-  const gateways = await Promise.all(
-    gatewayPorts.map(async (port) => {
-      const own = await connect();
-      connections.push(own);
-      const settings = {
-        leaseMs: 60_000,
-        upstreamTimeoutMs: 60_000,
-        maxHeldBodyBytes: 512 * 1024 * 1024,
-        mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
-        allowPrivateUpstreams: true,
-        ...options.gateway,
-      };
-      const publicKeys = readPublicKeys(keys.publicKeys);
-      return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host: '127.0.0.1', port });
-    }),
-  );
+  const gateways: RunningGateway[] = [];
+  const addGateway: Stack['addGateway'] = async (changed = {}, port = 0) => {
+    const own = await connect(changed.redisUrl);
+    connections.push(own);
+    const settings = {
+      leaseMs: 60_000,
+      upstreamTimeoutMs: 60_000,
+      maxHeldBodyBytes: 512 * 1024 * 1024,
+      mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
+      allowPrivateUpstreams: true,
+      ...options.gateway,
+      ...changed,
+    };
+    const publicKeys = readPublicKeys(keys.publicKeys);
+    const gateway = await startGateway(
+      { ...shared, redis: own, publicKeys, ...settings },
+      { host: '127.0.0.1', port },
+    );
+    gateways.push(gateway);
+    return `http://127.0.0.1:${gateway.port}`;
+  };
+  await Promise.all(gatewayPorts.map((port) => addGateway({}, port)));
   const post =
     (path: string) =>
     (body: object, headers: Record<string, string> = {}) =>
@@ -130,6 +141,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     providersJson: JSON.stringify(options.providers),
     issuer,
     gateways,
+    addGateway,
     logs,
     presign,
     issue: async (body) => (await issued(await presign(body))) as PresignAnswer,

@@ -37,6 +37,8 @@ export type GatewayDeps = {
   readonly bodyMemory: BodyMemory;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
+  /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */
+  readonly settlingMs?: number;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly log: Logger;

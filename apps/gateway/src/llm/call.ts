@@ -110,7 +110,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
-  const left = await inTime(settled, waitForSettle(plan, uses));
+  const left = await inTime(settled, waitForSettle(deps, plan, uses));
   if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, left));
   if (sent.is === 'broken') answer.abort();
   return endRefusal(sent);
@@ -129,9 +129,9 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
  * How long an answer's end waits for settling, in ms. A holder who got a use back, or has a spend limit, may call again at
  * once, and must not meet this call's own hold.
  */
-function waitForSettle(plan: Plan, uses: number): number {
-  if (uses === 0) return GIVING_BACK_MS;
-  return plan.hold === undefined ? 0 : SETTLING_MS;
+function waitForSettle({ settlingMs = SETTLING_MS }: LlmDeps, plan: Plan, uses: number): number {
+  if (uses === 0) return Math.max(GIVING_BACK_MS, settlingMs);
+  return plan.hold === undefined ? 0 : settlingMs;
 }
 
 const inTime = async <T>(work: Promise<T>, ms: number): Promise<T | undefined> =>
