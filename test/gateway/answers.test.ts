@@ -105,7 +105,7 @@ test.each([204, 304])('an answer %i has no body, and its connection serves the n
   };
   const target = new URL(url).pathname;
   const one = `POST ${target} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`;
-  const answers = readAnswers(await exchange(new URL(url).origin, one + one));
+  const answers = readAnswers(await exchange(new URL(url).origin, one + one, 2));
   expect(answers.map((each) => [each.status, each.body])).toEqual([
     [status, ''],
     [status, ''],

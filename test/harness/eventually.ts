@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /** Asks again and again until the answer is not undefined; fails after `timeoutMs`. */
-export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutMs = 30_000): Promise<T> {
+export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutMs = 60_000): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
     const answer = await ask();
@@ -9,4 +9,13 @@ export async function eventually<T>(ask: () => Promise<T | undefined>, timeoutMs
     if (Date.now() > end) throw new Error('did not come about in time');
     await sleep(50);
   }
+}
+
+/** A promise and what settles it. */
+export function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = () => {};
+  const promise = new Promise<void>((done) => {
+    resolve = done;
+  });
+  return { promise, resolve };
 }

@@ -8,8 +8,10 @@ export type RawAnswer = {
   readonly body: string;
 };
 
-/** How long a connection may be silent before it is taken for done: a server may rightly wait for more. */
+/** How long a connection is silent, once it has answered, until nothing more is expected of it. */
 const SILENCE_MS = 1_500;
+/** How long an answer that is expected may take. */
+const PATIENCE_MS = 60_000;
 
 /** Opens a connection to an `http://host:port` address. */
 export function openSocket(origin: string): Promise<Socket> {
@@ -20,14 +22,22 @@ export function openSocket(origin: string): Promise<Socket> {
   });
 }
 
-/** Sends bytes as they are and gives back all that comes, as latin1, until the server closes or falls silent. */
-export async function exchange(origin: string, bytes: string | Buffer): Promise<string> {
+/**
+ * Sends bytes as they are and returns all that comes, as latin1, until the server closes, or falls silent after at
+ * least so many answers.
+ */
+export const exchange = (origin: string, bytes: string | Buffer, answers = 1): Promise<string> =>
+  heard(origin, bytes, (text) => (readAnswers(text).length >= answers ? SILENCE_MS : PATIENCE_MS));
+
+/** What comes until the server closes, or is silent for as long as `patience` has with what came so far. */
+async function heard(origin: string, bytes: string | Buffer, patience: (text: string) => number) {
   const socket = await openSocket(origin);
-  return new Promise((resolve) => {
+  return new Promise<string>((resolve) => {
     let text = '';
-    socket.setTimeout(SILENCE_MS, () => socket.destroy());
+    socket.setTimeout(patience(text), () => socket.destroy());
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');
+      socket.setTimeout(patience(text));
     });
     socket.on('error', () => {});
     socket.on('close', () => resolve(text));
@@ -35,11 +45,12 @@ export async function exchange(origin: string, bytes: string | Buffer): Promise<
   });
 }
 
-/** All answers in what came over one connection; bodies must have a length or be chunked. */
+/** All whole answers in what came over one connection; bodies must have a length or be chunked. */
 export function readAnswers(text: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
   for (let rest = text; rest.startsWith('HTTP/'); ) {
     const end = rest.indexOf('\r\n\r\n');
+    if (end < 0) break;
     const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n');
     const headers = lines.map((line) => {
       const colon = line.indexOf(':');
@@ -49,6 +60,7 @@ export function readAnswers(text: string): RawAnswer[] {
     const afterHead = rest.slice(end + 4);
     const length =
       get('transfer-encoding') === 'chunked' ? chunkedLength(afterHead) : Number(get('content-length') ?? 0);
+    if (afterHead.length < length) break;
     answers.push({ status: Number(statusLine.split(' ')[1]), headers, body: afterHead.slice(0, length) });
     rest = afterHead.slice(length);
   }
@@ -57,13 +69,13 @@ export function readAnswers(text: string): RawAnswer[] {
 
 /** Sends one request as it is and reads its one answer (the first that is not informational). */
 export async function askRaw(origin: string, bytes: string | Buffer): Promise<RawAnswer> {
-  const answers = readAnswers(await exchange(origin, bytes));
-  const answer = answers.find(({ status }) => status >= 200);
+  const answerIn = (text: string) => readAnswers(text).find(({ status }) => status >= 200);
+  const answer = answerIn(await heard(origin, bytes, (text) => (answerIn(text) ? 1 : PATIENCE_MS)));
   if (!answer) throw new Error('no answer came');
   return answer;
 }
 
 function chunkedLength(text: string): number {
   const end = text.indexOf('0\r\n\r\n');
-  return end < 0 ? text.length : end + 5;
+  return end < 0 ? Number.POSITIVE_INFINITY : end + 5;
 }
