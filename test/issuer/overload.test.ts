@@ -1,8 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'drizzle-orm';
+import { webhookDeliveries } from '@presign/schema/webhook-tables';
+import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { deferred, eventually } from '../harness/eventually.ts';
+import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey } from './accounts.ts';
@@ -26,13 +29,16 @@ onServer(
   'a keyed request that joins a session which is locked for long hears 503 with Retry-After, and not a failure',
   async () => {
     const { session_id } = await issue(stack, {});
+    const [locked, refusal] = [deferred(), deferred()];
     const held = stack.db.transaction(async (tx) => {
       await tx.execute(sql`select 1 from sessions where id = ${session_id} for update`);
-      await sleep(6_000);
+      locked.resolve();
+      await refusal.promise;
     });
-    await sleep(100);
+    await locked.promise;
     const headers = { 'idempotency-key': crypto.randomUUID() };
     const sent = await send(stack, { body: { ...least, session_id }, headers });
+    refusal.resolve();
     refused(sent, 'database_unavailable');
     expect(sent.headers.get('retry-after')).toBe('1');
     await held;
@@ -63,54 +69,50 @@ test('a key that was revoked while its request held the body back makes no other
   socket.write(
     `POST /v1/api-keys HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
-  await sleep(400);
   const list = await send(stack, { method: 'GET', path: '/v1/api-keys', apiKey: good });
   const { data } = JSON.parse(list.text) as { data: { id: string; name: string }[] };
   const row = data.find(({ name }) => name === 'leaked');
   const gone = await send(stack, { method: 'DELETE', path: `/v1/api-keys/${row?.id}`, apiKey: good });
   expect(gone.status).toBe(204);
+  // Only a body that comes later than 250 ms after its headers has its key judged again.
+  await sleep(300);
   socket.write(body);
-  await sleep(500);
+  await eventually(async () => (heard.includes('\r\n\r\n') ? true : undefined));
   socket.destroy();
   expect(heard.split('\r\n')[0]).toBe('HTTP/1.1 401 Unauthorized');
 });
 
 onServer('usage that many ask for at once leaves room for issuing', async () => {
-  const held = stack.db.transaction(async (tx) => {
+  const usage: ReturnType<typeof send>[] = [];
+  await stack.db.transaction(async (tx) => {
     await tx.execute(sql`lock table ledger in access exclusive mode`);
-    await sleep(4_000);
+    for (let i = 0; i < 30; i++) usage.push(send(stack, { method: 'GET', path: '/v1/usage?from=0' }));
+    await othersWait(stack, tx);
+    await issue(stack, {});
   });
-  await sleep(200);
-  const usage = Array.from({ length: 30 }, () => send(stack, { method: 'GET', path: '/v1/usage?from=0' }));
-  await sleep(300);
-  const issued = Promise.race([issue(stack, {}).then(() => 'issued'), sleep(2_500).then(() => 'waits')]);
-  expect(await issued).toBe('issued');
-  await held;
   expect((await Promise.all(usage)).every(({ status }) => status === 200)).toBe(true);
 });
 
-onServer(
-  'endpoints that hang do not keep the events of another one waiting',
-  async () => {
-    const hanging: Server = createServer(() => {});
-    await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
-    const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}/`;
-    for (let account = 0; account < 4; account++) {
-      const { id } = await addAccount(stack);
-      const apiKey = await addApiKey(stack, id, { scopes: ['admin'] });
-      for (let i = 0; i < 20; i++) {
-        const made = await send(stack, { path: '/v1/webhooks', apiKey, body: { url } });
-        const { id } = JSON.parse(made.text) as { id: string };
-        const test = () => send(stack, { path: `/v1/webhooks/${id}/test`, apiKey });
-        await Promise.all(Array.from({ length: 10 }, test));
-      }
+onServer('endpoints that hang do not keep the events of another one waiting', async () => {
+  const hanging: Server = createServer(() => {});
+  await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}/`;
+  for (let account = 0; account < 4; account++) {
+    const { id } = await addAccount(stack);
+    const apiKey = await addApiKey(stack, id, { scopes: ['admin'] });
+    for (let i = 0; i < 20; i++) {
+      const made = await send(stack, { path: '/v1/webhooks', apiKey, body: { url } });
+      const { id } = JSON.parse(made.text) as { id: string };
+      const test = () => send(stack, { path: `/v1/webhooks/${id}/test`, apiKey });
+      await Promise.all(Array.from({ length: 10 }, test));
     }
-    await sleep(11_000);
-    const own = await send(stack, { path: '/v1/webhooks', body: { url: `${up.url}/well` } });
-    await send(stack, { path: `/v1/webhooks/${(JSON.parse(own.text) as { id: string }).id}/test` });
-    await expect.poll(() => up.seen.some((seen) => seen.url === '/well'), { timeout: 20_000 }).toBe(true);
-    hanging.closeAllConnections();
-    hanging.close();
-  },
-  90_000,
-);
+  }
+  // Every attempt of the first round has been waited for in vain.
+  const timedOut = () => stack.db.$count(webhookDeliveries, eq(webhookDeliveries.lastError, 'timeout'));
+  await eventually(async () => ((await timedOut()) >= 32 ? true : undefined));
+  const own = await send(stack, { path: '/v1/webhooks', body: { url: `${up.url}/well` } });
+  await send(stack, { path: `/v1/webhooks/${(JSON.parse(own.text) as { id: string }).id}/test` });
+  await eventually(async () => (up.seen.some((seen) => seen.url === '/well') ? true : undefined));
+  hanging.closeAllConnections();
+  hanging.close();
+});

@@ -4,6 +4,7 @@ import { ledger } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { socketsRead } from '../harness/thorough.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, addVirtualKey, ownAccount } from './accounts.ts';
 import { claimsOf, issue, refused, send } from './ask.ts';
@@ -254,11 +255,14 @@ describe('refused', () => {
 
   test('are more groups than an answer holds, and one fewer is told whole', async () => {
     const of = await fresh(stack);
-    const insert = (from: number, to: number) =>
-      stack.db.execute(sql`
+    const insert = async (from: number, to: number) => {
+      await stack.db.execute(sql`
         insert into ledger (hold_id, account_id, session_id, grant_id, provider, tool, uses, outcome, started_at, settled_at)
         select gen_random_uuid(), ${of.account}::uuid, gen_random_uuid(), gen_random_uuid(), 'mcp', 't' || n, 1, 'settled', now(), now() - interval '1 s'
         from generate_series(${from}::int, ${to}::int) n`);
+      // The embedded engine kept this process from seeing that the issuer closed idle connections.
+      await socketsRead();
+    };
     // In parts: the embedded engine keeps everything else of this process waiting meanwhile.
     for (let from = 1; from < 50_000; from += 5_000) await insert(from, from + 4_999);
     const most = await report(of, { group_by: 'tool' });

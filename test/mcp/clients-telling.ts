@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
 import { eventually } from '../harness/eventually.ts';
@@ -83,7 +82,7 @@ export const TELLING: readonly Scenario[] = [
   {
     feature: 'cancellation',
     // What was begun and called off has run.
-    uses: 2,
+    uses: 3,
     run: async (driven) => {
       const { road } = driven;
       const abort = new AbortController();
@@ -100,11 +99,12 @@ export const TELLING: readonly Scenario[] = [
       const told = await eventually(async () =>
         road.exchanges.find(({ method, status }) => method === 'notifications/cancelled' && status),
       );
-      await sleep(3_500);
+      // By the time this one ends, the one called off would have.
+      await callTool(driven, 'trigger-long-running-operation', { duration: 3.5, steps: 1 });
       return {
         isRejected,
         status: told.status,
-        isAnswered: wire(driven).includes('operation completed'),
+        isAnswered: /operation completed[^}]*Steps: 6/.test(wire(driven)),
         next: textOf(await callTool(driven, 'get-sum', { a: 1, b: 1 })),
       };
     },

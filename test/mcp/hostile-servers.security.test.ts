@@ -1,5 +1,4 @@
 import { createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { generateEncryptionKey } from '@presign/crypto';
 import {
   type AuthorizationServer,
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { socketsRead } from '../harness/thorough.ts';
 import { ask, at, grantIn, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
 import { listen, openSession } from './listen.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
@@ -92,7 +92,7 @@ test('a holder who leaves while a token is fetched leaves no stream behind', asy
   await authorization.reached(1);
   leaving.abort();
   expect(await asked).toBe('left');
-  await sleep(100);
+  await socketsRead();
   release();
   await eventually(async () =>
     stack.logs.some((line) => line.includes('mcp call') && line.includes('"GET"')) ? true : undefined,
@@ -103,10 +103,9 @@ test('a holder who leaves while a token is fetched leaves no stream behind', asy
 test('a stream whose URL expires while a token is fetched is not opened', async () => {
   const answer = await issue({ expires_in: 60 }, { ...oauth(), url: upstream.sseUrl });
   const release = authorization.hold();
-  aheadMs = answer.expires_at * 1000 - Date.now() - 500;
   const asked = send(urlOf(answer, 'a'), 'GET');
   await authorization.reached(1);
-  await sleep(700);
+  aheadMs = answer.expires_at * 1000 - Date.now() + 1;
   release();
   const heard = await asked;
   expect([heard.status, ...outcomes(heard)]).toEqual([403, 'token_expired']);
@@ -194,7 +193,7 @@ test('events that never end are held within what all calls may hold, and then pa
     await eventually(async () => (passed() === 2 ? true : undefined));
     for (const each of streams) each.leave();
     await eventually(async () => (upstream.streams.size === 0 ? true : undefined));
-    await sleep(50);
+    await socketsRead();
   }
 });
 

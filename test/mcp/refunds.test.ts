@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { socketsRead } from '../harness/thorough.ts';
 import { ask, at, ledgerOf, outcomes, post, sumOf, toolCall, urlOf } from './holder.ts';
 import { eventOf, type McpUpstream, run, startMcpUpstream } from './upstream.ts';
 
@@ -150,7 +151,7 @@ test('a stream that breaks off after an error was told gives that back, and no m
   const error = { jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'no' } };
   upstream.behaves = (_arrived, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.write(eventOf(error), () => setTimeout(() => response.destroy(), 50));
+    response.write(eventOf(error), () => void socketsRead().then(() => response.destroy()));
   };
   await expect(post(url, [toolCall('run', 1), toolCall('run', 2)])).rejects.toThrow();
   upstream.behaves = undefined;

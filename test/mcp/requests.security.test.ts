@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { openSocket } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { socketsRead } from '../harness/thorough.ts';
 import { ask, at, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
@@ -214,7 +215,8 @@ test('a body that breaks off reaches no server and costs nothing; one that comes
   const head = `POST ${pathname}${search} HTTP/1.1\r\nHost: g\r\nContent-Length: ${body.length}\r\n\r\n`;
   const broken = await openSocket(origin);
   broken.write(head + body.slice(0, -1));
-  await sleep(50);
+  await fetch(`${origin}/healthz`);
+  await socketsRead();
   broken.destroy();
   const slow = await openSocket(origin);
   let text = '';
@@ -224,9 +226,9 @@ test('a body that breaks off reaches no server and costs nothing; one that comes
   slow.write(head);
   for (const byte of body) {
     slow.write(byte);
-    await sleep(5);
+    await socketsRead();
   }
-  await expect.poll(() => text, { timeout: 5_000 }).toContain('done');
+  await eventually(async () => (text.includes('done') ? true : undefined));
   slow.destroy();
   expect(reached()).toHaveLength(1);
   expect((await sumOf(stack, answer)).uses).toBe(1);

@@ -64,8 +64,7 @@ async function stream(url: string, message: object = toolCall('run')) {
   const response = begun(await answering);
   return { response, heard: await asked };
 }
-const gone = (response: ServerResponse) =>
-  eventually(async () => (response.destroyed ? true : undefined), 5_000);
+const gone = (response: ServerResponse) => eventually(async () => (response.destroyed ? true : undefined));
 
 test('events pass one by one as they come, in the bytes they came in', async () => {
   const listener = await listen(urlOf(await issue(), 'a'), { 'last-event-id': '41' });

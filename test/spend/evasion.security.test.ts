@@ -3,9 +3,10 @@ import { gzipSync } from 'node:zlib';
 import { ledger } from '@presign/schema/tables';
 import { gt } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { eventually } from '../harness/eventually.ts';
+import { deferred, eventually } from '../harness/eventually.ts';
 import { openSocket } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { socketsRead } from '../harness/thorough.ts';
 import { type Answer, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { statusOf } from './many-calls.ts';
 
@@ -248,7 +249,8 @@ describe('a holder who leaves', () => {
   test('within the body has made no call', async () => {
     const url = await issue();
     const socket = await open(url, framed.slice(0, -1));
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    // A later request has been answered, so this one's body is being read.
+    await statusOf(url);
     socket.destroy();
     expect((await send(url)).status).toBe(200);
     expect(upstream.seen).toHaveLength(1);
@@ -259,21 +261,21 @@ describe('a holder who leaves', () => {
     const url = await issue();
     (await open(url, framed)).destroy();
     const cut = await open(url, framed);
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await eventually(async () => upstream.seen.length > 0 || undefined);
     cut.destroy();
-    let begin = () => {};
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
+    const begun = deferred();
+    const left = deferred();
     answer = async (_seen, response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).write(WHOLE.slice(0, 10));
-      begin();
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      begun.resolve();
+      await left.promise;
       response.end(WHOLE.slice(10));
     };
     const late = await open(url, framed);
-    await begun;
+    await begun.promise;
     late.destroy();
+    await socketsRead();
+    left.resolve();
     await eventually(async () => (await statusOf(url)).used === upstream.seen.length || undefined);
     expect(await settled(url)).toBe(upstream.seen.length * COST);
     expect(upstream.seen.length).toBeGreaterThanOrEqual(2);
