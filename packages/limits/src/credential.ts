@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
-import { keys } from './keys.ts';
+import { keys, TOMBSTONE_MS } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { flag } from './reply.ts';
 import { script } from './script.ts';
@@ -19,8 +19,8 @@ export type CredentialVersion = { readonly id: string; readonly version: number;
 export type CredentialCopy = CredentialVersion & { readonly partition: number };
 
 /**
- * How long the trace of a change stands where no grant has opened the credential: far longer than a gateway that
- * read Postgres before the change needs until it runs `open`.
+ * How long a new version stays where no grant has opened the credential: far longer than a gateway that read Postgres
+ * before the change needs until it runs `open`.
  */
 const TRACE_MS = 3_600_000;
 
@@ -42,7 +42,8 @@ export const replaceCredential = (
 
 /**
  * Makes every gateway refuse all grants of a credential from their next call on, in all these partitions, and
- * erases what was sealed. Postgres must have committed it. Throws as `replaceCredential` does.
+ * erases what was sealed. The tombstone lives at least two days, longer than any call that runs now. Postgres must have
+ * committed the change. Throws as `replaceCredential` does.
  */
 export const withdrawCredential = (
   redis: RedisClient,
@@ -50,7 +51,10 @@ export const withdrawCredential = (
   partitions: readonly number[],
 ): Promise<void> =>
   inEach(partitions, (at) =>
-    withdrawScript.run(redis, { keys: { credential: keys.credential(at, id) }, args: { leastMs: TRACE_MS } }),
+    withdrawScript.run(redis, {
+      keys: { credential: keys.credential(at, id) },
+      args: { leastMs: TOMBSTONE_MS },
+    }),
   );
 
 /** Replaces the seal of a copy, unless the copy is gone or has a later version; returns whether it did. */

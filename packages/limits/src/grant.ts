@@ -1,6 +1,6 @@
 import type { BudgetState } from './budget.ts';
 import type { CredentialVersion } from './credential.ts';
-import { type GrantRef, keys } from './keys.ts';
+import { type GrantRef, keys, TOMBSTONE_MS } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { flag, numbers, oneOf } from './reply.ts';
 import { script } from './script.ts';
@@ -14,7 +14,7 @@ const openScript = script('open', {
   },
   reply: oneOf({ ok: {}, revoked: {}, stale: {}, closed: {} }),
 });
-const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs'], reply: flag });
+const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs', 'leastMs'], reply: flag });
 const revokedScript = script('revoked', { each: { keys: ['grant', 'credential'] }, reply: numbers });
 
 /** A grant as one consistent read of Postgres has it. */
@@ -81,8 +81,9 @@ export async function findGrant(
 }
 
 /**
- * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. Postgres must have
- * committed the revocation. Throws what ioredis throws.
+ * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. The tombstone lives as long as
+ * the grant's other keys, and at least two days, also for a grant that has expired. Postgres must have committed the
+ * revocation. Throws what ioredis throws.
  */
 export async function revokeGrant(
   redis: RedisClient,
@@ -90,7 +91,7 @@ export async function revokeGrant(
 ): Promise<void> {
   await revokeScript.run(redis, {
     keys: { grant: keys.grant(grant.partition, grant.id) },
-    args: { endMs: keysEndMs(grant.expiresAtMs) },
+    args: { endMs: keysEndMs(grant.expiresAtMs), leastMs: TOMBSTONE_MS },
   });
 }
 
@@ -109,8 +110,5 @@ export async function findRevoked(
   return positions.map((position) => grants[position - 1]?.id ?? '');
 }
 
-/** A grant's keys outlive it by two days: longer than any call admitted before its expiry, and its settling. */
-const KEEP_AFTER_EXPIRY_MS = 2 * 86_400_000;
-
-/** When the Redis keys of a grant end, in Unix ms. */
-export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEEP_AFTER_EXPIRY_MS;
+/** When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. */
+export const keysEndMs = (expiresAtMs: number) => expiresAtMs + TOMBSTONE_MS;

@@ -25,3 +25,6 @@ export const keys = {
   /** The channel on which a stream of MCP's older transport listens for refusals. */
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };
+
+/** Two days: longer than any call and its settling, since `UPSTREAM_TIMEOUT_SECONDS` is at most one day. */
+export const TOMBSTONE_MS = 2 * 86_400_000;

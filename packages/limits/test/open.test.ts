@@ -3,6 +3,7 @@ import {
   admit,
   findCredential,
   findGrant,
+  findRevoked,
   keys,
   keysEndMs,
   openGrant,
@@ -188,5 +189,24 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'revoked' });
     expect(await budget(grant)).toBeUndefined();
     expect(await redis.pexpiretime(keys.grant(partition, grant.ref.id))).toBe(keysEndMs(grant.expiresAtMs));
+  });
+
+  test('a tombstone outlives every call under way, even one raised long after its grant expired', async () => {
+    const partition = await openPartition(redis);
+    const unknown = newGrant(partition, newBudget());
+    const known = await openedGrant(redis, partition);
+    for (const { ref } of [unknown, known]) {
+      await revokeGrant(redis, { ...ref, expiresAtMs: Date.now() - 10 * 86_400_000 });
+      expect(await redis.pttl(keys.grant(partition, ref.id))).toBeGreaterThan(86_400_000);
+      expect(await findRevoked(redis, partition, [ref])).toEqual([ref.id]);
+    }
+  });
+
+  test('a repeated revocation never shortens the life of a tombstone', async () => {
+    const partition = await openPartition(redis);
+    const { ref, expiresAtMs } = newGrant(partition, newBudget());
+    await revokeGrant(redis, { ...ref, expiresAtMs: expiresAtMs + 86_400_000 });
+    await revokeGrant(redis, { ...ref, expiresAtMs });
+    expect(await redis.pexpiretime(keys.grant(partition, ref.id))).toBe(keysEndMs(expiresAtMs + 86_400_000));
   });
 });
