@@ -3,8 +3,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ERRORS } from '../packages/schema/src/errors.ts';
+import { ERRORS, errorBody } from '../packages/schema/src/errors.ts';
 import { markdownTable } from './markdown-table.ts';
+
+const EXAMPLE = { code: 'uses_exhausted', details: { limit_of: 'url', limit: 3, used: 3 } } as const;
 
 const FIELDS = markdownTable(
   ['Field', 'Says'],
@@ -45,18 +47,7 @@ process.stdout.write(`# Errors
 Issuer and gateway answer each of their refusals with the same body. The OpenAI and Anthropic SDKs can read it:
 
 \`\`\`json
-{
-  "error": {
-    "code": "uses_exhausted",
-    "message": "${ERRORS.uses_exhausted[2]}",
-    "type": "permission_error",
-    "param": null,
-    "request_id": "0d9c8b7a-6f5e-4d3c-8b2a-190807060504",
-    "limit_of": "url",
-    "limit": 3,
-    "used": 3
-  }
-}
+${JSON.stringify(errorBody(EXAMPLE, '0d9c8b7a-6f5e-4d3c-8b2a-190807060504'), null, 2)}
 \`\`\`
 
 ${FIELDS}

@@ -68,13 +68,18 @@ describe.each([
   ['mcp', ['One address for all servers:', '2 + 40 = 42']],
   [
     'mcp-agent',
-    ['Tools: echo, add', '2 + 40 = 42', 'All uses of this URL are spent.', 'revoked: grant_revoked'],
+    [
+      'Tools: echo, add',
+      '2 + 40 = 42',
+      'This URL has no uses left (max_uses 3). Issue a new URL.',
+      'revoked: grant_revoked',
+    ],
   ],
   [
     'out-of-budget',
     [
       'Ten calls at once',
-      'uses_exhausted: All uses of this URL are spent.',
+      'uses_exhausted: This URL has no uses left (max_uses 2). Issue a new URL.',
       'And then: cost_limit_too_low: ',
     ],
   ],
@@ -120,7 +125,9 @@ describe.skipIf(!hasRequests)('the example python-backend', () => {
   test('runs to its end and shows what it is for', async () => {
     const { code, output } = await run(PYTHON, ['python-backend/main.py']);
     expect(output).toContain('Asked again with the same Idempotency-Key: the same URL.');
-    expect(output).toContain('A third call: 403 uses_exhausted: All uses of this URL are spent.');
+    expect(output).toContain(
+      'A third call: 403 uses_exhausted: This URL has no uses left (max_uses 2). Issue a new URL.',
+    );
     expect(code).toBe(0);
   });
 
@@ -180,7 +187,7 @@ describe('the example web-app', () => {
       for (const content of ['Hello', 'And again', 'Once more', 'Still there?', 'The fifth']) {
         expect(await say(page, content)).toMatch(new RegExp(`You said: ${content.replace('?', '\\?')}`));
       }
-      expect(await say(page, 'The sixth')).toBe('All uses of this URL are spent.');
+      expect(await say(page, 'The sixth')).toBe('This URL has no uses left (max_uses 5). Issue a new URL.');
 
       const toGateway = asked.filter(({ url }) => url.includes('/llm/t/'));
       expect(toGateway).toHaveLength(6);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 describe('an API key', () => {
-  const WANTED = 'Send a valid API key as "Authorization: Bearer <API_KEY>".';
+  const WANTED = 'The request has no valid API key. Send one as "Authorization: Bearer <API_KEY>".';
   const withHeader = (authorization: string) =>
     send(stack, { apiKey: undefined, headers: { authorization }, body: ask });
 

@@ -82,7 +82,7 @@ describe.skipIf(!wanted)('a Postgres server', () => {
     await server.stop();
     for (const headers of [{}, { 'idempotency-key': 'k1' }]) {
       const sent = await ask(issuer, headers);
-      expect(refused(sent, 'database_unavailable')).toBe('The database does not answer.');
+      expect(refused(sent, 'database_unavailable')).toBe('The database does not answer. Try again.');
       expect(sent.headers.get('retry-after')).toBe('1');
     }
     const ready = await send(issuer, { method: 'GET', path: '/readyz' });

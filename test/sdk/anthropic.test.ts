@@ -92,7 +92,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   expect(error).toMatchObject({
     status: 403,
     type: 'permission_error',
-    apiMessage: 'All uses of this URL are spent.',
+    apiMessage: 'This URL has no uses left (max_uses 1). Issue a new URL.',
     error: { error: { code: 'uses_exhausted' } },
   });
 });
@@ -104,7 +104,10 @@ test('an expired URL is an AuthenticationError that says so', async () => {
     .messages.create(hello)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
-  expect(error).toMatchObject({ type: 'authentication_error', apiMessage: 'This URL has expired.' });
+  expect(error).toMatchObject({
+    type: 'authentication_error',
+    apiMessage: 'This URL has expired. Issue a new URL.',
+  });
 });
 
 test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {

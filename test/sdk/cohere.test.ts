@@ -73,7 +73,7 @@ test('spent uses are a ForbiddenError that says so', async () => {
   expect(error).toBeInstanceOf(Cohere.ForbiddenError);
   expect(error).toMatchObject({
     statusCode: 403,
-    message: expect.stringContaining('All uses of this URL are spent.'),
+    message: expect.stringContaining('This URL has no uses left (max_uses 1). Issue a new URL.'),
     body: { error: { code: 'uses_exhausted' } },
   });
 });
@@ -85,7 +85,7 @@ test('an expired URL is an UnauthorizedError that says so', async () => {
     .chat(hello)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Cohere.UnauthorizedError);
-  expect((error as Error).message).toContain('This URL has expired.');
+  expect((error as Error).message).toContain('This URL has expired. Issue a new URL.');
 });
 
 test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {

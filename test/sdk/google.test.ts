@@ -70,7 +70,7 @@ test('spent uses are an ApiError 403 that says so', async () => {
   expect(error).toBeInstanceOf(ApiError);
   expect(error).toMatchObject({
     status: 403,
-    message: expect.stringContaining('All uses of this URL are spent.'),
+    message: expect.stringContaining('This URL has no uses left (max_uses 1). Issue a new URL.'),
   });
   const streamed = await models.generateContentStream(hello).catch((thrown: unknown) => thrown);
   expect(streamed).toBeInstanceOf(ApiError);
@@ -83,7 +83,10 @@ test('an expired URL is an ApiError 401 that says so', async () => {
     .models.generateContent(hello)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(ApiError);
-  expect(error).toMatchObject({ status: 401, message: expect.stringContaining('This URL has expired.') });
+  expect(error).toMatchObject({
+    status: 401,
+    message: expect.stringContaining('This URL has expired. Issue a new URL.'),
+  });
 });
 
 test('another model than the allowed is an ApiError 403 that names both paths', async () => {

@@ -61,7 +61,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   expect(error).toBeInstanceOf(Groq.PermissionDeniedError);
   expect(error).toMatchObject({
     status: 403,
-    message: expect.stringContaining('All uses of this URL are spent.'),
+    message: expect.stringContaining('This URL has no uses left (max_uses 1). Issue a new URL.'),
     error: { error: { code: 'uses_exhausted' } },
   });
 });
@@ -73,7 +73,7 @@ test('an expired URL is an AuthenticationError that says so', async () => {
     .chat.completions.create(hello)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(Groq.AuthenticationError);
-  expect((error as Error).message).toContain('This URL has expired.');
+  expect((error as Error).message).toContain('This URL has expired. Issue a new URL.');
 });
 
 test('a call whose cost has no bound is an UnprocessableEntityError under a cost limit', async () => {

@@ -101,7 +101,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
     status: 403,
     code: 'uses_exhausted',
     type: 'permission_error',
-    message: '403 All uses of this URL are spent.',
+    message: '403 This URL has no uses left (max_uses 1). Issue a new URL.',
     requestID: expect.stringMatching(/./),
   });
 });
@@ -113,7 +113,10 @@ test('an expired URL is an AuthenticationError that says so', async () => {
     .chat.completions.create(hello)
     .catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
-  expect(error).toMatchObject({ code: 'token_expired', message: '401 This URL has expired.' });
+  expect(error).toMatchObject({
+    code: 'token_expired',
+    message: '401 This URL has expired. Issue a new URL.',
+  });
 });
 
 test('a base URL with a version too many is a PermissionDeniedError that says what to cut', async () => {

@@ -660,7 +660,7 @@ export interface components {
                 /** @description For people. It may be more precise than the table, and may change. */
                 message: string;
                 /**
-                 * @description Kinds of errors, as SDKs of providers know them.
+                 * @description The class of the error, as SDKs of providers name it.
                  * @enum {string}
                  */
                 type: "invalid_request_error" | "authentication_error" | "insufficient_quota" | "permission_error" | "not_found_error" | "conflict_error" | "rate_limit_error" | "api_error";

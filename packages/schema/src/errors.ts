@@ -1,55 +1,114 @@
 import { z } from 'zod';
 
-/** What goes wrong, in one table for both services: code → HTTP status, error type, message. */
+/**
+ * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to
+ * do about it. The gateway may send `not_found` instead of a limit, so that message names no cause.
+ */
 export const ERRORS = {
-  invalid_request: [400, 'invalid_request_error', 'The request is not valid.'],
-  invalid_json: [400, 'invalid_request_error', 'The body is not valid JSON.'],
-  unknown_provider: [400, 'invalid_request_error', 'This provider is not known here.'],
+  invalid_request: [
+    400,
+    'invalid_request_error',
+    'The request is not valid. Correct it before you repeat it.',
+  ],
+  invalid_json: [400, 'invalid_request_error', 'The body is not valid JSON. Send a JSON object in UTF-8.'],
+  unknown_provider: [
+    400,
+    'invalid_request_error',
+    'No provider has this name here. The operator can add it to PROVIDERS_FILE.',
+  ],
   unauthenticated: [
     401,
     'authentication_error',
-    'Send a valid API key as "Authorization: Bearer <API_KEY>".',
+    'The request has no valid API key. Send one as "Authorization: Bearer <API_KEY>".',
   ],
-  token_invalid: [401, 'authentication_error', 'This URL is not valid.'],
-  token_expired: [401, 'authentication_error', 'This URL has expired.'],
-  cost_limit_reached: [402, 'insufficient_quota', 'The spend limit of this URL is reached.'],
+  token_invalid: [
+    401,
+    'authentication_error',
+    'The token in this URL is not valid here. Use the URL exactly as it was issued.',
+  ],
+  token_expired: [401, 'authentication_error', 'This URL has expired. Issue a new URL.'],
+  cost_limit_reached: [402, 'insufficient_quota', 'This URL has spent its cost_limit. Issue a new URL.'],
   cost_limit_too_low: [
     402,
     'insufficient_quota',
-    'What is left of the spend limit does not cover this call.',
+    'This call may cost more than its spend limit has left. Shorten its input or its output bound.',
   ],
-  forbidden: [403, 'permission_error', 'This API key may not do that.'],
-  grant_revoked: [403, 'permission_error', 'This URL has been revoked.'],
-  uses_exhausted: [403, 'permission_error', 'All uses of this URL are spent.'],
-  path_not_allowed: [403, 'permission_error', 'This URL does not allow that path.'],
-  method_not_allowed: [403, 'permission_error', 'This URL does not allow that method.'],
-  tool_not_allowed: [403, 'permission_error', 'This URL does not allow that tool.'],
-  not_found: [404, 'not_found_error', 'There is nothing here.'],
-  session_conflict: [409, 'conflict_error', 'This session cannot be joined.'],
-  idempotency_conflict: [409, 'conflict_error', 'This Idempotency-Key was used for another request.'],
-  last_admin_key: [409, 'conflict_error', 'This is the last valid admin key of the account.'],
-  virtual_key_revoked: [409, 'conflict_error', 'This virtual key was deleted.'],
-  body_too_large: [413, 'invalid_request_error', 'The body is too large.'],
-  unsupported_media_type: [415, 'invalid_request_error', 'The body must be a JSON object.'],
+  forbidden: [
+    403,
+    'permission_error',
+    'This API key may not do that. Use a key that has the scope of this route.',
+  ],
+  grant_revoked: [403, 'permission_error', 'This URL has been revoked. Issue a new URL.'],
+  uses_exhausted: [403, 'permission_error', 'This URL has no uses left. Issue a new URL.'],
+  path_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this path. Call a path that it was issued for.',
+  ],
+  method_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this method. Use the method that it was issued for.',
+  ],
+  tool_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this tool. Call a tool that it was issued for.',
+  ],
+  not_found: [404, 'not_found_error', 'Nothing was found at this address. Check the path and the id in it.'],
+  session_conflict: [409, 'conflict_error', 'This session cannot take another URL. Use another session_id.'],
+  idempotency_conflict: [
+    409,
+    'conflict_error',
+    'Another request has used this Idempotency-Key. Use a new key.',
+  ],
+  last_admin_key: [
+    409,
+    'conflict_error',
+    'This is the last valid admin key of the account. Create another one first.',
+  ],
+  virtual_key_revoked: [409, 'conflict_error', 'This virtual key was deleted. Use another virtual key.'],
+  body_too_large: [413, 'invalid_request_error', 'The body is too large. Send a smaller one.'],
+  unsupported_media_type: [
+    415,
+    'invalid_request_error',
+    'The body is not a JSON object. Send one as application/json.',
+  ],
   price_unknown: [
     422,
     'invalid_request_error',
-    'The price of this model is not known, so no spend limit can hold.',
+    'The price of this model is not known, so no spend limit can hold. Use another model, or a URL without cost_limit.',
   ],
   cost_unbounded: [
     422,
     'invalid_request_error',
-    'The cost of this call has no known bound, so no spend limit can hold.',
+    'The cost of this call has no known bound, so no spend limit can hold. Change the call, or use a URL without cost_limit.',
   ],
-  rate_limited: [429, 'rate_limit_error', 'Too many requests.'],
-  cost_held: [429, 'rate_limit_error', 'What is left of the spend limit is held by calls under way.'],
-  internal_error: [500, 'api_error', 'Something failed on our side.'],
-  upstream_unreachable: [502, 'api_error', 'The provider could not be reached.'],
-  upstream_auth_failed: [502, 'api_error', 'The server did not accept the credential that is kept for it.'],
-  overloaded: [503, 'api_error', 'Too many bytes of request bodies are held here just now. Try again.'],
-  limits_unavailable: [503, 'api_error', 'Limits cannot be checked now, so no call is let through.'],
-  database_unavailable: [503, 'api_error', 'The database does not answer.'],
-  upstream_timeout: [504, 'api_error', 'The provider did not answer in time.'],
+  rate_limited: [
+    429,
+    'rate_limit_error',
+    'Too many requests came within a minute. Wait as long as Retry-After says.',
+  ],
+  cost_held: [
+    429,
+    'rate_limit_error',
+    'Calls under way hold the rest of the spend limit. Try again when they have ended.',
+  ],
+  internal_error: [
+    500,
+    'api_error',
+    'The service failed. Try again, and report this request_id if it fails again.',
+  ],
+  upstream_unreachable: [502, 'api_error', 'The provider could not be reached. Try again later.'],
+  upstream_auth_failed: [
+    502,
+    'api_error',
+    'The server rejected the credential of this URL. Issue a new URL with a valid credential.',
+  ],
+  overloaded: [503, 'api_error', 'The gateway holds as many bytes of request bodies as it may. Try again.'],
+  limits_unavailable: [503, 'api_error', 'Limits cannot be checked now, so no call passes. Try again.'],
+  database_unavailable: [503, 'api_error', 'The database does not answer. Try again.'],
+  upstream_timeout: [504, 'api_error', 'The provider did not answer in time. Try again later.'],
 } as const satisfies Record<string, readonly [number, string, string]>;
 
 const ERROR_TYPES = [...new Set(Object.values(ERRORS).map(([, type]) => type))];
@@ -57,23 +116,23 @@ const ERROR_TYPES = [...new Set(Object.values(ERRORS).map(([, type]) => type))];
 /** A stable, documented name of what went wrong. */
 export type ErrorCode = keyof typeof ERRORS;
 
-/** Why a request is not served: a value that steps return and one place turns into an answer. */
+/** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
-  /** What exactly is wrong, without any secret; the table's message when left out. */
+  /** Says what exactly is wrong, without any secret. Without it, the table's message is sent. */
   readonly message?: string;
   /** The field at fault, as the caller wrote it (`servers[0].auth_config.token`). */
   readonly param?: string;
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
   readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
   readonly retryAfterSeconds?: number;
-  /** Where a rate limit was counted: calls a minute, calls left now, and ms until all are left again. */
+  /** The counted rate limit: calls a minute, calls left now, and ms until the full limit is available again. */
   readonly rateLimit?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
 };
 
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
-/** The one body of every error of both services; the OpenAI and Anthropic SDKs can read it. */
+/** The body of every error of both services. The OpenAI and Anthropic SDKs can read it. */
 export const errorEnvelope = z
   .strictObject({
     error: z.looseObject({
@@ -81,7 +140,9 @@ export const errorEnvelope = z
       message: z
         .string()
         .meta({ description: 'For people. It may be more precise than the table, and may change.' }),
-      type: z.enum(ERROR_TYPES).meta({ description: 'Kinds of errors, as SDKs of providers know them.' }),
+      type: z
+        .enum(ERROR_TYPES)
+        .meta({ description: 'The class of the error, as SDKs of providers name it.' }),
       param: z
         .string()
         .nullable()
@@ -95,14 +156,33 @@ export type ErrorBody = z.infer<typeof errorEnvelope>;
 /** HTTP status of a refusal. */
 export const errorStatus = (refusal: Refusal): number => ERRORS[refusal.code][0];
 
+/** The message of a refusal: its own, or the table's with the figures of its details. */
+export const errorMessage = (refusal: Refusal): string =>
+  refusal.message ?? messageWithFigures(refusal) ?? ERRORS[refusal.code][2];
+
+function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusal): string | undefined {
+  if (code === 'uses_exhausted' && limit !== undefined) {
+    return `This URL has no uses left (max_uses ${limit}). Issue a new URL.`;
+  }
+  if (code === 'cost_limit_reached' && typeof limit === 'number') {
+    return `This URL has spent its cost_limit of ${count(limit, 'microdollar')}. Issue a new URL.`;
+  }
+  if (code === 'cost_held' && typeof remaining === 'number') {
+    return `Calls under way hold the rest of the spend limit (${count(remaining, 'microdollar')}). Try again when they have ended.`;
+  }
+  return undefined;
+}
+
+/** A figure with its noun: "1 second", "20 seconds". */
+const count = (figure: number, noun: string): string => `${figure} ${noun}${figure === 1 ? '' : 's'}`;
+
 /** Builds the envelope that both services answer errors with. */
 export function errorBody(refusal: Refusal, requestId: string): ErrorBody {
-  const [, type, message] = ERRORS[refusal.code];
   return {
     error: {
       code: refusal.code,
-      message: refusal.message ?? message,
-      type,
+      message: errorMessage(refusal),
+      type: ERRORS[refusal.code][1],
       param: refusal.param ?? null,
       request_id: requestId,
       ...refusal.details,
@@ -110,23 +190,23 @@ export function errorBody(refusal: Refusal, requestId: string): ErrorBody {
   };
 }
 
-/** A refusal thrown through layers that return something else; `onError` turns it into its answer. */
+/** A refusal to throw where the layers above return something else. `onError` turns it into its answer. */
 export class RefusedError extends Error {
   readonly refusal: Refusal;
-  /** @param options `cause`: what went wrong, for the log */
+  /** @param options `cause`: the error to log */
   constructor(refusal: Refusal, options?: ErrorOptions) {
-    super(refusal.message ?? ERRORS[refusal.code][2], options);
+    super(errorMessage(refusal), options);
     this.name = 'RefusedError';
     this.refusal = refusal;
   }
 }
 
-/** How much of a minute's calls is used up. */
+/** The state of a rate limit after a call was counted. */
 export type RateLimit = NonNullable<Refusal['rateLimit']>;
 
 /**
- * The headers of an answer that counted: a quota of `q` calls in `w` seconds, `r` calls left, and `t` seconds until
- * all are left again. Each is a list, to which an upstream may have added its own entry
+ * The headers that state a rate limit: a quota of `q` calls in `w` seconds, `r` calls left, and `t` seconds until the
+ * full quota is available again. Each header is a list, so an upstream's own entry may stand in it too
  * (draft-ietf-httpapi-ratelimit-headers-10 §3, §4).
  */
 export const rateLimitHeaders = (rateLimit: RateLimit) => ({
@@ -135,7 +215,7 @@ export const rateLimitHeaders = (rateLimit: RateLimit) => ({
 });
 
 /**
- * The refusal of a call that came too early.
+ * The refusal of a call beyond a rate limit.
  * @param subject begins the message: "This URL", "This API key"
  */
 export function rateLimited(
@@ -144,10 +224,9 @@ export function rateLimited(
 ): Refusal {
   const { perMinute } = rateLimit;
   const wait = seconds(waitMs);
-  const times = perMinute === 1 ? 'once' : `${perMinute} times`;
   return {
     code: 'rate_limited',
-    message: `${subject} may be used ${times} a minute: try again in ${wait} s.`,
+    message: `${subject} has no calls left (${perMinute} a minute). Try again in ${count(wait, 'second')}.`,
     details: { limit: perMinute },
     retryAfterSeconds: wait,
     rateLimit,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { isDatabaseOutage, sqlState } from '../src/database.ts';
-import { ERRORS, type ErrorCode, errorBody, errorStatus } from '../src/index.ts';
+import { ERRORS, type ErrorCode, errorBody, errorMessage, errorStatus, rateLimited } from '../src/index.ts';
 
 describe('the error table', () => {
   test.each([
@@ -31,7 +31,7 @@ describe('the envelope', () => {
     expect(errorBody({ code: 'not_found' }, 'r1')).toEqual({
       error: {
         code: 'not_found',
-        message: 'There is nothing here.',
+        message: 'Nothing was found at this address. Check the path and the id in it.',
         type: 'not_found_error',
         param: null,
         request_id: 'r1',
@@ -39,9 +39,48 @@ describe('the envelope', () => {
     });
   });
 
-  test('takes further facts beside them', () => {
+  test('carries further facts of the refusal', () => {
     const refusal = { code: 'cost_limit_too_low', param: 'x', details: { needed: 5, remaining: 3 } } as const;
     expect(errorBody(refusal, 'r1').error).toMatchObject({ param: 'x', needed: 5, remaining: 3 });
+  });
+});
+
+describe('the message', () => {
+  const url = { limit_of: 'url' };
+  test.each([
+    [
+      { code: 'uses_exhausted', details: { ...url, limit: 1, used: 1 } },
+      'This URL has no uses left (max_uses 1). Issue a new URL.',
+    ],
+    [{ code: 'uses_exhausted' }, 'This URL has no uses left. Issue a new URL.'],
+    [
+      { code: 'cost_limit_reached', details: { ...url, limit: 1, remaining: 0 } },
+      'This URL has spent its cost_limit of 1 microdollar. Issue a new URL.',
+    ],
+    [
+      { code: 'cost_limit_reached', details: { ...url, limit: 0, remaining: 0 } },
+      'This URL has spent its cost_limit of 0 microdollars. Issue a new URL.',
+    ],
+    [
+      { code: 'cost_held', details: { ...url, limit: 50, remaining: 30 } },
+      'Calls under way hold the rest of the spend limit (30 microdollars). Try again when they have ended.',
+    ],
+    [
+      { code: 'cost_held', details: { limit_of: 'virtual_key' } },
+      'Calls under way hold the rest of the spend limit. Try again when they have ended.',
+    ],
+    [{ code: 'not_found', details: { ...url, limit: 1 } }, ERRORS.not_found[2]],
+    [{ code: 'uses_exhausted', message: 'Its own.', details: { limit: 1 } }, 'Its own.'],
+  ] as const)('of %o has its figures', (refusal, message) => {
+    expect(errorMessage(refusal)).toBe(message);
+  });
+
+  test.each([
+    [1, 500, 'This URL has no calls left (1 a minute). Try again in 1 second.'],
+    [60, 1001, 'This URL has no calls left (60 a minute). Try again in 2 seconds.'],
+  ])('of a rate limit of %i a minute names the limit and the wait', (perMinute, waitMs, message) => {
+    const rateLimit = { perMinute, left: 0, resetMs: 60_000 };
+    expect(rateLimited({ rateLimit, waitMs }, 'This URL').message).toBe(message);
   });
 });
 

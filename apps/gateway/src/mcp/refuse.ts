@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
+import { type ErrorCode, errorMessage, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './messages.ts';
@@ -65,8 +65,7 @@ function errorOf(refusal: Refusal, requestId: string) {
   const spent = typeof limit === 'number' && typeof remaining === 'number' ? { used: limit - remaining } : {};
   return {
     code: rpcCode(refusal),
-    message:
-      code === 'cost_limit_too_low' ? tooDear(needed, remaining) : (refusal.message ?? ERRORS[code][2]),
+    message: code === 'cost_limit_too_low' ? tooDear(needed, remaining) : errorMessage(refusal),
     data: { code, ...details, ...spent, request_id: requestId },
   };
 }
