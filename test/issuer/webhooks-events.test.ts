@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { keys } from '@presign/limits';
-import type { WebhookEvent } from '@presign/schema';
-import { grants } from '@presign/schema/tables';
+import { sessionAnswer, type WebhookEvent } from '@presign/schema';
+import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +12,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addVirtualKey, ownAccount } from './accounts.ts';
 import { claimsOf, issue, send } from './ask.ts';
 import { type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
+import { askVirtualKeys, createVirtualKey } from './virtual-keys.ts';
 import { addEndpoint, arrived, type Endpoint, quiet } from './webhook-receiver.ts';
 
 let stack: Stack;
@@ -165,6 +166,18 @@ describe('session.exhausted', () => {
     ]);
   });
 
+  test('is announced when the only other grant of the session ended with its deleted virtual key', async () => {
+    const endpoint = await listen('session.exhausted');
+    const { id } = await createVirtualKey(stack);
+    const first = await issue(stack, { max_uses: 1 });
+    await issue(stack, { client_api_key: undefined, virtual_key: id, session_id: first.session_id });
+    expect((await askVirtualKeys(stack, 'DELETE', `/${id}`)).status).toBe(204);
+    await settle(first.url, [{}]);
+    await arrived(endpoint, 1);
+    await quiet(stack);
+    expect(told(endpoint, 'session.exhausted')).toMatchObject([{ session_id: first.session_id }]);
+  });
+
   test('is told once when two grants reach their limits at the same moment', async () => {
     const endpoint = await listen('session.exhausted');
     const sessions: string[] = [];
@@ -253,6 +266,47 @@ describe('grant.expired', () => {
     expect(seen.filter((data) => data.kind === 'mcp_bundle')).toHaveLength(1);
   });
 });
+
+/** The expiry of a session's grants, without waiting for it. */
+const expireAt = (sessionId: string, at: Date) =>
+  stack.db.update(grants).set({ expiresAt: at }).where(eq(grants.sessionId, sessionId));
+
+describe('grant.expired', () => {
+  test('is not announced for a grant that its deleted virtual key had revoked before', async () => {
+    const endpoint = await listen('grant.expired');
+    const { id } = await createVirtualKey(stack);
+    const { session_id } = await issue(stack, { client_api_key: undefined, virtual_key: id });
+    expect((await askVirtualKeys(stack, 'DELETE', `/${id}`)).status).toBe(204);
+    const [key] = await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, id));
+    const after = new Date((key?.revokedAt?.getTime() ?? 0) + 1);
+    await eventually(async () => (Date.now() > after.getTime() ? true : undefined));
+    await expireAt(session_id, after);
+    const fence = await issue(stack, {});
+    await expireAt(fence.session_id, after);
+    await arrived(endpoint, 1);
+    await quiet(stack);
+    expect(told(endpoint, 'grant.expired').map((data) => data.session_id)).toEqual([fence.session_id]);
+    expect(await statusOf(session_id)).toBe('revoked');
+  });
+
+  test('is announced for a grant that expired just before its session was revoked', async () => {
+    const endpoint = await listen('grant.expired');
+    const { session_id } = await issue(stack, {});
+    await stack.db.transaction(async (tx) => {
+      await tx.update(grants).set({ expiresAt: sql`now()` }).where(eq(grants.sessionId, session_id));
+      await tx.update(sessions).set({ revokedAt: sql`now()` }).where(eq(sessions.id, session_id));
+    });
+    await arrived(endpoint, 1);
+    expect(told(endpoint, 'grant.expired')).toMatchObject([{ session_id }]);
+    expect(await statusOf(session_id)).toBe('expired');
+  });
+});
+
+/** The status that the API shows for the only grant of a session. */
+async function statusOf(sessionId: string): Promise<string | undefined> {
+  const sent = await send(stack, { method: 'GET', path: `/v1/sessions/${sessionId}` });
+  return sessionAnswer.parse(JSON.parse(sent.text)).grants[0]?.status;
+}
 
 describe('usage.settled', () => {
   test('tells every settled call in one event, many in each, and their figures are those of the ledger', async () => {

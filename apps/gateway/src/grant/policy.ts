@@ -7,6 +7,7 @@ import {
   RefusedError,
 } from '@presign/schema';
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
+import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
@@ -44,6 +45,8 @@ export const grantMemory = (): GrantMemory => ({
 export type PolicyDeps = {
   readonly db: Database;
   readonly redis: RedisClient;
+  /** Unix milliseconds. */
+  readonly now: () => number;
   readonly log: Logger;
   readonly memory: GrantMemory;
 };
@@ -81,6 +84,8 @@ export async function openGrantOnce(deps: PolicyDeps, grant: VerifiedGrant): Pro
       return UNAVAILABLE;
     case 'revoked':
       return { code: 'grant_revoked' };
+    case 'expired':
+      return { code: 'token_expired' };
     case 'absent':
       return { code: 'token_invalid' };
   }
@@ -98,38 +103,38 @@ async function findPolicy({ redis, memory }: PolicyDeps, grant: VerifiedGrant): 
 }
 
 /** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
-async function openFromPostgres(deps: PolicyDeps, grant: VerifiedGrant): Promise<Opened | 'absent'> {
-  const row = await readGrant(deps, grant.id);
+async function openFromPostgres(
+  deps: PolicyDeps,
+  verified: VerifiedGrant,
+): Promise<Opened | 'expired' | 'absent'> {
+  const row = await readGrant(deps, verified.id);
   if (!row) return 'absent';
-  if (
-    row.grants.revokedAt ||
-    row.sessions.revokedAt ||
-    row.credentials.revokedAt ||
-    row.virtual_keys?.revokedAt
-  ) {
-    return 'revoked';
-  }
-  const own = { ...row.budgets, endsWithGrant: true };
+  const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;
+  const figures = { used: budget.used, spentMicrousd: budget.settledMicrousd };
+  const status = statusOfGrant({ grant, session, virtualKey, budget, figures }, deps.now());
+  // `admit` refuses an exhausted grant, by figures that are newer than the ledger's.
+  if (status === 'revoked' || status === 'expired') return status;
+  const own = { ...budget, endsWithGrant: true };
   const shared = row.shared ? [{ ...row.shared, endsWithGrant: false }] : [];
   const state = [own, ...shared];
   const policy: Policy = {
     ref: {
       id: grant.id,
-      partition: row.budgets.partition,
+      partition: budget.partition,
       credentialId: row.credentials.id,
-      budgetIds: state.map((budget) => budget.id),
+      budgetIds: state.map((each) => each.id),
     },
-    accountId: row.grants.accountId,
-    externalUser: row.grants.externalUser ?? undefined,
-    config: row.grants.config ?? undefined,
-    server: row.grants.server ?? undefined,
-    costLimited: state.some((budget) => budget.costLimitMicrousd !== null),
+    accountId: grant.accountId,
+    externalUser: grant.externalUser ?? undefined,
+    config: grant.config ?? undefined,
+    server: grant.server ?? undefined,
+    costLimited: state.some((each) => each.costLimitMicrousd !== null),
   };
   const opened = await openGrant(deps.redis, {
     ref: policy.ref,
     epoch: row.partitions.epoch,
     lastId: row.partitions.lastId,
-    expiresAtMs: row.grants.expiresAt.getTime(),
+    expiresAtMs: grant.expiresAt.getTime(),
     credential: row.credentials,
     budgets: state,
     doc: writeDoc(policy),

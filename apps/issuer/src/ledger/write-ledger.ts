@@ -2,7 +2,7 @@ import type { UsageEntry } from '@presign/limits';
 import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, ledger } from '@presign/schema/tables';
-import { and, getTableColumns, inArray, isNull, sql } from 'drizzle-orm';
+import { and, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
 
@@ -48,7 +48,7 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
 }
 
 /**
- * Revokes a grant whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
+ * Revokes a grant that has not expired and whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
  * already ended the grant in Redis. It locks grants after everything that locks a session, in the order of a session's
  * revocation, so that the two never deadlock.
  */
@@ -58,7 +58,7 @@ async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledg
   const ended = await tx
     .update(grants)
     .set({ revokedAt: sql`now()` })
-    .where(and(inArray(grants.id, over), isNull(grants.revokedAt)))
+    .where(and(inArray(grants.id, over), isNull(grants.revokedAt), gt(grants.expiresAt, sql`now()`)))
     .returning({ id: grants.id, accountId: grants.accountId });
   await announceRevoked(tx, ended, 'overrun');
 }

@@ -6,6 +6,7 @@ import {
   type SessionGrant,
   sessionAnswer,
 } from '@presign/schema';
+import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import { z } from 'zod';
@@ -14,7 +15,7 @@ import { liveFigures } from '../grants/live-figures.ts';
 import { inTurn } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { grantLives, readSummaries, summaryOf } from './list-sessions.ts';
+import { readSummaries, summaryOf } from './list-sessions.ts';
 
 /** `GET /v1/sessions/{id}`: a session and a page of its grants, with their limits, uses and spending. */
 export const getSession = route(
@@ -33,7 +34,7 @@ export const getSession = route(
     return ({ apiKey, params, query, c }) =>
       take(c, async () => {
         const ofAccount = and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId));
-        const [session] = await readSummaries(deps.db, grantLives(deps.now()), 1, () => ofAccount);
+        const [session] = await readSummaries(deps.db, deps.now(), 1, () => ofAccount);
         if (!session) throw new RefusedError({ code: 'not_found' });
         const { data, next_cursor } = await describeGrants(deps, session, query);
         return { ...summaryOf(session), grants: data, next_cursor };
@@ -66,16 +67,17 @@ async function describeGrants(deps: IssuerDeps, session: Session, query: PageQue
       Array.from(byId, async ([id, budget]) => [id, await liveFigures(deps.redis, budget)] as const),
     ),
   );
-  const ended = session.revokedAt !== null;
   return pageOfRows(rows, query.limit, (row) =>
-    describeGrant(row, live.get(row.budgets.id) ?? null, ended, deps.now()),
+    describeGrant(row, live.get(row.budgets.id) ?? null, session, deps.now()),
   );
 }
 
 type Live = NonNullable<SessionGrant['live']>;
 
-const describeGrant = (row: Row, live: Live | null, ended: boolean, now: number): SessionGrant => {
-  const { grants: grant, budgets: budget } = row;
+const describeGrant = (row: Row, live: Live | null, session: Session, now: number): SessionGrant => {
+  const { grants: grant, budgets: budget, virtual_keys: virtualKey } = row;
+  const settled = { used: budget.used, spent: budget.settledMicrousd };
+  const figures = { used: (live ?? settled).used, spentMicrousd: (live ?? settled).spent };
   return {
     id: grant.id,
     kind: grant.kind,
@@ -90,31 +92,15 @@ const describeGrant = (row: Row, live: Live | null, ended: boolean, now: number)
     metadata: grant.metadata,
     issued_at: seconds(grant.issuedAt),
     expires_at: seconds(grant.expiresAt),
-    status: statusOf(row, live, ended, now),
+    status: statusOfGrant({ grant, session, virtualKey, budget, figures }, now),
     max_uses: budget.maxUses ?? -1,
     cost_limit: budget.costLimitMicrousd,
     calls_per_minute: budget.callsPerMinute,
-    settled: { used: budget.used, spent: budget.settledMicrousd },
+    settled,
     live,
   };
 };
 
 const serverOf = ({ name, url, transport }: McpServerPolicy) => ({ name, url, transport });
-
-function statusOf(
-  { grants: grant, budgets: budget, virtual_keys: virtualKey }: Row,
-  live: Live | null,
-  ended: boolean,
-  now: number,
-) {
-  if (ended || grant.revokedAt || virtualKey?.revokedAt) return 'revoked';
-  if (grant.expiresAt.getTime() <= now) return 'expired';
-  const used = live?.used ?? budget.used;
-  const spent = live?.spent ?? budget.settledMicrousd;
-  const isExhausted =
-    (budget.maxUses !== null && used >= budget.maxUses) ||
-    (budget.costLimitMicrousd !== null && budget.costLimitMicrousd > 0 && spent >= budget.costLimitMicrousd);
-  return isExhausted ? 'exhausted' : 'active';
-}
 
 const seconds = (time: Date) => time.getTime() / 1000;

@@ -1,7 +1,8 @@
 import { type SessionSummary, type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
+import { isActiveInSql, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
-import { and, eq, inArray, not, type SQL, sql } from 'drizzle-orm';
+import { and, eq, inArray, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
@@ -27,22 +28,23 @@ export const listSessions = route(
 );
 
 function readPage({ db, now }: IssuerDeps, accountId: string, query: SessionsQuery) {
-  const lives = grantLives(now());
-  return readSummaries(db, lives, query.limit + 1, (active) =>
+  const nowMs = now();
+  return readSummaries(db, nowMs, query.limit + 1, (active) =>
     and(
       eq(sessions.accountId, accountId),
       after(query.cursor, sessions),
       issuedWith(db, accountId, query),
-      query.status === 'active' ? isActive(lives) : undefined,
+      query.status === 'active' ? isActive(nowMs) : undefined,
       query.status === 'ended' ? not(active) : undefined,
     ),
   );
 }
 
 /** The same condition as `active` of a row, written so that Postgres may start with the grants: most have ended. */
-const isActive = (lives: SQL): SQL => sql`(${sessions.revokedAt} is null and exists (
+const isActive = (nowMs: number): SQL => sql`exists (
   select from ${grants} join ${budgets} on ${budgets.id} = ${grants.budgetId}
-  where ${grants.sessionId} = ${sessions.id} and ${lives}))`;
+  left join ${virtualKeys} on ${virtualKeys.id} = ${grants.virtualKeyId}
+  where ${grants.sessionId} = ${sessions.id} and ${isActiveInSql(timeInSql(nowMs))})`;
 
 /** The sessions with a grant that was issued with these ids. Two ids must be those of one grant. */
 function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuery): SQL | undefined {
@@ -58,24 +60,22 @@ function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuer
 
 /**
  * Reads sessions, newest first, with figures of all their grants.
- * @param lives the condition by which a grant keeps its session active
  * @param where gets the expression that says whether a session is active
  */
 export function readSummaries(
   db: Database,
-  lives: SQL,
+  nowMs: number,
   limit: number,
-  where: (active: SQL<boolean>) => SQL | undefined,
+  where: (active: SQLWrapper) => SQL | undefined,
 ) {
-  const ofSession = ofAllGrants(db, lives);
-  const active = sql<boolean>`(${sessions.revokedAt} is null and ${ofSession.anyLives})`;
+  const ofSession = ofAllGrants(db, nowMs);
   return db
     .select({
       id: sessions.id,
       micros: micros(sessions.createdAt),
       createdAt: sessions.createdAt,
       revokedAt: sessions.revokedAt,
-      active,
+      active: ofSession.anyActive,
       grantCount: ofSession.grantCount,
       lastMs: ofSession.lastMs,
       externalSessions: ofSession.externalSessions,
@@ -83,30 +83,18 @@ export function readSummaries(
     })
     .from(sessions)
     .innerJoinLateral(ofSession, sql`true`)
-    .where(where(active))
+    .where(where(ofSession.anyActive))
     .orderBy(...newestFirst(sessions))
     .limit(limit);
 }
 
 type Row = Awaited<ReturnType<typeof readSummaries>>[number];
 
-/**
- * Whether a grant is neither revoked, itself or by its virtual key, nor expired, and by the ledger's figures has
- * something left.
- */
-export const grantLives = (nowMs: number): SQL => sql`(${grants.revokedAt} is null
-  and not exists (select from ${virtualKeys}
-    where ${virtualKeys.id} = ${grants.virtualKeyId} and ${virtualKeys.revokedAt} is not null)
-  and ${grants.expiresAt} > ${new Date(nowMs).toISOString()}::timestamptz
-  and (${budgets.maxUses} is null or ${budgets.used} < ${budgets.maxUses})
-  and (${budgets.costLimitMicrousd} is null or ${budgets.costLimitMicrousd} = 0
-    or ${budgets.settledMicrousd} < ${budgets.costLimitMicrousd}))`;
-
 /** One row for each session, over all its grants. */
-const ofAllGrants = (db: Database, lives: SQL) =>
+const ofAllGrants = (db: Database, nowMs: number) =>
   db
     .select({
-      anyLives: sql<boolean>`coalesce(bool_or(${lives}), false)`.as('any_lives'),
+      anyActive: sql<boolean>`coalesce(bool_or(${isActiveInSql(timeInSql(nowMs))}), false)`.as('any_active'),
       grantCount: sql<number>`count(*)::int`.as('grant_count'),
       lastMs: sql<string | null>`max(extract(epoch from ${grants.expiresAt}) * 1000)::bigint::text`.as(
         'last_ms',
@@ -116,6 +104,7 @@ const ofAllGrants = (db: Database, lives: SQL) =>
     })
     .from(grants)
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     .where(eq(grants.sessionId, sessions.id))
     .as('of_session');
 

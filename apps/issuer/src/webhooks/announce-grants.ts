@@ -1,5 +1,6 @@
 import type { Database, Transaction } from '@presign/schema/database';
-import { budgets, grants } from '@presign/schema/tables';
+import { statusInSql } from '@presign/schema/grant-status';
+import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
 import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
@@ -36,7 +37,8 @@ const BATCH = 500;
 
 /**
  * Records `grant.expired` for grants that have expired, once each, over any number of issuers. It reads only grants of
- * accounts that subscribe, and none that expired before the subscription.
+ * accounts that subscribe, and none that expired before the subscription. A grant that a session or a virtual key ended
+ * earlier is marked without an event, so that the next look passes over it.
  * @returns whether there may be more
  */
 export async function announceExpired(db: Database): Promise<boolean> {
@@ -50,7 +52,7 @@ export async function announceExpired(db: Database): Promise<boolean> {
       tx,
       marked.map((row) => row.id),
     );
-    const events = expired.map((grant): AccountEvent => {
+    const events = expired.filter(hasExpired).map((grant): AccountEvent => {
       const timestamp = grant.expiresAt.toISOString();
       const event = { type: 'grant.expired' as const, timestamp, data: describeGrant(grant) };
       return { accountId: grant.accountId, event };
@@ -78,17 +80,23 @@ const EXPIRED = sql`
 async function loadGrants(tx: Transaction, ids: readonly string[]) {
   if (ids.length === 0) return [];
   const rows = await tx
-    .select()
+    .select({ grant: grants, budget: budgets, status: statusInSql(sql`now()`) })
     .from(grants)
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
+    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     // One parameter for all ids: a statement may have 65,535, and a session may have more grants.
     .where(
       sql`${grants.id} in (select each::uuid from json_array_elements_text(${JSON.stringify(ids)}::json) as each)`,
     );
-  return rows.map((row) => ({ ...row.budgets, ...row.grants }));
+  return rows.map(({ budget, grant, status }) => ({ ...budget, ...grant, status }));
 }
 
-const describeGrant = (grant: Awaited<ReturnType<typeof loadGrants>>[number]) => ({
+type Grant = Awaited<ReturnType<typeof loadGrants>>[number];
+
+const hasExpired = ({ status }: Grant) => status === 'expired';
+
+const describeGrant = (grant: Grant) => ({
   grant_id: grant.id,
   session_id: grant.sessionId,
   kind: grant.kind,

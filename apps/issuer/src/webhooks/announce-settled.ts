@@ -1,9 +1,10 @@
 import type { UsageEntry } from '@presign/limits';
 import type { SettledCall } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { budgets, grants, ledger, sessions } from '@presign/schema/tables';
+import { isActiveInSql } from '@presign/schema/grant-status';
+import { budgets, grants, ledger, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
-import { and, asc, eq, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
 
 const LEVELS = [50, 80, 100] as const;
@@ -135,20 +136,13 @@ async function announceExhausted(
 
 /** Returns those of the sessions that have an active grant. */
 async function sessionsWithActive(tx: Transaction, ids: readonly string[]): Promise<string[]> {
-  const usable = sql`(${budgets.maxUses} is null or ${budgets.used} < ${budgets.maxUses})
-    and (${budgets.costLimitMicrousd} is null or ${budgets.costLimitMicrousd} = 0 or ${budgets.settledMicrousd} < ${budgets.costLimitMicrousd})`;
   const rows = await tx
     .selectDistinct({ id: grants.sessionId })
     .from(grants)
+    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
-    .where(
-      and(
-        inArray(grants.sessionId, [...ids]),
-        isNull(grants.revokedAt),
-        gt(grants.expiresAt, sql`now()`),
-        usable,
-      ),
-    );
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
+    .where(and(inArray(grants.sessionId, [...ids]), isActiveInSql(sql`now()`)));
   return rows.map((row) => row.id);
 }
 
