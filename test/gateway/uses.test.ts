@@ -81,7 +81,7 @@ const answering = (status: number) => {
   };
 };
 
-test.each([401, 403, 429, 503, 529])('%i of the provider gives the use back at once', async (status) => {
+test.each([401, 429, 503, 529])('%i of the provider gives the use back at once', async (status) => {
   const url = await issue(1);
   answering(status);
   for (let i = 0; i < 5; i++) expect(await call(url)).toMatchObject({ status, left: '1' });
@@ -94,7 +94,7 @@ test.each([401, 403, 429, 503, 529])('%i of the provider gives the use back at o
   );
 });
 
-test.each([200, 201, 204, 302, 400, 402, 404, 408, 409, 413, 422, 500, 501, 502, 504, 599])(
+test.each([200, 201, 204, 302, 400, 402, 403, 404, 408, 409, 413, 422, 500, 501, 502, 504, 599])(
   '%i of the provider keeps the use',
   async (status) => {
     const url = await issue(1);

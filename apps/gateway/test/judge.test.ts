@@ -1,7 +1,8 @@
+import { BUILT_IN_PROVIDERS, errorFactsIn, type VendorRefusals } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Admitted } from '../src/limits/admit.ts';
-import { judge } from '../src/llm/judge-end.ts';
+import { judge as judgeCall } from '../src/llm/judge-end.ts';
 import type { Metered } from '../src/llm/meter.ts';
 import type { Plan } from '../src/llm/plan.ts';
 import type { Sent } from '../src/llm/send.ts';
@@ -26,12 +27,17 @@ const plan = (limited: boolean, free = false): Plan => ({
   rewritten: true,
   bodyFor: () => null,
 });
-const told = (cost?: number, ownError = false): Metered => ({
+const judge = (sent: Sent, metered: Metered, plan: Plan, refusals: VendorRefusals = 'undocumented') =>
+  judgeCall({ plan, grant: { provider: { refusals } } }, admitted, sent, metered);
+const reporting = (cost?: number, ownError = false): Metered => ({
   rest: undefined,
   reported: cost === undefined ? undefined : { model: 'm', usage: { input_tokens: cost, output_tokens: 0 } },
   ownError,
+  error: ownError ? errorFactsIn({ error: { code: 'some_code', message: 'no' } }) : undefined,
 });
 
+/** Errors that are taken to be free unless a provider documents otherwise. */
+const FREE_STATUSES = [400, 401, 404, 405, 413, 415, 422, 429];
 const STATUS = fc.integer({ min: 200, max: 599 });
 const SENT: fc.Arbitrary<Sent> = fc.oneof(
   fc.record({ is: fc.constantFrom('complete' as const, 'broken' as const), status: STATUS }),
@@ -47,14 +53,14 @@ const SENT: fc.Arbitrary<Sent> = fc.oneof(
 );
 
 describe('under a spend limit', () => {
-  test('no call is charged more than its hold, and what was used beyond it is told', () => {
+  test('no call is charged more than its hold, and usage beyond the hold is an overrun', () => {
     fc.assert(
       fc.property(
         SENT,
         fc.option(fc.nat(5_000), { nil: undefined }),
         fc.boolean(),
         (sent, cost, ownError) => {
-          const charge = judge(sent, told(cost, ownError), plan(true), admitted);
+          const charge = judge(sent, reporting(cost, ownError), plan(true));
           expect(charge.costMicrousd).toBeLessThanOrEqual(HELD);
           expect(charge.overrunMicrousd).toBe(charge.usage ? Math.max(0, Number(cost) - HELD) : 0);
         },
@@ -62,48 +68,102 @@ describe('under a spend limit', () => {
     );
   });
 
-  test('a call is charged less than its hold only for usage told in full, or where nothing was paid', () => {
+  test('a call is charged less than its hold only for usage reported in full, or if the provider did no paid work', () => {
     fc.assert(
       fc.property(
         SENT,
         fc.option(fc.nat(5_000), { nil: undefined }),
         fc.boolean(),
         (sent, cost, ownError) => {
-          const { costMicrousd } = judge(sent, told(cost, ownError), plan(true), admitted);
+          const { costMicrousd } = judge(sent, reporting(cost, ownError), plan(true));
           if (costMicrousd === HELD) return;
           const status = 'status' in sent ? sent.status : 0;
-          const usageTold = sent.is === 'complete' && status < 400 && cost === costMicrousd;
-          const refused = sent.is === 'complete' && status >= 400 && (status < 500 || ownError);
+          const reportedInFull = sent.is === 'complete' && status < 400 && cost === costMicrousd;
+          const refused =
+            sent.is === 'complete' && (FREE_STATUSES.includes(status) || (status >= 500 && ownError));
           const neverSent = ['unsent', 'unavailable', 'unsealable'].includes(sent.is);
-          expect(usageTold || ((refused || neverSent) && costMicrousd === 0)).toBe(true);
+          expect(reportedInFull || ((refused || neverSent) && costMicrousd === 0)).toBe(true);
         },
       ),
     );
   });
 
   test.each<[string, Sent, Metered]>([
-    ['a success without usage', { is: 'complete', status: 200 }, told()],
-    ['a redirect', { is: 'complete', status: 302 }, told()],
-    ['a broken stream, whatever it said', { is: 'broken', status: 200 }, told(5)],
-    ['a broken error', { is: 'broken', status: 400 }, told()],
-    ["an intermediary's 502", { is: 'complete', status: 502 }, told()],
-    ['a call that got no answer', { is: 'unanswered', why: 'failure' }, told()],
-    ['a call that a revocation cut', { is: 'unanswered', why: 'revoked' }, told()],
-    ['a timeout', { is: 'unanswered', why: 'timeout' }, told()],
-    ['a fault of ours', { is: 'failed' }, told()],
+    ['a success without usage', { is: 'complete', status: 200 }, reporting()],
+    ['a redirect', { is: 'complete', status: 302 }, reporting()],
+    ['a broken stream, whatever it reported', { is: 'broken', status: 200 }, reporting(5)],
+    ['a broken error', { is: 'broken', status: 400 }, reporting()],
+    ['a 403', { is: 'complete', status: 403 }, reporting(undefined, true)],
+    ['a 408', { is: 'complete', status: 408 }, reporting(undefined, true)],
+    ["an intermediary's 502", { is: 'complete', status: 502 }, reporting()],
+    ['a call that got no answer', { is: 'unanswered', why: 'failure' }, reporting()],
+    ['a call that a revocation cut', { is: 'unanswered', why: 'revoked' }, reporting()],
+    ['a timeout', { is: 'unanswered', why: 'timeout' }, reporting()],
+    ['a fault of the gateway', { is: 'failed' }, reporting()],
   ])('%s is charged its hold', (_what, sent, metered) => {
-    expect(judge(sent, metered, plan(true), admitted)).toMatchObject({ uses: 1, costMicrousd: HELD });
+    expect(judge(sent, metered, plan(true))).toMatchObject({ uses: 1, costMicrousd: HELD });
   });
 
   test('usage that cannot be priced is charged its hold', () => {
     const unpriced = { ...plan(true), pricing: undefined };
-    expect(judge({ is: 'complete', status: 200 }, told(5), unpriced, admitted).costMicrousd).toBe(HELD);
+    expect(judge({ is: 'complete', status: 200 }, reporting(5), unpriced).costMicrousd).toBe(HELD);
   });
 });
 
-test('without a limit a cost that is not known is not taken for 0, and a free call is', () => {
+test('without a limit an unknown cost is undefined, and the cost of a free call is 0', () => {
   const done: Sent = { is: 'complete', status: 200 };
-  expect(judge(done, told(), plan(false), admitted).costMicrousd).toBeUndefined();
-  expect(judge(done, told(7), plan(false), admitted).costMicrousd).toBe(7);
-  expect(judge(done, told(), plan(false, true), admitted).costMicrousd).toBe(0);
+  expect(judge(done, reporting(), plan(false)).costMicrousd).toBeUndefined();
+  expect(judge(done, reporting(7), plan(false)).costMicrousd).toBe(7);
+  expect(judge(done, reporting(), plan(false, true)).costMicrousd).toBe(0);
+});
+
+describe('a provider that documents what it bills', () => {
+  const refusalsOf = (id: string): VendorRefusals => BUILT_IN_PROVIDERS.get(id)?.refusals ?? 'undocumented';
+  const failed = (body: object | undefined): Metered => ({
+    ...reporting(undefined, body !== undefined),
+    error: body && errorFactsIn(body),
+  });
+  const withCode = (code: string) => failed({ error: { code, message: 'no' } });
+
+  test.each<[string, string, number, Metered, 0 | 1, number]>([
+    ['bills a content filter', 'azure-openai', 400, withCode('content_filter'), 1, HELD],
+    ['bills an input limit', 'azure-openai', 400, withCode('context_length_exceeded'), 1, HELD],
+    ['bills a 400 that could not be read', 'azure-openai', 400, failed(undefined), 1, HELD],
+    ['does not bill another 400', 'azure-openai', 400, withCode('invalid_request'), 1, 0],
+    ['bills its timeout', 'azure-openai', 408, withCode('timeout'), 1, HELD],
+    ['does not bill a rate limit', 'azure-openai', 429, withCode('429'), 0, 0],
+    ['does not bill a moderated call', 'openrouter', 403, withCode('403'), 0, 0],
+    ['does not bill missing credits', 'openrouter', 402, withCode('402'), 1, 0],
+    ['does not bill a failed request', 'google', 500, withCode('500'), 1, 0],
+  ])('%s: %s %i', (_what, id, status, metered, uses, costMicrousd) => {
+    const charge = judge({ is: 'complete', status }, metered, plan(true), refusalsOf(id));
+    expect(charge).toMatchObject({ uses, costMicrousd, overrunMicrousd: 0 });
+  });
+
+  test('a fee above the hold is an overrun', () => {
+    const violation = failed({
+      code: 'permission-denied',
+      error: 'Content violates usage guidelines. Failed check: SAFETY_CHECK_TYPE_BIO',
+    });
+    expect(judge({ is: 'complete', status: 403 }, violation, plan(true), refusalsOf('xai'))).toMatchObject({
+      uses: 1,
+      costMicrousd: HELD,
+      overrunMicrousd: 50_000 - HELD,
+    });
+  });
+
+  test('a 401, 429, 503 or 529 that is billed keeps its use', () => {
+    for (const status of [401, 429, 503, 529]) {
+      const sent: Sent = { is: 'complete', status };
+      const refusals: VendorRefusals = [{ status, code: 'ran', billing: 'billed' }];
+      expect(judge(sent, withCode('ran'), plan(true), refusals)).toMatchObject({
+        uses: 1,
+        costMicrousd: HELD,
+      });
+      expect(judge(sent, withCode('not_ran'), plan(true), refusals)).toMatchObject({
+        uses: 0,
+        costMicrousd: 0,
+      });
+    }
+  });
 });

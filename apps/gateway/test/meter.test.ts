@@ -131,6 +131,15 @@ describe('a whole answer', () => {
   ])('of a failure is known for what it is: %s', async (_what, text, isOwn) => {
     expect((await metered({ ...json, status: 502 }, [text])).ownError).toBe(isOwn);
   });
+
+  test('an error longer than 256 KiB passes unread', async () => {
+    const error = (bytes: number) => JSON.stringify({ error: { code: 'c', message: 'x'.repeat(bytes) } });
+    const short = await metered({ ...json, status: 400 }, [error(200_000)]);
+    expect(short).toMatchObject({ ownError: true, error: { codes: ['c'] } });
+    const text = error(300_000);
+    const long = await metered({ ...json, status: 400 }, [text.slice(0, 1_000), text.slice(1_000)]);
+    expect(long).toMatchObject({ ownError: false, error: undefined, all: text });
+  });
 });
 
 test('a dialect that throws costs the answer its usage, and nothing else', async () => {

@@ -23,7 +23,7 @@ export {
   type Provider,
   type Route,
 } from './provider.ts';
-export { type Billing, billingOf, errorCodesIn, type VendorRefusals } from './refusals.ts';
+export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS } from './vendors.ts';

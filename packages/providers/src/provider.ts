@@ -66,7 +66,7 @@ export type Provider = {
   free?: readonly FreeCall[];
   /** Rules about money, whatever the dialect of a call. */
   rules: VendorRules;
-  /** Which errors the vendor bills, by its documentation. `undocumented`: it does not say. */
+  /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;
   /** Names of the vendor in the model names of resellers: `mistralai` in `mistralai/codestral`. */

@@ -1,44 +1,59 @@
-import { isJsonObject } from './json.ts';
+import { isJsonObject, textOf } from './json.ts';
 
 /** Whether a vendor charges for a call that it answered with an error. */
 export type Billing = 'free' | 'billed' | 'undocumented';
 
-/** Errors of a vendor; `undocumented` if it does not say which of them are billed. */
+/** The vendor's errors whose billing it documents. All others are undocumented. */
 export type VendorRefusals = readonly VendorRefusal[] | 'undocumented';
 
 /** An error of a vendor, and whether it is billed. */
 export type VendorRefusal = {
   readonly status: number;
-  /** Set if only errors with this code are meant. */
+  /** Set if the entry is about errors with this code only. */
   readonly code?: string;
-  readonly billing: Billing;
+  /** Set if the entry is about errors whose message begins with this text only, because they share their code. */
+  readonly messageStart?: string;
+  readonly billing: Exclude<Billing, 'undocumented'>;
+  /** The fixed fee for a billed error, which may be more than the call's hold. */
+  readonly feeMicrousd?: number;
 };
 
+/** The codes and the message of an error's body. */
+export type ErrorFacts = { readonly codes: readonly string[]; readonly message: string };
+
 /**
- * Whether a vendor bills an error, by its own documentation.
- * @param codes the error's codes (`errorCodesIn`); undefined if its body could not be read, in which case an error
- *   that is billed under some code counts as billed
+ * Whether a vendor bills an error, according to its own documentation, and its fee where it states one.
+ * @param error undefined if the body was not read: the error then counts as billed if any error of its status is
  * @returns `undocumented` for an error that is not listed
  */
 export function billingOf(
   refusals: VendorRefusals,
   status: number,
-  codes: readonly string[] | undefined,
-): Billing {
+  error: ErrorFacts | undefined,
+): { readonly billing: Billing; readonly feeMicrousd?: number } {
   const listed = refusals === 'undocumented' ? [] : refusals.filter((refusal) => refusal.status === status);
-  const meant = listed.filter(
-    ({ code, billing }) =>
-      code === undefined || (codes === undefined ? billing === 'billed' : codes.includes(code)),
-  );
-  return meant.find(({ billing }) => billing === 'billed')?.billing ?? meant[0]?.billing ?? 'undocumented';
+  const matching = listed.filter((refusal) => (error ? matches(refusal, error) : mayMatch(refusal)));
+  return matching.find(({ billing }) => billing === 'billed') ?? matching[0] ?? { billing: 'undocumented' };
 }
 
-/** The codes of an error, wherever an API family keeps them: `code`, `type` and `status`, at the top or in `error`. */
-export function errorCodesIn(answer: unknown): readonly string[] {
+const matches = ({ code, messageStart }: VendorRefusal, { codes, message }: ErrorFacts): boolean =>
+  (code === undefined || codes.includes(code)) &&
+  (messageStart === undefined || message.startsWith(messageStart));
+
+const mayMatch = ({ code, messageStart, billing }: VendorRefusal): boolean =>
+  billing === 'billed' || (code === undefined && messageStart === undefined);
+
+/**
+ * The codes and the message of an error, wherever an API family keeps them: `code`, `type` and `status`, at the top
+ * or in `error`; `message` at either place, or the text of `error` itself.
+ */
+export function errorFactsIn(answer: unknown): ErrorFacts {
   const first: unknown = Array.isArray(answer) ? answer[0] : answer;
-  const holders = isJsonObject(first) ? [first, first.error] : [];
-  return holders
-    .filter(isJsonObject)
-    .flatMap(({ code, type, status }) => [code, type, status])
-    .filter((code) => typeof code === 'string');
+  const top = isJsonObject(first) ? first : {};
+  const inner = isJsonObject(top.error) ? top.error : {};
+  const codes = [top, inner].flatMap(({ code, type, status }) => [code, type, status]);
+  return {
+    codes: codes.filter((code) => typeof code === 'string'),
+    message: textOf(top.error) || textOf(inner.message) || textOf(top.message),
+  };
 }

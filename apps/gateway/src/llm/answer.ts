@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { type Charge, givesUseBack } from './judge-end.ts';
+import { type Charge, keepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import type { Call } from './plan.ts';
 
@@ -150,13 +150,15 @@ export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): F
 }
 
 function callHeaders(
-  { requestId, plan }: Call,
+  { requestId, plan, grant }: Call,
   { usesLeft, tokens, rateLimit }: Admitted,
   status: number,
 ): FlatHeaders {
   const headers = ownHeaders(requestId, rateLimit);
   if (usesLeft !== undefined) {
-    headers.push('x-presign-uses-remaining', String(givesUseBack(status) ? usesLeft + 1 : usesLeft));
+    // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
+    const kept = keepsUse(grant.provider.refusals, status, undefined);
+    headers.push('x-presign-uses-remaining', String(kept ? usesLeft : usesLeft + 1));
   }
   if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));
   return headers;

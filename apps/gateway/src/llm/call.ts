@@ -102,7 +102,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   const answer = new Answer(outgoing, answerPlan(call, admitted));
   const sent = await send(deps, call, admitted, answer);
   const metered = await answer.end();
-  const charge = judge(sent, metered, plan, admitted);
+  const charge = judge(call, admitted, sent, metered);
   logCall(deps, call, sent, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;

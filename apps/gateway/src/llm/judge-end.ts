@@ -1,3 +1,4 @@
+import { billingOf, type ErrorFacts, type VendorRefusals } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Admitted } from '../limits/admit.ts';
 import type { Metered } from './meter.ts';
@@ -15,49 +16,89 @@ export type Charge = {
   readonly usage: Readonly<Record<string, number>> | undefined;
 };
 
-/**
- * Statuses with which a provider refuses the work itself: not authorized, forbidden, rate limited, unavailable,
- * overloaded (529 is Anthropic's, https://platform.claude.com/docs/en/api/errors).
- */
-const REFUSED_WORK: ReadonlySet<number> = new Set([401, 403, 429, 503, 529]);
-
-/** Whether an answer with this status gives the use back. */
-export const givesUseBack = (status: number): boolean => REFUSED_WORK.has(status);
+/** The facts of a call that judge its end. */
+type Judged = {
+  readonly plan: Plan;
+  readonly grant: { readonly provider: { readonly refusals: VendorRefusals } };
+};
 
 /**
  * Decides what a call is charged, from how it ended and what its answer reported. Under a spend limit, a call whose cost
  * is not known in full is charged its hold.
  */
-export function judge(sent: Sent, metered: Metered, plan: Plan, admitted: Admitted): Charge {
-  const usage = sent.is === 'complete' && sent.status < 400 ? metered.reported?.usage : undefined;
-  const known = plan.free || paidNothing(sent, metered) ? 0 : usage && plan.pricing?.cost(usage);
+export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, metered: Metered): Charge {
+  const { refusals } = grant.provider;
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
+  const usage = sent.is === 'complete' && sent.status < 400 ? metered.reported?.usage : undefined;
+  const paid = usage ? plan.pricing?.cost(usage) : billedFee(refusals, sent, metered, hold);
+  const known = plan.free || paidNothing(refusals, sent, metered) ? 0 : paid;
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
-  return { uses: usesKept(sent), costMicrousd, overrunMicrousd, usage };
+  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage };
 }
 
+/**
+ * The provider's own errors that are taken to cost nothing unless its documentation says otherwise. This is an
+ * assumption, because most providers do not say which errors they bill; it is stated in docs/reference/calls.md.
+ */
+const FREE_BY_ASSUMPTION: ReadonlySet<number> = new Set([400, 401, 404, 405, 413, 415, 422, 429]);
+
 /** True only if the provider certainly did no paid work: it never got the call, or refused or failed it itself. */
-function paidNothing(sent: Sent, metered: Metered): boolean {
+function paidNothing(refusals: VendorRefusals, sent: Sent, { ownError, error }: Metered): boolean {
   if (sent.is !== 'complete')
     return sent.is === 'unsent' || sent.is === 'unsealable' || sent.is === 'unavailable';
-  return (sent.status >= 400 && sent.status < 500) || (sent.status >= 500 && metered.ownError);
+  const { status } = sent;
+  if (status < 400) return false;
+  const { billing } = billingOf(refusals, status, error);
+  // An intermediary may answer with a 5xx while the provider still works.
+  if (status >= 500) return ownError && billing !== 'billed';
+  return billing === 'free' || (billing === 'undocumented' && FREE_BY_ASSUMPTION.has(status));
+}
+
+/** The least that an error with a documented fee costs: a provider may charge for work that it did, too. */
+function billedFee(
+  refusals: VendorRefusals,
+  sent: Sent,
+  { error }: Metered,
+  hold: number | undefined,
+): number | undefined {
+  if (sent.is !== 'complete' || sent.status < 400 || error === undefined || hold === undefined)
+    return undefined;
+  const { feeMicrousd } = billingOf(refusals, sent.status, error);
+  return feeMicrousd === undefined ? undefined : Math.max(feeMicrousd, hold);
 }
 
 /** A use is given back only if the provider certainly never got the call, or refused the work itself. */
-function usesKept(sent: Sent): 0 | 1 {
+function usesKept(refusals: VendorRefusals, sent: Sent, { error }: Metered): 0 | 1 {
   switch (sent.is) {
     case 'unsent':
     case 'unsealable':
     case 'unavailable':
       return 0;
     case 'complete':
-      return givesUseBack(sent.status) ? 0 : 1;
+      return keepsUse(refusals, sent.status, error) ? 1 : 0;
     case 'broken':
     case 'unanswered':
     case 'failed':
       return 1;
   }
+}
+
+/**
+ * Statuses with which a provider refuses the work itself: not authorized, rate limited, unavailable, overloaded (529
+ * is Anthropic's, https://platform.claude.com/docs/en/api/errors). A 403 may be the verdict on work that was done, as
+ * xAI's is, so it is not among them.
+ */
+const REFUSED_WORK: ReadonlySet<number> = new Set([401, 429, 503, 529]);
+
+/**
+ * Whether a complete answer with this status keeps the use.
+ * @param error undefined if the error's body was not read
+ */
+export function keepsUse(refusals: VendorRefusals, status: number, error: ErrorFacts | undefined): boolean {
+  const { billing } = billingOf(refusals, status, error);
+  if (status === 403) return billing !== 'free';
+  return !REFUSED_WORK.has(status) || billing === 'billed';
 }
 
 /** The refusal of a call that ended without an answer from the provider. */

@@ -1,6 +1,12 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import type { Reported, Spend, StreamReader } from '@presign/providers';
+import {
+  type ErrorFacts,
+  errorFactsIn,
+  type Reported,
+  type Spend,
+  type StreamReader,
+} from '@presign/providers';
 import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
 
 /**
@@ -22,9 +28,11 @@ export type Metered = {
   readonly reported: Reported | undefined;
   /** The answer is an error of the provider itself and not of an intermediary. */
   readonly ownError: boolean;
+  /** The codes and the message of an error whose body could be read. */
+  readonly error: ErrorFacts | undefined;
 };
 
-const NOTHING_REPORTED: Metered = { rest: undefined, reported: undefined, ownError: false };
+const NOTHING_REPORTED: Metered = { rest: undefined, reported: undefined, ownError: false, error: undefined };
 
 /** Passes everything and reads nothing. */
 export const UNMETERED: Meter = { pass: (chunk) => chunk, end: async () => NOTHING_REPORTED };
@@ -42,6 +50,8 @@ export type MeterOptions = {
 
 /** Answers that are read whole are kept up to this many bytes, before and after decoding. */
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
+/** Errors are read up to this many bytes, before and after decoding. A longer one is not known to be free. */
+const ERROR_MAX_BYTES = 256 * 1024;
 /** The longest event that is waited for. A stream with a longer one passes unread. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 
@@ -112,6 +122,7 @@ function wholeMeter(
   form: StreamForm | undefined,
 ): Meter {
   let chunks: Buffer[] | undefined = [];
+  const maxBytes = status < 400 ? WHOLE_MAX_BYTES : ERROR_MAX_BYTES;
   let size = 0;
   let rest: Buffer | undefined;
   const allButLast = (chunk: Buffer): Buffer | undefined => {
@@ -123,18 +134,25 @@ function wholeMeter(
   return {
     pass: (chunk) => {
       size += chunk.length;
-      if (size > WHOLE_MAX_BYTES) chunks = undefined;
+      if (size > maxBytes) chunks = undefined;
       chunks?.push(chunk);
       return keepsLast ? allButLast(chunk) : chunk;
     },
     end: async () => {
       const unread = { ...NOTHING_REPORTED, rest };
-      const bytes = chunks && (await decompress(Buffer.concat(chunks), contentEncoding));
+      const bytes = chunks && (await decompress(Buffer.concat(chunks), contentEncoding, maxBytes));
       if (!bytes) return unread;
-      if (status >= 400)
-        return { ...unread, ownError: attempt(() => spend.isOwnError(parseAnswer(bytes))) === true };
+      if (status >= 400) return { ...unread, ...readError(spend, bytes) };
       return { ...unread, reported: attempt(() => readWhole(spend, bytes, form)) };
     },
+  };
+}
+
+function readError(spend: Spend, bytes: Buffer): Pick<Metered, 'ownError' | 'error'> {
+  const answer = parseAnswer(bytes);
+  return {
+    ownError: attempt(() => spend.isOwnError(answer)) === true,
+    error: answer === undefined ? undefined : errorFactsIn(answer),
   };
 }
 
@@ -186,8 +204,8 @@ function parseAnswer(bytes: Buffer): unknown {
 /** The content codings that the gateway asks for and can decode. */
 export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'identity']);
 
-async function decompress(bytes: Buffer, encoding: string): Promise<Buffer | undefined> {
-  const limit = { maxOutputLength: WHOLE_MAX_BYTES };
+async function decompress(bytes: Buffer, encoding: string, maxBytes: number): Promise<Buffer | undefined> {
+  const limit = { maxOutputLength: maxBytes };
   try {
     switch (encoding.trim().toLowerCase()) {
       case '':

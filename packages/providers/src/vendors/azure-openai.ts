@@ -86,8 +86,8 @@ export const azureOpenai: Provider = {
   ],
   rules: OPENAI_VENDOR_RULES,
   /**
-   * An error is billed if the service did work: a content filter or an input limit (400), a timeout (408). Failed
-   * authentication (401) and rate limits (429) are not.
+   * Azure bills an error if the service did work: a content filter or an input limit (400), a timeout (408). It does
+   * not bill failed authentication (401) and rate limits (429).
    * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/manage-costs, HTTP error response code and billing
    * status; …/concepts/content-filter
    */

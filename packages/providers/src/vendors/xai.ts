@@ -72,8 +72,19 @@ export const xai: Provider = {
     coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
     refusedModels: /multi-agent/,
   },
-  // https://docs.x.ai/docs/models#usage-guidelines-violation-fee: a request that violates the guidelines has a fee.
-  refusals: [{ status: 403, billing: 'billed' }],
+  /**
+   * https://docs.x.ai/docs/pricing#usage-guidelines-violation-fee: xAI charges $0.05 for a request whose violation it
+   * finds before generation, and the generation otherwise. Such a 403 has the code of missing permissions and the
+   * text `Content violates usage guidelines. Team: …, Failed check: …` in `error`.
+   */
+  refusals: [
+    {
+      status: 403,
+      messageStart: 'Content violates usage guidelines',
+      billing: 'billed',
+      feeMicrousd: 50_000,
+    },
+  ],
   models: MODELS,
   makerNames: ['x-ai', 'xai'],
 };
