@@ -74,6 +74,24 @@ describe('the source of every app and package', () => {
   });
 });
 
+describe('the dependencies', () => {
+  const lock = readFileSync(join(ROOT, 'pnpm-lock.yaml'), 'utf8');
+  const wanted = Array.from(lock.matchAll(/^ {4}engines: \{node: '?([^',}]+)/gm), ([, range = '']) => range);
+
+  test('all run on the oldest Node that package.json allows, so an install warns of no engine', () => {
+    expect(readPackage('.').engines).toEqual({ node: '>=20.19' });
+    expect(wanted.length).toBeGreaterThan(100);
+    expect(wanted.filter((range) => !runsOnNode20(range))).toEqual([]);
+  });
+
+  test('the check for Node versions catches what it is for', () => {
+    expect(
+      ['>=18', '>= 0.4', '20 || >=22', '^20.19.0 || >=22.12.0', '>=20.18.1'].filter(runsOnNode20),
+    ).toHaveLength(5);
+    expect(['>=22', '>=20.20', '^18 || >=22', '>= 24.x'].some(runsOnNode20)).toBe(false);
+  });
+});
+
 describe('the rules for imports in .dependency-cruiser.mjs', () => {
   const planted = mkdtempSync(join(tmpdir(), 'presign-imports-'));
   let found: readonly string[];
@@ -111,10 +129,21 @@ const isBarrel = (dir: string, file: string, text: string): boolean =>
 const hasEmptyName = (file: string): boolean =>
   file.split('/').some((part) => EMPTY_NAME.test(basename(part, '.ts')));
 
-type Package = { readonly devDependencies?: Readonly<Record<string, string>> };
+type Package = {
+  readonly engines?: object;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+};
 
 const readPackage = (dir: string): Package =>
   JSON.parse(readFileSync(join(ROOT, dir, 'package.json'), 'utf8')) as Package;
+
+/** Whether a range admits Node 20.19.0: one of its alternatives begins at 20.19 or before, and does not end before 20. */
+const runsOnNode20 = (range: string): boolean =>
+  range.split('||').some((part) => {
+    const [, operator, major = '', minor = '0'] = /^\s*(\^|>=|)\s*(\d+)(?:\.(\d+))?/.exec(part) ?? [];
+    if (Number(major) === 20) return Number(minor) <= 19;
+    return operator === '>=' && Number(major) < 20;
+  });
 
 /** A small workspace: one file for each rule that it breaks, and `right.ts`. */
 function plant(root: string): void {
