@@ -2,20 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
+import { runProcess } from '@presign/schema/start';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 
 /** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
-async function main(): Promise<void> {
+runProcess('gateway', 'GATEWAY_PORT', async () => {
   const env = readGatewayEnv();
   const log = pino({ name: 'gateway', level: env.logLevel });
-  const { db, close: closeDatabase } = parseVariable(
-    'DATABASE_URL',
-    () => connectDatabase(env.databaseUrl),
-    MALFORMED,
-  );
+  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
   let lost: unknown;
   const warn = (error: Error) => {
     lost = error;
@@ -33,15 +30,9 @@ async function main(): Promise<void> {
   if (env.hasSigningKey)
     log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
 
-  const stop = async () => {
+  return async () => {
     await gateway.close();
     redis.disconnect();
     await closeDatabase();
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
-}
-
-main().catch((error: unknown) => {
-  process.stderr.write(`presign gateway: ${error instanceof Error ? error.message : 'failed to start'}\n`);
-  process.exit(1);
 });

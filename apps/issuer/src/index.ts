@@ -2,7 +2,6 @@ export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
 export type { IssuerDeps, IssuerEnv } from './deps.ts';
 export { readProviders } from './env.ts';
-export { explainStart } from './explain-start.ts';
 export { bootstrap } from './keys/bootstrap.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';
 export { type RunningIssuer, startIssuer } from './start.ts';

@@ -2,22 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
+import { runProcess } from '@presign/schema/start';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readIssuerEnv } from './env.ts';
-import { explainStart } from './explain-start.ts';
 import { bootstrap } from './keys/bootstrap.ts';
 import { startIssuer } from './start.ts';
 
 /** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
-async function main(): Promise<void> {
+runProcess('issuer', 'ISSUER_PORT', async (fail) => {
   const env = readIssuerEnv();
   const log = pino({ name: 'issuer', level: env.logLevel });
-  const { db, close: closeDatabase } = parseVariable(
-    'DATABASE_URL',
-    () => connectDatabase(env.databaseUrl),
-    MALFORMED,
-  );
+  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
   let lost: unknown;
   const warn = (error: Error) => {
     lost = error;
@@ -40,17 +36,9 @@ async function main(): Promise<void> {
     for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
   }).catch(fail);
 
-  const stop = async () => {
+  return async () => {
     await issuer.close();
     redis.disconnect();
     await closeDatabase();
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop());
-}
-
-function fail(error: unknown): never {
-  process.stderr.write(`presign issuer: ${explainStart(error)}\n`);
-  process.exit(1);
-}
-
-main().catch(fail);
+});

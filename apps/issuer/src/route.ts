@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   duplicateKey,
   type ErrorCode,
@@ -5,6 +6,7 @@ import {
   invalidRequest,
   type Refusal,
   RefusedError,
+  readJson,
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
@@ -111,13 +113,13 @@ function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string> {
 
 /**
  * Reads a JSON body and validates it.
- * @throws RefusedError as `readJson`, and `invalid_request` that names the first wrong field
+ * @throws RefusedError as `readJsonBody`, and `invalid_request` that names the first wrong field
  */
 async function readBody<S extends z.ZodType>(
   c: Context,
   schema: S,
 ): Promise<{ bytes: Uint8Array; value: unknown; request: z.output<S> }> {
-  const { bytes, value } = await readJson(c);
+  const { bytes, value } = await readJsonBody(c);
   const read = schema.safeParse(value);
   if (!read.success) throw new RefusedError(invalidRequest(read.error));
   return { bytes, value, request: read.data };
@@ -128,16 +130,17 @@ async function readBody<S extends z.ZodType>(
  * @throws RefusedError for another content type, a compressed, empty or too complex body, bad UTF-8, bad JSON, and a key
  *   that appears twice in one object, because parsers differ on which of the two they take (RFC 8259 §4)
  */
-async function readJson(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
+async function readJsonBody(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
   const refusal = wrongHeaders(c);
   if (refusal) throw new RefusedError(refusal);
   const bytes = new Uint8Array(await c.req.arrayBuffer());
   if (bytes.length === 0) throw invalidJson('The body is empty: expected a JSON object.');
   const excess = findExcess(bytes, MODEST);
   if (excess) throw tooComplex(excess.member);
-  const { text, value } = parseJson(bytes);
-  const twice = duplicateKey(text);
-  if (twice === undefined) return { bytes, value };
+  const read = readJson(bytes, 'ignore');
+  if (!read) throw isUtf8(bytes) ? new RefusedError({ code: 'invalid_json' }) : invalidJson(NOT_UTF8);
+  const twice = duplicateKey(read.text);
+  if (twice === undefined) return { bytes, value: read.value };
   const param = twice.slice(0, 128);
   const message = `${param}: this key appears twice in one object.`;
   throw new RefusedError({ code: 'invalid_request', param, message });
@@ -167,19 +170,6 @@ function wrongHeaders(c: Context): Refusal | undefined {
   return undefined;
 }
 
-/** A byte order mark is ignored, as RFC 8259 §8.1 allows. The parser's own message would quote the body. */
-function parseJson(bytes: Uint8Array): { text: string; value: unknown } {
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw invalidJson('The body is not valid UTF-8.');
-  }
-  try {
-    return { text, value: JSON.parse(text) };
-  } catch {
-    throw new RefusedError({ code: 'invalid_json' });
-  }
-}
+const NOT_UTF8 = 'The body is not valid UTF-8.';
 
 const invalidJson = (message: string) => new RefusedError({ code: 'invalid_json', message });

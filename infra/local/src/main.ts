@@ -1,22 +1,19 @@
+import { runProcess } from '@presign/schema/start';
 import { pino } from 'pino';
 import { type LocalEnv, readLocalEnv } from './env.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 
 /** `pnpm start`: both services in one process, and a first call to paste. */
-async function main(): Promise<void> {
+runProcess('start', 'ISSUER_PORT, GATEWAY_PORT', async () => {
   const env = readLocalEnv();
   const local = await runLocal(env, pino({ level: env.logLevel }));
   process.stdout.write(readyMessage(env, local));
-
-  const stop = () => {
+  return async () => {
     process.stdout.write('\nDraining and closing…\n');
-    local.close().then(
-      () => process.exit(0),
-      (error: unknown) => fail(error),
-    );
+    await local.close();
+    process.exit(0);
   };
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stop);
-}
+});
 
 function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): string {
   const apiKey = keys.apiKeyFile === undefined ? 'BOOTSTRAP_API_KEY' : keys.apiKeyFile;
@@ -48,16 +45,3 @@ function firstCall(env: LocalEnv, apiKeyFile: string | undefined): string {
   const body = '{"model":"sandbox-1","messages":[{"role":"user","content":"Hello"}]}';
   return `curl -s "$(${issue} | sed 's/.*"url":"\\([^"]*\\)".*/\\1/')" -H 'Content-Type: application/json' -d '${body}'`;
 }
-
-function fail(error: unknown): never {
-  process.stderr.write(`presign: ${explain(error)}\n`);
-  process.exit(1);
-}
-
-function explain(error: unknown): string {
-  if (!(error instanceof Error)) return 'failed to start';
-  if (!('code' in error && error.code === 'EADDRINUSE' && 'port' in error)) return error.message;
-  return `port ${error.port} is taken: stop what listens there, or set ISSUER_PORT and GATEWAY_PORT`;
-}
-
-main().catch(fail);

@@ -9,7 +9,7 @@ import {
   readSigningKey,
 } from '@presign/crypto';
 import { startGateway } from '@presign/gateway';
-import { bootstrap, explainStart, startIssuer } from '@presign/issuer';
+import { bootstrap, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
 import { loadProviders, type Provider } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
@@ -113,9 +113,7 @@ function keep(file: string, generate: () => string): string {
 
 async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
   if (env.databaseUrl !== undefined) {
-    await migrateDatabase(env.databaseUrl).catch((error: unknown) => {
-      throw new Error(explainStart(error));
-    });
+    await migrateDatabase(env.databaseUrl);
     const { db, close } = connectDatabase(env.databaseUrl);
     closers.push(close);
     return db;

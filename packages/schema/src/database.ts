@@ -5,6 +5,7 @@ import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
 import * as tables from './tables.ts';
+import { MALFORMED, parseVariable } from './variables.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof tables>;
@@ -35,9 +36,13 @@ const OPTIONS = {
   onnotice: () => {},
 };
 
-/** Opens a pool to a Postgres server; connects with the first query. */
+/**
+ * Opens a pool to a Postgres server; connects with the first query.
+ * @throws VariableError when the URL is malformed
+ */
 export function connectDatabase(url: string, max = 10): { db: Database; close: () => Promise<void> } {
-  const client = postgres(url, { ...OPTIONS, max, connection: { statement_timeout: STATEMENT_MS } });
+  const options = { ...OPTIONS, max, connection: { statement_timeout: STATEMENT_MS } };
+  const client = parseVariable('DATABASE_URL', () => postgres(url, options), MALFORMED);
   return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
 }
 

@@ -1,3 +1,20 @@
+/**
+ * Reads strict UTF-8 and JSON.
+ * @param mark what to do with a byte order mark: RFC 8259 §8.1 allows a reader to ignore it, but not every reader does
+ * @returns the text and its value, or undefined when the bytes are not JSON
+ */
+export function readJson(
+  bytes: Uint8Array,
+  mark: 'refuse' | 'ignore' = 'refuse',
+): { readonly text: string; readonly value: unknown } | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: mark === 'refuse' }).decode(bytes);
+    return { text, value: JSON.parse(text) };
+  } catch {
+    return undefined;
+  }
+}
+
 /** A JSON object as parsed. */
 export type JsonObject = { readonly [key: string]: unknown };
 

@@ -1,18 +1,5 @@
 import { findKey } from '@presign/schema';
 
-/**
- * Reads strict UTF-8 and JSON. `JSON.parse` refuses a byte order mark (RFC 8259 §8.1).
- * @returns the text and its value, or undefined when the bytes are not JSON
- */
-export function readJson(bytes: Buffer): { readonly text: string; readonly value: unknown } | undefined {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-    return { text, value: JSON.parse(text) };
-  } catch {
-    return undefined;
-  }
-}
-
 /** Dotted names of the fields that are read from a body, for example `generationConfig.maxOutputTokens`. */
 export type NamesRead = ReadonlySet<string>;
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
-import { isJsonObject, isModest, type JsonObject, type Refusal } from '@presign/schema';
+import { isJsonObject, isModest, type JsonObject, type Refusal, readJson } from '@presign/schema';
 import { type Body, contentCoding, readDecoded, readWhole } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
-import { ambiguousKey, type NamesRead, readJson } from '../http/json.ts';
+import { ambiguousKey, type NamesRead } from '../http/json.ts';
 
 /** A body, read only as far as necessary. */
 export type Content = {

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isJsonObject, isModest, type Refusal } from '@presign/schema';
-import { ambiguousKey, readJson } from '../http/json.ts';
+import { isJsonObject, isModest, type Refusal, readJson } from '@presign/schema';
+import { ambiguousKey } from '../http/json.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {

@@ -1,5 +1,5 @@
 import { RefusedError, VariableError } from '@presign/schema';
-import { explainStart } from '../explain-start.ts';
+import { explainStart } from '@presign/schema/start';
 import { ACCOUNTS, API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
 import { type Command, CommandError, help, type Io, overview, readGiven, UsageError } from './command.ts';
 import { RESEAL } from './reseal.ts';
@@ -47,5 +47,5 @@ async function runCommand(command: Command, args: readonly string[], io: Io): Pr
 function explain(error: unknown): string {
   if (error instanceof RefusedError) return error.message;
   if (error instanceof UsageError || error instanceof CommandError) return error.message;
-  return error instanceof VariableError ? error.message : explainStart(error);
+  return error instanceof VariableError ? error.message : explainStart(error, 'ISSUER_PORT');
 }

@@ -14,7 +14,7 @@ const READY_MS = 5_000;
 /** Runs `work` with a connection to Postgres, and closes it. */
 export async function withDatabase<T>({ env }: Io, work: (db: Database) => Promise<T>): Promise<T> {
   const url = readVariable(env, 'DATABASE_URL');
-  const { db, close } = parseVariable('DATABASE_URL', () => connectDatabase(url), MALFORMED);
+  const { db, close } = connectDatabase(url);
   return work(db).finally(close);
 }
 

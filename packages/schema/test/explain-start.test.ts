@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { explainStart } from '../src/explain-start.ts';
+import { explainStart } from '../src/start.ts';
 
 const failed = (code: string) =>
   new Error('Failed query: insert into api_keys …\nparams: marked', {
@@ -18,10 +18,10 @@ test.each([
   [failed('CONNECTION_CLOSED'), 'DATABASE_URL: Postgres does not answer (CONNECTION_CLOSED)'],
   [
     Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8787 }),
-    'ISSUER_PORT: port 8787 is taken',
+    'ISSUER_PORT: port 8787 is taken. Stop what listens there, or set another port',
   ],
   [new Error('REDIS_URL: Redis does not answer'), 'REDIS_URL: Redis does not answer'],
   ['thrown', 'failed to start'],
 ])('a start that failed is explained in one line that quotes no query (%#)', (error, line) => {
-  expect(explainStart(error)).toBe(line);
+  expect(explainStart(error, 'ISSUER_PORT')).toBe(line);
 });
