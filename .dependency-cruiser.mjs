@@ -2,7 +2,7 @@
 const BASE = 'schema';
 
 /** A rule that names the folder it is about with $1, the first group of `from`. */
-const forbid = (name, comment, from, to, severity = 'error') => ({ name, comment, severity, from, to });
+const forbid = (name, comment, from, to) => ({ name, comment, severity: 'error', from, to });
 
 /**
  * Who may import whom: apps → packages, in one direction and without circles. `pnpm check` runs it;
@@ -16,7 +16,6 @@ export default {
       'Two files that need each other are one file, or lack a third.',
       {},
       { circular: true },
-      'warn',
     ),
     forbid(
       'no-app-in-an-app',
@@ -29,7 +28,6 @@ export default {
       'Types that the folders of an app share are in deps.ts: app.ts imports the folders.',
       { path: '^apps/[^/]+/src/', pathNot: '^apps/[^/]+/src/(start|index)\\.ts$' },
       { path: '^apps/[^/]+/src/app\\.ts$' },
-      'warn',
     ),
     forbid(
       'packages-know-no-app',

@@ -40,7 +40,8 @@ const reporting = (cost?: number, ownError = false): Metered => ({
 const FREE_STATUSES = [400, 401, 404, 405, 413, 415, 422, 429];
 const STATUS = fc.integer({ min: 200, max: 599 });
 const SENT: fc.Arbitrary<Sent> = fc.oneof(
-  fc.record({ is: fc.constantFrom('complete' as const, 'broken' as const), status: STATUS }),
+  fc.record({ is: fc.constant('complete' as const), status: STATUS }),
+  fc.record({ is: fc.constant('broken' as const), status: STATUS, why: fc.constant('failure' as const) }),
   fc.constantFrom<Sent>(
     { is: 'unsent', blocked: false, code: undefined },
     { is: 'unsent', blocked: true, code: undefined },
@@ -91,8 +92,8 @@ describe('under a spend limit', () => {
   test.each<[string, Sent, Metered]>([
     ['a success without usage', { is: 'complete', status: 200 }, reporting()],
     ['a redirect', { is: 'complete', status: 302 }, reporting()],
-    ['a broken stream, whatever it reported', { is: 'broken', status: 200 }, reporting(5)],
-    ['a broken error', { is: 'broken', status: 400 }, reporting()],
+    ['a broken stream, whatever it reported', { is: 'broken', status: 200, why: 'failure' }, reporting(5)],
+    ['a broken error', { is: 'broken', status: 400, why: 'failure' }, reporting()],
     ['a 403', { is: 'complete', status: 403 }, reporting(undefined, true)],
     ['a 408', { is: 'complete', status: 408 }, reporting(undefined, true)],
     ["an intermediary's 502", { is: 'complete', status: 502 }, reporting()],

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkHeaders, readMessages } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
-import { readMcpUrl } from '../src/mcp/read-mcp-url.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';
+import { readMcpUrl } from '../src/mcp/request.ts';
 
 const read = (value: unknown) =>
   readMessages(Buffer.from(typeof value === 'string' ? value : JSON.stringify(value)));

@@ -3,7 +3,7 @@ import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
 
-/** What is sent to a provider. */
+/** What is sent to an upstream. */
 export type UpstreamCall = {
   readonly origin: string;
   readonly path: string;
@@ -14,55 +14,77 @@ export type UpstreamCall = {
 
 /** How a call ended. */
 export type Ended =
-  /** The provider answered in full; what the answer keeps back is still to be sent. */
+  /** The upstream answered in full. The receiver still has to send what it keeps back. */
   | { readonly is: 'complete'; readonly status: number }
-  /** The provider's answer broke off, or our own timeout cut it. */
-  | { readonly is: 'broken'; readonly status: number }
-  /** The provider surely never got the call; nothing is written yet. */
-  | { readonly is: 'unsent'; readonly blocked: boolean; readonly code: string | undefined }
-  /** The call went out, no answer came; nothing is written yet. */
+  /** The answer began and did not end. */
+  | { readonly is: 'broken'; readonly status: number; readonly why: Why }
+  /** The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. */
+  | {
+      readonly is: 'unsent';
+      readonly cut?: CutReason | undefined;
+      readonly blocked: boolean;
+      readonly code: string | undefined;
+    }
+  /** The call went out, and no answer came. Nothing is written yet. */
   | { readonly is: 'unanswered'; readonly why: Why };
 
-/** Why no whole answer came; `left`: nobody wanted it any more. */
-export type Why = 'timeout' | 'revoked' | 'left' | 'failure';
+/** Why an answer is missing or incomplete. `left`: the holder closed the connection. */
+export type Why = 'timeout' | 'left' | 'failure' | CutReason;
 
-/** Cuts a call whose grant is revoked; `forward` says how. `isCut`: before there was anything to cut. */
-export type Revocation = { cut: () => void; isCut?: boolean };
+/** Why the gateway ended a call itself. */
+export type CutReason = 'revoked' | 'expired' | 'closing';
+
+export const isCut = (why: Why): why is CutReason =>
+  why === 'revoked' || why === 'expired' || why === 'closing';
+
+/** The reason of the `AbortSignal` that ends a call. */
+export class CutError extends Error {
+  override readonly name = 'CutError';
+  readonly reason: CutReason;
+
+  constructor(reason: CutReason) {
+    super(`the gateway ended the call: ${reason}`);
+    this.reason = reason;
+  }
+}
 
 /** The holder's side of an answer. */
 export type Receiver = {
   /** The upstream's status and headers, cleaned. */
   readonly head: (status: number, headers: FlatHeaders) => void;
-  /** Takes the next bytes; false when no more may come before `whenDrained` says so. */
+  /** Takes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
   readonly data: (chunk: Buffer) => boolean;
-  /** Tells when everything has gone to the holder, or the holder has gone. */
-  readonly whenClosed: (told: () => void) => void;
+  /** Calls back when everything was sent to the holder, or the holder has left. */
+  readonly whenClosed: (callback: () => void) => void;
   readonly whenDrained: (resume: () => void) => void;
 };
 
-/** How far a call may go. */
+/** The limits of one call. */
 export type Bounds = {
   /** How long the answer may take to begin. */
   readonly headersMs: number;
   /** How long the call may take in all. */
   readonly totalMs: number;
-  /** `read on`: to its end, so that it is known what the call came to. */
+  /** `read on`: the answer is read to its end, so that its usage is known. */
   readonly whenHolderLeaves: 'read on' | 'stop';
 };
 
-/** How long an upstream may take to begin its answer; the official SDKs wait ten minutes too. */
+/** How long an upstream may take to begin its answer. The official SDKs of LLM providers also wait ten minutes. */
 export const HEADERS_TIMEOUT_MS = 600_000;
 
-/** Sends a call and hands the answer on, chunk by chunk with back-pressure. */
+/**
+ * Sends a call and hands the answer on, chunk by chunk with back-pressure.
+ * @param signal ends the call when it aborts. Its reason is a `CutError`.
+ */
 export function forward(
   dispatcher: Dispatcher,
   call: UpstreamCall,
   receiver: Receiver,
   bounds: Bounds,
-  revocation: Revocation,
+  signal: AbortSignal,
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(receiver, bounds, revocation, resolve);
+    const passing = new Passing(receiver, bounds, signal, resolve);
     dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
   });
 }
@@ -71,31 +93,33 @@ export function forward(
 class Passing implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver;
   readonly #bounds: Bounds;
-  readonly #revocation: Revocation;
+  readonly #signal: AbortSignal;
   readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
+  #cut = () => {};
   #sent = false;
   #ended = false;
   #status = 0;
 
-  constructor(receiver: Receiver, bounds: Bounds, revocation: Revocation, resolve: (ended: Ended) => void) {
+  constructor(receiver: Receiver, bounds: Bounds, signal: AbortSignal, resolve: (ended: Ended) => void) {
     this.#receiver = receiver;
     this.#bounds = bounds;
-    this.#revocation = revocation;
+    this.#signal = signal;
     this.#resolve = resolve;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     const { totalMs, whenHolderLeaves } = this.#bounds;
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), totalMs);
-    this.#revocation.cut = () => controller.abort(new RevokedError());
-    // Whether the holder got everything or left: a paused answer must be read on, or stopped.
+    this.#cut = () => controller.abort(this.#signal.reason as Error);
+    this.#signal.addEventListener('abort', this.#cut);
+    // A paused answer must go on when the holder has everything or has left: it is read to its end, or stopped.
     this.#receiver.whenClosed(() => {
       if (whenHolderLeaves === 'read on') controller.resume();
       else if (!this.#ended) controller.abort(new LeftError());
     });
-    if (this.#revocation.isCut) controller.abort(new RevokedError());
-    // What was aborted up to here is never written.
+    if (this.#signal.aborted) this.#cut();
+    // A call that was aborted up to here is never written.
     this.#sent = true;
   }
 
@@ -117,17 +141,20 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    if (this.#status !== 0) this.#end({ is: 'broken', status: this.#status });
+    if (this.#status !== 0) this.#end({ is: 'broken', status: this.#status, why: whyNot(error) });
     else if (this.#sent) this.#end({ is: 'unanswered', why: whyNot(error) });
-    else this.#end({ is: 'unsent', blocked: error instanceof BlockedAddressError, code: codeOf(error) });
+    else this.#end({ is: 'unsent', cut: cutReason(error), blocked: isBlocked(error), code: codeOf(error) });
   }
 
   #end(ended: Ended): void {
     this.#ended = true;
     clearTimeout(this.#timer);
+    this.#signal.removeEventListener('abort', this.#cut);
     this.#resolve(ended);
   }
 }
+
+const isBlocked = (error: Error) => error instanceof BlockedAddressError;
 
 /** `ENOTFOUND`, `ECONNREFUSED`…: for the operator's log. */
 const codeOf = (error: Error) => ('code' in error && typeof error.code === 'string' ? error.code : undefined);
@@ -135,15 +162,13 @@ const codeOf = (error: Error) => ('code' in error && typeof error.code === 'stri
 /** For the operator's log, when the guard refused an address. */
 export const BLOCKED_HINT = 'the address is not public: only ALLOW_PRIVATE_UPSTREAMS=true lets it be called';
 
-/** The grant was revoked while its call was under way. */
-class RevokedError extends Error {}
-
 /** The holder has left. */
 class LeftError extends Error {}
 
 function whyNot(error: Error): Why {
-  if (error instanceof RevokedError) return 'revoked';
   if (error instanceof LeftError) return 'left';
   const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
-  return isTimeout ? 'timeout' : 'failure';
+  return cutReason(error) ?? (isTimeout ? 'timeout' : 'failure');
 }
+
+const cutReason = (error: Error) => (error instanceof CutError ? error.reason : undefined);

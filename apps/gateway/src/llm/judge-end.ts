@@ -127,6 +127,8 @@ export function endRefusal(sent: Sent): Refusal | undefined {
 const UNANSWERED = {
   timeout: 'upstream_timeout',
   revoked: 'grant_revoked',
+  expired: 'token_expired',
+  closing: 'overloaded',
   left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;

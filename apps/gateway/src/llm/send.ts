@@ -7,7 +7,7 @@ import {
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
-import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
+import { CutError, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import {
   cleanQuery,
   type FlatHeaders,
@@ -60,15 +60,12 @@ async function sendWithCredential(
     headers: sized(meteredHeaders(call, typed), body, sent),
     body: sent,
   };
-  const revocation = { cut: () => {}, isCut: false };
-  const unwatch = deps.revocations.watch(policy.ref, () => {
-    revocation.isCut = true;
-    revocation.cut();
-  });
+  const revocation = new AbortController();
+  const unwatch = deps.revocations.watch(policy.ref, () => revocation.abort(new CutError('revoked')));
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;
-  return forward(deps.dispatcher, upstream, answer, bounds, revocation).finally(unwatch);
+  return forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
 }
 
 /** The headers of a body that the gateway decoded and wrote as JSON. */

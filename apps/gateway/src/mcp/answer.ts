@@ -1,57 +1,46 @@
 import type { ServerResponse } from 'node:http';
+import type { EncryptionKeys } from '@presign/crypto';
 import type { Reservation } from '../http/body-memory.ts';
-import type { Receiver } from '../http/forward.ts';
-import { type FlatHeaders, headerOf, sendHead, withoutHeaders } from '../http/headers.ts';
+import { isCut, type Receiver, type Why } from '../http/forward.ts';
+import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import { EventSplitter, readEvent } from '../http/sse.ts';
+import type { Admitted } from '../limits/admit.ts';
 import { hideSecrets } from './hide-secrets.ts';
-import { type Amount, NOTHING, type UnrunRequests } from './refund.ts';
+import type { LegacyStream } from './legacy-sse.ts';
+import { type Amount, NOTHING } from './price.ts';
+import type { ChargeRefund, UnrunRequests } from './refund.ts';
+import type { McpCall } from './request.ts';
+import { isKeptBack } from './send.ts';
+import { sealSession } from './session.ts';
 
-/** What is done to an answer on its way to the holder. */
-export type McpAnswerPlan = {
-  /** Headers of ours. `back` is what is given back, as far as it is known when the head leaves. */
-  readonly ownHeaders: (back: Amount) => FlatHeaders;
-  /** A session id as the holder gets it. */
-  readonly sealSession: (id: string) => string;
-  /**
-   * Of a GET: takes the older transport's `endpoint` event, and gives the event that the holder gets instead;
-   * undefined when the endpoint is none of the server's own.
-   */
-  readonly openEndpoint: ((data: string) => Promise<Buffer | undefined>) | undefined;
-  /** Of a charged POST: notes which requests did not run, and gives their charge back. */
-  readonly unrun: UnrunRequests | undefined;
-  /** Room for events that are not whole yet. */
-  readonly held: Reservation;
-  /** An event was too long to be waited for: from now on nothing can be told between events. */
-  readonly becomesOpaque: () => void;
-  readonly giveBack: () => Promise<void>;
+/** What an answer's way to the holder depends on. */
+type AnswerParts = {
+  readonly call: McpCall;
+  readonly admitted: Admitted;
+  readonly refund: ChargeRefund;
+  /** Of a GET: it may turn out to be a stream of the 2024-11-05 transport. */
+  readonly legacy: LegacyStream | undefined;
+  /** The memory of events that are not complete yet. */
+  readonly eventMemory: Reservation;
+  readonly encryptionKeys: EncryptionKeys;
 };
 
-/** Answers with which a server refuses our credential: not the holder's business, whom a 401 would send to log in. */
-export const refusesCredential = (status: number): boolean => status === 401 || status === 403;
-
-/** Not followed, nor passed on: servers redirect to what they were asked, a key in its query included. */
-export const redirects = (status: number): boolean => status >= 300 && status < 400;
-
-/** Answers in whose place the holder gets one of ours. */
-export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
-
-/**
- * An event is waited for up to this many bytes, and as long as what all calls hold leaves room; the rest of a stream
- * with a longer one passes as it comes.
- */
+/** The longest event that is waited for, if there is memory for it. After a longer one the stream passes unread. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
-/** Taken of what calls may hold at a time; what is not whole of shorter events is not counted. */
+/** Memory for incomplete events is reserved in steps of this size. Shorter events are not counted. */
 const EVENT_STEP_BYTES = 64 * 1024;
-/** A charged POST's answer that is no stream is kept up to this size, for a charge to be given back before it ends. */
+/** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
-/** Well below the minute after which common proxies drop a silent connection. */
+/** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
 export class McpAnswer implements Receiver {
+  readonly #parts: AnswerParts;
   readonly #response: ServerResponse;
-  readonly #plan: McpAnswerPlan;
+  /** Undefined when the call cost nothing. */
+  readonly #requests: UnrunRequests | undefined;
   #status = 0;
   #headers: FlatHeaders = [];
   #discards = false;
@@ -59,17 +48,19 @@ export class McpAnswer implements Receiver {
   #isStream = false;
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  #heldBytes = 0;
+  #reservedBytes = 0;
   #secrets: readonly string[] = [];
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
-  constructor(response: ServerResponse, plan: McpAnswerPlan) {
-    this.#response = response;
-    this.#plan = plan;
+  constructor(parts: AnswerParts) {
+    const { requests } = parts.refund;
+    this.#parts = parts;
+    this.#response = parts.call.outgoing;
+    this.#requests = requests.all.uses > 0 ? requests : undefined;
   }
 
-  /** What the server is sent, and must not tell: errors quote what was asked for, a key in its query included. */
+  /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
   hide(secrets: readonly string[]): void {
     this.#secrets = secrets;
   }
@@ -81,7 +72,7 @@ export class McpAnswer implements Receiver {
     this.#status = status;
     this.#headers = this.#cleaned(headers);
     if (this.#isStream) this.#beginStream();
-    else if (this.#plan.unrun || status >= 400) this.#kept = [];
+    else if (this.#requests || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
@@ -90,33 +81,35 @@ export class McpAnswer implements Receiver {
     if (this.#kept) return this.#keep(chunk);
     if (!this.#events) return this.#response.write(chunk);
     const events = this.#events.push(chunk);
-    if (!this.#mayWait(this.#events.waiting)) {
-      this.#plan.held.release();
+    if (!this.#reserve(this.#events.waiting)) {
+      this.#parts.eventMemory.release();
       events.push(this.#events.rest());
       this.#events = undefined;
       clearInterval(this.#keepAlive);
-      this.#plan.becomesOpaque();
+      // Without event boundaries no message of the gateway can be written.
+      this.#parts.legacy?.close();
     }
     return this.#pass(events);
   }
 
-  /** Whether the rest of an event may be waited for. */
-  #mayWait(bytes: number): boolean {
+  /** Reserves memory for an incomplete event. Returns false when it is too long or there is no memory. */
+  #reserve(bytes: number): boolean {
+    const { eventMemory } = this.#parts;
     if (bytes <= EVENT_STEP_BYTES) {
-      this.#plan.held.release();
-      this.#heldBytes = 0;
+      eventMemory.release();
+      this.#reservedBytes = 0;
     }
-    while (this.#heldBytes + EVENT_STEP_BYTES < bytes) {
-      if (bytes > EVENT_MAX_BYTES || !this.#plan.held.reserve(EVENT_STEP_BYTES)) return false;
-      this.#heldBytes += EVENT_STEP_BYTES;
+    while (this.#reservedBytes + EVENT_STEP_BYTES < bytes) {
+      if (bytes > EVENT_MAX_BYTES || !eventMemory.reserve(EVENT_STEP_BYTES)) return false;
+      this.#reservedBytes += EVENT_STEP_BYTES;
     }
     return true;
   }
 
-  whenClosed(told: () => void): void {
+  whenClosed(callback: () => void): void {
     // The holder may have left while a credential was fetched, or a connection made.
-    if (this.#response.destroyed) told();
-    else this.#response.once('close', told);
+    if (this.#response.destroyed) callback();
+    else this.#response.once('close', callback);
   }
 
   whenDrained(resume: () => void): void {
@@ -124,42 +117,48 @@ export class McpAnswer implements Receiver {
     else this.#response.once('drain', resume);
   }
 
-  /** Writes a message of our own into the stream: between events, so never within one. */
-  tell(message: string): void {
+  /** Writes a message of the gateway into the stream, between two events. */
+  send(message: string): void {
     if (this.#events && !this.#isOver) {
       this.#response.write(`event: message\ndata: ${message}\n\n`);
     }
   }
 
-  /** After the server's last byte. */
+  /** Ends the answer after the server's last byte. */
   async finish(): Promise<void> {
-    // The server may close while an event of its last bytes is waited for.
+    // The server may close while one of its last events is still being rewritten.
     await this.#busy;
     const kept = this.#kept && this.#withoutSecrets(Buffer.concat(this.#kept));
-    if (kept) this.#plan.unrun?.see(kept.toString('utf8'));
-    if (this.#plan.unrun && this.#plan.unrun.unrun.uses > 0) await this.#plan.giveBack();
+    if (kept) this.#requests?.see(kept.toString('utf8'));
+    if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
     clearInterval(this.#keepAlive);
     if (this.#response.destroyed) return;
     if (kept) this.#writeHead();
     this.#response.end(kept ?? this.#events?.rest());
   }
 
-  /** The answer broke off. A stream that we ended ends like any; what else is not whole must not look so. */
-  abort(byUs: boolean): void {
+  /** Ends an answer that broke off. A stream that the gateway cut ends normally. Any other answer must not look complete. */
+  abort(why: Why): void {
     clearInterval(this.#keepAlive);
-    if (byUs && this.#isStream) this.#response.end();
+    if (this.#isStream && isCut(why)) this.#response.end();
     else this.#response.destroy();
   }
 
-  /** Nothing may be written any more: not even after an end of our own, which a slow holder has yet to read. */
+  /** Nothing may be written after the end, even if a slow holder still has to read it. */
   get #isOver(): boolean {
     return this.#response.destroyed || this.#response.writableEnded;
   }
 
+  #refund({ unrun }: UnrunRequests): Promise<void> {
+    return this.#parts.refund.give(unrun);
+  }
+
   #cleaned(headers: FlatHeaders): FlatHeaders {
+    const { call, encryptionKeys } = this.#parts;
     const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
-    const own = session === undefined ? [] : ['mcp-session-id', this.#plan.sealSession(session)];
+    const own =
+      session === undefined ? [] : ['mcp-session-id', sealSession(encryptionKeys, call.grant, session)];
     const shown = withoutHeaders(headers, dropped).map((each) => hideSecrets(each, this.#secrets));
     return [...shown, ...own];
   }
@@ -176,40 +175,42 @@ export class McpAnswer implements Receiver {
       if (!this.#isOver) this.#response.write(KEEP_ALIVE);
     }, KEEP_ALIVE_MS);
     this.#response.once('close', () => clearInterval(this.#keepAlive));
-    // Read by nginx, which would hold a stream back (ngx_http_proxy_module, proxy_buffering).
+    // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
     this.#headers.push('x-accel-buffering', 'no');
     this.#writeHead();
   }
 
   #pass(events: readonly Buffer[]): boolean {
     if (events.length === 0) return true;
-    if (!events.some((bytes) => this.#isSpecial(bytes))) return this.#response.write(Buffer.concat(events));
+    if (!events.some((bytes) => this.#mustWait(bytes))) return this.#response.write(Buffer.concat(events));
     this.#busy = this.#passEach(events).finally(() => {
       this.#busy = undefined;
     });
     return false;
   }
 
-  /** An event that must be waited for: it is rewritten, or a charge is given back before it leaves. */
-  #isSpecial(bytes: Buffer): boolean {
-    const { openEndpoint, unrun } = this.#plan;
-    const event = openEndpoint || unrun ? readEvent(bytes) : undefined;
+  /** Whether an event must be rewritten, or wait until a charge is refunded. */
+  #mustWait(bytes: Buffer): boolean {
+    const { legacy } = this.#parts;
+    const event = legacy || this.#requests ? readEvent(bytes) : undefined;
     if (!event) return false;
-    if (openEndpoint && event.name === 'endpoint') return true;
-    unrun?.see(event.data);
-    return unrun?.isDone === true;
+    if (legacy && event.name === 'endpoint') return true;
+    this.#requests?.see(event.data);
+    return this.#requests?.isDone === true;
   }
 
   async #passEach(events: readonly Buffer[]): Promise<void> {
+    const { legacy } = this.#parts;
     for (const bytes of events) {
       if (this.#isOver) return;
-      const event = this.#plan.openEndpoint && readEvent(bytes);
+      const event = legacy && readEvent(bytes);
       if (event?.name !== 'endpoint') {
-        if (this.#plan.unrun?.isDone) await this.#plan.giveBack();
+        if (this.#requests?.isDone) await this.#refund(this.#requests);
         this.#response.write(bytes);
         continue;
       }
-      const rewritten = await this.#plan.openEndpoint?.(event.data).catch(() => undefined);
+      const rewriting = legacy?.rewriteEndpoint(event.data, (message) => this.send(message));
+      const rewritten = await rewriting?.catch(() => undefined);
       if (!rewritten) return void this.#response.end();
       if (!this.#isOver) this.#response.write(rewritten);
     }
@@ -227,9 +228,20 @@ export class McpAnswer implements Receiver {
 
   #writeHead(): void {
     if (this.#response.destroyed) return;
-    const { unrun, ownHeaders } = this.#plan;
-    const back = (this.#status < 300 ? unrun?.unrun : unrun?.all) ?? NOTHING;
-    this.#response.writeHead(this.#status, [...this.#headers, ...ownHeaders(back)]);
+    const refunded = (this.#status < 300 ? this.#requests?.unrun : this.#requests?.all) ?? NOTHING;
+    this.#response.writeHead(this.#status, [...this.#headers, ...callHeaders(this.#parts, refunded)]);
     if (this.#isStream) sendHead(this.#response);
   }
+}
+
+/** The gateway's own headers, as far as it is known what the call costs. */
+function callHeaders({ call, admitted, refund }: AnswerParts, refunded: Amount): FlatHeaders {
+  const { usesLeft, microusdLeft, rateLimit } = admitted;
+  const { all } = refund.requests;
+  const headers = ownHeaders(call.requestId, rateLimit);
+  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
+  if (microusdLeft !== undefined)
+    headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));
+  if (all.uses > 0) headers.push('x-presign-cost', String(all.costMicrousd - refunded.costMicrousd));
+  return headers;
 }

@@ -1,24 +1,148 @@
 import { randomUUID } from 'node:crypto';
+import { type EncryptionKeys, seal } from '@presign/crypto';
 import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/limits';
+import type { Refusal } from '@presign/schema';
+import type { Logger } from 'pino';
+import type { VerifiedGrant } from '../grant/verify.ts';
+import type { Messages } from './messages.ts';
+import { errorMessages, wantsAnswer } from './refuse.ts';
+import { tryUnseal } from './session.ts';
 
 /**
- * Open streams of the older HTTP+SSE transport: a refusal of a message that any gateway got is told on the stream,
- * which any other gateway may hold.
+ * The HTTP+SSE transport of MCP 2024-11-05. Its client holds one GET stream, whose first event names the endpoint for
+ * POSTs. The answers to those POSTs arrive on the stream, and another gateway may hold it.
  */
+export type LegacyDeps = {
+  readonly encryptionKeys: EncryptionKeys;
+  readonly gatewayUrl: string;
+  readonly listeners: Listeners;
+  readonly log: Logger;
+};
+
+/** Where the messages of a session go, and the channel on which its stream listens. */
+export type Endpoint = { readonly href: string; readonly channel: string };
+
+/** The parameters of a holder's endpoint: those of the stream's own URL, and the sealed endpoint. */
+const sealEndpoint = (keys: EncryptionKeys, grant: VerifiedGrant, { channel, href }: Endpoint): string =>
+  seal(keys, `${channel} ${href}`, endpointContext(grant));
+
+/** Undefined when the endpoint was not sealed for this grant. */
+export function unsealEndpoint(
+  keys: EncryptionKeys,
+  grant: VerifiedGrant,
+  sealed: string,
+): Endpoint | undefined {
+  const text = tryUnseal(keys, sealed, endpointContext(grant));
+  const space = text?.indexOf(' ') ?? -1;
+  return text === undefined || space < 0
+    ? undefined
+    : { channel: text.slice(0, space), href: text.slice(space + 1) };
+}
+
+const endpointContext = (grant: VerifiedGrant) => `mcp endpoint ${grant.id}`;
+
+/** The GET that a stream answers. */
+export type StreamRequest = {
+  readonly requestId: string;
+  readonly grant: VerifiedGrant;
+  /** The server's address. */
+  readonly serverUrl: string;
+  /** The path and query that the holder sent. */
+  readonly target: string;
+};
+
+/** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
+export class LegacyStream {
+  readonly #deps: LegacyDeps;
+  readonly #request: StreamRequest;
+  #listening: Listening | undefined;
+  #isClosed = false;
+
+  constructor(deps: LegacyDeps, request: StreamRequest) {
+    this.#deps = deps;
+    this.#request = request;
+  }
+
+  /**
+   * Rewrites the server's `endpoint` event to a path on this gateway, which carries the server's own endpoint sealed. From
+   * then on the stream listens for refusals.
+   * @param send writes a refusal into the stream
+   * @returns undefined when the endpoint has another origin, which would get the credential. Throws when Redis does not
+   *   answer.
+   */
+  async rewriteEndpoint(data: string, send: (message: string) => void): Promise<Buffer | undefined> {
+    const { requestId, grant, serverUrl, target } = this.#request;
+    const named = data.trim();
+    const endpoint = URL.canParse(named, serverUrl) ? new URL(named, serverUrl) : undefined;
+    if (endpoint?.origin !== new URL(serverUrl).origin) {
+      const line = { request_id: requestId, grant: grant.id };
+      this.#deps.log.warn(line, 'an MCP server named an endpoint of another origin');
+      return undefined;
+    }
+    // A second endpoint on one stream keeps the first one's channel.
+    this.#listening ??= await this.#deps.listeners.listen(grant.partition, send);
+    if (this.#isClosed) this.#listening.close();
+    const { channel } = this.#listening;
+    const sealed = sealEndpoint(this.#deps.encryptionKeys, grant, { href: endpoint.href, channel });
+    return Buffer.from(`event: endpoint\ndata: ${ownPath(this.#deps.gatewayUrl, target)}&ep=${sealed}\n\n`);
+  }
+
+  /** Stops listening. */
+  close(): void {
+    this.#isClosed = true;
+    this.#listening?.close();
+  }
+}
+
+/** The stream's own path with its `url` and `token` parameters as they were sent. Clients want the same origin. */
+function ownPath(gatewayUrl: string, target: string): string {
+  const prefix = new URL(gatewayUrl).pathname.replace(/\/$/, '');
+  const kept = target
+    .slice(target.indexOf('?') + 1)
+    .split('&')
+    .filter((part) => part.startsWith('url=') || part.startsWith('token='));
+  return `${prefix}/mcp/mcp?${kept.join('&')}`;
+}
+
+/**
+ * Sends the refusal of a POST to the stream on which its client waits for an answer.
+ * @returns false when no stream took it, so that the POST itself has to be refused
+ */
+export async function refuseOnStream(
+  { listeners, log }: LegacyDeps,
+  grant: VerifiedGrant,
+  { channel }: Endpoint,
+  { refusal, messages, requestId }: RefusedPost,
+): Promise<boolean> {
+  if (!messages?.all.some(wantsAnswer)) return false;
+  const errors = JSON.stringify(errorMessages(refusal, messages, requestId));
+  return listeners.send(grant.partition, channel, errors).catch((error: Error) => {
+    log.warn({ request_id: requestId, error: error.name }, 'a refusal could not be sent to its stream');
+    return false;
+  });
+}
+
+type RefusedPost = {
+  readonly refusal: Refusal;
+  readonly messages: Messages | undefined;
+  readonly requestId: string;
+};
+
+/** The streams of all gateways, by the channels on which they listen. */
 export type Listeners = {
-  /** Begins to listen for a stream. Rejects when Redis does not answer. */
+  /** Listens for a stream that this gateway holds. Rejects when Redis does not answer. */
   readonly listen: (partition: number, deliver: (message: string) => void) => Promise<Listening>;
-  /** Whether a stream listens there; if so it has been told. */
-  readonly tell: (partition: number, channel: string, message: string) => Promise<boolean>;
+  /** Sends a message to a stream at any gateway. Resolves to false when no stream listens. */
+  readonly send: (partition: number, channel: string, message: string) => Promise<boolean>;
   readonly close: () => void;
 };
 
 export type Listening = { readonly channel: string; readonly close: () => void };
 
-/** A stream that a dead gateway held is believed to listen for so long. */
+/** How long a stream counts as listening after its gateway has died. */
 const PRESENT_MS = 60_000;
 
-/** Listens through a connection of its own, made when the first stream needs it. */
+/** Subscribes through one more connection to Redis, which it opens when the first stream needs it. */
 export function createListeners(redis: RedisClient): Listeners {
   const streams = new Map<string, (message: string) => void>();
   let subscriber: Promise<RedisClient> | undefined;
@@ -50,16 +174,16 @@ export function createListeners(redis: RedisClient): Listeners {
       });
       return { channel, close };
     },
-    tell: async (partition, channel, message) => {
+    send: async (partition, channel, message) => {
       const own = streams.get(channel);
       if (own) {
         own(message);
         return true;
       }
       if ((await redis.exists(keys.listening(partition, channel))) === 0) return false;
-      const heard = await redis.publish(topic(channel), message);
-      // Nobody while its gateway is connecting anew. A Cluster's node counts only who listens at itself.
-      return heard > 0 || 'nodes' in redis;
+      const receivers = await redis.publish(topic(channel), message);
+      // Zero while the stream's gateway reconnects. A Cluster node counts only its own subscribers.
+      return receivers > 0 || 'nodes' in redis;
     },
     close: () => void subscriber?.then((connection) => connection.disconnect(), ignore),
   };
@@ -71,7 +195,7 @@ async function connectSubscriber(
   redis: RedisClient,
   streams: ReadonlyMap<string, (message: string) => void>,
 ): Promise<RedisClient> {
-  // After an error it goes on reconnecting, and subscribes again by itself.
+  // After an error the connection reconnects and subscribes again by itself.
   const connection = anotherConnection(redis, ignore);
   connection.on('message', (name: string, message: string) => {
     streams.get(name.slice(topic('').length))?.(message);

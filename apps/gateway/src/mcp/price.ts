@@ -11,6 +11,11 @@ export type McpPrices = {
 /** A message that makes the server work. It costs one use. */
 export type Charged = { readonly message: Message; readonly costMicrousd: number };
 
+/** Uses and cost of messages. */
+export type Amount = { readonly uses: number; readonly costMicrousd: number };
+
+export const NOTHING: Amount = { uses: 0, costMicrousd: 0 };
+
 /** Prices the messages of a POST. Refuses all of them when one calls a tool that the URL does not allow. */
 export function priceCalls(
   messages: readonly Message[],

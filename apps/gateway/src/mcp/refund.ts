@@ -1,4 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isJsonObject, isModest } from '@presign/schema';
+import type { McpDeps } from '../deps.ts';
+import { newHoldId } from '../limits/admit.ts';
+import { refundCharge } from '../limits/refund.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -7,9 +11,46 @@ import {
   MODEST,
   PARSE_ERROR,
 } from './messages.ts';
-import type { Charged } from './price.ts';
+import { type Amount, type Charged, NOTHING } from './price.ts';
+import { mcpRecord } from './record.ts';
+import type { McpCall } from './request.ts';
 
-/** With these a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
+/** How long an answer waits for a refund, so that an immediate retry sees the returned use. */
+const REFUND_WAIT_MS = 1_000;
+
+type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay'>;
+
+/** The refund of one call's charge. */
+export class ChargeRefund {
+  readonly requests: UnrunRequests;
+  readonly #deps: RefundDeps;
+  readonly #call: McpCall;
+  #given: Promise<void> | undefined;
+
+  constructor(deps: RefundDeps, call: McpCall) {
+    this.#deps = deps;
+    this.#call = call;
+    this.requests = new UnrunRequests(call.charged, call.messages?.all);
+  }
+
+  /** Gives back this amount, the first time only. Waits for Redis, but not longer than `REFUND_WAIT_MS`. */
+  give(amount: Amount, status?: number): Promise<void> {
+    this.#given ??= this.#give(amount, status);
+    return this.#given;
+  }
+
+  async #give({ uses, costMicrousd }: Amount, status: number | undefined): Promise<void> {
+    if (uses === 0) return;
+    const { chargeId, policy } = this.#call;
+    const record = mcpRecord(this.#call, status);
+    const what = { chargeId, refundId: newHoldId(), uses, costMicrousd, record };
+    const work = refundCharge(this.#deps, policy.ref, what);
+    this.#deps.underWay.track(work);
+    await Promise.race([work, sleep(REFUND_WAIT_MS, undefined, { ref: false })]);
+  }
+}
+
+/** JSON-RPC errors with which a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
 const NOT_RUN: ReadonlySet<unknown> = new Set([
   PARSE_ERROR,
   INVALID_REQUEST,
@@ -17,12 +58,7 @@ const NOT_RUN: ReadonlySet<unknown> = new Set([
   INVALID_PARAMS,
 ]);
 
-/** Uses and cost of requests. */
-export type Amount = { readonly uses: number; readonly costMicrousd: number };
-
-export const NOTHING: Amount = { uses: 0, costMicrousd: 0 };
-
-/** Which of a POST's charged requests surely did not run, as its own answer tells. */
+/** Finds in a POST's own answer which of its charged requests certainly did not run. */
 export class UnrunRequests {
   readonly #waiting: Map<string, Charged>;
   readonly #all: Amount;
@@ -32,7 +68,7 @@ export class UnrunRequests {
   /** @param sent all messages of the POST, free ones too */
   constructor(charged: readonly Charged[], sent: readonly Message[] = charged.map(({ message }) => message)) {
     const ids = sent.map(({ id }) => id);
-    // What is said of an id that stands twice may be said of either.
+    // An answer to a repeated id may be meant for either request.
     const distinct = charged.filter(({ message: { id } }) => ids.indexOf(id) === ids.lastIndexOf(id));
     this.#waiting = new Map(distinct.map((each) => [JSON.stringify(each.message.id), each]));
     this.#isAlone = sent.length === 1;
@@ -47,17 +83,23 @@ export class UnrunRequests {
     return this.#all;
   }
 
-  /** What is known by now not to have run. */
+  /** The requests that are known so far not to have run. */
   get unrun(): Amount {
     return this.#unrun;
   }
 
-  /** Whether all that could be told has been told, and some of it did not run. */
+  /** What stays charged, as far as it is known. */
+  get kept(): Amount {
+    const { uses, costMicrousd } = this.#all;
+    return { uses: uses - this.#unrun.uses, costMicrousd: costMicrousd - this.#unrun.costMicrousd };
+  }
+
+  /** Whether all requests are answered, and some of them did not run. */
   get isDone(): boolean {
     return this.#unrun.uses > 0 && this.#waiting.size === 0;
   }
 
-  /** Takes note of an answer: a JSON-RPC message, or a batch of them, as text. */
+  /** Reads a JSON-RPC message, or a batch of them. */
   see(text: string): void {
     if (this.#waiting.size === 0) return;
     const value = parse(text);
@@ -66,26 +108,26 @@ export class UnrunRequests {
 
   #note(message: unknown): void {
     if (!isJsonObject(message) || (message.result === undefined && message.error === undefined)) return;
-    const meant = this.#meant(message.id);
-    if (!meant) return;
-    this.#waiting.delete(JSON.stringify(meant.message.id));
+    const answered = this.#answeredBy(message.id);
+    if (!answered) return;
+    this.#waiting.delete(JSON.stringify(answered.message.id));
     if (!isJsonObject(message.error) || !NOT_RUN.has(message.error.code)) return;
     this.#unrun = {
       uses: this.#unrun.uses + 1,
-      costMicrousd: this.#unrun.costMicrousd + meant.costMicrousd,
+      costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,
     };
   }
 
-  /** What could not be read has no id (JSON-RPC 2.0 §5): that tells of a message only where it came alone. */
-  #meant(id: unknown): Charged | undefined {
-    // The answer to what has no id has none either, but so has many a server's complaint about something else.
+  /** A message that the server could not read is answered with a null id (JSON-RPC 2.0 §5). That is clear for one message. */
+  #answeredBy(id: unknown): Charged | undefined {
+    // Servers also send errors without an id about other things.
     if (id === undefined) return undefined;
     if (id !== null) return this.#waiting.get(JSON.stringify(id));
     return this.#isAlone ? [...this.#waiting.values()][0] : undefined;
   }
 }
 
-/** Up to so many characters, parsing is over at once, whatever they are. */
+/** Texts up to this length are quick to parse, whatever they hold. */
 const SHORT_CHARS = 16_000;
 
 function parse(text: string): unknown {

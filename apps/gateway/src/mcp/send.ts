@@ -2,64 +2,71 @@ import { type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
-import { type Ended, forward, HEADERS_TIMEOUT_MS } from '../http/forward.ts';
+import {
+  CutError,
+  type CutReason,
+  type Ended,
+  forward,
+  HEADERS_TIMEOUT_MS,
+  type Receiver,
+} from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { type McpAnswer, refusesCredential } from './answer.ts';
 import type { Authorization } from './auth/authorize.ts';
-import type { McpCall } from './call.ts';
 import { secretsIn } from './hide-secrets.ts';
+import type { McpCall } from './request.ts';
 
-/** How sending ended; all but `Ended` ended here. */
+/** How sending a call ended. `failed` means that the gateway has a fault. */
 export type McpSent =
   | Ended
   | { readonly is: 'unavailable' | 'failed' }
-  /** No credential was to be had, or the server refused it. */
+  /** No credential could be fetched, or the server refused it. */
   | { readonly is: 'unauthorized'; readonly status?: number; readonly refusal: Refusal };
 
-/** What ended a call before its server did. */
-export type Cut = { by: 'expiry' | 'revocation' | 'closing' | undefined };
+/** The holder's side of the answer. `hide` names the secrets that the server is sent and must not quote. */
+type SecretiveReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => void };
 
-/** A stream's head, and the older transport's 202, come at once or never (some servers forget to answer). */
-const PROMPT_MS = 30_000;
-
-/** Sends a charged call with the real credential; a token that the server refuses is renewed once. Never throws. */
+/** Sends a charged call with the real credential. Renews a token that the server refuses, once. Never throws. */
 export async function sendMcp(
   deps: McpDeps,
   call: McpCall,
   admitted: Admitted,
-  answer: McpAnswer,
-  cut: Cut,
-  giveBackBody: () => void,
+  answer: SecretiveReceiver,
 ): Promise<McpSent> {
   try {
-    const { accountId, ref } = call.policy;
-    const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
-    if (loaded.is === 'unavailable') return { is: 'unavailable' };
-    if (loaded.is === 'unsealable') return { is: 'failed' };
-    const credential = { id: ref.credentialId, accountId, auth: mcpAuth.parse(JSON.parse(loaded.secret)) };
-    const first = await deps.authorizer.authorize(credential);
-    if ('refusal' in first) return { is: 'unauthorized', ...first };
-    const sent = await attempt(deps, call, first.authorization, answer, cut, giveBackBody);
-    const { token } = first.authorization;
-    if (sent.is !== 'complete' || sent.status !== 401 || token === undefined)
-      return told(sent, credential.auth);
-    const second = await deps.authorizer.authorize(credential, token);
-    if ('refusal' in second) return { is: 'unauthorized', ...second };
-    const again = await attempt(deps, call, second.authorization, answer, cut, giveBackBody);
-    return told(again, credential.auth);
+    return await sendWithCredential(deps, call, admitted, answer);
   } catch (error) {
-    // Only its name: a message may quote what must stay secret.
-    deps.log.error(
-      { request_id: call.requestId, error: (error as Error).name },
-      'an MCP call could not be sent',
-    );
+    // Only the error's name is logged: a message may quote a secret.
+    const line = { request_id: call.requestId, error: (error as Error).name };
+    deps.log.error(line, 'an MCP call could not be sent');
     return { is: 'failed' };
   }
 }
 
-/** A server's 401 or 403 is about our credential, not about the holder's. */
-function told(sent: Ended, { type }: McpAuth): McpSent {
+async function sendWithCredential(
+  deps: McpDeps,
+  call: McpCall,
+  admitted: Admitted,
+  answer: SecretiveReceiver,
+): Promise<McpSent> {
+  const { accountId, ref } = call.policy;
+  const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
+  if (loaded.is === 'unavailable') return { is: 'unavailable' };
+  if (loaded.is === 'unsealable') return { is: 'failed' };
+  const credential = { id: ref.credentialId, accountId, auth: mcpAuth.parse(JSON.parse(loaded.secret)) };
+  const first = await deps.authorizer.authorize(credential);
+  if ('refusal' in first) return { is: 'unauthorized', ...first };
+  const sent = await attempt(deps, call, first.authorization, answer);
+  const { token } = first.authorization;
+  if (sent.is !== 'complete' || sent.status !== 401 || token === undefined)
+    return orUnauthorized(sent, credential.auth);
+  const second = await deps.authorizer.authorize(credential, token);
+  if ('refusal' in second) return { is: 'unauthorized', ...second };
+  return orUnauthorized(await attempt(deps, call, second.authorization, answer), credential.auth);
+}
+
+/** A server's 401 or 403 refuses the stored credential, and not the holder's URL. */
+function orUnauthorized(sent: Ended, { type }: McpAuth): McpSent {
   if (sent.is !== 'complete' || !refusesCredential(sent.status)) return sent;
   const refusal: Refusal = {
     code: 'upstream_auth_failed',
@@ -70,15 +77,45 @@ function told(sent: Ended, { type }: McpAuth): McpSent {
 
 const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issued without one (auth_type).';
 
+/** A server refuses the stored credential with these. The holder must not see a 401, which makes clients start a login. */
+const refusesCredential = (status: number): boolean => status === 401 || status === 403;
+
+/** Redirects are not followed and not passed on: a server may redirect to the address it was asked for, with its key. */
+export const redirects = (status: number): boolean => status >= 300 && status < 400;
+
+/** Whether the gateway answers in place of the server. */
+export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
+
+/** A call's signal aborts when its grant is revoked or expires. A GET's also aborts when the gateway closes. */
+function watchCall({ revocations, closing, now }: McpDeps, { policy, grant, method }: McpCall) {
+  const life = new AbortController();
+  const end = (reason: CutReason) => () => life.abort(new CutError(reason));
+  const unwatch = revocations.watch(policy.ref, end('revoked'));
+  const expiry = setTimeout(end('expired'), Math.max(0, grant.expiresAtMs - now()));
+  // A GET only waits for events, and its client opens another at another gateway. A POST may finish.
+  const close = end('closing');
+  if (method === 'GET') closing.addEventListener('abort', close);
+  const release = () => {
+    unwatch();
+    clearTimeout(expiry);
+    closing.removeEventListener('abort', close);
+  };
+  return { signal: life.signal, release };
+}
+
+/** The head of a stream and the 202 of the 2024-11-05 transport come at once. Some servers never send them. */
+const PROMPT_MS = 30_000;
+
+/** No MCP URL is valid for longer than a day, so no stream is open for longer. */
+const LONGEST_MS = 86_400_000;
+
 async function attempt(
   deps: McpDeps,
   call: McpCall,
   authorization: Authorization,
-  answer: McpAnswer,
-  cut: Cut,
-  giveBackBody: () => void,
+  answer: SecretiveReceiver,
 ): Promise<Ended> {
-  const { grant, policy, server, endpoint, method, body } = call;
+  const { server, endpoint, method, body, bodyMemory } = call;
   answer.hide(secretsIn(authorization));
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
@@ -87,30 +124,14 @@ async function attempt(
     path: url.pathname + (query === '' ? '' : `?${query}`),
     method,
     headers: mcpHeaders(call, authorization),
-    body: authorization.token === undefined ? bodyToSend(body, giveBackBody) : body,
+    // A body that may be sent a second time stays in memory.
+    body: authorization.token === undefined ? bodyToSend(body, bodyMemory.release) : body,
   };
-  const stop = { cut: () => {}, isCut: false };
-  const end = (by: Cut['by']) => () => {
-    cut.by = by;
-    stop.isCut = true;
-    stop.cut();
-  };
-  const unwatch = deps.revocations.watch(policy.ref, end('revocation'));
-  const expiry = setTimeout(end('expiry'), Math.max(0, grant.expiresAtMs - deps.now()));
-  // A GET only waits: its client opens another, at another gateway. A POST is worked on, and may end.
-  const close = end('closing');
-  if (method === 'GET') deps.closing.addEventListener('abort', close);
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
-  return forward(deps.dispatcher, upstream, answer, bounds, stop).finally(() => {
-    unwatch();
-    clearTimeout(expiry);
-    deps.closing.removeEventListener('abort', close);
-  });
+  const life = watchCall(deps, call);
+  return forward(deps.dispatcher, upstream, answer, bounds, life.signal).finally(life.release);
 }
-
-/** No MCP URL lives longer than a day, so none of its streams does. */
-const LONGEST_MS = 86_400_000;
 
 function mcpHeaders({ incoming, session, body }: McpCall, { header }: Authorization): FlatHeaders {
   const replaced = ['content-length', 'content-encoding', 'accept-encoding', 'mcp-session-id'];
@@ -121,7 +142,7 @@ function mcpHeaders({ incoming, session, body }: McpCall, { header }: Authorizat
   ]);
   return [
     ...kept,
-    // Events are read on their way.
+    // The gateway reads the events that pass.
     ...['accept-encoding', 'identity'],
     ...(body ? ['content-type', 'application/json', 'content-length', String(body.length)] : []),
     ...(session === undefined ? [] : ['mcp-session-id', session]),

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { McpServerPolicy, Refusal } from '@presign/schema';
+import type { McpDeps } from '../deps.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { McpGrant } from '../grant/verify.ts';
+import { readDecoded } from '../http/body.ts';
+import type { Reservation } from '../http/body-memory.ts';
+import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
+import { checkHeaders, type Messages, readMessages } from './messages.ts';
+import type { Charged } from './price.ts';
+import { unsealSession } from './session.ts';
+
+/** One POST, GET or DELETE of an MCP client, read and priced. */
+export type McpCall = {
+  readonly requestId: string;
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly method: Method;
+  readonly grant: McpGrant;
+  readonly policy: Policy;
+  readonly server: McpServerPolicy;
+  /** The messages of a POST. */
+  readonly messages: Messages | undefined;
+  readonly body: Buffer | null;
+  /** The memory that its body takes. */
+  readonly bodyMemory: Reservation;
+  /** The server's own session id. */
+  readonly session: string | undefined;
+  /** Where a POST of the 2024-11-05 transport goes. */
+  readonly endpoint: Endpoint | undefined;
+  /** The messages that cost a use. */
+  readonly charged: readonly Charged[];
+  readonly chargeId: string;
+  readonly beganMs: number;
+};
+
+type Method = 'POST' | 'GET' | 'DELETE';
+
+/** A request whose token is valid for the server that its URL names. */
+export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'endpoint'>;
+
+/** Checks the token, and unseals what was sealed for its grant. */
+export function identify(
+  deps: Pick<McpDeps, 'verify' | 'encryptionKeys'>,
+  { url, method, headers }: IncomingMessage,
+): Identified | { refusal: Refusal } {
+  const asked = readMcpUrl(url ?? '');
+  if (!asked) return { refusal: { code: 'token_invalid', message: INCOMPLETE } };
+  const verified = deps.verify(asked.token);
+  if ('refusal' in verified) return verified;
+  const { grant } = verified;
+  if (!isServer(grant, asked.url)) return { refusal: { code: 'token_invalid', message: OTHER_SERVER } };
+  if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
+    return { refusal: { code: 'method_not_allowed', message: `MCP has no ${method}.` } };
+  }
+  const sealed = headers['mcp-session-id'];
+  const session =
+    sealed === undefined ? undefined : unsealSession(deps.encryptionKeys, grant, String(sealed));
+  if (sealed !== undefined && session === undefined) return { refusal: NO_SESSION };
+  const endpoint =
+    asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
+  if (asked.endpoint !== undefined && !endpoint) return { refusal: NO_SESSION };
+  return { grant, method, session, endpoint };
+}
+
+/** Whether a URL is byte for byte the one that a token was issued for. */
+const isServer = ({ server }: McpGrant, url: string): boolean =>
+  createHash('sha256').update(url).digest('base64url') === server;
+
+const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameters. Use it as it was issued.';
+const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
+const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
+
+/** Reads the messages of a POST, and the bytes to send. */
+export async function readPost(
+  incoming: IncomingMessage,
+  memory: Reservation,
+): Promise<{ messages: Messages; body: Buffer } | { refusal: Refusal }> {
+  const whole = await readDecoded(incoming, memory);
+  if ('refusal' in whole) return whole;
+  const read = readMessages(whole.bytes);
+  if ('refusal' in read) return read;
+  const mismatch = checkHeaders(incoming.headers, read.messages);
+  return mismatch ? { refusal: mismatch } : { messages: read.messages, body: whole.bytes };
+}
+
+/** The parameters of an MCP URL. */
+export type McpUrl = {
+  /** The server's address. */
+  readonly url: string;
+  readonly token: string;
+  /** The sealed endpoint of the 2024-11-05 transport. */
+  readonly endpoint: string | undefined;
+};
+
+/**
+ * Reads `…?url=<server>&token=<token>[&ep=<endpoint>]`. Parameters of other names are ignored.
+ * @returns undefined when `url` or `token` is missing, or when one of the three is repeated or not percent-encoded UTF-8
+ */
+export function readMcpUrl(target: string): McpUrl | undefined {
+  const mark = target.indexOf('?');
+  const found = new Map<string, string>();
+  for (const part of mark < 0 ? [] : target.slice(mark + 1).split('&')) {
+    const equals = part.indexOf('=');
+    const name = equals < 0 ? part : part.slice(0, equals);
+    if (!NAMES.has(name)) continue;
+    const value = decode(part.slice(equals + 1));
+    if (found.has(name) || value === undefined) return undefined;
+    found.set(name, value);
+  }
+  const [url, token] = [found.get('url'), found.get('token')];
+  return url && token ? { url, token, endpoint: found.get('ep') } : undefined;
+}
+
+const NAMES: ReadonlySet<string> = new Set(['url', 'token', 'ep']);
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
