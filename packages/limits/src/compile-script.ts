@@ -13,12 +13,14 @@ export type Names = {
 /**
  * Reads `lua/<name>.lua`, puts the files of `lua/shared` that it includes before it, and replaces names by positions:
  * `key.grant` by `KEYS[2]`, `arg.uses` by `ARGV[3]`, `each.budget[i]` by `KEYS[5 + i]`, `#each` by the length of the
- * list, `reply.held{limit = n}` by `{'held', n}`. So names cost nothing when the script runs.
+ * list, `reply.held{limit = n}` by `{'held', n}`. So names cost nothing when the script runs. The first line stays:
+ * Redis reads there when it must refuse the script (Redis manual, "Script flags").
  * @throws when the script uses a name that is not declared, or does not use one that is
  */
 export function compileScript(name: string, names: Names, kinds: Kinds = {}): string {
-  const source = readLua(name);
-  const included = /^-- include: (.+)$/m.exec(source)?.[1]?.split(', ') ?? [];
+  const [, flags, body] = /^(#!lua[^\n]*\n)(.*)$/s.exec(readLua(name)) ?? [];
+  if (flags === undefined || body === undefined) throw new Error(`${name}.lua does not begin with #!lua`);
+  const included = /^-- include: (.+)$/m.exec(body)?.[1]?.split(', ') ?? [];
   const places = new Map(placesOf(names));
   const idle = new Set([...places.keys(), ...Object.keys(kinds).map((kind) => `reply.${kind}`)]);
   const place = (word: string, index: string) => {
@@ -33,14 +35,14 @@ export function compileScript(name: string, names: Names, kinds: Kinds = {}): st
     idle.delete(`reply.${kind}`);
     return `{${[`'${kind}'`, ...writeValues(`${name}.lua: reply.${kind}`, fields, values)].join(', ')}}`;
   };
-  const own = withoutComments(source)
+  const own = withoutComments(body)
     .replace(/\breply\.(\w+)(?:\{([^}]*)\})?/g, returned)
     .replace(/\b(each\.\w+)\[(\w+)\]/g, (_, word: string, index: string) => place(word, index))
     .replace(/#each\b|\b(?:key|arg|each)\.\w+/g, (word) => place(word, ''));
   if (idle.size > 0) throw new Error(`${name}.lua does not use ${[...idle].join(', ')}`);
   // On one line, so that the numbers of lines in Redis' errors are those of the file.
   const before = included.map((file) => withoutComments(readLua(`shared/${file}`)).replace(/\s+/g, ' '));
-  return [...before, own].join('');
+  return [flags, ...before, own].join('');
 }
 
 type Place = (index: string) => string;

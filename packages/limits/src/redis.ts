@@ -47,6 +47,16 @@ export function redisReady(client: RedisClient, timeoutMs = 10_000): Promise<voi
   });
 }
 
+/** Replies with which Redis refuses a whole script (`#!lua`) before its first line. */
+const REFUSED = /^(?:OOM|READONLY|MASTERDOWN|NOREPLICAS|MISCONF|LOADING|BUSY|NOAUTH|NOPERM) /;
+
+/**
+ * Whether Redis surely did not run a script that failed with this error. A Cluster client may have sent the script
+ * before, to a node that went away without an answer.
+ */
+export const surelyNotRun = (redis: RedisClient, error: unknown): boolean =>
+  !(redis instanceof Cluster) && error instanceof Error && REFUSED.test(error.message);
+
 function create(url: string): RedisClient {
   const match = /^(redis|rediss)(?:\+(cluster|sentinel))?:\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(url);
   if (!match) throw new Error('REDIS_URL is malformed');

@@ -41,7 +41,7 @@ describe('names of a script', () => {
 
   test.each(scripts)('stand in the header of %s', (file) => {
     const source = readFileSync(new URL(file, LUA), 'utf8');
-    const header = /^(?:--.*\n)+/.exec(source)?.[0] ?? '';
+    const header = /^#!.*\n(?:--.*\n)+/.exec(source)?.[0] ?? '';
     const used = source.slice(header.length).matchAll(/\b(?:key|arg|each|reply)\.(\w+)/g);
     const missing = [...used].map(([, name = '']) => name).filter((name) => !header.includes(name));
     expect(missing).toEqual([]);

@@ -1,5 +1,8 @@
+import { execFileSync, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
-import type { AddressInfo, Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { Cluster } from 'ioredis';
 import {
   createRedisCommandExecutor,
@@ -52,6 +55,7 @@ export async function serveEmbedded(port = 0): Promise<{ port: number; close: ()
   const state = new RedisServerState();
   // Without the listener for keyspace notifications, which copies the whole value on every change.
   state.databases[0] = new RedisDatabase(0);
+  await readScriptFlagsAsComment(state);
   const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
   // Without it Nagle's algorithm and delayed ACKs add 40 ms to pipelined replies.
   const sockets = new Set<Socket>();
@@ -66,6 +70,45 @@ export async function serveEmbedded(port = 0): Promise<{ port: number; close: ()
       state.close();
     });
   return { port: (server.address() as AddressInfo).port, close };
+}
+
+/** As the embedded engine of `start` does (`infra/local/src/engines/embedded-redis.ts`). */
+async function readScriptFlagsAsComment(state: RedisServerState): Promise<void> {
+  const lua = await state.getLuaRuntime();
+  const run = lua.eval.bind(lua);
+  lua.eval = (script, ...rest) => run(Buffer.from(script.toString().replace(/^#!/, '--')), ...rest);
+}
+
+/** Whether this machine has the program. */
+export const hasRedisServer = (() => {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+})();
+
+/** A Redis server of the test's own, in memory. */
+export async function startServer(): Promise<Engine> {
+  const reserved = createServer().listen(0, '127.0.0.1');
+  await once(reserved, 'listening');
+  const { port } = reserved.address() as AddressInfo;
+  reserved.close();
+  const where = ['--port', String(port), '--bind', '127.0.0.1', '--dir', tmpdir()];
+  const server = spawn('redis-server', [...where, '--save', '', '--maxmemory-policy', 'noeviction'], {
+    stdio: 'ignore',
+  });
+  const { connect, close } = engineAt(`redis://127.0.0.1:${port}`);
+  return {
+    connect,
+    close: async () => {
+      await close();
+      const ended = once(server, 'exit');
+      server.kill();
+      await ended;
+    },
+  };
 }
 
 async function startEmbedded(): Promise<Engine> {

@@ -6,6 +6,7 @@ import {
   type Charge,
   charge,
   type GrantRef,
+  surelyNotRun,
   UNHEARD,
 } from '@presign/limits';
 import { type Refusal, rateLimited } from '@presign/schema';
@@ -69,7 +70,9 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
   try {
     return await admit(deps.redis, ref, ask);
   } catch (error) {
-    if (isConnected) deps.underWay.track(giveUp(deps, requestId, ref, ask));
+    // Voiding calls that were never counted would fill a Redis whose memory is full.
+    if (isConnected && !surelyNotRun(deps.redis, error))
+      deps.underWay.track(giveUp(deps, requestId, ref, ask));
     throw error;
   }
 }
@@ -86,7 +89,8 @@ async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promi
   try {
     return await charge(deps.redis, ref, ask);
   } catch (error) {
-    if (isConnected && ask.uses > 0) deps.underWay.track(forestallCharge(deps, ref, ask));
+    if (isConnected && ask.uses > 0 && !surelyNotRun(deps.redis, error))
+      deps.underWay.track(forestallCharge(deps, ref, ask));
     throw error;
   }
 }

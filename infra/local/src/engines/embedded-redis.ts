@@ -47,6 +47,7 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions = {}): Pr
   // whole value on every change.
   const database = new RedisDatabase(0);
   state.databases[0] = database;
+  await readScriptFlagsAsComment(state);
   const executor = createRedisCommandExecutor();
   const { dir, compactAboveBytes = 64 * 1024 * 1024 } = options;
   const log =
@@ -68,6 +69,16 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions = {}): Pr
   }
   const port = server.getPort();
   return { url: `redis://:${password}@127.0.0.1:${port}`, port, close };
+}
+
+/**
+ * The engine cannot read a script's first line `#!lua flags=…` (Redis manual, "Script flags"). Flags say how a script runs
+ * on a replica or where memory is full, and this engine has neither replicas nor a limit of memory.
+ */
+async function readScriptFlagsAsComment(state: RedisServerState): Promise<void> {
+  const lua = await state.getLuaRuntime();
+  const run = lua.eval.bind(lua);
+  lua.eval = (script, ...rest) => run(Buffer.from(script.toString().replace(/^#!/, '--')), ...rest);
 }
 
 /** Fills the database from the log, then writes its changes there before each command's reply. */

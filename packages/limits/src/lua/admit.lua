@@ -1,3 +1,4 @@
+#!lua
 -- admit: counts a call's uses and holds its worst cost in every budget it draws on, or says why not. A call of known
 -- cost is charged instead: nothing is held, and the stream has the call at once.
 -- KEYS     partition, grant, credential, hold, leases, usage: the stream; each: budget

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- carry: notes the holds of older epochs, which outlived a loss of data, for `open` to count in its budgets.
 -- KEYS     partition, leases, survivors; each: hold
 -- ARGV     epoch; each: hold_id

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- drain: returns the next entries for the ledger, and says whether Redis still holds what the ledger has seen.
 -- Opens a closed partition when nothing is left to drain and every hold in it is noted (see `carry`).
 -- KEYS     partition, usage: the stream, leases, survivors

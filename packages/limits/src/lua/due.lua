@@ -1,3 +1,4 @@
+#!lua flags=no-writes
 -- due: the holds whose lease has run out by Redis' own clock.
 -- KEYS     leases
 -- ARGV     most: ids to return

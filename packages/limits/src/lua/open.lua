@@ -1,3 +1,4 @@
+#!lua
 -- open: puts a grant, its credential and its budgets into Redis from what Postgres has; changes nothing that is there
 -- already. A budget starts at what the ledger knows, plus the entries it has not reached, plus the holds that outlived
 -- a loss of data.

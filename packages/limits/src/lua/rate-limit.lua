@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- rate-limit: counts a request by the minute, unless it must wait.
 -- KEYS     rate
 -- ARGV     per_minute

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- renew: extends the leases that are still held.
 -- KEYS     leases
 -- ARGV     lease_ms; each: hold_id

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- reopen: begins a new epoch, closed: what Redis holds of older epochs is no longer believed, and the stream is
 -- drained from its start (the ledger knows what it has) before `drain` opens the partition.
 -- KEYS     partition, survivors
@@ -7,6 +8,6 @@ local epoch = redis.call('HGET', key.partition, 'epoch')
 if epoch and tonumber(epoch) >= tonumber(arg.epoch) then return 0 end
 local info = redis.pcall('INFO', 'server')
 local run_id = type(info) == 'string' and string.match(info, 'run_id:(%x+)') or ''
-redis.call('HSET', key.partition, 'epoch', arg.epoch, 'state', 'closed', 'drained', '0-0', 'run', run_id)
 redis.call('DEL', key.survivors)
+redis.call('HSET', key.partition, 'epoch', arg.epoch, 'state', 'closed', 'drained', '0-0', 'run', run_id)
 return 1

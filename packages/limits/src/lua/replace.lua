@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- replace: puts another version of a credential, or another seal of the same version, in its place. It never goes back
 -- to an earlier version, nor revives a revoked one. With a lifetime it stands even where no grant has opened it, for
 -- `open` may be on its way with what Postgres said before.

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- revoke: leaves a tombstone, which stands even for a grant that Redis does not know, and which `open` obeys.
 -- KEYS     grant
 -- ARGV     end_ms: of the grant's keys, Unix; least_ms: the least lifetime

@@ -1,3 +1,4 @@
+#!lua flags=no-writes
 -- revoked: finds the grants that are revoked, or whose credential is.
 -- KEYS     each: grant, credential
 -- Returns  the positions of the revoked grants in the list, from 1

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- settle: ends a hold: replaces what was held by what the call cost, and appends the call to the usage stream.
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
 -- KEYS     partition, hold, leases, usage: the stream, survivors; each: budget
@@ -33,12 +34,21 @@ elseif not hold_epoch then
 end
 
 -- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
+-- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
+local counts = {}
+for i = 1, #each do
+  local budget_epoch = redis.call('HGET', each.budget[i], 'epoch')
+  counts[i] = budget_epoch and budget_epoch == epoch
+end
+
+redis.call('ZREM', key.leases, arg.hold_id)
+if hold_epoch then redis.call('DEL', key.hold) end
+if hold_epoch and hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
+
 local uses_left, microusd_left
 local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
 for i = 1, #each do
-  local budget_epoch = redis.call('HGET', each.budget[i], 'epoch')
-  -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
-  if budget_epoch and budget_epoch == epoch then
+  if counts[i] then
     local change = tonumber(uses) - held_uses
     if change ~= 0 then redis.call('HINCRBY', each.budget[i], 'used', whole(change)) end
     if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
@@ -53,10 +63,6 @@ for i = 1, #each do
     end
   end
 end
-
 redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses,
   'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
-if hold_epoch then redis.call('DEL', key.hold) end
-if hold_epoch and hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
-redis.call('ZREM', key.leases, arg.hold_id)
 return reply.settled{uses_left = uses_left, microusd_left = microusd_left}

@@ -1,3 +1,4 @@
+#!lua flags=allow-oom
 -- trim: drops the entries that the ledger has committed, and notes how far that is; never goes back.
 -- A call may come twice when Redis lost data. The ledger counts it once. A budget that counted the second entry too,
 -- because it was opened before it, gets it back here, when the entry is dropped.
@@ -7,17 +8,22 @@
 -- include: whole, stream-id
 local epoch, drained = unpack(redis.call('HMGET', key.partition, 'epoch', 'drained'))
 if epoch ~= arg.epoch or not is_before(drained, arg.last_id) then return 0 end
+local doubly = {}
 for i = 1, #each do
   local id = each.entry_id[i]
   local budget_epoch, from = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'from'))
   local stands = #redis.call('XRANGE', key.usage, id, id) == 1
-  if stands and budget_epoch == epoch and is_before(from, id) then
+  doubly[i] = stands and budget_epoch == epoch and is_before(from, id)
+end
+
+-- MINID keeps its own id, so the threshold is the id after the last committed one.
+local ms, seq = split_id(arg.last_id)
+redis.call('XTRIM', key.usage, 'MINID', whole(ms) .. '-' .. whole(seq + 1))
+for i = 1, #each do
+  if doubly[i] then
     redis.call('HINCRBY', each.budget[i], 'used', whole(0 - tonumber(each.uses[i])))
     redis.call('HINCRBY', each.budget[i], 'settled', whole(0 - tonumber(each.cost[i])))
   end
 end
 redis.call('HSET', key.partition, 'drained', arg.last_id)
--- MINID keeps its own id, so the threshold is the id after the last committed one.
-local ms, seq = split_id(arg.last_id)
-redis.call('XTRIM', key.usage, 'MINID', whole(ms) .. '-' .. whole(seq + 1))
 return 1

@@ -1,0 +1,86 @@
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasRedisServer, makeRedis, type RedisServer } from '../chaos/redis-server.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { ask, grantIn, outcomes, post, toolCall, urlOf } from '../mcp/holder.ts';
+import { type McpUpstream, startMcpUpstream } from '../mcp/upstream.ts';
+import { OK, type Providers, startProviders } from './providers.ts';
+
+describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
+  let redis: RedisServer;
+  let providers: Providers;
+  let servers: McpUpstream;
+  let stack: Stack;
+  beforeAll(async () => {
+    redis = await makeRedis();
+    providers = await startProviders();
+    servers = await startMcpUpstream();
+    const redisUrl = `redis://127.0.0.1:${redis.port}/0`;
+    stack = await startStack({ providers: providers.file, redisUrl });
+  });
+  afterAll(async () => {
+    await stack.close();
+    await servers.close();
+    await providers.close();
+    await redis.remove();
+  });
+
+  const setLimit = (bytes: number) => redis.command('CONFIG', 'SET', 'maxmemory', String(bytes));
+  const keyCount = () => redis.command('DBSIZE');
+  const issue = async () =>
+    (await stack.issue({ provider: 'openai', path: '/v1/x', client_api_key: 'sk-real', max_uses: 2 })).url;
+  const call = async (url: string) => {
+    const answer = await request(url, { method: 'POST', body: '{}' });
+    const body = (await answer.body.json()) as { error?: { code: string } };
+    return body.error?.code ?? answer.statusCode;
+  };
+
+  test('calls are refused as an outage, leave nothing behind, and pass again afterwards', async () => {
+    const [known, fresh] = [await issue(), await issue()];
+    expect(await call(known)).toBe(200);
+    providers.seen.length = 0;
+    await stack.issuer.ledger.drainAll();
+    await setLimit(1_000_000);
+    const keys = await keyCount();
+    for (const url of [known, fresh, known]) expect(await call(url)).toBe('limits_unavailable');
+    expect(providers.seen).toHaveLength(0);
+    expect(await keyCount()).toBe(keys);
+    await setLimit(0);
+    expect(await call(known)).toBe(200);
+    expect(await call(known)).toBe('uses_exhausted');
+    expect(await call(fresh)).toBe(200);
+  });
+
+  test('free requests to an MCP server are refused, too', async () => {
+    const url = urlOf(
+      await stack.issueMcp({ servers: [{ name: 'a', url: servers.url, transport: 'http' }], max_uses: 1 }),
+      'a',
+    );
+    expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
+    const arrived = servers.arrived.length;
+    await setLimit(1_000_000);
+    for (const message of [ask('ping'), toolCall('run')])
+      expect(outcomes(await post(url, message))).toEqual(['limits_unavailable']);
+    await setLimit(0);
+    expect(servers.arrived).toHaveLength(arrived);
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+  });
+
+  test('a call admitted before is settled, and its URL can be revoked', async () => {
+    const url = await issue();
+    providers.answer = async (seen, response, body) => {
+      await setLimit(1_000_000);
+      return OK(seen, response, body);
+    };
+    expect(await call(url)).toBe(200);
+    await stack.issuer.ledger.drainAll();
+    const { id } = grantIn(new URL(url).pathname.split('/')[3] ?? '');
+    const revoked = await request(`${stack.issuerUrl}/v1/grants/${id}`, {
+      method: 'DELETE',
+      headers: { authorization: `Bearer ${stack.apiKey}` },
+    });
+    expect(revoked.statusCode).toBe(204);
+    await setLimit(0);
+    expect(await call(url)).toBe('grant_revoked');
+  });
+});
