@@ -27,9 +27,8 @@ test('a part of a microdollar is charged as a whole one', () => {
   );
 });
 
-test('an unknown model, an unknown provider and contradictory usage have no price', () => {
+test('an unknown model and contradictory usage have no price', () => {
   expect(pricingOf(provider('openai'), 'no-such-model', NOW)).toBeUndefined();
-  expect(pricingOf({ ...provider('openai'), id: 'acme' }, 'gpt-4o-mini', NOW)).toBeUndefined();
   const pricing = pricingOf(provider('openai'), 'gpt-4o-mini', NOW);
   expect(pricing?.cost({ input_tokens: 1, cache_read_tokens: 5, output_tokens: 0 })).toBeUndefined();
 });
@@ -42,12 +41,21 @@ test("the operator's prices go before the list's, and what they leave out costs 
   expect(pricing?.fees({ web_searches: 1 })).toBeUndefined();
 });
 
+test.each(['acme', 'acme-openai', 'novita'])("an operator's provider named %s has no list prices", (id) => {
+  const file = JSON.stringify({ [id]: { extends: 'openai', base_url: 'https://api.acme.example' } });
+  const added = loadProviders(file).get(id);
+  expect(added && pricingOf(added, 'gpt-4o-mini', NOW)).toBeUndefined();
+  expect(added && pricingOf(added, 'gpt-oss-120b', NOW)).toBeUndefined();
+});
+
 /** Every priced model of every built-in provider. */
 const models = [...BUILT_IN_PROVIDERS.values()].flatMap((each) =>
-  (findProvider({ providerId: each.priceList ?? each.id })?.models ?? []).map(({ id }) => ({
-    provider: each,
-    id,
-  })),
+  (each.priceList === undefined ? [] : (findProvider({ providerId: each.priceList })?.models ?? [])).map(
+    ({ id }) => ({
+      provider: each,
+      id,
+    }),
+  ),
 );
 
 describe(`over all ${models.length} listed models`, () => {
@@ -94,7 +102,7 @@ describe(`over all ${models.length} listed models`, () => {
         const usage = { input_tokens, output_tokens };
         const cost = pricingOf(model.provider, model.id, NOW)?.cost(usage);
         if (cost === undefined) return;
-        const providerId = model.provider.priceList ?? model.provider.id;
+        const providerId = model.provider.priceList ?? '';
         const usd =
           calcPrice(usage, model.id, { providerId, timestamp: new Date(NOW) })?.total_price ?? Number.NaN;
         expect(cost - usd * 1e6).toBeGreaterThanOrEqual(-1e-5);

@@ -73,7 +73,7 @@ export type Provider = {
   makerNames?: readonly string[];
   /** It sells other vendors' models too, under the names of their makers. */
   resells?: true;
-  /** Name of the provider in @pydantic/genai-prices if it differs from `id`. */
+  /** Name of the provider in the price list of @pydantic/genai-prices; absent if its prices are not in that list. */
   priceList?: string;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;

@@ -60,8 +60,8 @@ describe('facts of a model', () => {
   );
 
   it("never have a narrower window than the price list's", () => {
-    const smaller = [...BUILT_IN_PROVIDERS.values()].flatMap(({ id, priceList }) =>
-      (findProvider({ providerId: priceList ?? id })?.models ?? [])
+    const smaller = [...BUILT_IN_PROVIDERS.values()].flatMap(({ id, priceList = '' }) =>
+      (findProvider({ providerId: priceList })?.models ?? [])
         .filter(
           (model) =>
             (facts(id, model.id).contextWindow ?? Number.POSITIVE_INFINITY) < (model.context_window ?? 0),

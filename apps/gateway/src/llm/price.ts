@@ -31,7 +31,8 @@ export function pricingOf(provider: Provider, model: string, now: number): Prici
   if (own) return exact(operatorPricing(own));
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
-  const list = provider.priceList ?? provider.id;
+  const list = provider.priceList;
+  if (list === undefined) return undefined;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${list} ${model} ${hour}`;
   const found = remembered.get(key) ?? { pricing: exact(listedPricing(list, model, hour)) };

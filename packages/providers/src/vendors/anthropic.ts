@@ -43,6 +43,7 @@ const MODELS: ModelRows = {
  */
 export const anthropic: Provider = {
   id: 'anthropic',
+  priceList: 'anthropic',
   baseUrl: 'https://api.anthropic.com',
   credential: { header: 'x-api-key' },
   routes: [

@@ -35,6 +35,7 @@ const OPENAI: OpenaiRules = {
  */
 export const cohere: Provider = {
   id: 'cohere',
+  priceList: 'cohere',
   baseUrl: 'https://api.cohere.com',
   credential: BEARER,
   routes: [

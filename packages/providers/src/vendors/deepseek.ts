@@ -38,6 +38,7 @@ const chat = openaiChat('deepseek-chat', RULES, {
  */
 export const deepseek: Provider = {
   id: 'deepseek',
+  priceList: 'deepseek',
   baseUrl: 'https://api.deepseek.com',
   credential: BEARER,
   routes: [

@@ -47,6 +47,7 @@ const chat = openaiChat('fireworks-chat', RULES, { outputBound: 'max_tokens', fi
  */
 export const fireworks: Provider = {
   id: 'fireworks',
+  priceList: 'fireworks',
   baseUrl: 'https://api.fireworks.ai',
   credential: BEARER,
   routes: [

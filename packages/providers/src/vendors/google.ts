@@ -64,6 +64,7 @@ const chat = {
  */
 export const google: Provider = {
   id: 'google',
+  priceList: 'google',
   baseUrl: 'https://generativelanguage.googleapis.com',
   credential: { header: 'x-goog-api-key' },
   routes: [

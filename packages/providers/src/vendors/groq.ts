@@ -48,6 +48,7 @@ const CHAT_FIELDS: AllowList = allow(
 /** https://console.groq.com/docs/api-reference; the `groq-sdk` SDK's client.ts and resources/. */
 export const groq: Provider = {
   id: 'groq',
+  priceList: 'groq',
   baseUrl: 'https://api.groq.com',
   credential: BEARER,
   routes: [

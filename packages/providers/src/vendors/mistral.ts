@@ -79,6 +79,7 @@ const fim = openaiCompletions(
 /** https://docs.mistral.ai/api; the `@mistralai/mistralai` SDK's lib/config.ts and funcs/. */
 export const mistral: Provider = {
   id: 'mistral',
+  priceList: 'mistral',
   baseUrl: 'https://api.mistral.ai',
   credential: BEARER,
   routes: [

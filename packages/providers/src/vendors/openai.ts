@@ -137,6 +137,7 @@ export const RESPONSES_MINIMUM = 16;
 /** https://platform.openai.com/docs/api-reference; the `openai` SDK's client.ts and resources/. */
 export const openai: Provider = {
   id: 'openai',
+  priceList: 'openai',
   baseUrl: 'https://api.openai.com',
   credential: BEARER,
   routes: [

@@ -33,6 +33,7 @@ const FIELDS: AllowList = allow(
 /** https://openrouter.ai/docs/api-reference; the `@openrouter/sdk` SDK's lib/config.ts, funcs/ and chatrequest. */
 export const openrouter: Provider = {
   id: 'openrouter',
+  priceList: 'openrouter',
   baseUrl: 'https://openrouter.ai',
   credential: BEARER,
   routes: [

@@ -70,6 +70,7 @@ const embeddings = openaiEmbeddings('perplexity-embeddings', RULES);
  */
 export const perplexity: Provider = {
   id: 'perplexity',
+  priceList: 'perplexity',
   baseUrl: 'https://api.perplexity.ai',
   credential: BEARER,
   routes: [

@@ -41,6 +41,7 @@ const chat = openaiChat('together-chat', RULES, {
 /** https://docs.together.ai/reference; the `together-ai` SDK's client.ts and resources/ (`max_tokens` only). */
 export const together: Provider = {
   id: 'together',
+  priceList: 'together',
   baseUrl: 'https://api.together.ai',
   credential: BEARER,
   routes: [
