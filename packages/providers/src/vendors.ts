@@ -1,6 +1,7 @@
 import type { Provider } from './provider.ts';
 import { anthropic } from './vendors/anthropic.ts';
 import { azureOpenai } from './vendors/azure-openai.ts';
+import { cerebras } from './vendors/cerebras.ts';
 import { cohere } from './vendors/cohere.ts';
 import { deepseek } from './vendors/deepseek.ts';
 import { fireworks } from './vendors/fireworks.ts';
@@ -28,6 +29,7 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
     fireworks,
     openrouter,
     perplexity,
+    cerebras,
     azureOpenai,
   ].map((provider) => [provider.id, provider]),
 );
