@@ -8,6 +8,7 @@ import { fireworks } from './vendors/fireworks.ts';
 import { google } from './vendors/google.ts';
 import { groq } from './vendors/groq.ts';
 import { mistral } from './vendors/mistral.ts';
+import { nebius } from './vendors/nebius.ts';
 import { openai } from './vendors/openai.ts';
 import { openrouter } from './vendors/openrouter.ts';
 import { perplexity } from './vendors/perplexity.ts';
@@ -30,6 +31,7 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
     openrouter,
     perplexity,
     cerebras,
+    nebius,
     azureOpenai,
   ].map((provider) => [provider.id, provider]),
 );
