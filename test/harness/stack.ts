@@ -15,10 +15,11 @@ import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
 import { freePort } from './free-port.ts';
-import { openStores } from './stores.ts';
+import { openStores, type Stores } from './stores.ts';
 
 /** Keys of one stack, as text: what a gateway process of its own is given in its environment. */
 export type StackKeys = {
+  readonly apiKey: string;
   readonly signing: string;
   readonly publicKeys: string;
   readonly encryption: string;
@@ -61,17 +62,22 @@ export type StackOptions = {
   readonly providers: object;
   readonly redisUrl?: string | undefined;
   readonly gateway?: Partial<GatewayOptions>;
+  /** Stores that have rows already, which the stack closes. By default it gets empty ones. */
+  readonly stores?: Stores;
+  /** The keys that those rows were sealed with. By default the stack makes new ones. */
+  readonly keys?: StackKeys;
 };
 
 /** Issuer and gateways in this process, on real sockets and on the stores that the environment names. */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const stores = await openStores(options.redisUrl);
+  const stores = options.stores ?? (await openStores(options.redisUrl));
   const logs: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const ports = await Promise.all(Array.from({ length: 1 + (options.gateways ?? 1) }, freePort));
   const [issuerPort = 0, ...gatewayPorts] = ports;
   const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);
-  const keys = newKeys();
+  const keys = options.keys ?? newKeys();
+  const { apiKey } = keys;
   const signingKey = readSigningKey(keys.signing);
   const shared = {
     db: stores.db,
@@ -83,7 +89,6 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     now: Date.now,
     log,
   };
-  const apiKey = generateApiKey();
   await bootstrap(stores.db, apiKey);
   const connect = async (url = stores.redisUrl) => {
     const redis = connectRedis(url, () => {});
@@ -156,9 +161,11 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
 }
 
-function newKeys(): StackKeys {
+/** Fresh keys for a stack. */
+export function newKeys(): StackKeys {
   const signing = generateSigningKey();
   return {
+    apiKey: generateApiKey(),
     signing,
     publicKeys: readSigningKey(signing).publicKey,
     encryption: generateEncryptionKey(`t${randomBytes(3).toString('hex')}`),

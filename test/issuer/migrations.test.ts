@@ -1,0 +1,188 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
+import { type Database, MIGRATIONS } from '@presign/schema/database';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newKeys, type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { send } from './ask.ts';
+import {
+  firstSchemaRows,
+  insertRows,
+  migrateToFirstSchema,
+  OLD,
+  OLD_BODY,
+  OLD_BUNDLE_BODY,
+  OLD_IDEMPOTENCY_KEY,
+  type Row,
+} from './first-schema.ts';
+
+/** Every landed migration with the SHA-256 of its file. A new migration gets a new line; no line ever changes. */
+const LANDED: Readonly<Record<string, string>> = {
+  '0000_init.sql': '216b15f041702c6223dec9ed1a05b7e5fec2d542db2dccfd1631cb6856d7bfae',
+  '0001_field_names.sql': '3ee8dc9bf2f7f257d20e4a9f22c6c89f673a6b3d1eab82e1d64b8992ed564eef',
+};
+
+/** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */
+const RENAMED: Readonly<Record<string, string>> = {
+  pots: 'budgets',
+  untold_usage: 'pending_usage',
+  pot_id: 'budget_id',
+  told_uses_percent: 'announced_uses_percent',
+  told_cost_percent: 'announced_cost_percent',
+  expiry_told: 'expiry_announced',
+};
+const nameNow = (name: string): string => RENAMED[name] ?? name;
+
+describe('a landed migration', () => {
+  const ADD_ANOTHER =
+    'A landed migration never changes: databases have run it. Undo the change, edit the tables, and run "pnpm --filter @presign/schema migrations".';
+
+  test.each(Object.entries(LANDED))('%s never changes', async (file, hash) => {
+    const text = await readFile(join(MIGRATIONS, file)).catch(() => Buffer.alloc(0));
+    expect(createHash('sha256').update(text).digest('hex'), `${file}: ${ADD_ANOTHER}`).toBe(hash);
+  });
+
+  test('is in the list of this file, with its SHA-256', async () => {
+    const files = (await readdir(MIGRATIONS)).filter((name) => name.endsWith('.sql')).sort();
+    expect(files, 'Add the new migration to LANDED with its sha256sum').toEqual(Object.keys(LANDED));
+  });
+
+  test('runs after those before it: the migrator skips one that is dated earlier', async () => {
+    const { entries } = JSON.parse(await readFile(join(MIGRATIONS, 'meta/_journal.json'), 'utf8')) as {
+      entries: readonly { readonly tag: string; readonly when: number }[];
+    };
+    expect(entries.map(({ tag }) => `${tag}.sql`)).toEqual(Object.keys(LANDED));
+    const times = entries.map(({ when }) => when);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
+    expect(new Set(times).size).toBe(times.length);
+  });
+});
+
+describe('a database of the first released schema with rows in each table', () => {
+  let upstream: Upstream;
+  let stack: Stack;
+  let oldTables: readonly string[];
+  let written: Record<string, readonly Row[]>;
+  const before: Record<string, readonly Row[]> = {};
+  const after: Record<string, readonly Row[]> = {};
+
+  beforeAll(async () => {
+    const redis = await startEmbeddedRedis();
+    const postgres = await openEmbeddedPostgres(undefined);
+    const { pglite } = postgres;
+    const read = async (table: string) => (await pglite.query<Row>(`select * from "${table}"`)).rows;
+    const keys = newKeys();
+    await migrateToFirstSchema(postgres);
+    written = firstSchemaRows(keys.apiKey, keys.encryption);
+    await insertRows(pglite, written);
+    const tables = await pglite.query<{ name: string }>(
+      `select tablename as name from pg_tables where schemaname = 'public'`,
+    );
+    oldTables = tables.rows.map(({ name }) => name);
+    for (const table of oldTables) before[table] = await read(table);
+    await migrateEmbedded(postgres.db);
+    for (const table of oldTables) after[table] = await read(nameNow(table));
+
+    const close = async () => {
+      await redis.close();
+      await postgres.close();
+    };
+    const stores = { db: postgres.db as Database, databaseUrl: undefined, redisUrl: redis.url, close };
+    upstream = await startUpstream();
+    stack = await startStack({ stores, keys, providers: { openai: { base_url: upstream.url } } });
+  });
+  afterAll(async () => {
+    await stack.close();
+    await upstream.close();
+  });
+
+  test('is what the migration begins with', () => {
+    expect(Object.keys(written).sort()).toEqual([...oldTables].sort());
+    for (const rows of Object.values(written)) expect(rows.length).toBeGreaterThan(0);
+  });
+
+  test('keeps every value of every row', () => {
+    for (const table of oldTables) {
+      const wanted = (before[table] ?? []).map((row) =>
+        expect.objectContaining(
+          Object.fromEntries(Object.entries(row).map(([name, value]) => [nameNow(name), value])),
+        ),
+      );
+      expect(after[table], table).toEqual(expect.arrayContaining(wanted));
+    }
+  });
+
+  const presignAgain = async () => {
+    const again = await stack.presign(OLD_BODY, { 'idempotency-key': OLD_IDEMPOTENCY_KEY });
+    expect(again.status).toBe(200);
+    return (await again.json()) as { url: string; session_id: string };
+  };
+  const call = (url: string) =>
+    fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"model":"m"}' });
+  const get = async (path: string) => {
+    const { status, text } = await send(stack, { method: 'GET', path });
+    expect(status, text).toBe(200);
+    return text;
+  };
+
+  test('serves a URL issued on it: its key, and the uses that are left', async () => {
+    const { url, session_id } = await presignAgain();
+    expect(session_id).toBe(OLD.session);
+    const answer = await call(url);
+    expect([answer.status, answer.headers.get('x-presign-uses-remaining')]).toEqual([200, '1']);
+    expect(upstream.seen.at(-1)?.headers.authorization).toBe(`Bearer ${OLD_BODY.client_api_key}`);
+    await call(url);
+    expect((await call(url)).status).toBe(403);
+  });
+
+  test('serves a URL of a virtual key created on it', async () => {
+    const { url } = await stack.issue({
+      ...OLD_BODY,
+      client_api_key: undefined,
+      virtual_key: OLD.virtualKey,
+    });
+    expect((await call(url)).status).toBe(200);
+    expect(upstream.seen.at(-1)?.headers.authorization).toBe('Bearer sk-of-the-old-virtual-key');
+    expect(JSON.parse(String(upstream.seen.at(-1)?.body))).toMatchObject({
+      max_completion_tokens: 7,
+    });
+  });
+
+  test('serves a bundle issued on it', async () => {
+    const again = await stack.mcpPresign(OLD_BUNDLE_BODY, { 'idempotency-key': OLD_IDEMPOTENCY_KEY });
+    const { bundle_url, session_id } = (await again.json()) as { bundle_url: string; session_id: string };
+    expect([again.status, session_id]).toEqual([200, OLD.session]);
+    const bundle = await (await fetch(bundle_url)).json();
+    expect(bundle).toMatchObject({ mcpServers: { docs: { transport: 'sse' } } });
+  });
+
+  test('is read by every list, and its calls are in the usage', async () => {
+    expect(await get(`/v1/sessions/${OLD.session}`)).toContain(OLD.grant);
+    expect(await get('/v1/sessions')).toContain(OLD.session);
+    expect(await get('/v1/virtual-keys')).toContain(OLD.virtualKey);
+    expect(await get(`/v1/virtual-keys/${OLD.virtualKey}`)).toContain('max_tokens');
+    expect(await get('/v1/api-keys')).toContain(OLD.apiKey);
+    expect(await get('/v1/webhooks')).toContain(OLD.webhook);
+    expect(await get(`/v1/webhooks/${OLD.webhook}/deliveries`)).toContain(OLD.delivery);
+    const day = 86_400_000;
+    const [from, to] = [Date.now() - day, Date.now() + day].map((ms) => new Date(ms).toISOString());
+    expect(await get(`/v1/usage?from=${from}&to=${to}&group_by=model`)).toContain('"model-1"');
+  });
+
+  test('is written by the ledger: new calls are added to the old sums', async () => {
+    await stack.issuer.ledger.drainAll();
+    const session = JSON.parse(await get(`/v1/sessions/${OLD.session}`)) as { grants: readonly Row[] };
+    expect(session.grants.find((grant) => grant.id === OLD.grant)).toMatchObject({
+      settled: { used: 3, spent: 40 },
+    });
+  });
+
+  test('is revoked with its session, and the URL is refused from then on', async () => {
+    const { status } = await send(stack, { method: 'DELETE', path: `/v1/sessions/${OLD.session}` });
+    expect(status).toBe(204);
+    const { url } = await presignAgain();
+    expect(await (await call(url)).json()).toMatchObject({ error: { code: 'grant_revoked' } });
+  });
+});
