@@ -17,9 +17,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
-/** Names that say where a thing lies and not what it does. */
+/** Names that say nothing about what a thing does. */
 const EMPTY_NAME = /^(utils?|helpers?|commons?|services?|controllers?|repository|repositories)$/i;
 const LONGEST_FILE = 350;
+const LARGEST_FOLDER = 15;
 
 /** The folder of each app and package, by path from the root. */
 const members = ['packages', 'apps', 'infra'].flatMap((folder) =>
@@ -29,7 +30,7 @@ const members = ['packages', 'apps', 'infra'].flatMap((folder) =>
 );
 const sources = members.flatMap((dir) =>
   readdirSync(join(ROOT, dir, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.ts'))
+    .filter((name) => /\.(ts|lua)$/.test(name))
     .map((name) => join(dir, 'src', name))
     .map((file) => ({ dir, file, text: readFileSync(join(ROOT, file), 'utf8') })),
 );
@@ -56,7 +57,13 @@ describe('the source of every app and package', () => {
     expect(long.map(({ file }) => file)).toEqual([]);
   });
 
-  // A development dependency is linked, too, so the import would resolve.
+  test(`has no folder with more than ${LARGEST_FOLDER} files`, () => {
+    const sizes = new Map<string, number>();
+    for (const { file } of sources) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1);
+    expect([...sizes].filter(([, size]) => size > LARGEST_FOLDER)).toEqual([]);
+  });
+
+  // pnpm links a development dependency too, and dependency-cruiser does not see which list names a member.
   test('declares other members of the workspace under dependencies', () => {
     const wrong = members.flatMap((dir) =>
       Object.keys(readPackage(dir).devDependencies ?? {}).filter((name) => name.startsWith('@presign/')),
