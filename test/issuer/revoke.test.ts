@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { connectRedis, keys } from '@presign/limits';
+import { keys } from '@presign/limits';
 import { type McpPresignAnswer, sessionAnswer } from '@presign/schema';
 import { budgets, grants, sessions } from '@presign/schema/tables';
 import { and, eq, isNull } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { at, outcomes, post, send as sendTo, toolCall, urlOf } from '../mcp/holder.ts';
@@ -12,7 +11,6 @@ import { type McpUpstream, startMcpUpstream } from '../mcp/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { claimsOf, issue, least, refused, send } from './ask.ts';
 import { bundleClaims, serverClaims } from './ask-mcp.ts';
-import { startOwnIssuer } from './own-issuer.ts';
 
 let upstream: Upstream;
 let mcpUpstream: McpUpstream;
@@ -238,22 +236,6 @@ test('what has expired is told to gateways as long as a call may be under way, a
   await expire(365 * 86_400_000);
   await revoked(`grants/${jti}`);
   expect(await stack.redis.exists(keys.grant(prt, jti))).toBe(0);
-});
-
-test('without Redis a revocation is refused with 503 but stands in Postgres, and can be repeated', async () => {
-  const known = await issue(stack, {});
-  await calls(known.url);
-  const unknown = await issue(stack, { session_id: known.session_id });
-  const redis = connectRedis(`redis://127.0.0.1:${await freePort()}`, () => {});
-  const cutOff = await startOwnIssuer(stack, { redis });
-  const sent = await remove(`sessions/${known.session_id}`, cutOff);
-  expect(refused(sent, 'limits_unavailable')).toContain('Repeat this request');
-  expect(sent.headers.get('retry-after')).toBe('1');
-  await cutOff.close();
-  redis.disconnect();
-  expect(await calls(unknown.url)).toEqual(REFUSED);
-  await revoked(`sessions/${known.session_id}`);
-  expect(await calls(known.url)).toEqual(REFUSED);
 });
 
 test("another account's grants and sessions, unknown ones, and no id at all are not found", async () => {

@@ -4,6 +4,7 @@ import {
   type ErrorCode,
   findExcess,
   invalidRequest,
+  type Pending,
   type Refusal,
   RefusedError,
   readJson,
@@ -29,6 +30,8 @@ export type Shape = {
   /** Undefined: 204, without a body. */
   readonly answer?: z.ZodType;
   readonly status?: 200 | 201;
+  /** Whether the handler may answer 202: Redis has yet to take over the change. */
+  readonly pending?: true;
   /** Whether the handler may answer `text/csv` instead. */
   readonly csv?: true;
   /** Error codes beyond those that every route may answer with. */
@@ -50,7 +53,13 @@ export type Given<S extends Shape> = {
 };
 
 /** The result of a handler: a value of the answer's schema, or a complete response. */
-type Answer<S extends Shape> = Response | (S['answer'] extends z.ZodType ? z.output<S['answer']> : undefined);
+type Answer<S extends Shape> =
+  | Response
+  | (S['answer'] extends z.ZodType ? z.output<S['answer']> : undefined)
+  | (S['pending'] extends true ? Pending : never);
+
+/** The answer while Redis has yet to take over a change that Postgres has. */
+export const PENDING: Pending = { status: 'pending' };
 
 export type Route = {
   readonly shape: Shape;
@@ -70,6 +79,7 @@ export function route<const S extends Shape>(
       app.on(shape.method.toUpperCase(), path, async (c) => {
         const answer = await handle((await readRequest(c, shape)) as Given<S>);
         if (answer instanceof Response) return answer;
+        if (answer === PENDING) return c.json(PENDING, 202);
         return answer === undefined ? c.body(null, 204) : c.json(answer, shape.status ?? 200);
       });
     },

@@ -3,9 +3,8 @@ import { serve } from '@hono/node-server';
 import { createIssuer } from './app.ts';
 import type { IssuerDeps } from './deps.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
-import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
+import { startSweep } from './sweep.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
-import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 
 /** A listening issuer. */
 export type RunningIssuer = {
@@ -15,15 +14,7 @@ export type RunningIssuer = {
   readonly close: () => Promise<void>;
 };
 
-/** How often what is too old is deleted. */
-const FORGET_EVERY_MS = 3_600_000;
-
-async function forget(deps: IssuerDeps): Promise<void> {
-  const done = await Promise.allSettled([forgetOldDeliveries(deps.db), forgetIdempotencyKeys(deps)]);
-  if (done.some(({ status }) => status === 'rejected')) deps.log.warn('what is too old was not deleted');
-}
-
-/** Listens, drains the ledger and delivers webhooks. Port 0 takes a free one. */
+/** Listens, drains the ledger, delivers webhooks and sweeps. Port 0 takes a free one. */
 export async function startIssuer(
   deps: IssuerDeps,
   listen: { readonly host: string; readonly port: number },
@@ -40,14 +31,14 @@ export async function startIssuer(
   );
   const ledger = startLedger(deps);
   const webhooks = startWebhooks(deps);
-  const forgetting = setInterval(() => void forget(deps), FORGET_EVERY_MS);
+  const sweep = startSweep(deps);
   const close = async () => {
-    clearInterval(forgetting);
     const closed = new Promise((resolve) => server.close(resolve));
     // A connection kept alive is idle only once its last answer has left.
     const idle = setInterval(() => (server as Server).closeIdleConnections(), 50);
     await closed;
     clearInterval(idle);
+    await sweep.close();
     await ledger.close();
     await webhooks.close();
   };

@@ -271,6 +271,11 @@ export interface components {
             /** @description Those that its grants were issued with. */
             external_users: string[];
         };
+        /** @description The change is stored, and Presign applies it as soon as Redis answers. */
+        Pending: {
+            /** @constant */
+            status: "pending";
+        };
         Session: {
             /** Format: uuid */
             id: string;
@@ -688,6 +693,7 @@ export type McpPresignRequest = components['schemas']['McpPresignRequest'];
 export type McpPresignAnswer = components['schemas']['McpPresignAnswer'];
 export type SessionPage = components['schemas']['SessionPage'];
 export type SessionSummary = components['schemas']['SessionSummary'];
+export type Pending = components['schemas']['Pending'];
 export type Session = components['schemas']['Session'];
 export type SessionGrant = components['schemas']['SessionGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
@@ -807,6 +813,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
             /** @description Done. The answer has no body. */
             204: {
                 headers: {
@@ -854,6 +869,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
             /** @description Done. The answer has no body. */
             204: {
                 headers: {
@@ -874,6 +898,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
             /** @description Done. The answer has no body. */
             204: {
                 headers: {
@@ -1005,6 +1038,15 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
             /** @description Done. The answer has no body. */
             204: {
                 headers: {
@@ -1036,6 +1078,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VirtualKey"];
+                };
+            };
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
                 };
             };
         };

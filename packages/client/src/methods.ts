@@ -46,8 +46,10 @@ type BodyOf<Request> =
 
 type AnswerOf<Id extends OperationId> = operations[Id]['responses'][keyof operations[Id]['responses']];
 
-type JsonOf<Id extends OperationId> =
-  AnswerOf<Id> extends { content: { 'application/json': infer Body } } ? Body : undefined;
+type JsonOf<Id extends OperationId> = JsonIn<AnswerOf<Id>>;
+
+/** The bodies of all statuses: a change may answer 204 or 202. */
+type JsonIn<Answer> = Answer extends { content: { 'application/json': infer Body } } ? Body : undefined;
 
 type CsvOf<Id extends OperationId> =
   AnswerOf<Id> extends { content: { 'text/csv': infer Body } } ? Body : never;

@@ -1,13 +1,21 @@
 import { expectTypeOf, test } from 'vitest';
-import type { ErrorCode, Input, Presign, PresignAnswer, UsageReport, VirtualKey } from '../src/index.ts';
+import type {
+  ErrorCode,
+  Input,
+  Pending,
+  Presign,
+  PresignAnswer,
+  UsageReport,
+  VirtualKey,
+} from '../src/index.ts';
 
 type Fields<Id extends keyof Presign> = Parameters<Presign[Id]>[0];
 
 test('types: a method takes the fields of its operation and gives its answer', () => {
   expectTypeOf<Presign['presign']>().returns.resolves.toEqualTypeOf<PresignAnswer>();
-  expectTypeOf<Presign['rotateVirtualKey']>().returns.resolves.toEqualTypeOf<VirtualKey>();
+  expectTypeOf<Presign['rotateVirtualKey']>().returns.resolves.toEqualTypeOf<VirtualKey | Pending>();
   expectTypeOf<Fields<'rotateVirtualKey'>>().toEqualTypeOf<{ id: string; key: string }>();
-  expectTypeOf<Presign['revokeGrant']>().returns.resolves.toEqualTypeOf<undefined>();
+  expectTypeOf<Presign['revokeGrant']>().returns.resolves.toEqualTypeOf<Pending | undefined>();
 });
 
 test('types: what must be given must be given, and what is not known is refused', () => {

@@ -58,18 +58,22 @@ export const apiKeys = pgTable('api_keys', {
 });
 
 /** A provider key or MCP authentication, sealed; grants and virtual keys name it. */
-export const credentials = pgTable('credentials', {
-  id: uuid().primaryKey(),
-  accountId: uuid()
-    .notNull()
-    .references(() => accounts.id),
-  /** AEAD output; associated data are this row's account and id. */
-  sealed: text().notNull(),
-  /** Counts rotations; a cached copy of another version is not used. */
-  version: integer().notNull().default(1),
-  revokedAt: time(),
-  createdAt: time().notNull().defaultNow(),
-});
+export const credentials = pgTable(
+  'credentials',
+  {
+    id: uuid().primaryKey(),
+    accountId: uuid()
+      .notNull()
+      .references(() => accounts.id),
+    /** AEAD output; associated data are this row's account and id. '' once it is erased. */
+    sealed: text().notNull(),
+    /** Counts rotations; a cached copy of another version is not used. */
+    version: integer().notNull().default(1),
+    revokedAt: time(),
+    createdAt: time().notNull().defaultNow(),
+  },
+  (t) => [index('credentials_kept_index').on(t.id).where(sql`${t.sealed} <> ''`)],
+);
 
 /** Associated data of a sealed credential: it unseals only as the record it was sealed for. */
 export const credentialContext = (accountId: string, credentialId: string): string =>
@@ -113,7 +117,7 @@ export const virtualKeys = pgTable(
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
   },
-  (t) => [index().on(t.accountId)],
+  (t) => [index().on(t.accountId), index().on(t.credentialId)],
 );
 
 export const sessions = pgTable(
@@ -165,6 +169,7 @@ export const grants = pgTable(
   },
   (t) => [
     index().on(t.sessionId),
+    index('grants_credential_index').on(t.credentialId).where(sql`${t.credentialId} is not null`),
     index('grants_expiry_index')
       .on(t.accountId, t.expiresAt)
       .where(sql`not ${t.expiryAnnounced} and ${t.revokedAt} is null and ${t.bundleId} is null`),
@@ -209,6 +214,27 @@ export const idempotencyKeys = pgTable(
     createdAt: time().notNull(),
   },
   (t) => [primaryKey({ columns: [t.accountId, t.route, t.key] }), index().on(t.createdAt)],
+);
+
+/**
+ * What Redis must take over: the transaction of a revocation, a deletion or a rotation writes a row for each grant or
+ * credential that it changes, so that a sweep can finish what a killed issuer has begun.
+ */
+export const pendingChanges = pgTable(
+  'pending_changes',
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    /** The request that made the change. */
+    changeId: uuid().notNull(),
+    /** A grant that was revoked, or a credential that was rotated or erased. */
+    grantId: uuid().references(() => grants.id),
+    credentialId: uuid().references(() => credentials.id),
+    /** Whether Redis has it. The row stays for some minutes, in case Redis loses what it has taken over. */
+    done: boolean().notNull().default(false),
+    /** When a sweep applies the row, or deletes it once it is done. */
+    dueAt: time().notNull(),
+  },
+  (t) => [index().on(t.changeId), index().on(t.dueAt)],
 );
 
 /** How far each Redis partition's usage stream has reached the ledger. */

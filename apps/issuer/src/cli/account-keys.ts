@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { apiKeyRequest, keyName, readVariable, rotationRequest, virtualKeyRequest } from '@presign/schema';
+import {
+  apiKeyRequest,
+  keyName,
+  type Pending,
+  readVariable,
+  rotationRequest,
+  virtualKeyRequest,
+} from '@presign/schema';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import { asc, desc, eq } from 'drizzle-orm';
 import { z } from 'zod';
@@ -177,7 +184,14 @@ export const VIRTUAL_KEYS: readonly Command[] = [
       const encryptionKeys = encryptionKeysOf(io);
       const { key } = readBody(rotationRequest, { key: await readSecret(io) });
       await withStores(io, async ({ db, redis }) =>
-        replaceKey({ db, redis, encryptionKeys }, await accountOf(db, given.text('account')), id, key),
+        finished(
+          await replaceKey(
+            { db, redis, encryptionKeys },
+            await accountOf(db, given.text('account')),
+            id,
+            key,
+          ),
+        ),
       );
       io.note(`Every gateway uses the new key of ${id}. You can now withdraw the old one at the provider.`);
     },
@@ -190,12 +204,22 @@ export const VIRTUAL_KEYS: readonly Command[] = [
     run: async (given, io) => {
       const [id = ''] = given.arguments;
       await withStores(io, async ({ db, redis }) =>
-        endVirtualKey({ db, redis, now: Date.now }, await accountOf(db, given.text('account')), id),
+        finished(
+          await endVirtualKey({ db, redis, now: Date.now }, await accountOf(db, given.text('account')), id),
+        ),
       );
       io.note(`${id} is deleted, and its URLs are refused on every gateway.`);
     },
   },
 ];
+
+/** @throws CommandError when Redis has yet to take over a change */
+function finished(pending: Pending | undefined): void {
+  if (pending)
+    throw new CommandError(
+      'The change is stored, but Redis does not answer, so gateways may still use the old key. A running issuer applies the change as soon as Redis answers.',
+    );
+}
 
 function requestOf(given: Given): object {
   const budget = { max_uses: numberOf(given, 'max-uses'), cost_limit: numberOf(given, 'cost-limit') };

@@ -1,34 +1,27 @@
-import { keysEndMs, type RedisClient, revokeGrant as raiseTombstone } from '@presign/limits';
-import { RefusedError } from '@presign/schema';
+import { type Pending, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { budgets, grants } from '@presign/schema/tables';
+import { grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNull, type SQL, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
+import { applyChange, type ChangeId, queueTombstones } from './pending-changes.ts';
 
 /**
  * Revokes grants: first in Postgres, so that none of them is loaded again, and then in Redis, so that every gateway
- * refuses them from its next call on. Grants that were revoked earlier get their tombstone again, so that a caller can
- * repeat a request that failed in between.
+ * refuses them from its next call on. Grants that were revoked earlier get their tombstone again.
  * @param which locks the sessions that new grants could join, and returns the condition that selects the grants
- * @returns undefined, the answer of a route without a body, once every tombstone stands
- * @throws RefusedError `limits_unavailable` when Redis does not answer: the grants are revoked, but calls may still pass
+ * @returns undefined, the answer of a route without a body, once every tombstone stands; else `PENDING`
  */
 export async function revoke(
   deps: IssuerDeps,
   which: (tx: Transaction, now: Date) => Promise<SQL>,
-): Promise<undefined> {
+): Promise<Pending | undefined> {
   const now = new Date(deps.now());
-  const marked = deps.db.transaction(async (tx) => mark(tx, await which(tx, now), now));
-  await raiseTombstones(deps.redis, await inTime(marked)).catch((cause: unknown) => {
-    const message =
-      'The revocation is stored, but Redis does not answer, so gateways may still let calls pass. Repeat this request.';
-    throw new RefusedError({ code: 'limits_unavailable', message, retryAfterSeconds: 1 }, { cause });
-  });
-  return undefined;
+  const changeId = await inTime(deps.db.transaction(async (tx) => mark(tx, await which(tx, now), now)));
+  return applyChange(deps, changeId);
 }
 
 /** `DELETE /v1/grants/{id}`: revokes one issued URL; the id of a bundle includes the URLs of its servers. */
@@ -39,7 +32,8 @@ export const revokeGrant = route(
     summary: 'Revoke one issued URL, or a bundle with its servers',
     scope: 'presign',
     params: z.object({ id: z.guid() }),
-    errors: ['not_found', 'limits_unavailable'],
+    pending: true,
+    errors: ['not_found'],
   },
   (deps) =>
     async ({ apiKey, params }) =>
@@ -51,14 +45,8 @@ export const revokeGrant = route(
       }),
 );
 
-type Revoked = { readonly id: string; readonly partition: number; readonly expiresAt: Date };
-
-/**
- * Marks the grants that have not expired as revoked.
- * @returns every grant that Redis may still have keys of, also expired ones: a call that was admitted before the
- *   expiry is cut, too
- */
-async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> {
+/** Marks the grants that have not expired as revoked, and queues the tombstones of all. */
+async function mark(tx: Transaction, which: SQL, now: Date): Promise<ChangeId> {
   // One order for all transactions, so that two revocations never deadlock.
   const toMark = tx
     .select({ id: grants.id })
@@ -73,25 +61,5 @@ async function mark(tx: Transaction, which: SQL, now: Date): Promise<Revoked[]> 
     .where(eq(grants.id, locked.id))
     .returning({ id: grants.id, accountId: grants.accountId });
   await announceRevoked(tx, revoked, 'revoked');
-  const keysEnded = new Date(now.getTime() - keysEndMs(0));
-  return tx
-    .select({ id: grants.id, partition: budgets.partition, expiresAt: grants.expiresAt })
-    .from(grants)
-    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
-    .where(and(which, gt(grants.expiresAt, keysEnded)));
+  return queueTombstones(tx, which, now);
 }
-
-/** Sends a batch at once, in one pipeline for each server, and waits for all its answers. */
-async function raiseTombstones(redis: RedisClient, revoked: readonly Revoked[]): Promise<void> {
-  for (let i = 0; i < revoked.length; i += BATCH) {
-    const batch = revoked.slice(i, i + BATCH);
-    await Promise.all(
-      batch.map(({ expiresAt, ...grant }) =>
-        raiseTombstone(redis, { ...grant, expiresAtMs: expiresAt.getTime() }),
-      ),
-    );
-  }
-}
-
-/** Few enough that the slowest Redis answers them within a command's timeout. */
-const BATCH = 500;

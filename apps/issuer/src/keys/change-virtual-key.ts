@@ -1,7 +1,6 @@
 import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
-import { type CredentialVersion, replaceCredential, withdrawCredential } from '@presign/limits';
 import {
-  PARTITIONS,
+  type Pending,
   RefusedError,
   rotationRequest,
   virtualKeyAnswer,
@@ -11,6 +10,7 @@ import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
+import { applyChange, queueCredential } from '../grants/pending-changes.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
@@ -26,12 +26,15 @@ export const rotateVirtualKey = route(
     params: virtualKeyParams,
     body: rotationRequest,
     answer: virtualKeyAnswer,
-    errors: ['not_found', 'virtual_key_revoked', 'limits_unavailable'],
+    pending: true,
+    errors: ['not_found', 'virtual_key_revoked'],
   },
   (deps) =>
     async ({ apiKey: { accountId }, params, body }) => {
-      await replaceKey(deps, accountId, params.id, body.key);
-      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, params.id)));
+      const pending = await replaceKey(deps, accountId, params.id, body.key);
+      return (
+        pending ?? describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, params.id)))
+      );
     },
 );
 
@@ -46,7 +49,8 @@ export const deleteVirtualKey = route(
     summary: 'Delete a virtual key, and end all URLs issued with it',
     scope: 'admin',
     params: virtualKeyParams,
-    errors: ['not_found', 'limits_unavailable'],
+    pending: true,
+    errors: ['not_found'],
   },
   (deps) =>
     async ({ apiKey, params }) =>
@@ -56,27 +60,29 @@ export const deleteVirtualKey = route(
 /**
  * Replaces the key of a virtual key: first in Postgres, and then in every Redis partition, because a copy may be in any
  * of them. The same key again creates no new version, but the copies are written again.
- * @throws RefusedError `not_found`, `virtual_key_revoked`; `limits_unavailable` when the key is stored but some
- *   gateways may still use the old one: the caller repeats the request
+ * @returns `PENDING` when the key is stored but some gateways may still use the old one
+ * @throws RefusedError `not_found`, `virtual_key_revoked`
  */
 export async function replaceKey(
-  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys'>,
+  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys'> & Partial<Pick<IssuerDeps, 'log'>>,
   accountId: string,
   id: string,
   key: string,
-): Promise<void> {
-  const stored = deps.db.transaction((tx) => storeKey(tx, deps.encryptionKeys, accountId, id, key));
-  const credential = await inTime(stored);
-  await inEveryPartition((partitions) => replaceCredential(deps.redis, credential, partitions));
+): Promise<Pending | undefined> {
+  const stored = deps.db.transaction(async (tx) =>
+    queueCredential(tx, await storeKey(tx, deps.encryptionKeys, accountId, id, key)),
+  );
+  return applyChange(deps, await inTime(stored));
 }
 
+/** Stores a new version, unless the key is the same. Returns the id of the credential. */
 async function storeKey(
   tx: Transaction,
   encryptionKeys: EncryptionKeys,
   accountId: string,
   id: string,
   key: string,
-): Promise<CredentialVersion> {
+): Promise<string> {
   const [row] = await tx
     .select({ credential: credentials })
     .from(virtualKeys)
@@ -87,10 +93,10 @@ async function storeKey(
   const { credential } = row;
   if (credential.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
   const context = credentialContext(accountId, credential.id);
-  if (unsealed(encryptionKeys, credential.sealed, context) === key) return credential;
+  if (unsealed(encryptionKeys, credential.sealed, context) === key) return credential.id;
   const next = { sealed: seal(encryptionKeys, key, context), version: credential.version + 1 };
   await tx.update(credentials).set(next).where(eq(credentials.id, credential.id));
-  return { id: credential.id, ...next };
+  return credential.id;
 }
 
 /** Undefined when the encryption key is gone: a rotation is how an operator recovers from that. */
@@ -106,19 +112,17 @@ function unsealed(keys: EncryptionKeys, sealed: string, context: string): string
 /**
  * Revokes a virtual key and erases its sealed key: first in Postgres, and then in every Redis partition. Repeated for a
  * key that is already revoked, it withdraws the copies again.
- * @returns undefined, the answer of a route without a body
- * @throws RefusedError `not_found`; `limits_unavailable` when the key is revoked but some gateways may still use it:
- *   the caller repeats the request
+ * @returns `PENDING` when the key is revoked but some gateways may still use it
+ * @throws RefusedError `not_found`
  */
 export async function endVirtualKey(
-  deps: Pick<IssuerDeps, 'db' | 'redis' | 'now'>,
+  deps: Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>,
   accountId: string,
   id: string,
-): Promise<undefined> {
+): Promise<Pending | undefined> {
   const now = new Date(deps.now());
-  const credentialId = await inTime(deps.db.transaction((tx) => erase(tx, accountId, id, now)));
-  await inEveryPartition((partitions) => withdrawCredential(deps.redis, credentialId, partitions));
-  return undefined;
+  const ended = deps.db.transaction(async (tx) => queueCredential(tx, await erase(tx, accountId, id, now)));
+  return applyChange(deps, await inTime(ended));
 }
 
 async function erase(tx: Transaction, accountId: string, id: string, now: Date): Promise<string> {
@@ -133,18 +137,4 @@ async function erase(tx: Transaction, accountId: string, id: string, now: Date):
   await tx.update(virtualKeys).set({ revokedAt: now }).where(eq(virtualKeys.id, id));
   await tx.update(credentials).set({ revokedAt: now, sealed: '' }).where(eq(credentials.id, credentialId));
   return credentialId;
-}
-
-const ALL: readonly number[] = Array.from({ length: PARTITIONS }, (_, partition) => partition);
-
-/**
- * Changes a credential in every partition of Redis: its grants may be in any of them, now or later.
- * @throws RefusedError `limits_unavailable` when a partition does not answer; Postgres has the change
- */
-async function inEveryPartition(change: (partitions: readonly number[]) => Promise<void>): Promise<void> {
-  await change(ALL).catch((cause: unknown) => {
-    const message =
-      'The change is stored, but Redis does not answer, so gateways may still use the old key. Repeat this request.';
-    throw new RefusedError({ code: 'limits_unavailable', message, retryAfterSeconds: 1 }, { cause });
-  });
 }

@@ -5,6 +5,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Logger } from 'pino';
+import { repeatChanges } from '../grants/pending-changes.ts';
 import { writeLedger } from './write-ledger.ts';
 
 type LedgerDeps = { readonly db: Database; readonly redis: RedisClient; readonly log: Logger };
@@ -85,8 +86,10 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
       cursors.set(row.id, { ...row, partition: row.id });
   }
   const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
-  if (place.reopened > 0)
+  if (place.reopened > 0) {
     deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
+    await repeatChanges(deps.db);
+  }
   place.reopened = 0;
   // Waits for all of them, so that none sets a cursor after the caller has cleared the cursors.
   const failed = looked.find((each) => each.status === 'rejected');

@@ -3,6 +3,7 @@ import { callRecord } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, ledger } from '@presign/schema/tables';
 import { and, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { queueTombstones } from '../grants/pending-changes.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
 
@@ -49,7 +50,7 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
 
 /**
  * Revokes a grant that has not expired and whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
- * already ended the grant in Redis. It locks grants after everything that locks a session, in the order of a session's
+ * already ended the grant in Redis, unless it died. It locks grants after everything that locks a session, in the order of a session's
  * revocation, so that the two never deadlock.
  */
 async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
@@ -60,7 +61,10 @@ async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledg
     .set({ revokedAt: sql`now()` })
     .where(and(inArray(grants.id, over), isNull(grants.revokedAt), gt(grants.expiresAt, sql`now()`)))
     .returning({ id: grants.id, accountId: grants.accountId });
+  if (ended.length === 0) return;
   await announceRevoked(tx, ended, 'overrun');
+  const ids = ended.map(({ id }) => id);
+  await queueTombstones(tx, inArray(grants.id, ids), new Date());
 }
 
 function sumByBudget(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {

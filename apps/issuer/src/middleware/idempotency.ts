@@ -9,14 +9,15 @@ import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 /** How long a key is valid. */
 const REMEMBER_MS = 24 * 3_600_000;
 
-/** Deletes keys that are older than 24 hours. */
-export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<void> {
+/**
+ * Deletes keys that are older than 24 hours.
+ * @returns whether there may be more
+ */
+export async function forgetIdempotencyKeys({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): Promise<boolean> {
   const old = lt(idempotencyKeys.createdAt, new Date(now() - REMEMBER_MS));
   const some = sql`ctid in (select ctid from ${idempotencyKeys} where ${old} limit ${FORGOTTEN_AT_ONCE})`;
-  for (let deleted = FORGOTTEN_AT_ONCE; deleted === FORGOTTEN_AT_ONCE; ) {
-    const gone = await db.delete(idempotencyKeys).where(some).returning({ key: idempotencyKeys.key });
-    deleted = gone.length;
-  }
+  const gone = await db.delete(idempotencyKeys).where(some).returning({ key: idempotencyKeys.key });
+  return gone.length === FORGOTTEN_AT_ONCE;
 }
 
 /** Rows that one statement deletes. */

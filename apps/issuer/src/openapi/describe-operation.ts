@@ -1,4 +1,4 @@
-import { idempotencyKey } from '@presign/schema';
+import { idempotencyKey, pendingAnswer } from '@presign/schema';
 import type { Shape } from '../route.ts';
 import { describeRefusals, headersOf, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
@@ -47,7 +47,11 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     security: scope === undefined ? [] : [{ apiKey: [scope] }],
     ...(parameters.length > 0 && { parameters }),
     ...(content && { requestBody: { required: true, content } }),
-    responses: { [successOf(shape)]: describeSuccess(shape), ...refs(shape) },
+    responses: {
+      [successOf(shape)]: describeSuccess(shape),
+      ...(shape.pending && { 202: describePending() }),
+      ...refs(shape),
+    },
   };
 }
 
@@ -101,6 +105,15 @@ function describeSuccess({ answer, csv, scope }: Shape): Response {
   const text = { schema: { type: 'string' } } as const;
   const content = { 'application/json': { schema }, ...(csv && { 'text/csv': text }) };
   return { description: schema.description ?? 'The answer.', headers, content };
+}
+
+const STORED =
+  'The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped.';
+
+function describePending(): Response {
+  const schema = toJsonSchema(pendingAnswer, 'output');
+  const headers = headersOf(202, true);
+  return { description: STORED, headers, content: { 'application/json': { schema } } };
 }
 
 /** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. The two routes that issue share one tag. */

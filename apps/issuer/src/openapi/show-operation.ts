@@ -42,10 +42,12 @@ function showParameters({ components }: OpenApi, { parameters = [] }: Operation)
 
 function showAnswers({ components }: OpenApi, { responses }: Operation): Html {
   const all = Object.entries(responses);
-  const [status, success] = all.find(([code]) => code < '300') ?? [];
+  const answers = all.filter(([code]) => code < '300');
   const refused = all.filter(([code]) => code >= '300');
-  return html`<h4>Answer <span class="status">${status}</span></h4>
-    ${showSuccess(components, success as Response)}
+  return html`${answers.map(
+    ([status, answer]) => html`<h4>Answer <span class="status">${status}</span></h4>
+    ${showSuccess(components, answer as Response)}`,
+  )}
     <h4>Errors</h4>
     <table>${refused.map(([code, response]) => showRefusal(code, response, components))}</table>`;
 }

@@ -38,7 +38,8 @@ export const revokeSession = route(
       'Every gateway refuses its URLs from the next call on and ends calls under way. No grant can join the session afterwards.',
     scope: 'presign',
     params: z.object({ id: z.guid() }),
-    errors: ['not_found', 'limits_unavailable'],
+    pending: true,
+    errors: ['not_found'],
   },
   (deps) =>
     async ({ apiKey, params }) =>
@@ -67,7 +68,7 @@ export const revokeSessions = route(
       'Give `external_user` or `external_session`. Every gateway refuses the URLs from the next call on and ends calls under way.',
     scope: 'presign',
     query: revokeSessionsQuery,
-    errors: ['limits_unavailable'],
+    pending: true,
   },
   (deps) =>
     async ({ apiKey, query }) =>

@@ -183,8 +183,11 @@ const KEPT_DAYS = 30;
 /** Events that one statement deletes. */
 const BATCH = 1_000;
 
-/** Deletes events that are too old to be replayed, with their deliveries, and secrets that no longer sign. */
-export async function forgetOldDeliveries(db: Database): Promise<void> {
+/**
+ * Deletes events that are too old to be replayed, with their deliveries, and secrets that no longer sign.
+ * @returns whether there may be more
+ */
+export async function forgetOldDeliveries(db: Database): Promise<boolean> {
   await db
     .update(webhooks)
     .set({ previousSealed: null, previousUntil: null })
@@ -194,11 +197,9 @@ export async function forgetOldDeliveries(db: Database): Promise<void> {
     .from(webhookEvents)
     .where(lt(webhookEvents.createdAt, sql`now() - ${KEPT_DAYS} * interval '1 day'`))
     .limit(BATCH);
-  for (let deleted = BATCH; deleted === BATCH; ) {
-    const gone = await db
-      .delete(webhookEvents)
-      .where(inArray(webhookEvents.id, old))
-      .returning({ id: webhookEvents.id });
-    deleted = gone.length;
-  }
+  const gone = await db
+    .delete(webhookEvents)
+    .where(inArray(webhookEvents.id, old))
+    .returning({ id: webhookEvents.id });
+  return gone.length === BATCH;
 }

@@ -77,3 +77,10 @@ export const headerSafe = (most: number) =>
 export const sessionId = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))
   .transform((id) => id.toLowerCase());
+
+/** Answer while Postgres has a change and Redis has yet to take it over. */
+export const pendingAnswer = z.strictObject({ status: z.literal('pending') }).meta({
+  id: 'Pending',
+  description: 'The change is stored, and Presign applies it as soon as Redis answers.',
+});
+export type Pending = z.infer<typeof pendingAnswer>;
