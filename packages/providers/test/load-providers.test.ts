@@ -22,6 +22,7 @@ describe('a providers file', () => {
       baseUrl: 'https://api.acme.example/llm',
       models: undefined,
       makerNames: undefined,
+      priceList: undefined,
       pricing: new Map([
         [
           'model-x',
