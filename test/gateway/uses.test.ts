@@ -94,6 +94,35 @@ test.each([401, 429, 503, 529])('%i of the provider gives the use back at once',
   );
 });
 
+test('a provider that refuses every call gets exactly 21 of them under max_uses 1, however many are made at once', async () => {
+  const url = await issue(1);
+  answering(429);
+  await eachOf(
+    Array.from({ length: 200 }, (_, i) => i),
+    8,
+    async () => void (await call(url)),
+  );
+  expect(providers.seen).toHaveLength(21);
+  answering(200);
+  expect(await call(url)).toMatchObject({ status: 403, code: 'uses_exhausted' });
+  const settled = await rows(url, 21);
+  expect(settled.map((row) => row.uses).sort()).toEqual([...Array.from({ length: 20 }, () => 0), 1]);
+});
+
+test('the last use that a refused call can spend is not said to be left', async () => {
+  const url = await issue(1);
+  answering(429);
+  for (let i = 0; i < 20; i++) expect(await call(url)).toMatchObject({ status: 429, left: '1' });
+  expect(await call(url)).toMatchObject({ status: 429, left: '0' });
+  expect(await call(url)).toMatchObject({ status: 403, code: 'uses_exhausted' });
+});
+
+test('a provider that cannot be reached gives back no more calls than one that refuses', async () => {
+  const url = await issue(1, 'refusing');
+  for (let i = 0; i < 21; i++) expect(await call(url)).toMatchObject({ code: 'upstream_unreachable' });
+  expect(await call(url)).toMatchObject({ code: 'uses_exhausted' });
+});
+
 test.each([200, 201, 204, 302, 400, 402, 403, 404, 408, 409, 413, 422, 500, 501, 502, 504, 599])(
   '%i of the provider keeps the use',
   async (status) => {

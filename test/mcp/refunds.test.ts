@@ -28,6 +28,19 @@ const pricing = { default: 300, tools: { dear: 70_000 } };
 const issue = (policy: object, url = upstream.url) =>
   stack.issueMcp({ servers: [{ name: 'a', url, transport: 'http', pricing }], ...policy });
 
+test('a server that runs nothing gets exactly 21 calls under max_uses 1, over two gateways', async () => {
+  const answer = await issue({ max_uses: 1, cost_limit: 1_000 });
+  const url = urlOf(answer, 'a');
+  const before = upstream.arrived.length;
+  const loop = async (gateway: number) => {
+    for (let i = 0; i < 40; i++) await post(at(stack, gateway, url), toolCall('error-32601'));
+  };
+  await Promise.all([loop(0), loop(1), loop(0), loop(1)]);
+  expect(upstream.arrived.length - before).toBe(21);
+  expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 41, uses: 1, cost: 300 });
+});
+
 describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
   beforeEach(() => {
     upstream.form = form;

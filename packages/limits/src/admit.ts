@@ -43,6 +43,7 @@ export const admitScript = script('admit', {
       perMinute: optional(figure),
       callsLeft: optional(figure),
       resetMs: optional(figure),
+      isReturnable: flag,
     },
     unknown: {},
     closed: {},
@@ -101,6 +102,8 @@ export type Admission =
       readonly heldMicrousd: number;
       /** The output bound it may have, all choices together: what it asked or less. */
       readonly tokens: number;
+      /** Whether a refused call would get its uses and its cost back, as far as is known now: see `lua/shared/give-back.lua`. */
+      readonly isReturnable: boolean;
       /** Undefined: calls are not limited by the minute. */
       readonly rateLimit: RateLimit | undefined;
     }

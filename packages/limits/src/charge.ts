@@ -7,7 +7,7 @@ import { script } from './script.ts';
 
 const refundScript = script('refund', {
   keys: ['partition', 'charge', 'usage'],
-  args: ['refundId', 'mostUses', 'mostCost', 'grantId', 'budgetIds', 'record'],
+  args: ['refundId', 'mostUses', 'mostCost', 'grantId', 'budgetIds', 'record', 'wasSent'],
   each: { keys: ['budget'] },
   reply: flag,
 });
@@ -55,10 +55,14 @@ export const charge = (
 
 /**
  * Gives back what a charge took, or a part of it, once, as a ledger entry of its own, within 5 minutes of the
- * charge. For a charge that Redis does not know it gives nothing back, and voids the charge should it arrive late.
+ * charge. For a charge that Redis does not know it gives nothing back, and voids the charge should it arrive late. Nor
+ * does it give anything back to a grant that has had too much back: see `lua/shared/give-back.lua`.
  * @returns whether this try gave something back. Throws what ioredis throws.
  */
-export function refund(redis: RedisClient, grant: GrantRef, what: Refund): Promise<boolean> {
+export const refund = (redis: RedisClient, grant: GrantRef, what: Refund): Promise<boolean> =>
+  giveBack(redis, grant, what, 1);
+
+function giveBack(redis: RedisClient, grant: GrantRef, what: Refund, wasSent: 0 | 1): Promise<boolean> {
   const at = grant.partition;
   const { chargeId, refundId, uses, costMicrousd, record } = what;
   return refundScript.run(redis, {
@@ -70,17 +74,19 @@ export function refund(redis: RedisClient, grant: GrantRef, what: Refund): Promi
       grantId: grant.id,
       budgetIds: grant.budgetIds.join(','),
       record,
+      wasSent,
     },
     each: grant.budgetIds.map((id) => ({ budget: keys.budget(at, id) })),
   });
 }
 
 /**
- * Ends a charge whose answer never came: gives it back if Redis made it, and voids it if it arrives later.
+ * Ends a charge whose answer never came: gives it back if Redis made it, and voids it if it arrives later. The call was
+ * not sent, so this does not count among what the grant got back.
  * @returns whether this try gave something back. Throws what ioredis throws.
  */
 export const forestall = (redis: RedisClient, grant: GrantRef, what: Charge): Promise<boolean> =>
-  refund(redis, grant, { ...what, refundId: refundIdOf(what.chargeId) });
+  giveBack(redis, grant, { ...what, refundId: refundIdOf(what.chargeId) }, 0);
 
 /** Derived from the charge's id, so that the ledger counts two tries once even if Redis lost the first. */
 const refundIdOf = (chargeId: string) =>

@@ -1,6 +1,6 @@
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { figure, number, oneOf, optional, texts } from './reply.ts';
+import { figure, flag, number, oneOf, optional, texts } from './reply.ts';
 import { script } from './script.ts';
 
 /** `lua/settle.lua`. Both `settle` and `sweep` run it. */
@@ -9,7 +9,7 @@ export const settleScript = script('settle', {
   args: ['holdId', 'mode', 'uses', 'cost', 'epoch', 'grantId', 'budgetIds', 'record'],
   each: { keys: ['budget'] },
   reply: oneOf({
-    settled: { usesLeft: optional(figure), microusdLeft: optional(figure) },
+    settled: { usesLeft: optional(figure), microusdLeft: optional(figure), isKept: flag },
     gone: {},
     not_due: {},
   }),
@@ -31,7 +31,7 @@ export type Outcome = {
   readonly holdId: string;
   /** Epoch of its admission, or `UNHEARD`. */
   readonly epoch: string;
-  /** Uses to keep: those admitted, or 0 to give them back. */
+  /** Uses to keep: those admitted, or 0 to give them back while the grant has not had too much back. */
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
@@ -40,7 +40,12 @@ export type Outcome = {
 };
 
 /** What the grant has left after settling; undefined: unlimited. */
-export type Left = { readonly uses: number | undefined; readonly microusd: number | undefined };
+export type Left = {
+  readonly uses: number | undefined;
+  readonly microusd: number | undefined;
+  /** The call keeps its uses and is charged its hold, because its grant has had too much back. */
+  readonly isKept: boolean;
+};
 
 /**
  * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
@@ -57,7 +62,8 @@ export async function settle(
     ...settleKeys(grant.partition, holdId, grant.budgetIds),
     args: { holdId, mode: 'settle', uses, cost: costMicrousd, epoch, grantId: grant.id, budgetIds, record },
   });
-  return reply.is === 'settled' ? { uses: reply.usesLeft, microusd: reply.microusdLeft } : undefined;
+  if (reply.is !== 'settled') return undefined;
+  return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
 }
 
 /** Extends the leases of one partition's holds; returns how many of them are still held. */

@@ -61,6 +61,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
       epoch: '1',
       credentialVersion: 1,
       usesLeft: 3,
+      isReturnable: true,
       microusdLeft: 700,
       heldMicrousd: 300,
       tokens: 0,

@@ -144,7 +144,9 @@ async function touch(
 async function say(redis: RedisClient, made: Call): Promise<void> {
   const { uses, cost } = made.said ?? { uses: made.uses, cost: made.hold };
   const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost });
-  if (!(await settle(redis, made.grant.ref, outcome))) return;
+  const left = await settle(redis, made.grant.ref, outcome);
+  if (!left) return;
+  if (left.isKept) made.said = { uses: made.uses, cost: cost === 0 ? made.hold : cost };
   if (made.is === 'live') made.is = 'said';
   else made.repeats++;
 }

@@ -142,8 +142,9 @@ export function answerPlan(call: Call, admitted: Admitted): AnswerPlan {
 }
 
 /** The headers that state a settled call's cost, for an answer whose head was kept back. */
-export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): FlatHeaders {
+export function costHeaders(charge: Charge, admitted: Admitted, left: Left | undefined): FlatHeaders {
   const headers: FlatHeaders = [];
+  const costMicrousd = left?.isKept ? admitted.heldMicrousd : charge.costMicrousd;
   if (costMicrousd !== undefined) headers.push('x-presign-cost', String(costMicrousd));
   if (left?.microusd !== undefined) headers.push('x-presign-cost-remaining', String(left.microusd));
   return headers;
@@ -151,13 +152,13 @@ export function costHeaders({ costMicrousd }: Charge, left: Left | undefined): F
 
 function callHeaders(
   { requestId, plan, grant }: Call,
-  { usesLeft, tokens, rateLimit }: Admitted,
+  { usesLeft, isReturnable, tokens, rateLimit }: Admitted,
   status: number,
 ): FlatHeaders {
   const headers = ownHeaders(requestId, rateLimit);
   if (usesLeft !== undefined) {
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
-    const kept = keepsUse(grant.provider.refusals, status, undefined);
+    const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);
     headers.push('x-presign-uses-remaining', String(kept ? usesLeft : usesLeft + 1));
   }
   if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));

@@ -111,7 +111,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(deps, plan, uses));
-  if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, left));
+  if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, admitted, left));
   if (sent.is === 'broken') answer.abort();
   return endRefusal(sent);
 }

@@ -228,7 +228,8 @@ export class McpAnswer implements Receiver {
 
   #writeHead(): void {
     if (this.#response.destroyed) return;
-    const refunded = (this.#status < 300 ? this.#requests?.unrun : this.#requests?.all) ?? NOTHING;
+    const unrun = this.#status < 300 ? this.#requests?.unrun : this.#requests?.all;
+    const refunded = (this.#parts.admitted.isReturnable ? unrun : undefined) ?? NOTHING;
     this.#response.writeHead(this.#status, [...this.#headers, ...callHeaders(this.#parts, refunded)]);
     if (this.#isStream) sendHead(this.#response);
   }

@@ -8,13 +8,13 @@
 --          least_tokens
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
 --            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
---            there is no limit
+--            there is no limit; is_returnable: whether a refused call of this grant would now get everything back
 --          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
 --          uses_exhausted: of_own: whether it is the first budget's limit, limit, used
 --          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
 --            needed_microusd
 --          closed, backlog, unknown, revoked, credential_revoked
--- include: clock, whole, bucket
+-- include: clock, whole, bucket, give-back
 -- The first budget is the grant's own. What others have left of a shared budget is not for the holder of this URL.
 -- Calls by the minute are those of the first budget: counted here, never given back.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
@@ -39,10 +39,11 @@ end
 local again = redis.call('EXISTS', key.hold) == 1
 local uses = again and 0 or tonumber(arg.uses)
 local budgets, uses_left, microusd_left = {}, nil, nil
-local per_minute, known_level, known_at
+local per_minute, known_level, known_at, is_returnable
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at = unpack(redis.call('HMGET',
-    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned =
+    unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
+      'per_minute', 'level', 'at', 'returned'))
   if budget_epoch ~= epoch then return reply.unknown end
   local is_own = i == 1
   if is_own then per_minute, known_level, known_at = its_per_minute, level, at end
@@ -52,6 +53,9 @@ for i = 1, #each do
       return reply.uses_exhausted{of_own = is_own, limit = max_uses, used = used}
     end
     if is_own then uses_left = math.max(max_uses - used - uses, 0) end
+  end
+  if is_own then
+    is_returnable = tonumber(returned or '0') + uses < bound_of({max_uses = max_uses, used = used}, 0)
   end
   budgets[i] = {
     is_own = is_own,
@@ -124,7 +128,7 @@ if again then
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
-  calls_left = calls_left, reset_ms = reset_ms}
+  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable}
 if counts_nothing then return answer end
 
 amount = whole(amount)

@@ -17,8 +17,11 @@ if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revok
 
 local fresh = {}
 for i = 1, #each do
-  if redis.call('HGET', each.budget[i], 'epoch') ~= epoch then
-    fresh[each.id[i]] = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0}
+  local budget_epoch, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned'))
+  if budget_epoch ~= epoch then
+    -- Postgres does not have `returned`: the figure of an older epoch is better than none.
+    fresh[each.id[i]] = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
+      returned = returned or '0'}
   end
 end
 if next(fresh) then
@@ -49,7 +52,7 @@ for _, budget in pairs(fresh) do
   redis.call('DEL', each.budget[i])
   redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', arg.last_id, 'max_uses', each.max_uses[i],
     'used', whole(budget.used), 'cost_limit', each.cost_limit[i], 'settled', whole(budget.settled),
-    'held', whole(budget.held), 'per_minute', each.per_minute[i])
+    'held', whole(budget.held), 'per_minute', each.per_minute[i], 'returned', budget.returned)
   if each.ends_with_grant[i] == '1' then redis.call('PEXPIREAT', each.budget[i], arg.end_ms) end
 end
 

@@ -1,24 +1,38 @@
 #!lua flags=allow-oom
 -- refund: gives back what a charge took, or a part of it, as an entry of its own in the usage stream.
 -- A charge is given back once. From then on it is void, should it arrive again. So is a charge that Redis does not
--- know: it was never counted, or Redis lost it, and nothing is given back.
+-- know: it was never counted, or Redis lost it, and nothing is given back. Nor is a charge of a grant that has had too
+-- much back.
 -- KEYS     partition, charge, usage: the stream; each: budget
 -- ARGV     refund_id; most_uses and most_cost: to give back, cost in microdollars; grant_id; budget_ids:
---          comma-separated; record: of the call
+--          comma-separated; record: of the call; was_sent: 1, or 0 where the server surely never got the call
 -- Returns  1, or 0 when nothing was given back
--- include: whole
+-- include: whole, give-back
 local charged_uses, charged_cost = unpack(redis.call('HMGET', key.charge, 'uses', 'amount'))
+local epoch = redis.call('HGET', key.partition, 'epoch')
+local budgets = {}
+for i = 1, #each do
+  local budget_epoch, max_uses, used, cost_limit, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch',
+    'max_uses', 'used', 'cost_limit', 'returned'))
+  -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
+  budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
+    cost_limit = tonumber(cost_limit), returned = tonumber(returned or '0')}
+end
+
 redis.call('DEL', key.charge)
 redis.call('HSET', key.charge, 'done', '1')
 redis.call('EXPIRE', key.charge, 300)
 if not charged_uses then return 0 end
+local uses = math.min(tonumber(arg.most_uses), tonumber(charged_uses))
+local cost = math.min(tonumber(arg.most_cost), tonumber(charged_cost))
+local weight = 0
+if arg.was_sent == '1' then weight = weigh_give_back(budgets, uses, cost) end
+if not weight then return 0 end
 
-local uses = whole(0 - math.min(tonumber(arg.most_uses), tonumber(charged_uses)))
-local cost = whole(0 - math.min(tonumber(arg.most_cost), tonumber(charged_cost)))
-local epoch = redis.call('HGET', key.partition, 'epoch')
+if weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
+uses, cost = whole(0 - uses), whole(0 - cost)
 for i = 1, #each do
-  -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
-  if epoch and redis.call('HGET', each.budget[i], 'epoch') == epoch then
+  if budgets[i] then
     redis.call('HINCRBY', each.budget[i], 'used', uses)
     redis.call('HINCRBY', each.budget[i], 'settled', cost)
   end

@@ -5,10 +5,10 @@
 -- ARGV     hold_id; mode: settle or expire; uses; cost: microdollars, '' when not known; epoch: of the admission, ''
 --          when it was never answered; grant_id; budget_ids: comma-separated; record: of the call
 --          (expire takes all but hold_id and mode from the hold itself)
--- Returns  settled: of the first budget uses_left, microusd_left, each absent
---            where there is no limit or it is overrun
+-- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
+--            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
--- include: clock, whole
+-- include: clock, whole, give-back
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, done =
   unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'done'))
@@ -35,34 +35,48 @@ end
 
 -- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
 -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
-local counts = {}
+local budgets = {}
 for i = 1, #each do
-  local budget_epoch = redis.call('HGET', each.budget[i], 'epoch')
-  counts[i] = budget_epoch and budget_epoch == epoch
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned = unpack(redis.call('HMGET', each.budget[i],
+    'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned'))
+  budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
+    cost_limit = tonumber(cost_limit), settled = tonumber(settled), held = tonumber(held),
+    returned = tonumber(returned or '0')}
+end
+local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
+local weight = 0
+-- A call whose admission was never answered was not sent to the provider.
+if hold_epoch and not is_expiry and arg.epoch ~= '' then
+  weight = weigh_give_back(budgets, held_uses - tonumber(uses), tonumber(cost) == 0 and held_amount or 0)
+end
+local is_kept = not weight
+if is_kept then
+  uses = hold_uses
+  if tonumber(cost) == 0 and held_amount > 0 then cost = hold_amount end
 end
 
 redis.call('ZREM', key.leases, arg.hold_id)
 if hold_epoch then redis.call('DEL', key.hold) end
 if hold_epoch and hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
 
-local uses_left, microusd_left
-local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
+local change, charged = tonumber(uses) - held_uses, tonumber(cost) or 0
 for i = 1, #each do
-  if counts[i] then
-    local change = tonumber(uses) - held_uses
+  if budgets[i] then
     if change ~= 0 then redis.call('HINCRBY', each.budget[i], 'used', whole(change)) end
     if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
-    if (tonumber(cost) or 0) > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
-    if i == 1 then
-      local max_uses, used, cost_limit, settled, held =
-        unpack(redis.call('HMGET', each.budget[i], 'max_uses', 'used', 'cost_limit', 'settled', 'held'))
-      uses_left, microusd_left = max_uses - used, cost_limit - settled - held
-      -- No limit (-1), or an overrun.
-      if uses_left < 0 then uses_left = nil end
-      if microusd_left < 0 then microusd_left = nil end
-    end
+    if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
   end
 end
+if not is_kept and weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
 redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses,
   'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
-return reply.settled{uses_left = uses_left, microusd_left = microusd_left}
+
+local own, uses_left, microusd_left = budgets[1], nil, nil
+if own then
+  uses_left = own.max_uses - own.used - change
+  microusd_left = own.cost_limit - (own.settled + charged) - (own.held - held_amount)
+  -- No limit (-1), or an overrun.
+  if uses_left < 0 then uses_left = nil end
+  if microusd_left < 0 then microusd_left = nil end
+end
+return reply.settled{uses_left = uses_left, microusd_left = microusd_left, is_kept = is_kept}
