@@ -24,8 +24,24 @@ test.each([...pages.keys()])(
   },
 );
 
-test.each([...pages.keys()])('every source file that %s names exists', (file) => {
-  expect(namedFiles(pages.get(file) ?? '').filter((name) => !isFile(name))).toEqual([]);
+test.each([...pages.keys()])('every file and folder of the project that %s names exists', (file) => {
+  const page = pages.get(file) ?? '';
+  expect(namedFiles(page).filter((name) => !isFile(name))).toEqual([]);
+  expect([...namedPaths(page), ...treePaths(page)].filter((path) => !existsSync(join(ROOT, path)))).toEqual(
+    [],
+  );
+});
+
+test('the tree of ARCHITECTURE.md names every app and package, and every folder of their source', () => {
+  const inSource = /^((apps|packages)\/[^/]+)\/src\/(?:([^/]+)\/)?[^/]+$/;
+  const folders = files.flatMap((file) => {
+    const [, member = '', kind, folder] = inSource.exec(file) ?? [];
+    if (kind === undefined) return [];
+    return folder === undefined ? [member] : [member, `${member}/src/${folder}`];
+  });
+  const named = treePaths(pages.get('ARCHITECTURE.md') ?? '').map((path) => path.replace(/\/$/, ''));
+  const isNamed = (folder: string) => named.some((path) => path === folder || path.startsWith(`${folder}/`));
+  expect([...new Set(folders)].filter((folder) => !isNamed(folder))).toEqual([]);
 });
 
 test('a dead link or name is noticed', () => {
@@ -33,6 +49,18 @@ test('a dead link or name is noticed', () => {
   expect(leadsSomewhere('README.md', '#no-such-heading')).toBe(false);
   expect(leadsSomewhere('docs/reference/errors.md', '../../README.md#try-it')).toBe(true);
   expect(namedFiles('As `llm/no-such.ts` does.').some(isFile)).toBe(false);
+  expect(namedPaths('See `packages/none` and `packages/schema/src`.')).toEqual([
+    'packages/none',
+    'packages/schema/src',
+  ]);
+  const tree = '```\napps/gateway/src\n  llm/\n    call.ts plan.ts   the story\nbench   measurements\n```';
+  expect(treePaths(tree)).toEqual([
+    'apps/gateway/src',
+    'apps/gateway/src/llm/',
+    'apps/gateway/src/llm/call.ts',
+    'apps/gateway/src/llm/plan.ts',
+    'bench',
+  ]);
 });
 
 function leadsSomewhere(from: string, link: string): boolean {
@@ -49,6 +77,34 @@ const namedFiles = (page: string): string[] =>
     withoutFences(page).matchAll(/`([a-z][a-z0-9./-]*\.(?:ts|lua|md|yaml))`/g),
     ([, name]) => name ?? '',
   );
+
+/** Files and folders named by their path from the root. */
+const namedPaths = (page: string): string[] =>
+  Array.from(
+    withoutFences(page).matchAll(
+      /`((?:apps|bench|docs|examples|infra|packages|patches|test|\.ci)\/[a-z0-9./_-]*)`/g,
+    ),
+    ([, path]) => path ?? '',
+  );
+
+/**
+ * Paths in the trees of a page: fences without a language. Two spaces indent a level, and separate names from what is
+ * said about them.
+ */
+function treePaths(page: string): string[] {
+  const trees = Array.from(page.matchAll(/^```\n((?:apps|packages)\/.*?)^```$/gms), ([, tree = '']) => tree);
+  return trees.flatMap((tree) => {
+    const above: string[] = [];
+    return tree.split('\n').flatMap((line) => {
+      const [names = ''] = line.trim().split(/ {2,}/);
+      if (names === '') return [];
+      const level = line.search(/\S/) / 2;
+      const paths = names.split(' ').map((name) => join(...above.slice(0, level), name));
+      above[level] = names.split(' ')[0] ?? '';
+      return paths;
+    });
+  });
+}
 
 const isFile = (name: string): boolean => files.some((file) => `/${file}`.endsWith(`/${name}`));
 
