@@ -48,6 +48,70 @@ test.each(['acme', 'acme-openai', 'novita'])("an operator's provider named %s ha
   expect(added && pricingOf(added, 'gpt-oss-120b', NOW)).toBeUndefined();
 });
 
+/** The operator's price of model `m` at OpenAI. */
+const operatorPrice = (price: Readonly<Record<string, number>>) => {
+  const openai = loadProviders(JSON.stringify({ openai: { pricing: { m: price } } })).get('openai');
+  const pricing = openai && pricingOf(openai, 'm', NOW);
+  if (!pricing) throw new Error('no price');
+  return pricing;
+};
+
+describe("an operator's price", () => {
+  const rates = {
+    ...{ input: 1_000_000, cache_read: 100_000, cache_write: 2_000_000, cache_write_1h: 3_000_000 },
+    ...{ input_audio: 10_000_000, output: 4_000_000, output_reasoning: 5_000_000, output_citation: 500_000 },
+    ...{ output_audio: 20_000_000, requests: 7, web_searches: 10_000 },
+  };
+  const { cost, fees, dearestInput, dearestOutput } = operatorPrice(rates);
+
+  test.each<[string, Readonly<Record<string, number>>, number | undefined]>([
+    [
+      'each kind of cached input',
+      { input_tokens: 30, cache_read_tokens: 10, cache_write_tokens: 10 },
+      7 + 10 + 1 + 20,
+    ],
+    [
+      'cache writes for an hour',
+      { input_tokens: 10, cache_write_tokens: 10, cache_write_1h_tokens: 4 },
+      7 + 12 + 12,
+    ],
+    ['sound that is read', { input_tokens: 10, input_audio_tokens: 4 }, 7 + 6 + 40],
+    [
+      'each kind of output',
+      { output_tokens: 10, output_reasoning_tokens: 2, output_audio_tokens: 3 },
+      7 + 20 + 10 + 60,
+    ],
+    ['citations', { output_tokens: 4, output_citation_tokens: 2 }, 7 + 8 + 1],
+    ['searches', { input_tokens: 1, output_tokens: 1, web_searches: 3 }, 7 + 1 + 4 + 30_000],
+    ['a unit without a rate', { input_tokens: 1, storage_searches: 1 }, undefined],
+    ['an unknown unit', { input_tokens: 1, toString: 1 }, undefined],
+    ['more kinds than tokens', { input_tokens: 1, cache_read_tokens: 2 }, undefined],
+    [
+      'sound and cache, which may overlap',
+      { input_tokens: 9, cache_read_tokens: 1, input_audio_tokens: 1 },
+      undefined,
+    ],
+  ])('prices %s', (_what, usage, expected) => {
+    expect(cost(usage)).toBe(expected);
+  });
+
+  test('holds the dearest kind, and the fee for the call', () => {
+    expect([dearestInput, dearestOutput]).toEqual([10_000_000, 20_000_000]);
+    expect([fees({}), fees({ web_searches: 2 }), fees({ storage_searches: 1 })]).toEqual([
+      7,
+      20_007,
+      undefined,
+    ]);
+  });
+
+  test('covers no tokens that it has no rate for', () => {
+    const searches = operatorPrice({ rerank_searches: 2_000 });
+    expect([searches.dearestInput, searches.dearestOutput]).toEqual([undefined, undefined]);
+    expect(searches.cost({ rerank_searches: 3 })).toBe(6_000);
+    expect(searches.cost({ input_tokens: 1 })).toBeUndefined();
+  });
+});
+
 /** Every priced model of every built-in provider. */
 const models = [...BUILT_IN_PROVIDERS.values()].flatMap((each) =>
   (each.priceList === undefined ? [] : (findProvider({ providerId: each.priceList })?.models ?? [])).map(
@@ -84,8 +148,8 @@ describe(`over all ${models.length} listed models`, () => {
           };
           const cost = pricing.cost(usage) ?? 0;
           const hold =
-            outputMicrousd(input, pricing.dearestInput) +
-            outputMicrousd(output, pricing.dearestOutput) +
+            outputMicrousd(input, pricing.dearestInput ?? 0) +
+            outputMicrousd(output, pricing.dearestOutput ?? 0) +
             (pricing.fees({}) ?? 0);
           expect(hold, `${model.provider.id} ${model.id} ${JSON.stringify(usage)}`).toBeGreaterThanOrEqual(
             cost,

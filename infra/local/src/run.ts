@@ -155,7 +155,7 @@ async function openSandbox(env: LocalEnv, closers: Closer[]) {
 }
 
 /** The sandbox's prices in microdollars per million tokens: those of a small model. */
-const SANDBOX_PRICE = { inputMicrousdPerMtok: 150_000, outputMicrousdPerMtok: 600_000 };
+const SANDBOX_PRICE = { input: 150_000, output: 600_000 };
 
 /** Routes of OpenAI and Anthropic under one roof; the sandbox takes its key in either's header. */
 function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {

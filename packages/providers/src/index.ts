@@ -15,6 +15,7 @@ export {
 export {
   CREDENTIAL_QUERY_KEYS,
   type Credential,
+  FEE_UNITS,
   type FreeCall,
   HOLDER_CREDENTIAL_HEADERS,
   type ModelPrice,
@@ -22,6 +23,7 @@ export {
   PARTIAL_ANSWER_QUERY_KEYS,
   type Provider,
   type Route,
+  TOKEN_KINDS,
 } from './provider.ts';
 export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
-import type { ModelPrice, Provider } from './provider.ts';
+import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS } from './provider.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /** What is wrong with PROVIDERS_FILE: one line that names the entry and field and shows an example. */
@@ -67,19 +67,13 @@ const baseUrl = z.string().transform((text, context) => {
 const parsedUrl = (text: string): URL | null => (URL.canParse(text) ? new URL(text) : null);
 
 const rate = z
-  .int('expected a whole number of microdollars per million tokens')
+  .int('expected a whole number of microdollars, per million tokens or for each of another unit')
   .min(0, 'expected at least 0');
 
 const modelPrice = z
-  .strictObject({ input: rate, output: rate, cache_read: rate.optional(), cache_write: rate.optional() })
-  .transform(
-    (price): ModelPrice => ({
-      inputMicrousdPerMtok: price.input,
-      outputMicrousdPerMtok: price.output,
-      ...(price.cache_read !== undefined && { cacheReadMicrousdPerMtok: price.cache_read }),
-      ...(price.cache_write !== undefined && { cacheWriteMicrousdPerMtok: price.cache_write }),
-    }),
-  );
+  .strictObject(Object.fromEntries([...TOKEN_KINDS, ...FEE_UNITS].map((unit) => [unit, rate.optional()])))
+  .refine((price) => Object.keys(price).length > 0, 'expected at least one rate')
+  .transform((price): ModelPrice => price as ModelPrice);
 
 const entrySchema = z.strictObject({
   extends: z.string().optional(),

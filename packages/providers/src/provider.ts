@@ -28,13 +28,24 @@ export type FreeCall = {
   readonly path: string;
 };
 
-/** Microdollars per million tokens, whole numbers. Cache rates are absent where the operator gave none. */
-export type ModelPrice = {
-  inputMicrousdPerMtok: number;
-  outputMicrousdPerMtok: number;
-  cacheReadMicrousdPerMtok?: number;
-  cacheWriteMicrousdPerMtok?: number;
-};
+/** Kinds of tokens that a price may have a rate for: whole microdollars per million. */
+export const TOKEN_KINDS = [
+  ...(['input', 'cache_read', 'cache_write', 'cache_write_1h'] as const),
+  ...(['input_audio', 'cache_audio_read', 'input_image', 'cache_image_read', 'input_video'] as const),
+  ...(['output', 'output_reasoning', 'output_citation'] as const),
+  ...(['output_audio', 'output_image', 'output_video'] as const),
+] as const;
+
+/** Other units that a dialect can bound: whole microdollars for each. */
+export const FEE_UNITS = ['requests', 'web_searches', 'storage_searches', 'rerank_searches'] as const;
+
+/**
+ * An operator's rates for a model. `input` and `output` cover every kind of token that has no rate of its own. A unit
+ * without a rate is not covered: a call that can use it does not pass under a spend limit.
+ */
+export type ModelPrice = Readonly<
+  Partial<Record<(typeof TOKEN_KINDS)[number] | (typeof FEE_UNITS)[number], number>>
+>;
 
 /**
  * What is known of a vendor's models, by name without a date: context window and most output, in tokens, and

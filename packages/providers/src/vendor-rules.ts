@@ -10,8 +10,13 @@ export type VendorRules = {
   readonly addedInput: number | ((model: string) => number | 'whole window');
   /** Whether the bound of the output holds for reasoning, too; it does if this is absent. */
   readonly coversReasoning?: (model: string) => boolean;
-  /** Models, in lower case, that search, run or call others by themselves, for fees that a call does not bound. */
+  /**
+   * Models, in lower case, that search, run or call others by themselves, or that write images or sound at rates
+   * that are not listed: a call does not bound what they cost.
+   */
   readonly refusedModels?: RegExp;
+  /** Whether a call of a model has a fee, which its price must then state (`requests`). */
+  readonly feePerRequest?: (model: string) => boolean;
 };
 
 /**
@@ -48,9 +53,10 @@ function boundUnder(
   if ('unbounded' in judged) return judged;
   const { inputTokens, output } = judged.bound;
   if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };
-  if (output === undefined) return judged;
+  const fees = rules.feePerRequest?.(model ?? '') ? { ...judged.bound.fees, requests: 1 } : judged.bound.fees;
+  if (output === undefined) return { bound: { ...judged.bound, fees } };
   const coversReasoning = output.coversReasoning && (rules.coversReasoning?.(model ?? '') ?? true);
-  return { bound: { ...judged.bound, output: { ...output, coversReasoning } } };
+  return { bound: { ...judged.bound, fees, output: { ...output, coversReasoning } } };
 }
 
 /** Tokens to add; undefined if the window must be held and is not known. */
@@ -73,7 +79,7 @@ const unlessRefused = (rules: VendorRules, reported: Reported | undefined): Repo
 
 const REFUSED_MODEL: Unbounded = {
   param: 'model',
-  reason: 'this model uses tools or other models by itself, for fees that nothing in the call bounds',
+  reason: 'this model has fees or kinds of output whose cost nothing in the call bounds',
 };
 
 const WINDOW_UNKNOWN: Unbounded = {

@@ -24,11 +24,8 @@ describe('a providers file', () => {
       makerNames: undefined,
       priceList: undefined,
       pricing: new Map([
-        [
-          'model-x',
-          { inputMicrousdPerMtok: 150000, outputMicrousdPerMtok: 600000, cacheReadMicrousdPerMtok: 0 },
-        ],
-        ['y', { inputMicrousdPerMtok: 1, outputMicrousdPerMtok: 2, cacheWriteMicrousdPerMtok: 3 }],
+        ['model-x', { input: 150000, output: 600000, cache_read: 0 }],
+        ['y', { input: 1, output: 2, cache_write: 3 }],
       ]),
     });
     expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
@@ -72,8 +69,10 @@ describe('a providers file', () => {
     ['a price beyond exact integers', priced({ output: 2 ** 53 }), 'acme.pricing.x.output'],
     ['a price as text', priced({ cache_read: '1' }), 'acme.pricing.x.cache_read'],
     ['an unknown rate', priced({ cached: 1 }), 'acme.pricing.x.cached'],
-    ['a missing rate', acme({ pricing: { x: { input: 1 } } }), 'acme.pricing.x.output'],
-    ['a model with a line break', acme({ pricing: { 'a\nb': { input: 1 } } }), 'acme.pricing.a b.output'],
+    ['a price without a rate', acme({ pricing: { x: {} } }), 'acme.pricing.x: expected at least one rate'],
+    ['a unit that no dialect bounds', priced({ audio_hours: 1 }), 'acme.pricing.x.audio_hours'],
+    ['a fee that is no whole number', priced({ rerank_searches: 0.5 }), 'acme.pricing.x.rerank_searches'],
+    ['a model with a line break', acme({ pricing: { 'a\nb': { input: -1 } } }), 'acme.pricing.a b.input'],
   ])('is refused in one line that names the place: %s', (_what, file, place) => {
     expect(() => load(file)).toThrow(ProvidersFileError);
     expect(() => load(file)).toThrow(place);

@@ -44,12 +44,18 @@ export function worstCase(
   const feesMicrousd = pricing.fees(fees);
   if (feesMicrousd === undefined)
     return unbounded(undefined, `${Object.keys(fees).join(', ')} have no known price`);
-  const fixedMicrousd = outputMicrousd(inputTokens, pricing.dearestInput) + feesMicrousd;
+  const inputRate = inputTokens === 0 ? 0 : pricing.dearestInput;
+  const outputRate = output ? pricing.dearestOutput : 0;
+  if (inputRate === undefined || outputRate === undefined) {
+    const kind = inputRate === undefined ? 'input' : 'output';
+    return unbounded('model', `the price of ${briefly(model)} has no rate for ${kind} tokens`);
+  }
+  const fixedMicrousd = outputMicrousd(inputTokens, inputRate) + feesMicrousd;
   const known = { spend, model, pricing, body: standard };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
   const bounds = output.coversReasoning ? output : wholeOutput(facts);
   if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);
-  const ratePerMtok = pricing.dearestOutput * output.times;
+  const ratePerMtok = outputRate * output.times;
   const most = tokensThatMultiply(ratePerMtok);
   if (bounds.least > most) return unbounded(undefined, 'costs more than can be counted');
   const leastTokens = bounds.least;

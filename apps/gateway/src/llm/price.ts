@@ -1,4 +1,4 @@
-import type { ModelPrice, Provider, Usage } from '@presign/providers';
+import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS, type Usage } from '@presign/providers';
 import { calcPrice, type ModelPrice as GenaiPrice } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
 
@@ -12,12 +12,15 @@ const HOURS_AHEAD = 24;
 export type Pricing = {
   /** Whole microdollars, rounded up once. Undefined when the usage cannot be priced. */
   readonly cost: (usage: Usage) => number | undefined;
-  /** The highest rate over every tier, cache write and modality, in microdollars per million tokens. */
-  readonly dearestInput: number;
-  readonly dearestOutput: number;
+  /**
+   * The highest rate over every tier, cache write and modality, in microdollars per million tokens. Undefined when
+   * the price has no rate for such tokens: a model that reads pages or seconds, or writes none.
+   */
+  readonly dearestInput: number | undefined;
+  readonly dearestOutput: number | undefined;
   /** The model's context window in tokens, if the list states it. */
   readonly contextWindow: number | undefined;
-  /** The fees for one call and for the units used, in microdollars, rounded up. */
+  /** The fees for one call and for the units used, in microdollars, rounded up. Undefined when a unit has no rate. */
   readonly fees: (used: Usage) => number | undefined;
 };
 
@@ -60,28 +63,93 @@ const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Numb
 /** The prices that were looked up in this hour. Models without a price are remembered, too. */
 const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
 
+/** The operator's own rates, in exact arithmetic. */
 function operatorPricing(price: ModelPrice): Pricing {
-  const input = price.inputMicrousdPerMtok;
-  const output = price.outputMicrousdPerMtok;
-  const cacheRead = price.cacheReadMicrousdPerMtok ?? input;
-  const cacheWrite = price.cacheWriteMicrousdPerMtok ?? input;
-  return {
-    cost: ({ input_tokens = 0, cache_read_tokens = 0, cache_write_tokens = 0, output_tokens = 0 }) => {
-      const plain = input_tokens - cache_read_tokens - cache_write_tokens;
-      if (plain < 0) return undefined;
-      return ceilMicrousd(
-        BigInt(plain) * BigInt(input) +
-          BigInt(cache_read_tokens) * BigInt(cacheRead) +
-          BigInt(cache_write_tokens) * BigInt(cacheWrite) +
-          BigInt(output_tokens) * BigInt(output),
-      );
-    },
-    dearestInput: Math.max(input, cacheRead, cacheWrite),
-    dearestOutput: output,
-    contextWindow: undefined,
-    // The operator's file prices tokens only, so other units have no price.
-    fees: (used) => (Object.keys(used).length === 0 ? 0 : undefined),
+  const fees = (used: Usage): number | undefined => {
+    const counts = Object.entries({ requests: price.requests === undefined ? 0 : 1, ...used });
+    const each = counts.map(([unit, count]) =>
+      count === 0 ? 0 : count * (feeOf(price, unit) ?? Number.NaN),
+    );
+    const sum = each.reduce((total, fee) => total + fee, 0);
+    return Number.isNaN(sum) ? undefined : sum;
   };
+  return {
+    cost: (usage) => {
+      const input = inputCost(price, usage);
+      const output = outputCost(price, usage);
+      const feesMicrousd = fees(
+        Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit))),
+      );
+      if (input === undefined || output === undefined || feesMicrousd === undefined) return undefined;
+      return ceilMicrousd(input + output) + feesMicrousd;
+    },
+    dearestInput: dearestOf(price, 'input'),
+    dearestOutput: dearestOf(price, 'output'),
+    contextWindow: undefined,
+    fees,
+  };
+}
+
+function feeOf(price: ModelPrice, unit: string): number | undefined {
+  const fee = FEE_UNITS.find((known) => known === unit);
+  return fee && price[fee];
+}
+
+const isTokens = (unit: string): boolean => unit.endsWith('_tokens');
+
+function dearestOf(price: ModelPrice, whole: 'input' | 'output'): number | undefined {
+  if (price[whole] === undefined) return undefined;
+  const kinds = TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
+  return Math.max(...kinds.map((kind) => price[kind] ?? 0));
+}
+
+/** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
+function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
+  const { input_tokens: total = 0, cache_read_tokens: read = 0, input_audio_tokens: audio = 0 } = usage;
+  const { cache_write_tokens: written = 0, cache_write_1h_tokens: long = 0 } = usage;
+  const { input } = price;
+  if (input === undefined) return total === 0 ? 0n : undefined;
+  const {
+    cache_read = input,
+    cache_write = input,
+    cache_write_1h = cache_write,
+    input_audio = input,
+  } = price;
+  const heard = input_audio === input ? 0 : audio;
+  // Sound may be cached, too, and usage does not say how much of it is.
+  if (heard > 0 && read + written > 0) return undefined;
+  return sumOf(total, input, [
+    [read, cache_read],
+    [written - long, cache_write],
+    [long, cache_write_1h],
+    [heard, input_audio],
+  ]);
+}
+
+/** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
+function outputCost(price: ModelPrice, usage: Usage): bigint | undefined {
+  const { output_tokens: total = 0, output_reasoning_tokens: thought = 0 } = usage;
+  const { output_audio_tokens: audio = 0, output_citation_tokens: cited = 0 } = usage;
+  const { output } = price;
+  if (output === undefined) return total === 0 ? 0n : undefined;
+  const { output_reasoning = output, output_audio = output, output_citation = output } = price;
+  return sumOf(total, output, [
+    [thought, output_reasoning],
+    [audio, output_audio],
+    [cited, output_citation],
+  ]);
+}
+
+/** The cost of some tokens, of which these many of each kind have rates of their own. */
+function sumOf(
+  total: number,
+  rate: number,
+  kinds: readonly (readonly [count: number, rate: number])[],
+): bigint | undefined {
+  const rest = total - kinds.reduce((sum, [count]) => sum + count, 0);
+  const all = [[rest, rate] as const, ...kinds];
+  if (all.some(([count]) => count < 0)) return undefined;
+  return all.reduce((sum, [count, each]) => sum + BigInt(count) * BigInt(each), 0n);
 }
 
 function listedPricing(providerId: string, model: string, now: number): Pricing | undefined {
@@ -91,23 +159,32 @@ function listedPricing(providerId: string, model: string, now: number): Pricing 
     if (!price || !isPriced(price)) return undefined;
     prices.push(price);
   }
-  const dearest = (kind: RegExp) => Math.max(0, ...prices.map((price) => dearestRate(price, kind)));
+  const dearest = (whole: string, kind: RegExp) =>
+    prices.every((price) => whole in price)
+      ? Math.max(...prices.map((price) => dearestRate(price, kind)))
+      : undefined;
+  const dearestInput = dearest('input_mtok', /^(input|cache)_.*mtok$/);
+  const dearestOutput = dearest('output_mtok', /^output_.*mtok$/);
+  /** The list takes a unit without a rate for one that costs nothing. */
+  const covers = (unit: string): boolean => {
+    if (isTokens(unit)) return (unit.startsWith('output') ? dearestOutput : dearestInput) !== undefined;
+    // A fee for each request covers the searches that it makes (https://docs.perplexity.ai/getting-started/pricing).
+    return feeRate(prices, unit) !== undefined || feeRate(prices, 'requests') !== undefined;
+  };
   return {
     cost: (usage) => {
+      if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
       const result = listed(usage, providerId, model, now);
       return result && microusdOf(result.total_price);
     },
-    dearestInput: dearest(/^(input|cache)_.*mtok$/),
-    dearestOutput: dearest(/^output_.*mtok$/),
+    dearestInput,
+    dearestOutput,
     contextWindow: listed({}, providerId, model, now)?.model.context_window,
     fees: (used) => {
-      const each = Object.entries(used).map(([unit, count]) => ({ count, rate: feeRate(prices, unit) }));
+      const counts = Object.entries({ requests: feeRate(prices, 'requests') === undefined ? 0 : 1, ...used });
+      const each = counts.map(([unit, count]) => ({ count, rate: count === 0 ? 0 : feeRate(prices, unit) }));
       if (each.some(({ rate }) => rate === undefined)) return undefined;
-      const perCall = feeRate(prices, 'requests') ?? 0;
-      return each.reduce(
-        (sum, { count, rate }) => sum + Math.ceil((count * (rate ?? 0)) / 1000),
-        Math.ceil(perCall / 1000),
-      );
+      return each.reduce((sum, { count, rate }) => sum + Math.ceil((count * (rate ?? 0)) / 1000), 0);
     },
   };
 }

@@ -56,9 +56,10 @@ export const openrouter: Provider = {
     // It passes calls on to providers that differ, so nothing is assumed about reasoning.
     coversReasoning: () => false,
     // Models that search by themselves; variants that search (`:online`) or choose dearer providers (`:nitro`,
-    // `:exacto`); and routers, which have no one price.
+    // `:exacto`); routers, which have no one price; and models that write images or sound, whose rates differ from
+    // those of text (https://openrouter.ai/docs/features/multimodal/image-generation) and are not in the price list.
     refusedModels:
-      /:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
+      /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
   },
   /**
    * https://openrouter.ai/docs/guides/features/zero-completion-insurance: a response without completion tokens that

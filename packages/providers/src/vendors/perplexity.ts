@@ -85,6 +85,8 @@ export const perplexity: Provider = {
     // Every model searches, and the pages that it reads count as input; only embeddings do not search
     // (https://docs.perplexity.ai/docs/embeddings).
     addedInput: (model) => (/^pplx-embed-/.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),
+    // https://docs.perplexity.ai/getting-started/pricing: a call of Sonar has a fee, which depends on its search.
+    feePerRequest: (model) => !/^pplx-embed-/.test(model),
     // A deep research call makes as many searches as it likes.
     refusedModels: /deep-research/,
   },
