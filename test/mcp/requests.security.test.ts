@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts';
 import { openSocket } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { socketsRead } from '../harness/thorough.ts';
-import { ask, at, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
+import { ask, at, type Heard, ledgerOf, outcomes, post, send, sumOf, toolCall, urlOf } from './holder.ts';
 import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
@@ -113,6 +113,21 @@ test('a header of revision 2026-07-28 that says other than the body is refused',
     expect([heard.status, heard.messages[0]?.error?.code]).toEqual([400, -32020]);
   }
   expect(reached()).toEqual([]);
+});
+
+test('a server that repeats its session id in every answer is one session to the client', async () => {
+  const servers = ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' }));
+  const answer = await stack.issueMcp({ servers });
+  const url = urlOf(answer, 'a');
+  const sessionIn = async (asked: Promise<Heard>) => (await asked).headers['mcp-session-id'];
+  const session = String(await sessionIn(post(url, ask('initialize'))));
+  // The server of these tests has one session, whoever asks.
+  for (const gateway of [0, 1]) {
+    expect(await sessionIn(post(at(stack, gateway, url), ask('initialize')))).toBe(session);
+    const headers = { 'mcp-session-id': session };
+    expect(await sessionIn(post(at(stack, gateway, url), ask('tools/list'), headers))).toBe(session);
+  }
+  expect(await sessionIn(post(urlOf(answer, 'b'), ask('initialize')))).not.toBe(session);
 });
 
 test("a session id opens at every gateway, for its own grant alone, and the server's own is never given", async () => {

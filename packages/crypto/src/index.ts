@@ -2,7 +2,15 @@ export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } f
 export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
 export { KeyError } from './key-error.ts';
 export { checkMac, mac } from './mac.ts';
-export { reseal, SealError, type SealErrorCode, seal, sealedWith, unseal } from './seal.ts';
+export {
+  reseal,
+  SealError,
+  type SealErrorCode,
+  seal,
+  sealDeterministic,
+  sealedWith,
+  unseal,
+} from './seal.ts';
 export {
   MAX_TOKEN_CHARS,
   signMessage,

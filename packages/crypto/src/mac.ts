@@ -38,6 +38,6 @@ function macWith(id: string, key: KeyObject, purpose: string, data: string | Uin
 }
 
 /** RFC 5869 §3.2: one secret, a key for each purpose named in `info`; no salt, the secret being random. */
-function macKey(key: KeyObject, purpose: string): Uint8Array {
+export function macKey(key: KeyObject, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
 }

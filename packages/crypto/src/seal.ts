@@ -1,6 +1,7 @@
-import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, type KeyObject, randomBytes } from 'node:crypto';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 import { type EncryptionKeys, isKeyId } from './encryption-keys.ts';
+import { macKey } from './mac.ts';
 
 /** NIST SP 800-38D §8.2.2 and §8.3: random nonces of 96 bits are good for 2^32 seals under one key. */
 const NONCE_BYTES = 12;
@@ -14,8 +15,28 @@ const TAG_BYTES = 16;
  *   a record moved to another place does not open there
  */
 export function seal(keys: EncryptionKeys, plaintext: string, associatedData: string): string {
+  return sealWith(keys, plaintext, associatedData, randomBytes(NONCE_BYTES));
+}
+
+/**
+ * Seals like `seal`, but the same text and associated data always give the same sealed text under one key. So it shows
+ * whether two texts are the same, and nothing else about them. `unseal` decrypts it.
+ *
+ * The nonce is a MAC of text and associated data, as the synthetic IV of RFC 5297 §2.6 is: two texts get the same nonce
+ * only if their MACs collide, which 2^32 seals make no likelier than with random nonces (NIST SP 800-38D §8.3).
+ */
+export function sealDeterministic(keys: EncryptionKeys, plaintext: string, associatedData: string): string {
+  const mac = createHmac('sha256', macKey(keys.sealing.key, 'nonces of deterministic seals'));
+  // The length keeps apart where the first text ends and the second begins.
+  mac
+    .update(`${Buffer.byteLength(associatedData)}.`)
+    .update(associatedData)
+    .update(plaintext);
+  return sealWith(keys, plaintext, associatedData, mac.digest().subarray(0, NONCE_BYTES));
+}
+
+function sealWith(keys: EncryptionKeys, plaintext: string, associatedData: string, nonce: Buffer): string {
   const { id, key } = keys.sealing;
-  const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
   cipher.setAAD(authenticated(id, associatedData));
   const ciphertext = Buffer.concat([cipher.update(plaintext, 'utf8'), cipher.final()]);

@@ -7,6 +7,7 @@ import {
   SealError,
   type SealErrorCode,
   seal,
+  sealDeterministic,
   sealedWith,
   unseal,
 } from '../src/index.ts';
@@ -16,6 +17,41 @@ const newKey = generateEncryptionKey('k2');
 const keys = readEncryptionKeys(oldKey);
 const place = 'credential:1:account:1';
 const sealed = seal(keys, 'sk-provider-key', place);
+
+describe('a deterministic seal', () => {
+  const anyText = fc.string({ unit: 'binary', maxLength: 300 });
+
+  test('is the same for the same text and place, and unseals there alone', () => {
+    fc.assert(
+      fc.property(anyText, anyText, (text, associated) => {
+        const once = sealDeterministic(keys, text, associated);
+        expect(sealDeterministic(keys, text, associated)).toBe(once);
+        expect(unseal(keys, once, associated)).toBe(text);
+        expect(() => unseal(keys, once, `${associated}x`)).toThrow(SealError);
+      }),
+    );
+  });
+
+  test('has another nonce for every other text, place or key', () => {
+    const nonceOf = (each: string) => each.slice(each.indexOf('.') + 1).slice(0, 16);
+    const rotated = readEncryptionKeys(`${newKey},${oldKey}`);
+    const all = [
+      ...Array.from({ length: 1000 }, (_, i) => sealDeterministic(keys, `id-${i}`, place)),
+      ...Array.from({ length: 1000 }, (_, i) => sealDeterministic(keys, 'id', `${place}:${i}`)),
+      sealDeterministic(rotated, 'id-1', place),
+      // The end of the place and the start of the text are the same bytes in both.
+      sealDeterministic(keys, 'bc', 'a'),
+      sealDeterministic(keys, 'c', 'ab'),
+    ];
+    expect(new Set(all.map(nonceOf)).size).toBe(all.length);
+  });
+
+  test('shows nothing of a text that is longer than its nonce', () => {
+    const bytes = Buffer.from(sealDeterministic(keys, 'session-of-the-server', place).slice(3), 'base64url');
+    expect(bytes.toString('latin1')).not.toContain('session');
+    expect(sealedWith(sealDeterministic(keys, 'x', place))).toBe('k1');
+  });
+});
 
 describe('a sealed record', () => {
   test('opens to any text that was sealed, for the place it was sealed for', () => {

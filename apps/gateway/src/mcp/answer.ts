@@ -154,13 +154,18 @@ export class McpAnswer implements Receiver {
   }
 
   #cleaned(headers: FlatHeaders): FlatHeaders {
-    const { call, encryptionKeys } = this.#parts;
     const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
-    const own =
-      session === undefined ? [] : ['mcp-session-id', sealSession(encryptionKeys, call.grant, session)];
+    const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
     const shown = withoutHeaders(headers, dropped).map((each) => hideSecrets(each, this.#secrets));
     return [...shown, ...own];
+  }
+
+  /** A session id that the server repeats is the holder's own text, even if the sealing key has changed since. */
+  #sealed(session: string): string {
+    const { call, encryptionKeys } = this.#parts;
+    if (session === call.session) return String(call.incoming.headers['mcp-session-id']);
+    return sealSession(encryptionKeys, call.grant, session);
   }
 
   #withoutSecrets(body: Buffer): Buffer {

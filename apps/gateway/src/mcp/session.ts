@@ -1,12 +1,13 @@
-import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
+import { type EncryptionKeys, sealDeterministic, unseal } from '@presign/crypto';
 import type { VerifiedGrant } from '../grant/verify.ts';
 
 /**
  * Seals a server's session id for the holder. The associated data names the grant, so every gateway can unseal the id,
- * and it is of no use with another grant.
+ * and it is of no use with another grant. The same id and grant give the same text, because some servers repeat the id in
+ * every answer, and the official Go SDK fails when it changes (`mismatching session IDs`).
  */
 export const sealSession = (keys: EncryptionKeys, grant: VerifiedGrant, id: string): string =>
-  seal(keys, id, sessionContext(grant));
+  sealDeterministic(keys, id, sessionContext(grant));
 
 /** The server's own session id. Undefined when the holder's id was not sealed for this grant. */
 export const unsealSession = (
