@@ -84,8 +84,8 @@ describe('a server of revision 2026-07-28', () => {
     const { direct, outcome, used } = await bothWays(client, common);
     expect(direct).toEqual(COMMON);
     expect(outcome).toEqual(direct);
-    // The prompt that is unknown is given back.
-    expect(used).toBe(4);
+    // The request for an unknown prompt counts: its error is -32602.
+    expect(used).toBe(5);
   });
 
   test('is found out through the gateway as it is without', async () => {

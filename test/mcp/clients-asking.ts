@@ -49,7 +49,7 @@ export const ASKING: readonly Scenario[] = [
   {
     feature: 'resources: list, templates, read',
     // What could not be read is given back where the POST's own answer says so.
-    uses: { http: 1, sse: 2 },
+    uses: 2,
     run: async ({ client }) => {
       const { resources } = await client.listResources();
       const { resourceTemplates } = await client.listResourceTemplates();
@@ -83,7 +83,7 @@ export const ASKING: readonly Scenario[] = [
   },
   {
     feature: 'prompts: list, get',
-    uses: { http: 2, sse: 3 },
+    uses: 3,
     run: async ({ client }) => {
       const { prompts } = await client.listPrompts();
       const simple = await client.getPrompt({ name: 'simple-prompt' });

@@ -1,5 +1,5 @@
 import { Client as ClientV1 } from '@modelcontextprotocol/sdk/client/index.js';
-import type { Driven, Generation, Transport } from './clients-drive.ts';
+import type { Driven, Generation } from './clients-drive.ts';
 
 /** Something that a client does with the reference server. */
 export type Scenario = {
@@ -7,8 +7,8 @@ export type Scenario = {
   /** What it comes to. No ids and no times: so that it comes to the same each time. */
   readonly run: (driven: Driven) => Promise<unknown>;
   readonly outcome: unknown;
-  /** Uses that count. With the older transport nothing is given back: the answer to the POST says nothing. */
-  readonly uses: number | Readonly<Record<Transport, number>>;
+  /** Uses that count, over both transports. A request that the server answers with -32602 counts. */
+  readonly uses: number;
   /** Of one generation alone, where the other has no such thing. */
   readonly generation?: Generation;
 };

@@ -57,7 +57,7 @@ describe.concurrent.each(['http', 'sse'] as const)('over %s', (transport) => {
           ]);
           expect(direct).toEqual(scenario.outcome);
           expect(outcome).toEqual(direct);
-          const uses = typeof scenario.uses === 'number' ? scenario.uses : scenario.uses[transport];
+          const { uses } = scenario;
           expect(await figuresOf(stack, issued.session_id)).toEqual({ used: uses, spent: uses * PRICE });
           expect(new Set(road.exchanges.map(({ origin }) => origin))).toEqual(new Set(stack.gatewayUrls));
         },

@@ -136,9 +136,10 @@ test('what does no work is free, even when all uses are spent', async () => {
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
   expect((await post(url, cancelled)).status).toBe(202);
   expect((await post(url, { jsonrpc: '2.0', id: 1, result: {} })).status).toBe(202);
-  for (const method of ['tools/call', 'resources/read', 'prompts/get', 'never/heard/of']) {
+  for (const method of ['resources/read', 'prompts/get', 'never/heard/of']) {
     expect([method, ...outcomes(await post(url, ask(method)))]).toEqual([method, 'uses_exhausted']);
   }
+  expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
   // A server may run what asks for no answer, too.
   const before = upstream.arrived.length;
   const silent = await post(url, { jsonrpc: '2.0', method: 'tools/call', params: { name: 'run' } });

@@ -46,12 +46,11 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
     upstream.form = form;
   });
 
-  test.each([-32600, -32601, -32602, -32700])('%i gives use and cost back at once', async (code) => {
+  test('-32601 gives use and cost back, so that an immediate retry at any gateway sees them', async () => {
     const answer = await issue({ max_uses: 1, cost_limit: 300 });
     const url = urlOf(answer, 'a');
     for (let i = 0; i < 6; i++) {
-      // A sequential caller never meets its own charge, at whichever gateway.
-      expect(outcomes(await post(at(stack, i % 2, url), toolCall(`error${code}`)))).toEqual([code]);
+      expect(outcomes(await post(at(stack, i % 2, url), toolCall('error-32601')))).toEqual([-32601]);
     }
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
@@ -60,7 +59,10 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
 
   test.each([
     ['a result that is an error', 'fails', 'ran'],
+    ['-32600, which proxies send, too', 'error-32600', -32600],
+    ['-32602, which tools that ran send, too', 'error-32602', -32602],
     ['-32603', 'error-32603', -32603],
+    ['-32700, which proxies send, too', 'error-32700', -32700],
     ['an error of its own', 'error-32000', -32000],
   ])('%s gives nothing back', async (_what, tool, outcome) => {
     const answer = await issue({ max_uses: 1 });
@@ -73,27 +75,27 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
     const answer = await issue({ max_uses: 3 });
     const url = urlOf(answer, 'a');
     const batch = [
-      toolCall('error-32602', 1),
+      toolCall('error-32601', 1),
       toolCall('dear', 2),
       toolCall('error-32601', 3),
       ask('ping', 4),
     ];
-    expect(outcomes(await post(url, batch))).toEqual([-32602, 'ran', -32601, 'ran']);
+    expect(outcomes(await post(url, batch))).toEqual([-32601, 'ran', -32601, 'ran']);
     const rows = await ledgerOf(stack, answer);
     expect(rows.map((row) => [row.outcome, row.uses, row.costMicrousd])).toEqual([
       ['settled', 3, 70_600],
       ['refunded', -2, -600],
     ]);
     expect(rows.map((row) => [row.server, row.tool, row.provider])).toEqual([
-      ['a', 'error-32602', 'mcp'],
-      ['a', 'error-32602', 'mcp'],
+      ['a', 'error-32601', 'mcp'],
+      ['a', 'error-32601', 'mcp'],
     ]);
     expect(outcomes(await post(url, [toolCall('run', 1), toolCall('run', 2)]))).toEqual(['ran', 'ran']);
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
   });
 });
 
-test.each([500, 404, 405, 400, 503, 429])(
+test.each([404, 405, 406, 413, 415, 429])(
   'an answer of %i gives all back and passes as it is',
   async (status) => {
     const answer = await issue({ max_uses: 2 });
@@ -113,6 +115,35 @@ test.each([500, 404, 405, 400, 503, 429])(
     expect(await sumOf(stack, answer)).toEqual({ rows: 7, uses: 2, cost: 600 });
   },
 );
+
+test.each([400, 402, 408, 409, 422, 500, 502, 503, 504])(
+  'an answer of %i, which a proxy may send after the call ran, keeps the charge and passes as it is',
+  async (status) => {
+    const answer = await issue({ max_uses: 1 });
+    upstream.behaves = (_arrived, response) =>
+      response.writeHead(status, { 'content-type': 'text/plain' }).end('their words');
+    const heard = await post(urlOf(answer, 'a'), toolCall('dear'));
+    expect([heard.status, heard.text]).toEqual([status, 'their words']);
+    expect(heard.headers).toMatchObject({ 'x-presign-uses-remaining': '0', 'x-presign-cost': '70000' });
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['uses_exhausted']);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 70_000 });
+  },
+);
+
+test('a redirect keeps the charge', async () => {
+  const answer = await issue({ max_uses: 1 });
+  upstream.behaves = (_arrived, response) => response.writeHead(307, { location: '/elsewhere' }).end();
+  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
+});
+
+test('-32601 in an answer of 400 gives back what it answers', async () => {
+  const answer = await issue({ max_uses: 1 });
+  upstream.behaves = ({ body }, response) =>
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(run(body, [])[0]));
+  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('error-32601')))).toEqual([-32601]);
+  expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
+});
 
 test('a server that refuses connections gives all back, and the holder is told in JSON-RPC', async () => {
   const port = await freePort();
@@ -158,10 +189,10 @@ test('a server that takes the call and closes without a word gives nothing back'
   silent.close();
 });
 
-test('a stream that breaks off after an error was told gives that back, and no more', async () => {
+test('a stream that breaks off after -32601 gives that call back, and no more', async () => {
   const answer = await issue({ max_uses: 2 });
   const url = urlOf(answer, 'a');
-  const error = { jsonrpc: '2.0', id: 1, error: { code: -32602, message: 'no' } };
+  const error = { jsonrpc: '2.0', id: 1, error: { code: -32601, message: 'no' } };
   upstream.behaves = (_arrived, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write(eventOf(error), () => void socketsRead().then(() => response.destroy()));
@@ -187,11 +218,11 @@ test('a message that is none, beside a call that runs, does not give the call ba
 });
 
 test.each([
-  ['a cheap call', toolCall('error-32602', 1), 2],
-  ['a free request', { ...ask('ping', 1), params: { name: 'error-32602' } }, 1],
+  ['a cheap call', toolCall('error-32601', 1), 2],
+  ['a free request', { ...ask('ping', 1), params: { name: 'error-32601' } }, 1],
 ])('an error for %s gives nothing back for a dear one of the same id', async (_what, cheap, uses) => {
   const answer = await issue({ max_uses: 2 });
-  expect(outcomes(await post(urlOf(answer, 'a'), [cheap, toolCall('dear', 1)]))).toEqual([-32602, 'ran']);
+  expect(outcomes(await post(urlOf(answer, 'a'), [cheap, toolCall('dear', 1)]))).toEqual([-32601, 'ran']);
   const sum = await sumOf(stack, answer);
   expect([sum.rows, sum.uses, sum.cost]).toEqual([1, uses, 70_000 + (uses - 1) * 300]);
 });
@@ -200,7 +231,7 @@ test('an error longer than what is kept back passes, whatever becomes of its cha
   const answer = await issue({ max_uses: 5 });
   const long = randomBytes(1_500_000).toString('hex');
   upstream.behaves = (_arrived, response) => {
-    const error = { jsonrpc: '2.0', id: 1, error: { code: -32602, message: long } };
+    const error = { jsonrpc: '2.0', id: 1, error: { code: -32601, message: long } };
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(error));
   };
   const heard = await post(urlOf(answer, 'a'), toolCall('run'));

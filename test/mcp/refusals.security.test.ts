@@ -160,16 +160,16 @@ test("an MCP server's token opens neither the LLM route nor a bundle", async () 
 });
 
 test.each([401, 403, 301, 302, 307, 308])(
-  "a server's %i is told as 502, says nothing of whom it came from, and costs nothing",
+  "a server's %i becomes 502, names no address of its own, and only a 401 or 403 costs nothing",
   async (status) => {
     const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
-    const answer = await issue({ max_uses: 1 }, key);
+    const answer = await issue({ max_uses: 2 }, key);
     const url = urlOf(answer, 'a');
     upstream.behaves = (request, response) =>
       response
         .writeHead(status, {
           'www-authenticate': 'Bearer resource_metadata="https://mcp.example/.well-known/x"',
-          // As frameworks do that mend a final slash.
+          // Frameworks redirect so to a path with a final slash.
           location: `${request.url.replace('/mcp', '/mcp/')}`,
         })
         .end('{"their":"words"}');
@@ -182,7 +182,8 @@ test.each([401, 403, 301, 302, 307, 308])(
     expect(reached()).toBe(3);
     upstream.behaves = undefined;
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
-    expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
+    const uses = status < 400 ? 2 : 1;
+    expect(await sumOf(stack, answer)).toEqual({ rows: status < 400 ? 2 : 3, uses, cost: uses * 1_000 });
   },
 );
 

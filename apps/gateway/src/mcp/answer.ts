@@ -10,7 +10,7 @@ import type { LegacyStream } from './legacy-sse.ts';
 import { type Amount, NOTHING } from './price.ts';
 import type { ChargeRefund, UnrunRequests } from './refund.ts';
 import type { McpCall } from './request.ts';
-import { isKeptBack } from './send.ts';
+import { isKeptBack, refusesWhole } from './send.ts';
 import { sealSession } from './session.ts';
 
 /** What an answer's way to the holder depends on. */
@@ -233,7 +233,7 @@ export class McpAnswer implements Receiver {
 
   #writeHead(): void {
     if (this.#response.destroyed) return;
-    const unrun = this.#status < 300 ? this.#requests?.unrun : this.#requests?.all;
+    const unrun = refusesWhole(this.#status) ? this.#requests?.all : this.#requests?.unrun;
     const refunded = (this.#parts.admitted.isReturnable ? unrun : undefined) ?? NOTHING;
     this.#response.writeHead(this.#status, [...this.#headers, ...callHeaders(this.#parts, refunded)]);
     if (this.#isStream) sendHead(this.#response);

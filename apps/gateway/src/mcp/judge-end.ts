@@ -1,9 +1,9 @@
 import type { Refusal } from '@presign/schema';
-import { type McpSent, redirects } from './send.ts';
+import { type McpSent, redirects, refusesWhole } from './send.ts';
 
-/** Whether no request of a POST ran: it never arrived, or the server refused it as a whole. */
+/** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
 export function nothingRan(sent: McpSent): boolean {
-  if (sent.is === 'complete') return sent.status < 200 || sent.status >= 300;
+  if (sent.is === 'complete') return refusesWhole(sent.status);
   return sent.is !== 'broken' && sent.is !== 'unanswered';
 }
 

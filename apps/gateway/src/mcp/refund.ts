@@ -3,14 +3,7 @@ import { isJsonObject, isModest } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
-import {
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  METHOD_NOT_FOUND,
-  type Message,
-  MODEST,
-  PARSE_ERROR,
-} from './messages.ts';
+import { METHOD_NOT_FOUND, type Message, MODEST } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';
 import type { McpCall } from './request.ts';
@@ -50,19 +43,14 @@ export class ChargeRefund {
   }
 }
 
-/** JSON-RPC errors with which a server says that it did not run a request (JSON-RPC 2.0 §5.1). */
-const NOT_RUN: ReadonlySet<unknown> = new Set([
-  PARSE_ERROR,
-  INVALID_REQUEST,
-  METHOD_NOT_FOUND,
-  INVALID_PARAMS,
-]);
-
-/** Finds in a POST's own answer which of its charged requests certainly did not run. */
+/**
+ * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with -32601, method not
+ * found (JSON-RPC 2.0 §5.1). Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that
+ * they cannot read.
+ */
 export class UnrunRequests {
   readonly #waiting: Map<string, Charged>;
   readonly #all: Amount;
-  readonly #isAlone: boolean;
   #unrun: Amount = NOTHING;
 
   /** @param sent all messages of the POST, free ones too */
@@ -71,7 +59,6 @@ export class UnrunRequests {
     // An answer to a repeated id may be meant for either request.
     const distinct = charged.filter(({ message: { id } }) => ids.indexOf(id) === ids.lastIndexOf(id));
     this.#waiting = new Map(distinct.map((each) => [JSON.stringify(each.message.id), each]));
-    this.#isAlone = sent.length === 1;
     this.#all = {
       uses: charged.length,
       costMicrousd: charged.reduce((sum, each) => sum + each.costMicrousd, 0),
@@ -108,22 +95,17 @@ export class UnrunRequests {
 
   #note(message: unknown): void {
     if (!isJsonObject(message) || (message.result === undefined && message.error === undefined)) return;
-    const answered = this.#answeredBy(message.id);
+    // A charged notification has no id, and no answer means it.
+    if (message.id === undefined) return;
+    const id = JSON.stringify(message.id);
+    const answered = this.#waiting.get(id);
     if (!answered) return;
-    this.#waiting.delete(JSON.stringify(answered.message.id));
-    if (!isJsonObject(message.error) || !NOT_RUN.has(message.error.code)) return;
+    this.#waiting.delete(id);
+    if (!isJsonObject(message.error) || message.error.code !== METHOD_NOT_FOUND) return;
     this.#unrun = {
       uses: this.#unrun.uses + 1,
       costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,
     };
-  }
-
-  /** A message that the server could not read is answered with a null id (JSON-RPC 2.0 §5). That is clear for one message. */
-  #answeredBy(id: unknown): Charged | undefined {
-    // Servers also send errors without an id about other things.
-    if (id === undefined) return undefined;
-    if (id !== null) return this.#waiting.get(JSON.stringify(id));
-    return this.#isAlone ? [...this.#waiting.values()][0] : undefined;
   }
 }
 

@@ -80,6 +80,15 @@ const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issue
 /** A server refuses the stored credential with these. The holder must not see a 401, which makes clients start a login. */
 const refusesCredential = (status: number): boolean => status === 401 || status === 403;
 
+/**
+ * Statuses with which a server refuses a request before it runs it. Others, such as 400, 500 and 504, may come from a
+ * proxy or a framework after the request ran.
+ */
+const REFUSES_WHOLE: ReadonlySet<number> = new Set([401, 403, 404, 405, 406, 413, 415, 429]);
+
+/** Whether no message of a POST ran that was answered with this status. */
+export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
+
 /** Redirects are not followed and not passed on: a server may redirect to the address it was asked for, with its key. */
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
