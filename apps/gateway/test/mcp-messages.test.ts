@@ -13,6 +13,7 @@ const request = (method: string, params: object = {}, id: unknown = 1) => ({
   method,
   params,
 });
+const call = (id: unknown = 1) => request('tools/call', { name: 'run' }, id);
 const messagesOf = (value: unknown) => {
   const told = read(value);
   if ('refusal' in told) throw new Error(told.refusal.message ?? told.refusal.code);
@@ -49,16 +50,10 @@ describe('messages', () => {
     'notifications/initialized',
   ])('%s is free', (method) => expect(usesOf(request(method))).toBe(0));
 
-  it.each([
-    'tools/call',
-    'prompts/get',
-    'resources/read',
-    'x',
-    'Tools/Call',
-    'notification/x',
-    'list',
-    '/list',
-  ])('%s is one use', (method) => expect(usesOf(request(method))).toBe(1));
+  it.each(['tools/call', 'prompts/get', 'resources/read', 'x', 'notification/x', 'list', '/list'])(
+    '%s is one use',
+    (method) => expect(usesOf(request(method, { name: 'a' }))).toBe(1),
+  );
 
   it('a message of an unknown method is one use without an id, too', () => {
     expect(usesOf({ jsonrpc: '2.0', method: 'do/it' })).toBe(1);
@@ -76,7 +71,7 @@ describe('messages', () => {
   });
 
   it('each message of a batch counts', () => {
-    expect(usesOf([request('tools/call'), request('ping'), request('tools/call')])).toBe(2);
+    expect(usesOf([call(1), request('ping'), call(2)])).toBe(2);
   });
 
   it.each([
@@ -154,8 +149,88 @@ describe('prices', () => {
     expect(costOf('search', { tools: ['other'] })).toBe('tool_not_allowed');
     expect(costOf('search', { tools: [] })).toBe('tool_not_allowed');
     expect(costOf('search', { tools: ['search'] })).toBe(1_000);
-    const nameless = priceCalls(messagesOf(request('tools/call')).all, { ...server, tools: ['a'] }, prices);
-    expect(nameless).toMatchObject({ refusal: { code: 'tool_not_allowed' } });
+  });
+});
+
+describe('a name that a server may read as another one', () => {
+  const SPELLINGS: [string, (name: string) => string][] = [
+    ['in upper case', (name) => name.toUpperCase()],
+    ['with a space before it', (name) => ` ${name}`],
+    ['with a line end after it', (name) => `${name}\r\n`],
+    ['with a zero-width space in it', (name) => `${name[0]}\u200b${name.slice(1)}`],
+    ['with a null after it', (name) => `${name}\0`],
+    ['in full width', (name) => name.replace('c', 'ｃ')],
+    ['with a Kelvin sign', (name) => name.replace('k', '\u212a')],
+    ['with a long s', (name) => name.replace('s', 'ſ')],
+    ['with a dotless i', (name) => name.replace('i', 'ı')],
+    ['with a dotted capital I', (name) => name.replace('i', 'İ')],
+    ['decomposed', (name) => name.normalize('NFD')],
+    ['behind a million spaces', (name) => ' '.repeat(1_000_000) + name],
+  ];
+  const TOOL = 'seekcité';
+  const refusalOf = (message: object, own: object, operators: object = {}) => {
+    const known = { ...prices, byServer: new Map([[server.url, operators]]) } as McpPrices;
+    const priced = priceCalls(messagesOf(message).all, { ...server, ...own }, known);
+    return 'refusal' in priced ? [priced.refusal.code, priced.refusal.param] : undefined;
+  };
+  const calls = (name: unknown) => request('tools/call', { name });
+  const priced = { tools: { [TOOL]: 30 } };
+
+  it.each(SPELLINGS)('is refused for a tool %s, whoever set its price', (_how, spell) => {
+    const misspelt = calls(spell(TOOL));
+    expect(refusalOf(misspelt, { pricing: priced })).toEqual(['invalid_request', 'params.name']);
+    expect(refusalOf(misspelt, {}, priced)).toEqual(['invalid_request', 'params.name']);
+    expect(refusalOf(misspelt, { tools: [TOOL] })).toEqual(['tool_not_allowed', undefined]);
+    expect(refusalOf(calls(TOOL), { pricing: priced })).toBeUndefined();
+  });
+
+  it.each(SPELLINGS.filter(([, spell]) => spell('tasks/list') !== 'tasks/list'))(
+    'is refused for a method %s',
+    (_how, spell) => {
+      expect(refusalOf(request(spell('tasks/list')), {})).toEqual(['invalid_request', 'method']);
+    },
+  );
+
+  it.each(['tools/call', 'prompts/get', 'initialize', 'notifications/cancelled'])(
+    'is refused for %s in capitals',
+    (method) =>
+      expect(refusalOf(request(method.toUpperCase(), { name: 'a' }), {})).toEqual([
+        'invalid_request',
+        'method',
+      ]),
+  );
+
+  it('passes where both spellings are known, or none is', () => {
+    expect(refusalOf(calls('run'), { pricing: { tools: { Run: 1, run: 2 } } })).toBeUndefined();
+    expect(
+      refusalOf(calls('run'), { pricing: { tools: { run: 2 } } }, { tools: { Run: 1 } }),
+    ).toBeUndefined();
+    expect(
+      refusalOf(calls('Run'), { pricing: { tools: { run: 2 } } }, { tools: { Run: 1 } }),
+    ).toBeUndefined();
+    expect(refusalOf(calls('Other'), { pricing: priced })).toBeUndefined();
+    expect(refusalOf(request('X/Y'), {})).toBeUndefined();
+  });
+
+  it.each([[['deep']], [{}], [1], [null], [true]])('is refused where it is %j and no string', (name) => {
+    expect(refusalOf(calls(name), {})).toEqual(['invalid_request', 'params.name']);
+    expect(refusalOf(request('prompts/get', { name }), {})).toEqual(['invalid_request', 'params.name']);
+    expect(refusalOf(request('resources/read', { uri: name }), {})).toEqual([
+      'invalid_request',
+      'params.uri',
+    ]);
+  });
+
+  it('is refused where a tool has none', () => {
+    for (const params of [{}, ['deep'], undefined, 'deep'])
+      expect(refusalOf({ ...request('tools/call'), params }, {})).toEqual(['invalid_request', 'params.name']);
+  });
+
+  it('takes work that grows with its length, not with the square of it', () => {
+    // Canonical ordering of combining marks is quadratic: this would take minutes.
+    const marks = '\u0315\u0316'.repeat(4_000_000);
+    expect(refusalOf(calls(`run${marks}`), { pricing: { tools: { run: 2 } } })).toBeUndefined();
+    expect(refusalOf(request(`ping${marks}`), {})).toBeUndefined();
   });
 });
 
@@ -168,47 +243,43 @@ describe('what did not run', () => {
   };
   const failed = (code: number, id: unknown = 1) => ({ jsonrpc: '2.0', id, error: { code, message: '' } });
 
-  it.each([-32600, -32601, -32602, -32700])('is told by %i', (code) =>
-    expect(unrunOf(request('tools/call'), failed(code))).toEqual({
-      uses: 1,
-      costMicrousd: 1_000,
-      isDone: true,
-    }),
+  it('is one that was answered with -32601', () => {
+    expect(unrunOf(call(), failed(-32601))).toEqual({ uses: 1, costMicrousd: 1_000, isDone: true });
+  });
+
+  it.each([-32600, -32602, -32603, -32700, -32000, 0])('is not one that was answered with %i', (code) =>
+    expect(unrunOf(call(), failed(code)).uses).toBe(0),
   );
 
-  it.each([-32603, -32000, 0])('is not told by %i', (code) =>
-    expect(unrunOf(request('tools/call'), failed(code)).uses).toBe(0),
-  );
-
-  it('is not a result that says it is an error', () => {
-    expect(unrunOf(request('tools/call'), { id: 1, result: { isError: true } }).uses).toBe(0);
+  it('is not one with a result that says it is an error', () => {
+    expect(unrunOf(call(), { id: 1, result: { isError: true } }).uses).toBe(0);
   });
 
   it('is counted once, for the request it answers, and only if that was charged', () => {
-    expect(unrunOf(request('tools/call'), failed(-32602), failed(-32602)).uses).toBe(1);
-    expect(unrunOf(request('tools/call'), failed(-32602, 2)).uses).toBe(0);
-    expect(unrunOf(request('tools/call'), failed(-32602, '1')).uses).toBe(0);
-    expect(unrunOf(request('tools/list'), failed(-32602)).uses).toBe(0);
-    expect(unrunOf(request('tools/call'), 'no JSON', 'null', '5').uses).toBe(0);
+    expect(unrunOf(call(), failed(-32601), failed(-32601)).uses).toBe(1);
+    expect(unrunOf(call(), failed(-32601, 2)).uses).toBe(0);
+    expect(unrunOf(call(), failed(-32601, '1')).uses).toBe(0);
+    expect(unrunOf(request('tools/list'), failed(-32601)).uses).toBe(0);
+    expect(unrunOf(call(), 'no JSON', 'null', '5').uses).toBe(0);
   });
 
-  it('is an error without an id, where one request was sent', () => {
-    expect(unrunOf(request('tools/call'), failed(-32700, null)).uses).toBe(1);
-    const two = [request('tools/call', {}, 1), request('tools/call', {}, 2)];
-    expect(unrunOf(two, failed(-32700, null)).uses).toBe(0);
+  it('is not known from an error without an id', () => {
+    expect(unrunOf(call(), failed(-32601, null)).uses).toBe(0);
+    const notification = { jsonrpc: '2.0', method: 'do/it' };
+    expect(unrunOf(notification, { jsonrpc: '2.0', error: { code: -32601, message: '' } }).uses).toBe(0);
   });
 
-  it('is told by a long answer, but by none that would take long to parse', () => {
-    const long = { ...failed(-32602), data: 'x'.repeat(20_000) };
-    expect(unrunOf(request('tools/call'), long).uses).toBe(1);
-    const names = { ...failed(-32602), data: { ['k'.repeat(16_001)]: 1 } };
-    expect(unrunOf(request('tools/call'), names).uses).toBe(0);
+  it('is read from a long answer, and not from one that takes long to parse', () => {
+    const long = { ...failed(-32601), data: 'x'.repeat(20_000) };
+    expect(unrunOf(call(), long).uses).toBe(1);
+    const names = { ...failed(-32601), data: { ['k'.repeat(16_001)]: 1 } };
+    expect(unrunOf(call(), names).uses).toBe(0);
   });
 
-  it('is told for each request of a batch', () => {
-    const two = [request('tools/call', {}, 1), request('tools/call', {}, 'b')];
-    expect(unrunOf(two, failed(-32602, 'b'))).toMatchObject({ uses: 1, isDone: false });
-    expect(unrunOf(two, [failed(-32602, 'b'), { id: 1, result: {} }])).toMatchObject({
+  it('is known for each request of a batch', () => {
+    const two = [call(1), call('b')];
+    expect(unrunOf(two, failed(-32601, 'b'))).toMatchObject({ uses: 1, isDone: false });
+    expect(unrunOf(two, [failed(-32601, 'b'), { id: 1, result: {} }])).toMatchObject({
       uses: 1,
       isDone: true,
     });

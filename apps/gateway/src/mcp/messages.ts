@@ -10,6 +10,8 @@ export type Message = {
   readonly method: string | undefined;
   /** `params.name` of a tool or prompt, `params.uri` of a resource, `params.taskId` of a task. */
   readonly name: string | undefined;
+  /** That parameter is present, and not a string. */
+  readonly hasOddName?: true;
 };
 
 /** The messages of one POST. */
@@ -67,10 +69,17 @@ function readMessage(value: unknown): Message | string {
     return { id: undefined, method: undefined, name: undefined };
   }
   if (typeof method !== 'string') return 'method is a string';
-  return { id: id ?? undefined, method, name: nameIn(method, params) };
+  const name = nameIn(method, params);
+  const isOdd = name !== undefined && typeof name !== 'string';
+  return {
+    ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
+    ...(isOdd ? { hasOddName: true } : {}),
+  };
 }
 
 /** The parameter that `Mcp-Name` repeats (Streamable HTTP, "Standard Request Headers"; for tasks SEP-2663). */
+export const nameParam = (method: string) => NAMED_BY.get(method) ?? 'name';
+
 const NAMED_BY: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['resources/read', 'uri'],
   ['tasks/get', 'taskId'],
@@ -78,11 +87,8 @@ const NAMED_BY: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   ['tasks/cancel', 'taskId'],
 ]);
 
-function nameIn(method: string, params: unknown): string | undefined {
-  if (!isJsonObject(params)) return undefined;
-  const name = params[NAMED_BY.get(method) ?? 'name'];
-  return typeof name === 'string' ? name : undefined;
-}
+const nameIn = (method: string, params: unknown): unknown =>
+  isJsonObject(params) ? params[nameParam(method)] : undefined;
 
 /**
  * Checks the headers of revision 2026-07-28 that repeat the body (Streamable HTTP, "Standard Request Headers"). A server may

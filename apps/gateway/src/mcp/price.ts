@@ -1,5 +1,6 @@
 import { type McpPricing, type McpServerPolicy, mcpPricing, type Refusal } from '@presign/schema';
-import type { Message } from './messages.ts';
+import { KnownNames } from './known-names.ts';
+import { type Message, nameParam } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */
 export type McpPrices = {
@@ -16,19 +17,69 @@ export type Amount = { readonly uses: number; readonly costMicrousd: number };
 
 export const NOTHING: Amount = { uses: 0, costMicrousd: 0 };
 
-/** Prices the messages of a POST. Refuses all of them when one calls a tool that the URL does not allow. */
+/** Prices the messages of a POST. Refuses all of them when the URL does not allow one of them. */
 export function priceCalls(
   messages: readonly Message[],
   server: McpServerPolicy,
   prices: McpPrices,
 ): { charged: readonly Charged[] } | { refusal: Refusal } {
-  const working = messages.filter(doesWork);
-  const tools = working.filter(({ method }) => method === 'tools/call');
-  const disallowed = server.tools && tools.find(({ name }) => !server.tools?.includes(name ?? ''));
-  if (disallowed) return { refusal: toolRefusal(disallowed, server) };
+  const operators = prices.byServer.get(server.url) ?? prices.byServer.get(new URL(server.url).origin);
+  for (const message of messages) {
+    const refusal = nameRefusal(message, server, operators);
+    if (refusal) return { refusal };
+  }
+  const charged = messages.filter(doesWork).map((message) => ({
+    message,
+    costMicrousd: priceIn(server.pricing, message) ?? priceIn(operators, message) ?? prices.defaultMicrousd,
+  }));
+  return { charged };
+}
+
+/** Refuses a method or tool that the server may read as another one than the gateway, or that the URL does not allow. */
+function nameRefusal(
+  message: Message,
+  server: McpServerPolicy,
+  operators: McpPricing | undefined,
+): Refusal | undefined {
+  const { method, name, hasOddName } = message;
+  if (method === undefined) return undefined;
+  const meant = METHODS.alike(method);
+  if (meant !== undefined) return misspelt('method', method, meant);
+  const param = `params.${nameParam(method)}`;
+  if (hasOddName) return { code: 'invalid_request', param, message: `${param}: expected a string.` };
+  if (method !== 'tools/call') return undefined;
+  if (name === undefined)
+    return { code: 'invalid_request', param, message: `${param}: expected the name of a tool.` };
+  if (server.tools && !server.tools.includes(name)) return toolRefusal(name, server.tools);
+  const [own, theirs] = [toolsIn(server), operators && toolsIn(operators)];
+  const like = theirs?.has(name) ? undefined : own.alike(name);
+  const tool = like ?? (own.has(name) ? undefined : theirs?.alike(name));
+  return tool === undefined ? undefined : misspelt(param, name, tool);
+}
+
+function misspelt(param: string, name: string, meant: string): Refusal {
+  const differs = 'differs only in case, spaces or Unicode form, so a server may read it as that';
   return {
-    charged: working.map((message) => ({ message, costMicrousd: priceOf(message, server, prices) })),
+    code: 'invalid_request',
+    param,
+    message: `${param}: ${briefly(name)} is not ${meant}. It ${differs}.`,
   };
+}
+
+/** Shortens a name that the holder wrote. */
+const briefly = (name: string) => name.slice(0, 128);
+
+const TOOLS = new WeakMap<McpServerPolicy | McpPricing, KnownNames>();
+
+/** The tools that a server's policy or the operator's prices name. */
+function toolsIn(of: McpServerPolicy | McpPricing): KnownNames {
+  const found = TOOLS.get(of);
+  if (found) return found;
+  const priced = 'url' in of ? of.pricing?.tools : of.tools;
+  const allowed = 'url' in of ? (of.tools ?? []) : [];
+  const known = new KnownNames([...allowed, ...Object.keys(priced ?? {})]);
+  TOOLS.set(of, known);
+  return known;
 }
 
 /**
@@ -45,27 +96,45 @@ const FREE: ReadonlySet<string> = new Set([
   'logging/setLevel',
   'completion/complete',
 ]);
+/** The methods of all revisions of MCP that clients send. */
+const METHODS = new KnownNames([
+  ...FREE,
+  'tools/call',
+  'tools/list',
+  'prompts/get',
+  'prompts/list',
+  'resources/read',
+  'resources/list',
+  'resources/templates/list',
+  'tasks/get',
+  'tasks/result',
+  'tasks/update',
+  'tasks/cancel',
+  'tasks/list',
+  'notifications/initialized',
+  'notifications/cancelled',
+  'notifications/progress',
+  'notifications/roots/list_changed',
+  'notifications/tasks/status',
+]);
+
+/** Free methods of every name: a notification, a task, a list. */
 const FREE_FORM = /^(notifications\/.*|tasks\/.*|.+\/list)$/;
 
 const doesWork = ({ method }: Message): boolean =>
   method !== undefined && !FREE.has(method) && !FREE_FORM.test(method);
 
-/** The grant's price of the tool, else the grant's default, else the operator's price. */
-function priceOf({ method, name }: Message, server: McpServerPolicy, prices: McpPrices): number {
-  const tool = method === 'tools/call' ? name : undefined;
-  const operators = prices.byServer.get(server.url) ?? prices.byServer.get(new URL(server.url).origin);
-  return priceIn(server.pricing, tool) ?? priceIn(operators, tool) ?? prices.defaultMicrousd;
-}
-
-function priceIn(pricing: McpPricing | undefined, tool: string | undefined): number | undefined {
+/** The price of a message: the tool's own, or else the default. */
+function priceIn(pricing: McpPricing | undefined, { method, name }: Message): number | undefined {
   if (!pricing) return undefined;
   const { tools = {}, default: other } = pricing;
+  const tool = method === 'tools/call' ? name : undefined;
   return tool !== undefined && Object.hasOwn(tools, tool) ? tools[tool] : other;
 }
 
-function toolRefusal({ name }: Message, { tools = [] }: McpServerPolicy): Refusal {
-  const message = `This URL does not allow the tool ${name?.slice(0, 128) ?? 'without a name'}.`;
-  return { code: 'tool_not_allowed', message, details: { allowed: tools } };
+function toolRefusal(name: string, allowed: readonly string[]): Refusal {
+  const message = `This URL does not allow the tool ${briefly(name)}.`;
+  return { code: 'tool_not_allowed', message, details: { allowed } };
 }
 
 /**

@@ -1,10 +1,19 @@
 import { type ErrorCode, errorMessage, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
-import { INVALID_PARAMS, INVALID_REQUEST, type Message, type Messages, PARSE_ERROR } from './messages.ts';
+import {
+  INVALID_PARAMS,
+  INVALID_REQUEST,
+  METHOD_NOT_FOUND,
+  type Message,
+  type Messages,
+  PARSE_ERROR,
+} from './messages.ts';
 
-/** A limit that a call has met: told within the protocol, as the answer to the call. */
-export const isLimit = ({ code }: Refusal): boolean => LIMITS.has(code);
+/** Whether a refusal is about the call itself, and so is the protocol's answer to it. */
+export const isLimit = ({ code, param }: Refusal): boolean =>
+  LIMITS.has(code) ||
+  (code === 'invalid_request' && (param === 'method' || param?.startsWith('params.') === true));
 
 const LIMITS: ReadonlySet<ErrorCode> = new Set([
   'uses_exhausted',
@@ -86,6 +95,8 @@ function rpcCode({ code, param }: Refusal): number {
     case 'invalid_json':
       return PARSE_ERROR;
     case 'invalid_request':
+      if (param === 'method') return METHOD_NOT_FOUND;
+      if (param?.startsWith('params.')) return INVALID_PARAMS;
       return param?.startsWith('Mcp-') ? HEADER_MISMATCH : INVALID_REQUEST;
     case 'tool_not_allowed':
       return INVALID_PARAMS;
