@@ -40,7 +40,7 @@ ${table()}
   is described with the providers. If a \`base_url\` in it leads to a private or loopback address, the gateway also needs
   \`ALLOW_PRIVATE_UPSTREAMS=true\`. Otherwise such a call returns 502 \`upstream_unreachable\`, and the log states the reason.
 - A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
-  its address, and \`/readyz\` returns 503. The service keeps trying. \`start\` and \`migrate\` do stop.
+  its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 - [Rotate keys](../guides/rotate-keys.md) has the steps for token keys and encryption keys.

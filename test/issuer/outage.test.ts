@@ -86,7 +86,13 @@ describe.skipIf(!wanted)('a Postgres server', () => {
       expect(sent.headers.get('retry-after')).toBe('1');
     }
     const ready = await send(issuer, { method: 'GET', path: '/readyz' });
-    expect([ready.status, JSON.parse(ready.text)]).toEqual([503, { postgres: false, redis: true }]);
+    expect([ready.status, JSON.parse(ready.text)]).toEqual([
+      503,
+      {
+        status: 'unready',
+        problems: [expect.objectContaining({ store: 'postgres', problem: 'does not answer' })],
+      },
+    ]);
     expect((await send(issuer, { method: 'GET', path: '/healthz' })).status).toBe(200);
     await server.start();
     await recovered(issuer);

@@ -1,6 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
+import { connectRedis, keys, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
 import { describe, expect, test } from 'vitest';
 import { buildRoad } from '../gateway/road.ts';
@@ -93,6 +94,11 @@ test('a gateway whose Redis comes up later is ready then', async () => {
     });
   await ready(503);
   await road.mend();
+  // An issuer has drained a partition.
+  const client = connectRedis(redis.url, () => {});
+  await redisReady(client);
+  await client.hset(keys.partition(3), 'state', 'open');
+  client.disconnect();
   await ready(200);
   await eventually(async () => said(log(), 'gateway is ready'));
   await end(child);

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { RedisClient } from '@presign/limits';
 import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
@@ -11,6 +10,7 @@ import { describeGrant } from './llm/describe.ts';
 import { createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
+import { watchReadiness } from './readiness.ts';
 
 /** Builds the gateway: it decides whether a call is allowed, and counts what the call costs. */
 export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
@@ -27,7 +27,7 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   });
   app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
   app.options('*', preflight);
-  addHealthRoutes(app, deps.redis);
+  addHealthRoutes(app, deps);
   const memory = grantMemory();
   const llm = { ...deps, verify: llmVerifier(deps), memory };
   app.get('/llm/t/:token', describeGrant(llm));
@@ -59,14 +59,12 @@ async function preflight(c: Context<GatewayEnv>, next: Next) {
   });
 }
 
-/** `/healthz`: the process is alive. `/readyz`: Redis answers. Only a grant's first call needs Postgres. */
-function addHealthRoutes(app: Hono<GatewayEnv>, redis: RedisClient): void {
+/** `/healthz`: the process is alive. `/readyz`: whether calls can pass, and what this gateway cannot do. */
+function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
+  const readiness = watchReadiness(deps);
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
-    const answers = await redis.ping().then(
-      () => true,
-      () => false,
-    );
-    return c.json({ redis: answers }, answers ? 200 : 503);
+    const report = await readiness();
+    return c.json(report, report.status === 'ready' ? 200 : 503);
   });
 }

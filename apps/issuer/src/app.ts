@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { RefusedError } from '@presign/schema';
-import { sql } from 'drizzle-orm';
+import { type RedisHealth, readHealth } from '@presign/limits';
+import { type Problem, type Readiness, RefusedError } from '@presign/schema';
+import { databaseAnswers } from '@presign/schema/database';
 import { Hono } from 'hono';
 import type { IssuerDeps, IssuerEnv } from './deps.ts';
-import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { answerError } from './middleware/errors.ts';
 import { limitBody, limitRequests } from './middleware/request-limits.ts';
@@ -52,20 +52,36 @@ const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.
 /** Hides a token or an API key that a caller put into the path by mistake. */
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
 
-/** `/healthz`: the process is alive. `/readyz`: whether Postgres and Redis answer, by name. */
+/** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
 function probes(app: Hono<IssuerEnv>, { db, redis }: IssuerDeps): void {
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
-    const [postgres, cache] = await Promise.all([
-      answers(inTime(db.execute(sql`select 1`), 2_000)),
-      answers(redis.ping()),
-    ]);
-    return c.json({ postgres, redis: cache }, postgres && cache ? 200 : 503);
+    const [postgres, { writes }] = await Promise.all([databaseAnswers(db), readHealth(redis, 0)]);
+    const problems = [
+      ...(postgres ? [] : [NO_POSTGRES]),
+      ...(writes === 'taken' ? [] : [redisProblem(writes)]),
+    ];
+    const report: Readiness = { status: postgres ? 'ready' : 'unready', problems };
+    return c.json(report, postgres ? 200 : 503);
   });
 }
 
-const answers = (asked: PromiseLike<unknown>): PromiseLike<boolean> =>
-  asked.then(
-    () => true,
-    () => false,
-  );
+const NO_POSTGRES: Problem = {
+  store: 'postgres',
+  problem: 'does not answer',
+  effect: 'Every request gets 503 database_unavailable, and settled calls wait in Redis for the ledger.',
+};
+
+/** Issuing needs nothing of Redis. */
+const redisProblem = (writes: Exclude<RedisHealth['writes'], 'taken'>): Problem => ({
+  store: 'redis',
+  problem: REDIS_PROBLEMS[writes],
+  effect:
+    'URLs are issued. Revocations and changes of virtual keys get 202 and wait, requests are not counted, live figures are null, and settled calls do not reach the ledger.',
+});
+
+const REDIS_PROBLEMS = {
+  no_answer: 'does not answer',
+  read_only: 'is read-only',
+  refused: 'takes no writes',
+} as const;

@@ -19,7 +19,7 @@ const carryScript = script('carry', {
   each: { keys: ['hold'], args: ['holdId'] },
   reply: flag,
 });
-const trimScript = script('trim', {
+export const trimScript = script('trim', {
   keys: ['partition', 'usage'],
   args: ['epoch', 'lastId'],
   each: { keys: ['budget'], args: ['entryId', 'uses', 'cost'] },

@@ -19,6 +19,8 @@ export const keys = {
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
+  /** What a gateway or an issuer writes to learn whether Redis takes writes. */
+  probe: () => inPartition(0, 'probe'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
   /** Requests of an API key in this minute. */
   rateLimit: (partition: number, id: string) => inPartition(partition, `rate:${id}`),

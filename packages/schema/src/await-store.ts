@@ -75,3 +75,14 @@ function innermost(error: unknown): unknown {
   if (error instanceof AggregateError && error.message === '') return innermost(error.errors[0]);
   return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
+
+/** What a service cannot do now, because of a store. */
+export type Problem = {
+  readonly store: 'postgres' | 'redis';
+  /** The rest of a sentence that begins with the store. */
+  readonly problem: string;
+  readonly effect: string;
+};
+
+/** Body of `GET /readyz`: 200 when ready, also with problems, else 503. */
+export type Readiness = { readonly status: 'ready' | 'unready'; readonly problems: readonly Problem[] };

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { sql } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
@@ -70,6 +72,20 @@ export async function addPartitions(db: Database): Promise<void> {
 
 /** Any fixed number that nothing else on the server locks. */
 const MIGRATION_LOCK = 7_743_446;
+
+/** Longer than a Postgres that works takes for its shortest statement. */
+const ANSWER_MS = 2_000;
+
+/** Whether Postgres answers within two seconds. */
+export async function databaseAnswers(db: Database): Promise<boolean> {
+  const late = new AbortController();
+  const asked = Promise.resolve(db.execute(sql`select 1`)).then(
+    () => true,
+    () => false,
+  );
+  const timer = sleep(ANSWER_MS, false, { signal: late.signal }).catch(() => false);
+  return Promise.race([asked, timer]).finally(() => late.abort());
+}
 
 /** What `db.transaction` hands to its function. */
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
