@@ -8,6 +8,8 @@ export type Tunnel = {
   readonly silence: () => void;
   /** Cuts all connections, and leads new ones to another port. */
   readonly lead: (port: number) => void;
+  /** Leads new connections to another port, and leaves the others where they are. */
+  readonly turn: (port: number) => void;
   readonly close: () => void;
 };
 
@@ -44,6 +46,9 @@ export async function openTunnel(firstPort: number, delayMs = 0): Promise<Tunnel
     port: (server.address() as AddressInfo).port,
     silence: () => {
       silent = true;
+    },
+    turn: (port) => {
+      target = port;
     },
     lead: (port) => {
       target = port;

@@ -14,6 +14,8 @@ const OPTIONS = {
   maxRetriesPerRequest: 0,
   commandTimeout: 5_000,
   connectTimeout: 5_000,
+  // Ends a connection to a server that died without closing it.
+  socketTimeout: 5_000,
   retryStrategy: (tries: number) => Math.min(tries * 50, 1_000),
 } satisfies RedisOptions;
 
@@ -57,11 +59,29 @@ const REFUSED = /^(?:OOM|READONLY|MASTERDOWN|NOREPLICAS|MISCONF|LOADING|BUSY|NOA
 export const surelyNotRun = (redis: RedisClient, error: unknown): boolean =>
   !(redis instanceof Cluster) && error instanceof Error && REFUSED.test(error.message);
 
+/** Replies of a server that is not the master, or is cut off from its replicas. */
+const ROLE_LOST = /^(?:READONLY|MASTERDOWN|NOREPLICAS) /;
+const RECONNECT_MS = 100;
+
+/**
+ * Reconnects on a reply that says so: behind one address another server may have become the master, while this connection
+ * stays with the old one. At most once in 100 ms, since every command of a pipeline gets that reply.
+ */
+function reconnectsOnLostRole() {
+  let lastMs = 0;
+  return ({ message }: Error): boolean => {
+    if (!ROLE_LOST.test(message) || Date.now() - lastMs < RECONNECT_MS) return false;
+    lastMs = Date.now();
+    return true;
+  };
+}
+
 function create(url: string): RedisClient {
   const match = /^(redis|rediss)(?:\+(cluster|sentinel))?:\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(url);
   if (!match) throw new Error('REDIS_URL is malformed');
+  const options = { ...OPTIONS, reconnectOnError: reconnectsOnLostRole() };
   const [, scheme, kind, user = '', hosts = '', path = ''] = match;
-  if (kind === undefined) return new Redis(url, OPTIONS);
+  if (kind === undefined) return new Redis(url, options);
   const nodes = hosts.split(',').map(endpoint);
   const [username, password] = user.split(':').map(decodeURIComponent);
   const auth = {
@@ -70,10 +90,10 @@ function create(url: string): RedisClient {
     ...(scheme === 'rediss' ? { tls: {} } : {}),
   };
   if (kind === 'sentinel')
-    return new Redis({ ...OPTIONS, ...auth, sentinels: nodes, name: path || 'mymaster' });
+    return new Redis({ ...options, ...auth, sentinels: nodes, name: path || 'mymaster' });
   return new Cluster(nodes, {
     enableOfflineQueue: false,
-    redisOptions: { ...OPTIONS, ...auth },
+    redisOptions: { ...options, ...auth },
     clusterRetryStrategy: OPTIONS.retryStrategy,
   });
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net';
 import { Cluster } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
 import { admit, connectRedis, type RedisClient, redisReady } from '../src/index.ts';
@@ -35,6 +37,28 @@ describe('a connection to Redis', () => {
     const gone = await serveEmbedded();
     await gone.close();
     await expect(redisReady(connect(`redis://127.0.0.1:${gone.port}`), 50)).rejects.toThrow('did not answer');
+  });
+
+  test('a connection that falls silent is replaced', async () => {
+    const server = await serveEmbedded();
+    const inner: Socket[] = [];
+    const line = createServer((socket) => {
+      inner.push(socket);
+      socket.on('error', () => undefined);
+      socket.pipe(connectSocket(server.port, '127.0.0.1')).pipe(socket);
+    }).listen(0, '127.0.0.1');
+    await once(line, 'listening');
+    const redis = connect(`redis://127.0.0.1:${(line.address() as AddressInfo).port}`);
+    await redisReady(redis);
+    inner[0]?.unpipe();
+    const ended = once(redis, 'close');
+    await expect(redis.ping()).rejects.toThrow();
+    await ended;
+    await redisReady(redis);
+    expect(await redis.ping()).toBe('PONG');
+    redis.disconnect();
+    line.close();
+    await server.close();
   });
 
   test('scripts run on a server that has not seen them', async () => {

@@ -1,0 +1,114 @@
+import { connectRedis, findRevoked, type GrantRef, redisReady } from '@presign/limits';
+import { request } from 'undici';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { hasRedisServer, makeRedis, type RedisServer } from '../chaos/redis-server.ts';
+import { openTunnel, type Tunnel } from '../chaos/tunnel.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { OK, type Providers, startProviders } from './providers.ts';
+
+describe.skipIf(!hasRedisServer)('when another server behind the address of Redis becomes the master', () => {
+  let servers: [RedisServer, RedisServer];
+  let address: Tunnel;
+  let providers: Providers;
+  let stack: Stack;
+  beforeAll(async () => {
+    servers = [await makeRedis(), await makeRedis('--repl-diskless-sync-delay', '0')];
+    address = await openTunnel(servers[0].port);
+    providers = await startProviders();
+    const redisUrl = `redis://127.0.0.1:${address.port}/0`;
+    stack = await startStack({ providers: providers.file, redisUrl, gateways: 2 });
+  });
+  afterAll(async () => {
+    await stack.close();
+    address.close();
+    await providers.close();
+    for (const server of servers) await server.remove();
+  });
+  beforeEach(() => {
+    providers.answer = OK;
+  });
+
+  const follow = async (replica: RedisServer, master: RedisServer) => {
+    await replica.command('REPLICAOF', '127.0.0.1', String(master.port));
+    await eventually(async () =>
+      String(await replica.command('INFO', 'replication')).includes('master_link_status:up')
+        ? true
+        : undefined,
+    );
+  };
+  const offsetOf = async (server: RedisServer) =>
+    /^(?:slave|master)_repl_offset:(\d+)/m.exec(String(await server.command('INFO', 'replication')))?.[1];
+  /** The replica becomes the master, and every open connection stays with the old one. */
+  const switchRoles = async () => {
+    const [master, replica] = servers;
+    const written = Number(await offsetOf(master));
+    await eventually(async () => (Number(await offsetOf(replica)) >= written ? true : undefined));
+    await replica.command('REPLICAOF', 'NO', 'ONE');
+    await follow(master, replica);
+    address.turn(replica.port);
+    servers = [replica, master];
+  };
+  const issue = async (maxUses: number) =>
+    (await stack.issue({ provider: 'openai', path: '/v1/x', client_api_key: 'sk-real', max_uses: maxUses }))
+      .url;
+  const call = async (url: string) => {
+    const answer = await request(url, { method: 'POST', body: '{}' });
+    const body = (await answer.body.json()) as { error?: { code: string } };
+    return body.error?.code ?? answer.statusCode;
+  };
+
+  test('calls pass again without a restart, over every gateway, and no limit is passed', async () => {
+    await follow(servers[1], servers[0]);
+    const url = await issue(60);
+    const paths = stack.gatewayUrls.map((gateway) => url.replace(stack.gatewayUrls[0] ?? '', gateway));
+    for (const path of paths) expect(await call(path)).toBe(200);
+    await switchRoles();
+    const seen = new Set<unknown>();
+    await eventually(async () => {
+      for (const path of paths) seen.add(await call(path));
+      return seen.has('uses_exhausted') ? true : undefined;
+    });
+    expect([...seen].sort()).toEqual([200, 'limits_unavailable', 'uses_exhausted']);
+    expect(providers.seen).toHaveLength(60);
+    await eventually(() =>
+      stack.issuer.ledger.drainAll().then(
+        () => true,
+        () => undefined,
+      ),
+    );
+    for (const path of paths) expect(await call(path)).toBe('uses_exhausted');
+  });
+
+  test('a call that runs meanwhile is settled once, and its use counts', async () => {
+    await follow(servers[1], servers[0]);
+    const url = await issue(1);
+    providers.answer = async (...seen) => {
+      await switchRoles();
+      return OK(...seen);
+    };
+    expect(await call(url)).toBe(200);
+    providers.answer = OK;
+    const last = await eventually(async () => {
+      const is = await call(url);
+      return is === 'limits_unavailable' ? undefined : is;
+    });
+    expect(last).toBe('uses_exhausted');
+  });
+
+  test('a connection to a replica that has lost its master turns to the new one', async () => {
+    const [master, replica] = servers;
+    await replica.command('CONFIG', 'SET', 'replica-serve-stale-data', 'no');
+    await replica.command('REPLICAOF', '127.0.0.1', '1');
+    const way = await openTunnel(replica.port);
+    const redis = connectRedis(`redis://127.0.0.1:${way.port}`, () => {});
+    await redisReady(redis);
+    const grant: Pick<GrantRef, 'id' | 'credentialId'> = { id: 'a', credentialId: 'b' };
+    await expect(findRevoked(redis, 0, [grant])).rejects.toThrow('MASTERDOWN');
+    way.turn(master.port);
+    expect(await eventually(() => findRevoked(redis, 0, [grant]).catch(() => undefined))).toEqual([]);
+    redis.disconnect();
+    way.close();
+    await replica.command('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
+  });
+});
