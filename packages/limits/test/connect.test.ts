@@ -51,7 +51,7 @@ describe('a connection to Redis', () => {
     const redis = connect(`redis://127.0.0.1:${(line.address() as AddressInfo).port}`);
     await redisReady(redis);
     inner[0]?.unpipe();
-    const ended = once(redis, 'close');
+    const ended = new Promise((resolve) => redis.once('close', resolve));
     await expect(redis.ping()).rejects.toThrow();
     await ended;
     await redisReady(redis);
