@@ -134,10 +134,27 @@ export type Admission =
 export const admit = (redis: RedisClient, grant: GrantRef, { holdId, ...ask }: Ask): Promise<Admission> =>
   countCall(redis, grant, { id: holdId, ...ask });
 
+/**
+ * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
+ * Throws what ioredis throws.
+ */
+export const checkGrant = (
+  redis: RedisClient,
+  grant: GrantRef,
+  { uses, spends }: { readonly uses: number; readonly spends: boolean },
+): Promise<Admission> =>
+  countCall(redis, grant, {
+    id: '',
+    leaseMs: 'check',
+    uses,
+    hold: fixedHold(spends ? 1 : 0),
+    record: '',
+  });
+
 type Counted = {
   readonly id: string;
   /** Undefined: the cost is charged at once, and nothing is held. */
-  readonly leaseMs: number | undefined;
+  readonly leaseMs: number | undefined | 'check';
   readonly uses: number;
   readonly hold: Hold | undefined;
   readonly record: string;

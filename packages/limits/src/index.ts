@@ -4,6 +4,7 @@ export {
   admit,
   admitScript,
   BACKLOG_MAX,
+  checkGrant,
   fixedHold,
   type Hold,
 } from './admit.ts';

@@ -76,7 +76,7 @@ const modelPrice = z
   .transform((price): ModelPrice => price as ModelPrice);
 
 const entrySchema = z.strictObject({
-  extends: z.string().optional(),
+  extends: z.union([z.string(), z.array(z.string()).min(1)]).optional(),
   base_url: baseUrl.optional(),
   pricing: z
     .record(z.string().min(1), modelPrice)
@@ -112,11 +112,16 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   };
 }
 
-function extended(id: string, name: string | undefined): Provider {
+/** A server that speaks the APIs of several providers extends them all. The first decides everything but the routes. */
+function extended(id: string, names: string | readonly string[] | undefined): Provider {
   const known = [...BUILT_IN_PROVIDERS.keys()].join(', ');
-  if (name === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
-  const base = BUILT_IN_PROVIDERS.get(name);
-  if (base === undefined) throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
+  if (names === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
+  const bases = [names].flat().map((name) => BUILT_IN_PROVIDERS.get(name));
+  const [first] = bases;
+  if (first === undefined || bases.includes(undefined)) {
+    throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
+  }
+  const base = { ...first, routes: bases.flatMap((each) => each?.routes ?? []) };
   // It has the other's API and rules, but its own prices and models. What the other bills may be billed here, too.
   const { priceList: _, models: __, resells: ___, makerNames: ____, refusals, ...api } = base;
   if (refusals === 'undocumented') return { ...api, refusals };

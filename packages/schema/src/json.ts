@@ -51,11 +51,17 @@ const NAME_MAX = 16_000;
 export type Modesty = { readonly depth: number; readonly parts: number };
 
 /**
- * Whether a JSON text nests at most so deep, has at most so many strings, members and elements, and no very long
- * names. Counts bytes before the text is parsed: 64 MiB of `{},` would stop the process for half a minute, too,
- * and take gigabytes.
+ * Counts the parts of a JSON text: its strings, members, elements and containers. It counts bytes before the text is
+ * parsed: 64 MiB of `{},` would stop the process for half a minute, and take gigabytes.
+ * @returns undefined if the text nests deeper or has more parts than `most`, or has a very long name
  */
-export const isModest = (json: Uint8Array, most: Modesty): boolean => findExcess(json, most) === undefined;
+export function countParts(json: Uint8Array, most: Modesty): number | undefined {
+  const measured = measure(json, most);
+  return 'parts' in measured ? measured.parts : undefined;
+}
+
+/** Whether a JSON text stays within these bounds and has no very long name. */
+export const isModest = (json: Uint8Array, most: Modesty): boolean => countParts(json, most) !== undefined;
 
 /**
  * Finds where a JSON text exceeds its bounds.
@@ -65,6 +71,14 @@ export function findExcess(
   json: Uint8Array,
   most: Modesty,
 ): { readonly member: string | undefined } | undefined {
+  const measured = measure(json, most);
+  return 'parts' in measured ? undefined : measured;
+}
+
+function measure(
+  json: Uint8Array,
+  most: Modesty,
+): { readonly parts: number } | { readonly member: string | undefined } {
   let depth = 0;
   let parts = 0;
   let member: Uint8Array | undefined;
@@ -94,7 +108,7 @@ export function findExcess(
     if (isLong || depth > most.depth || parts > most.parts)
       return { member: member && new TextDecoder().decode(member) };
   }
-  return undefined;
+  return { parts };
 }
 
 /** Index of the quote that ends the string beginning at `start`. */

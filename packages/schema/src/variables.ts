@@ -18,6 +18,8 @@ const variable = <S extends z.ZodType>(schema: S, meaning: string, example: stri
 });
 
 /** Every environment variable of both services: how it is read, what it means, an example. */
+const MIB = 1024 * 1024;
+
 export const VARIABLES = {
   ISSUER_PORT: variable(port, 'port the issuer listens on', '8787'),
   GATEWAY_PORT: variable(port, 'port the gateway listens on', '8788'),
@@ -94,11 +96,21 @@ export const VARIABLES = {
     '60000',
   ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in all', '3600'),
+  MAX_BODY_BYTES: variable(
+    digits.transform(Number).pipe(
+      z
+        .int()
+        .min(MIB)
+        .max(64 * MIB),
+    ),
+    'the largest body that a gateway reads whole, in bytes, from 1048576 to 67108864; larger ones are answered 413',
+    '16777216',
+  ),
   MAX_HELD_BODY_BYTES: variable(
-    // A body of the greatest size must fit beside what is kept free for small ones.
-    digits.transform(Number).pipe(z.int().min(128 * 1024 * 1024)),
-    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 134217728; calls beyond are answered 503',
-    '536870912',
+    // Bodies of the greatest size must fit beside what is kept free for small ones.
+    digits.transform(Number).pipe(z.int().min(40 * MIB)),
+    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; calls beyond are answered 503',
+    '134217728',
   ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),

@@ -42,7 +42,8 @@ describe('a variable', () => {
     ['SANDBOX', ['0', 'off']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],
     ['UPSTREAM_TIMEOUT_SECONDS', ['0', '86401']],
-    ['MAX_HELD_BODY_BYTES', ['0', '134217727', '512MiB', '-1']],
+    ['MAX_BODY_BYTES', ['0', '1048575', '67108865', '16MiB']],
+    ['MAX_HELD_BODY_BYTES', ['0', '41943039', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],
   ];
   test.each(bad)('%s: malformed, one line names it and never its value', (name, texts) => {

@@ -2,7 +2,7 @@
 -- admit: counts a call's uses and holds its worst cost in every budget it draws on, or says why not. A call of known
 -- cost is charged instead: nothing is held, and the stream has the call at once.
 -- KEYS     partition, grant, credential, hold, leases, usage: the stream; each: budget
--- ARGV     hold_id; lease_ms: '' to charge; uses; backlog_max: most entries of stream and leases together; grant_id;
+-- ARGV     hold_id; lease_ms: '' to charge, 'check' to count nothing; uses; backlog_max: most entries of stream and leases together; grant_id;
 --          budget_ids: comma-separated; record: of the call. The worst cost: fixed: microdollars of input and fees, ''
 --          when the cost has no known bound; rate: microdollars per million tokens of output; tokens: asked for;
 --          least_tokens
@@ -36,7 +36,8 @@ if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(a
   return reply.backlog
 end
 
-local again = redis.call('EXISTS', key.hold) == 1
+local is_check = arg.lease_ms == 'check'
+local again = not is_check and redis.call('EXISTS', key.hold) == 1
 local uses = again and 0 or tonumber(arg.uses)
 local budgets, uses_left, microusd_left = {}, nil, nil
 local per_minute, known_level, known_at, is_returnable
@@ -80,7 +81,7 @@ else
   calls_left, reset_ms = math.max(math.floor(level), 0), ms_until(per_minute, level, per_minute)
   if waits then
     -- Otherwise all calls would wait until a clock that went back has caught up.
-    if (known_at or 0) > now then redis.call('HSET', each.budget[1], 'at', whole(now)) end
+    if not is_check and (known_at or 0) > now then redis.call('HSET', each.budget[1], 'at', whole(now)) end
     return reply.rate_limited{per_minute = per_minute, calls_left = calls_left, reset_ms = reset_ms, wait_ms = wait_ms}
   end
 end
@@ -121,7 +122,7 @@ for _, budget in ipairs(budgets) do
 end
 
 local is_charge = arg.lease_ms == ''
-local counts_nothing = again or (is_charge and uses == 0 and amount == 0)
+local counts_nothing = again or is_check or (is_charge and uses == 0 and amount == 0)
 if again then
   local held_amount, held_tokens = unpack(redis.call('HMGET', key.hold, 'amount', 'tokens'))
   amount, tokens = tonumber(held_amount or '') or 0, tonumber(held_tokens or '0')
