@@ -1,6 +1,7 @@
 // What planning a call and metering its answer cost under a spend limit: CPU of one process, no sockets, no stores.
 // Run: npx tsx bench/meter.ts [rounds]
 import { cpus } from 'node:os';
+import { bodyMemory } from '../apps/gateway/src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../apps/gateway/src/llm/meter.ts';
 import { planCall } from '../apps/gateway/src/llm/plan.ts';
 import { loadProviders } from '../packages/providers/src/index.ts';
@@ -41,7 +42,7 @@ const ask = (content: string, more: object = {}) => ({
 });
 const planned = (json: Record<string, unknown>) => {
   const made = plan(json);
-  made.bodyFor(made.hold?.askedTokens ?? 0);
+  made.bodyFor(made.askedTokens);
 };
 
 const { spend, pricing } = plan(ask('x'));
@@ -66,6 +67,7 @@ const answer: MeterOptions = {
   contentEncoding: '',
   dropsUsageEvent: false,
   keepsLast: true,
+  memory: bodyMemory(MIB, MIB).newReservation(),
 };
 const priced = async (options: MeterOptions, chunks: readonly Buffer[]) => {
   const meter = createMeter(options);

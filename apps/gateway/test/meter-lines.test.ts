@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
-import { COUNTS, metered, spendOf } from './metered.ts';
+import { COUNTS, metered, roomy, spendOf } from './metered.ts';
 
 describe('a stream of JSON lines', () => {
   const options: MeterOptions = {
@@ -11,6 +11,7 @@ describe('a stream of JSON lines', () => {
     contentEncoding: '',
     dropsUsageEvent: false,
     keepsLast: true,
+    memory: roomy(),
   };
   const line = (event: object) => `${JSON.stringify(event)}\n`;
   const START = line({ is_finished: false, event_type: 'stream-start', generation_id: 'g' });

@@ -3,7 +3,7 @@ import type { Spend } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
-import { COUNTS, metered, spendOf } from './metered.ts';
+import { COUNTS, metered, roomy, spendOf } from './metered.ts';
 
 const CHAT = spendOf('openai', '/v1/chat/completions');
 const GEMINI = spendOf('google', '/v1beta/models/gemini-2.5-flash:streamGenerateContent');
@@ -22,6 +22,7 @@ const events: MeterOptions = {
   contentEncoding: '',
   dropsUsageEvent: true,
   keepsLast: true,
+  memory: roomy(),
 };
 const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
 

@@ -1,4 +1,5 @@
 import { BUILT_IN_PROVIDERS, type Spend, spendOf as spendOn } from '@presign/providers';
+import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
 
 /** What goes to the holder and what is learnt, of an answer in these chunks. */
@@ -12,6 +13,9 @@ export async function metered(options: MeterOptions, chunks: readonly (Buffer | 
     all: String(Buffer.concat([...passed, ...(rest ? [rest] : [])])),
   };
 }
+
+/** Memory for one answer of any length. */
+export const roomy = () => bodyMemory(2 ** 30, 2 ** 30).newReservation();
 
 /** What every answer of these tests tells. */
 export const COUNTS = { input_tokens: 20, output_tokens: 30 };

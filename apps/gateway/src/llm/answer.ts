@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
+import type { Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { type Charge, keepsUse } from './judge-end.ts';
@@ -16,6 +17,8 @@ export type AnswerPlan = {
   readonly streams: boolean;
   /** The last byte waits for `finish`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
+  /** The memory for what is kept back. The caller releases it. */
+  readonly memory: Reservation;
 };
 
 /** Answers up to this size are kept back until their end, so that their headers can state the cost. */
@@ -46,7 +49,7 @@ export class Answer {
   /** The provider's status and headers, cleaned. */
   head(status: number, headers: FlatHeaders): void {
     const contentType = headerOf(headers, 'content-type') ?? '';
-    const { meter, keepsLast, streams } = this.#plan;
+    const { meter, keepsLast, streams, memory } = this.#plan;
     const isStream = /^text\/event-stream\b/i.test(contentType) || (streams && status < 400);
     this.#status = status;
     this.#headers =
@@ -54,7 +57,7 @@ export class Answer {
     this.#left = Number(headerOf(this.#headers, 'content-length') ?? Number.NaN);
     if (meter) {
       const contentEncoding = headerOf(headers, 'content-encoding') ?? '';
-      this.#meter = createMeter({ ...meter, status, contentType, contentEncoding, keepsLast });
+      this.#meter = createMeter({ ...meter, status, contentType, contentEncoding, keepsLast, memory });
     }
     if (keepsLast && !isStream) this.#kept = [];
     else this.#writeHead([]);
@@ -64,14 +67,16 @@ export class Answer {
   data(chunk: Buffer): boolean {
     const passed = this.#meter.pass(chunk);
     this.#left -= chunk.length;
-    if (passed === undefined || this.#response.destroyed) return true;
-    if (this.#kept) return this.#keep(passed);
+    // What is decoded for the meter must not pile up.
+    const isReady = this.#meter.whenReady === undefined;
+    if (passed === undefined || this.#response.destroyed) return isReady;
+    if (this.#kept) return this.#keep(passed) && isReady;
     if (this.#left === 0) {
       // Written together with the end of the answer: one write instead of two.
       this.#last = passed;
-      return true;
+      return isReady;
     }
-    return this.#response.write(passed);
+    return this.#response.write(passed) && isReady;
   }
 
   /** Calls back when everything was sent to the holder, or the holder has left. */
@@ -80,7 +85,9 @@ export class Answer {
   }
 
   whenDrained(resume: () => void): void {
-    this.#response.once('drain', resume);
+    const { whenReady = (ready) => ready() } = this.#meter;
+    if (this.#response.writableNeedDrain) this.#response.once('drain', () => whenReady(resume));
+    else whenReady(resume);
   }
 
   /** Returns, after the provider's last byte, the usage that the answer reported. */
@@ -108,7 +115,8 @@ export class Answer {
   #keep(bytes: Buffer): boolean {
     this.#kept?.push(bytes);
     this.#keptBytes += bytes.length;
-    if (this.#keptBytes <= KEPT_BACK_MAX_BYTES) return true;
+    const hasRoom = this.#keptBytes <= KEPT_BACK_MAX_BYTES && this.#plan.memory.reserve(bytes.length);
+    if (hasRoom) return true;
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;
     this.#writeHead([]);
@@ -131,13 +139,14 @@ export class Answer {
 }
 
 /** The plan for the answer of an admitted call. */
-export function answerPlan(call: Call, admitted: Admitted): AnswerPlan {
+export function answerPlan(call: Call, admitted: Admitted, memory: Reservation): AnswerPlan {
   const { spend, dropsUsageEvent, hold, streams } = call.plan;
   return {
     ownHeaders: (status) => callHeaders(call, admitted, status),
     meter: spend && { spend, dropsUsageEvent },
     streams,
     keepsLast: hold !== undefined,
+    memory,
   };
 }
 

@@ -99,9 +99,11 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
 async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refusal | undefined> {
   const { grant, policy, holdId, plan, outgoing } = call;
   deps.leases.add(grant.partition, holdId);
-  const answer = new Answer(outgoing, answerPlan(call, admitted));
+  const memory = deps.bodyMemory.newReservation();
+  const answer = new Answer(outgoing, answerPlan(call, admitted, memory));
   const sent = await send(deps, call, admitted, answer);
   const metered = await answer.end();
+  memory.release();
   const charge = judge(call, admitted, sent, metered);
   logCall(deps, call, sent, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);

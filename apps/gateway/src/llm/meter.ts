@@ -1,5 +1,3 @@
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
 import {
   type ErrorFacts,
   errorFactsIn,
@@ -7,7 +5,11 @@ import {
   type Spend,
   type StreamReader,
 } from '@presign/providers';
+import { isModest } from '@presign/schema';
+import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
+import { createDecoder } from '../http/decoder.ts';
 import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
+import { Abridger } from './abridge.ts';
 
 /**
  * Reads the usage out of an answer's bytes on their way to the holder. The bytes pass unchanged, except for the usage
@@ -16,6 +18,8 @@ import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
 export type Meter = {
   /** Takes the next bytes. Returns the bytes that may go to the holder now. */
   readonly pass: (chunk: Buffer) => Buffer | undefined;
+  /** Calls back when the bytes that were taken have been decoded. Undefined when nothing is decoded. */
+  readonly whenReady: ((ready: () => void) => void) | undefined;
   /** After the last byte. */
   readonly end: () => Promise<Metered>;
 };
@@ -35,7 +39,11 @@ export type Metered = {
 const NOTHING_REPORTED: Metered = { rest: undefined, reported: undefined, ownError: false, error: undefined };
 
 /** Passes everything and reads nothing. */
-export const UNMETERED: Meter = { pass: (chunk) => chunk, end: async () => NOTHING_REPORTED };
+export const UNMETERED: Meter = {
+  pass: (chunk) => chunk,
+  whenReady: undefined,
+  end: async () => NOTHING_REPORTED,
+};
 
 export type MeterOptions = {
   readonly spend: Spend;
@@ -46,14 +54,16 @@ export type MeterOptions = {
   readonly dropsUsageEvent: boolean;
   /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
+  /** The memory for the answer's unfinished events. The caller releases it. */
+  readonly memory: Reservation;
 };
 
-/** Answers that are read whole are kept up to this many bytes, before and after decoding. */
+/** Answers are read up to this many bytes, before and after decoding. */
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
 /** Errors are read up to this many bytes, before and after decoding. A longer one is not known to be free. */
 const ERROR_MAX_BYTES = 256 * 1024;
 /** The longest event that is waited for. A stream with a longer one passes unread. */
-const EVENT_MAX_BYTES = 16 * 1024 * 1024;
+const EVENT_MAX_BYTES = 4 * 1024 * 1024;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
@@ -64,13 +74,14 @@ export function createMeter(options: MeterOptions): Meter {
 }
 
 /** Reads a stream event by event. */
-function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: StreamForm): Meter {
+function eventMeter({ spend, dropsUsageEvent, keepsLast, memory }: MeterOptions, form: StreamForm): Meter {
   const splitter = new EventSplitter(form);
   const reader = patient(spend.readStream?.());
+  const hasRoom = roomFor(memory);
   let overlong = false;
   let kept: Buffer | undefined;
   const passEvent = (bytes: Buffer): Buffer[] => {
-    const event = form.read(bytes);
+    const event = readEvent(form, bytes);
     if (event) reader?.event(event.data, event.name);
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
     // The LF of a CRLF that was cut in two belongs to the event before it.
@@ -93,7 +104,7 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
     pass: (chunk) => {
       if (overlong) return chunk;
       const events = splitter.push(chunk);
-      overlong = splitter.waiting > EVENT_MAX_BYTES;
+      overlong = splitter.waiting > EVENT_MAX_BYTES || !hasRoom(splitter.waiting);
       // If no event is removed or kept back, bytes pass before their event is complete.
       if (!dropsUsageEvent && !keepsLast) {
         look(events, form, reader);
@@ -102,6 +113,7 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
       const passed = events.flatMap(passEvent);
       return join(overlong ? [...passed, ...letGo()] : passed);
     },
+    whenReady: undefined,
     end: async () => {
       const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
       return { ...NOTHING_REPORTED, rest, reported: overlong ? undefined : reader?.end() };
@@ -109,21 +121,40 @@ function eventMeter({ spend, dropsUsageEvent, keepsLast }: MeterOptions, form: S
   };
 }
 
+/** Returns whether the memory has room for this many waiting bytes. The most that ever waited stays reserved. */
+function roomFor(memory: Reservation): (waiting: number) => boolean {
+  let reserved = 0;
+  return (waiting) => {
+    const more = waiting - reserved;
+    if (more <= 0) return true;
+    if (!memory.reserve(more)) return false;
+    reserved = waiting;
+    return true;
+  };
+}
+
 function look(events: readonly Buffer[], form: StreamForm, reader: StreamReader | undefined): void {
   for (const bytes of events) {
-    const event = form.read(bytes);
+    const event = readEvent(form, bytes);
     if (event) reader?.event(event.data, event.name);
   }
 }
 
+/** Reads one event. The JSON of a large one that has very many parts is not parsed: it counts as unreadable. */
+const readEvent = (form: StreamForm, bytes: Buffer) =>
+  bytes.length > SMALL_BODY_BYTES && !isModest(bytes, MODEST)
+    ? { data: '{', name: undefined }
+    : form.read(bytes);
+
 /** Reads an answer whose usage only the whole of it shows: one JSON text, or a compressed stream. */
-function wholeMeter(
-  { spend, status, contentEncoding, keepsLast }: MeterOptions,
-  form: StreamForm | undefined,
-): Meter {
-  let chunks: Buffer[] | undefined = [];
-  const maxBytes = status < 400 ? WHOLE_MAX_BYTES : ERROR_MAX_BYTES;
-  let size = 0;
+function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter {
+  const { contentEncoding, keepsLast } = options;
+  const reader = form
+    ? eventReader(options, form)
+    : options.status < 400
+      ? answerReader(options)
+      : errorReader(options);
+  const decoder = createDecoder(contentEncoding, WHOLE_MAX_BYTES, (bytes) => reader.push(bytes));
   let rest: Buffer | undefined;
   const allButLast = (chunk: Buffer): Buffer | undefined => {
     if (chunk.length === 0) return undefined;
@@ -133,40 +164,72 @@ function wholeMeter(
   };
   return {
     pass: (chunk) => {
-      size += chunk.length;
-      if (size > maxBytes) chunks = undefined;
-      chunks?.push(chunk);
+      decoder.push(chunk);
       return keepsLast ? allButLast(chunk) : chunk;
     },
+    whenReady: decoder.whenReady,
     end: async () => {
-      const unread = { ...NOTHING_REPORTED, rest };
-      const bytes = chunks && (await decompress(Buffer.concat(chunks), contentEncoding, maxBytes));
-      if (!bytes) return unread;
-      if (status >= 400) return { ...unread, ...readError(spend, bytes) };
-      return { ...unread, reported: attempt(() => readWhole(spend, bytes, form)) };
+      const isWhole = await decoder.end();
+      return { ...NOTHING_REPORTED, rest, ...(isWhole ? reader.end() : undefined) };
     },
   };
 }
 
-function readError(spend: Spend, bytes: Buffer): Pick<Metered, 'ownError' | 'error'> {
-  const answer = parseAnswer(bytes);
+/** Reads the decoded bytes of an answer in little memory. */
+type Reader = {
+  /** Takes the next bytes. Returns false when the rest cannot be read. */
+  readonly push: (bytes: Buffer) => boolean;
+  readonly end: () => Partial<Metered>;
+};
+
+/** Reads a stream that was compressed. */
+function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader {
+  const splitter = new EventSplitter(form);
+  const hasRoom = roomFor(memory);
+  const reader = patient(spend.readStream?.());
   return {
-    ownError: attempt(() => spend.isOwnError(answer)) === true,
-    error: answer === undefined ? undefined : errorFactsIn(answer),
+    push: (bytes) => {
+      look(splitter.push(bytes), form, reader);
+      return splitter.waiting <= EVENT_MAX_BYTES && hasRoom(splitter.waiting);
+    },
+    end: () => ({ reported: reader?.end() }),
   };
 }
 
-function readWhole(spend: Spend, bytes: Buffer, form: StreamForm | undefined): Reported | undefined {
-  const reader = spend.readStream?.();
-  if (form) {
-    look(new EventSplitter(form).push(bytes), form, reader);
-    return reader?.end();
-  }
-  const answer = parseAnswer(bytes);
-  if (!Array.isArray(answer)) return answer === undefined ? undefined : spend.readAnswer(answer);
-  // A stream sent as one JSON array: its elements are the events.
-  for (const element of answer) reader?.event(JSON.stringify(element), undefined);
-  return reader?.end();
+/** Reads the usage of one JSON text, or of a stream that was sent as one JSON array, whose elements are the events. */
+function answerReader({ spend }: MeterOptions): Reader {
+  const abridger = new Abridger();
+  return {
+    push: (bytes) => abridger.push(bytes),
+    end: () => {
+      const answer = parseAnswer(abridger.end());
+      if (answer === undefined) return {};
+      if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer)) };
+      const reader = patient(spend.readStream?.());
+      for (const element of answer) reader?.event(JSON.stringify(element), undefined);
+      return { reported: reader?.end() };
+    },
+  };
+}
+
+/** Reads an error: whose it is, its codes and its message. */
+function errorReader({ spend }: MeterOptions): Reader {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return {
+    push: (bytes) => {
+      size += bytes.length;
+      if (size <= ERROR_MAX_BYTES) chunks.push(bytes);
+      return size <= ERROR_MAX_BYTES;
+    },
+    end: () => {
+      const answer = parseAnswer(Buffer.concat(chunks));
+      return {
+        ownError: attempt(() => spend.isOwnError(answer)) === true,
+        error: answer === undefined ? undefined : errorFactsIn(answer),
+      };
+    },
+  };
 }
 
 /** Returns undefined when reading throws, because a call must be settled whatever its answer holds. */
@@ -192,8 +255,9 @@ function patient(reader: StreamReader | undefined): StreamReader | undefined {
   );
 }
 
-function parseAnswer(bytes: Buffer): unknown {
+function parseAnswer(bytes: Buffer | undefined): unknown {
   try {
+    if (!bytes || !isModest(bytes, MODEST)) return undefined;
     // Removes a byte order mark, as RFC 8259 §8.1 allows.
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch {
@@ -201,33 +265,8 @@ function parseAnswer(bytes: Buffer): unknown {
   }
 }
 
-/** The content codings that the gateway asks for and can decode. */
-export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'identity']);
-
-async function decompress(bytes: Buffer, encoding: string, maxBytes: number): Promise<Buffer | undefined> {
-  const limit = { maxOutputLength: maxBytes };
-  try {
-    switch (encoding.trim().toLowerCase()) {
-      case '':
-      case 'identity':
-        return bytes;
-      case 'gzip':
-      case 'x-gzip':
-        return await promisify(gunzip)(bytes, limit);
-      case 'deflate':
-        return await promisify(isZlib(bytes) ? inflate : inflateRaw)(bytes, limit);
-      case 'br':
-        return await promisify(brotliDecompress)(bytes, limit);
-      default:
-        return undefined;
-    }
-  } catch {
-    return undefined;
-  }
-}
-
-/** Some servers send `deflate` without the zlib format (RFC 9110 §8.4.1.2). The first byte of that format ends in 8. */
-const isZlib = (bytes: Buffer): boolean => ((bytes[0] ?? 0) & 0x0f) === 8;
+/** Parsing a JSON text within these bounds takes at most some 10 ms. */
+const MODEST = { depth: 200, parts: 100_000 };
 
 const join = (parts: readonly Buffer[]): Buffer | undefined => {
   if (parts.length <= 1) return parts[0];

@@ -7,6 +7,7 @@ import {
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
+import { READABLE_CODINGS } from '../http/decoder.ts';
 import { CutError, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import {
   cleanQuery,
@@ -17,7 +18,6 @@ import {
   withoutHeaders,
 } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { READABLE_CODINGS } from './meter.ts';
 import type { Call } from './plan.ts';
 
 /** How sending a call ended. Apart from `Ended`, the call was not sent; `failed` means that the gateway has a fault. */
@@ -47,7 +47,7 @@ async function sendWithCredential(
   const { incoming, grant, target, policy, plan } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
-  const body = plan.bodyFor(admitted.tokens);
+  const body = plan.bodyFor(Math.min(admitted.tokens, plan.askedTokens));
   const credential = credentialOf(grant.provider, target.path);
   const given = requestHeaders(incoming.rawHeaders, credential, loaded.secret);
   // With the holder's own charset or content type, the provider would read another body than the one checked.

@@ -1,0 +1,81 @@
+import type { Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+
+/** Decodes an answer while it arrives, for a reader that does not keep it. */
+export type Decoder = {
+  readonly push: (chunk: Buffer) => void;
+  /** Calls back when what was pushed has been decoded, so that it does not pile up. Undefined when nothing is decoded. */
+  readonly whenReady: ((ready: () => void) => void) | undefined;
+  /** Resolves to whether every byte was decoded and taken. */
+  readonly end: () => Promise<boolean>;
+};
+
+/** The content codings that the gateway asks for and can decode. */
+export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'identity']);
+
+/**
+ * @param maxBytes the most bytes that are taken, before and after decoding
+ * @param take takes decoded bytes. Returns false when it wants no more.
+ */
+export function createDecoder(
+  contentEncoding: string,
+  maxBytes: number,
+  take: (bytes: Buffer) => boolean,
+): Decoder {
+  const coding = contentEncoding.trim().toLowerCase() || 'identity';
+  let taken = 0;
+  let isWhole = READABLE_CODINGS.has(coding);
+  const takeDecoded = (bytes: Buffer): void => {
+    taken += bytes.length;
+    isWhole &&= taken <= maxBytes && take(bytes);
+  };
+  if (coding === 'identity' || !isWhole) {
+    return { push: (chunk) => isWhole && takeDecoded(chunk), whenReady: undefined, end: async () => isWhole };
+  }
+  let decoder: Transform | undefined;
+  let sent = 0;
+  const fail = (): void => {
+    isWhole = false;
+    decoder?.destroy();
+  };
+  const start = (first: Buffer): Transform => {
+    const created = createTransform(coding, first);
+    created.on('error', fail);
+    created.on('data', (bytes: Buffer) => {
+      takeDecoded(bytes);
+      if (!isWhole) fail();
+    });
+    return created;
+  };
+  return {
+    push: (chunk) => {
+      sent += chunk.length;
+      if (sent > maxBytes) fail();
+      if (!isWhole || chunk.length === 0) return;
+      decoder ??= start(chunk);
+      decoder.write(chunk);
+    },
+    whenReady: (ready) => {
+      const waitingFor = decoder?.writableNeedDrain ? decoder : undefined;
+      if (!waitingFor) return ready();
+      const proceed = () => {
+        waitingFor.off('drain', proceed).off('close', proceed);
+        ready();
+      };
+      waitingFor.on('drain', proceed).on('close', proceed);
+    },
+    end: () =>
+      new Promise((resolve) => {
+        if (!decoder || !isWhole) return resolve(isWhole);
+        decoder.once('close', () => resolve(isWhole));
+        decoder.end();
+      }),
+  };
+}
+
+function createTransform(coding: string, first: Buffer): Transform {
+  if (coding === 'br') return createBrotliDecompress();
+  if (coding !== 'deflate') return createGunzip();
+  // Some servers send `deflate` without the zlib format (RFC 9110 §8.4.1.2). The first byte of that format ends in 8.
+  return ((first[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw();
+}
