@@ -86,7 +86,7 @@ const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   [
     'body_too_large',
     413,
-    async () => post(await urlOf({ config: { model: 'x' } }), Buffer.alloc(64 * 1024 * 1024 + 1)),
+    async () => post(await urlOf({ config: { model: 'x' } }), Buffer.alloc(16 * 1024 * 1024 + 1)),
   ],
   ['unsupported_media_type', 415, async () => post(await urlOf({ config: { model: 'x' } }), '[]')],
   ['upstream_unreachable', 502, async () => post(await urlOf({ provider: 'refusing' }))],

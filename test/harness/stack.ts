@@ -82,6 +82,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const shared = {
     db: stores.db,
     encryptionKeys: readEncryptionKeys(keys.encryption),
+    providersFile: JSON.stringify(options.providers),
     providers: loadProviders(JSON.stringify(options.providers)),
     issuerUrl: `http://127.0.0.1:${issuerPort}`,
     gatewayUrl: gatewayUrls[0] ?? '',
@@ -109,7 +110,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     const settings = {
       leaseMs: 60_000,
       upstreamTimeoutMs: 60_000,
-      maxHeldBodyBytes: 512 * 1024 * 1024,
+      maxHeldBodyBytes: 128 * 1024 * 1024,
+      maxBodyBytes: 16 * 1024 * 1024,
       mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
       allowPrivateUpstreams: true,
       ...options.gateway,

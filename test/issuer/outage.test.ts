@@ -4,7 +4,6 @@ import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/cry
 import { startGateway } from '@presign/gateway';
 import { connectRedis, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
-import { loadProviders } from '@presign/providers';
 import type { PresignAnswer } from '@presign/schema';
 import { connectDatabase, migrateDatabase } from '@presign/schema/database';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
@@ -181,12 +180,13 @@ describe.skipIf(!wanted)('a Postgres server', () => {
       redis: client,
       publicKeys: readPublicKeys(readSigningKey(env['TOKEN_SIGNING_KEY'] ?? '').publicKey),
       encryptionKeys: readEncryptionKeys(env['ENCRYPTION_KEYS'] ?? ''),
-      providers: loadProviders(JSON.stringify({ openai: { base_url: upstreamUrl } })),
+      providersFile: JSON.stringify({ openai: { base_url: upstreamUrl } }),
       gatewayUrl: url.origin,
       allowPrivateUpstreams: true,
       leaseMs: 60_000,
       upstreamTimeoutMs: 60_000,
       maxHeldBodyBytes: 128 * 1024 * 1024,
+      maxBodyBytes: 16 * 1024 * 1024,
       mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
       now: Date.now,
       log: pino({ level: 'silent' }),

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
-import { loadProviders, type Provider } from '@presign/providers';
-import { parseVariable, readVariable } from '@presign/schema';
+import { loadProviders } from '@presign/providers';
+import { parseVariable, readVariable, VariableError } from '@presign/schema';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -23,11 +23,11 @@ export function readGatewayEnv(env: Environment = process.env) {
     publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
     hasSigningKey: (env.TOKEN_SIGNING_KEY ?? '') !== '',
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
-    providers: readProviders(env),
+    providersFile: readProvidersFile(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
-    maxHeldBodyBytes: readVariable(env, 'MAX_HELD_BODY_BYTES', 536870912),
+    ...readBodyLimits(env),
     mcpPrices: {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
@@ -36,13 +36,24 @@ export function readGatewayEnv(env: Environment = process.env) {
   };
 }
 
-/** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
-function readProviders(env: Environment): ReadonlyMap<string, Provider> {
+/** How much of bodies is read and held. The largest body must fit twice beside what is kept for small ones. */
+export function readBodyLimits(env: Environment) {
+  const maxBodyBytes = readVariable(env, 'MAX_BODY_BYTES', 16_777_216);
+  const maxHeldBodyBytes = readVariable(env, 'MAX_HELD_BODY_BYTES', 134_217_728);
+  if (maxHeldBodyBytes < 2.5 * maxBodyBytes) {
+    throw new VariableError('MAX_HELD_BODY_BYTES', 'is less than two and a half times MAX_BODY_BYTES');
+  }
+  return { maxBodyBytes, maxHeldBodyBytes };
+}
+
+/** The text of `PROVIDERS_FILE`, which is checked here. */
+export function readProvidersFile(env: Environment): string | undefined {
   const file = readVariable(env, 'PROVIDERS_FILE', undefined);
-  if (file === undefined) return loadProviders(undefined);
+  if (file === undefined) return undefined;
   // The system's own message quotes the path.
   const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
-  return loadProviders(text);
+  loadProviders(text);
+  return text;
 }
 
 /** The operator's prices of MCP calls. */

@@ -1,4 +1,4 @@
 export { createGateway } from './app.ts';
 export type { GatewayDeps } from './deps.ts';
-export { readMcpPricesFile } from './env.ts';
+export { readBodyLimits, readMcpPricesFile, readProvidersFile } from './env.ts';
 export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts';

@@ -4,7 +4,7 @@ import { bodyMemory } from '../src/http/body-memory.ts';
 const KIB = 1024;
 
 test('large bodies leave an eighth of the memory to small ones, and all bodies together stay within it', () => {
-  const { newReservation } = bodyMemory(800 * KIB);
+  const { newReservation } = bodyMemory(800 * KIB, 800 * KIB);
   const [large, second, small, third] = [
     newReservation(),
     newReservation(),
@@ -21,7 +21,7 @@ test('large bodies leave an eighth of the memory to small ones, and all bodies t
 });
 
 test('released memory is free for others, and a second release changes nothing', () => {
-  const { newReservation } = bodyMemory(800 * KIB);
+  const { newReservation } = bodyMemory(800 * KIB, 800 * KIB);
   const [first, second] = [newReservation(), newReservation()];
   expect(first.reserve(700 * KIB)).toBe(true);
   first.release();

@@ -54,7 +54,8 @@ const bad: Bad[] = [
   ['ALLOW_PRIVATE_UPSTREAMS', 'no flag', MARK],
   ['HOLD_LEASE_SECONDS', 'zero', '0'],
   ['UPSTREAM_TIMEOUT_SECONDS', 'no number', MARK],
-  ['MAX_HELD_BODY_BYTES', 'less than two bodies', '1000'],
+  ['MAX_BODY_BYTES', 'less than a mebibyte', '1000'],
+  ['MAX_HELD_BODY_BYTES', 'less than two and a half bodies', '41943039'],
 ];
 
 function problemOf(environment: Partial<Record<string, string | undefined>>): string {
@@ -83,7 +84,8 @@ test('what is left out has the documented default', () => {
     allowPrivateUpstreams: false,
     leaseMs: 60_000,
     upstreamTimeoutMs: 3_600_000,
-    maxHeldBodyBytes: 536_870_912,
+    maxHeldBodyBytes: 134_217_728,
+    maxBodyBytes: 16_777_216,
     logLevel: 'info',
   });
 });

@@ -7,7 +7,6 @@ import {
   type SigningKey,
 } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
-import { loadProviders } from '@presign/providers';
 import type { LlmClaims } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
@@ -39,13 +38,14 @@ export async function startStorelessGateway(): Promise<StorelessGateway> {
       redis: failing('redis', asked) as RedisClient,
       publicKeys: readPublicKeys(signingKey.publicKey),
       encryptionKeys: readEncryptionKeys(generateEncryptionKey('k1')),
-      providers: loadProviders(undefined),
+      providersFile: undefined,
       gatewayUrl: AUDIENCE,
       // So long that no timer asks a store meanwhile.
       leaseMs: 24 * HOUR_MS,
       upstreamTimeoutMs: HOUR_MS,
       mcpPrices: { byServer: new Map(), defaultMicrousd: 1_000 },
       maxHeldBodyBytes: 128 * 1024 * 1024,
+      maxBodyBytes: 16 * 1024 * 1024,
       allowPrivateUpstreams: false,
       now: () => clock.ms,
       log: pino({ level: 'silent' }),

@@ -1,5 +1,4 @@
-import { readMcpPricesFile } from '@presign/gateway';
-import { readProviders } from '@presign/issuer';
+import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
 import { readVariable } from '@presign/schema';
 
 /**
@@ -27,12 +26,12 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
-    providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
+    providersFile: readProvidersFile(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
-    maxHeldBodyBytes: readVariable(env, 'MAX_HELD_BODY_BYTES', 536870912),
+    ...readBodyLimits(env),
     mcpPrices: {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),

@@ -11,7 +11,7 @@ import {
 import { startGateway } from '@presign/gateway';
 import { bootstrap, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
-import { loadProviders, type Provider } from '@presign/providers';
+import { loadProviders } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import type { Logger } from 'pino';
@@ -57,7 +57,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
       db,
       redis,
       encryptionKeys: readEncryptionKeys(keys.encryptionKeys),
-      providers: new Map([...env.providers, ...(sandbox?.providers ?? [])]),
+      ...providersWith(env.providersFile, sandbox?.provider),
       now: Date.now,
       log,
     };
@@ -148,7 +148,7 @@ async function openSandbox(env: LocalEnv, closers: Closer[]) {
     .catch(() => startSandboxMcp());
   closers.push(() => mcp.close());
   return {
-    providers: sandboxProvider(llm.url),
+    provider: sandboxProvider(llm.url),
     mcpUrl: mcp.url,
     addresses: new Set([new URL(llm.url).host, new URL(mcp.url).host]),
   };
@@ -157,14 +157,16 @@ async function openSandbox(env: LocalEnv, closers: Closer[]) {
 /** The sandbox's prices in microdollars per million tokens: those of a small model. */
 const SANDBOX_PRICE = { input: 150_000, output: 600_000 };
 
-/** Routes of OpenAI and Anthropic under one roof; the sandbox takes its key in either's header. */
-function sandboxProvider(baseUrl: string): ReadonlyMap<string, Provider> {
-  const builtIn = loadProviders(undefined);
-  const routes = [...(builtIn.get('openai')?.routes ?? []), ...(builtIn.get('anthropic')?.routes ?? [])];
-  const credential = { header: 'authorization', scheme: 'Bearer' } as const;
-  const pricing = new Map(SANDBOX_MODELS.map((model) => [model, SANDBOX_PRICE]));
-  const rules = builtIn.get('openai')?.rules ?? { addedInput: 0 };
-  return new Map([
-    ['sandbox', { id: 'sandbox', baseUrl, credential, routes, rules, refusals: 'undocumented', pricing }],
-  ]);
+/** Routes of OpenAI and Anthropic under one roof, as `PROVIDERS_FILE` would state them. */
+const sandboxProvider = (baseUrl: string): object => ({
+  extends: ['openai', 'anthropic'],
+  base_url: baseUrl,
+  pricing: Object.fromEntries(SANDBOX_MODELS.map((model) => [model, SANDBOX_PRICE])),
+});
+
+/** The operator's providers and the sandbox, as the gateway and the issuer take them. */
+function providersWith(file: string | undefined, sandbox: object | undefined) {
+  const entries = file === undefined ? {} : (JSON.parse(file) as object);
+  const providersFile = JSON.stringify(sandbox ? { ...entries, sandbox } : entries);
+  return { providersFile, providers: loadProviders(providersFile) };
 }

@@ -1,4 +1,4 @@
-/** The memory for request bodies that are read whole. All calls of one gateway share it. */
+/** The memory for bodies and events that are read whole. All calls of one gateway share it. */
 export type BodyMemory = {
   /** An empty reservation for one call. */
   readonly newReservation: () => Reservation;
@@ -6,6 +6,10 @@ export type BodyMemory = {
 
 /** The memory that one call has reserved. */
 export type Reservation = {
+  /** The largest body that may be read whole, in bytes. */
+  readonly maxBodyBytes: number;
+  /** Names the URL that the call uses. What is reserved from now on counts against this URL's share, too. */
+  readonly belongsTo: (grantId: string) => void;
   /** Reserves this many bytes more. Returns false, and reserves nothing, when too much is reserved already. */
   readonly reserve: (bytes: number) => boolean;
   /** Releases everything that the call has reserved. A second release does nothing. */
@@ -18,24 +22,44 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 /** Kept free for small bodies, so that a few large bodies that arrive slowly do not stop all other calls. */
 const SMALL_SHARE = 1 / 8;
 
-export function bodyMemory(mostBytes: number): BodyMemory {
+/** What one URL may use of the memory for large bodies, so that no URL can use all of it. */
+const URL_SHARE = 1 / 4;
+
+/**
+ * @param mostBytes all bodies together
+ * @param maxBodyBytes the largest single body. It fits whatever the share of a URL is.
+ */
+export function bodyMemory(mostBytes: number, maxBodyBytes: number): BodyMemory {
   const mostForLarge = Math.floor(mostBytes * (1 - SMALL_SHARE));
+  // A body is counted with an overhead for each of its chunks, hence twice.
+  const mostForUrl = Math.min(mostForLarge, Math.max(Math.floor(mostForLarge * URL_SHARE), 2 * maxBodyBytes));
+  const byUrl = new Map<string, number>();
   let all = 0;
   return {
     newReservation: () => {
       let own = 0;
+      let url: string | undefined;
+      const add = (bytes: number) => {
+        all += bytes;
+        own += bytes;
+        if (url === undefined) return;
+        const ofUrl = (byUrl.get(url) ?? 0) + bytes;
+        if (ofUrl > 0) byUrl.set(url, ofUrl);
+        else byUrl.delete(url);
+      };
       return {
+        maxBodyBytes,
+        belongsTo: (grantId) => {
+          url = grantId;
+        },
         reserve: (bytes) => {
-          const most = own + bytes > SMALL_BODY_BYTES ? mostForLarge : mostBytes;
-          if (all + bytes > most) return false;
-          all += bytes;
-          own += bytes;
+          const isLarge = own + bytes > SMALL_BODY_BYTES;
+          if (all + bytes > (isLarge ? mostForLarge : mostBytes)) return false;
+          if (isLarge && url !== undefined && (byUrl.get(url) ?? 0) + bytes > mostForUrl) return false;
+          add(bytes);
           return true;
         },
-        release: () => {
-          all -= own;
-          own = 0;
-        },
+        release: () => add(-own),
       };
     },
   };

@@ -3,6 +3,7 @@ import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
+import { discardRest } from './discard.ts';
 
 /** A body: the holder's bytes as they arrive, all of them, or none. */
 export type Body = Readable | Buffer | null;
@@ -10,18 +11,22 @@ export type Body = Readable | Buffer | null;
 /** A body in one piece. */
 export type Whole = { readonly bytes: Buffer };
 
-/** The largest body that is read whole. The limit holds before and after decoding. */
-export const BODY_MAX_BYTES = 64 * 1024 * 1024;
+/**
+ * How long a body that is read whole may take to arrive: half a minute, and a second more for each of these bytes. Other
+ * calls cannot use its memory meanwhile. Bytes are counted as sent: 440 KB of gzip can decode to 440 MB.
+ */
+const PATIENCE_MS = 30_000;
+const SLOWEST_BYTES_PER_SECOND = 16 * 1024;
 
-/** How long a body that is read whole may take to arrive. Other calls cannot use its memory meanwhile. */
-const ARRIVAL_MS = 600_000;
-
-/** Reads a body without decoding it. After a refusal the connection stays open and the rest of the body is discarded. */
+/**
+ * Reads a body without decoding it. The limit on its size holds before and after decoding. After a refusal the connection
+ * stays open and the rest of the body is discarded.
+ */
 export async function readWhole(
   request: IncomingMessage,
   memory: Reservation,
 ): Promise<Whole | { refusal: Refusal }> {
-  if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
+  if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
   return gather(request, request, memory, BROKEN_OFF);
 }
 
@@ -34,11 +39,14 @@ export async function readDecoded(
   if (coding === 'identity') return readWhole(request, memory);
   const createDecoder = DECODERS.get(coding);
   if (!createDecoder) return { refusal: UNKNOWN_CODING };
-  if (Number(request.headers['content-length'] ?? 0) > BODY_MAX_BYTES) return { refusal: TOO_LARGE };
+  if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
   const decoder = createDecoder();
-  pipeline(codedChunks(request), decoder, () => {});
+  pipeline(codedChunks(request, memory.maxBodyBytes), decoder, () => {});
   return gather(request, decoder, memory, UNDECODABLE);
 }
+
+const statesTooMuch = ({ headers }: IncomingMessage, { maxBodyBytes }: Reservation): boolean =>
+  Number(headers['content-length'] ?? 0) > maxBodyBytes;
 
 /** The body's content coding in lower case. Several codings are returned as sent, separated by commas. */
 export const contentCoding = ({ headers }: IncomingMessage): string =>
@@ -53,13 +61,25 @@ async function gather(
   memory: Reservation,
   broken: Refusal,
 ): Promise<Whole | { refusal: Refusal }> {
-  const late = setTimeout(() => request.destroy(), ARRIVAL_MS);
-  const read = await collectChunks(source, memory, broken);
-  clearTimeout(late);
-  // The rest is discarded rather than the request destroyed, so that a holder who is still sending can read the answer.
-  if (source === request) source.resume();
+  const read = await collectChunks(source, request, memory, broken);
+  if (source === request) discardRest(request);
   else source.destroy();
   return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks) };
+}
+
+/** Calls back when a body takes longer than its time. */
+function watchArrival({ socket }: IncomingMessage, tooSlow: () => void): { readonly stop: () => void } {
+  const began = socket.bytesRead;
+  let elapsedMs = 0;
+  let timer: NodeJS.Timeout;
+  const wait = () => {
+    const mayTakeMs = PATIENCE_MS + ((socket.bytesRead - began) / SLOWEST_BYTES_PER_SECOND) * 1_000;
+    if (mayTakeMs <= elapsedMs) return tooSlow();
+    timer = setTimeout(wait, mayTakeMs - elapsedMs);
+    elapsedMs = mayTakeMs;
+  };
+  wait();
+  return { stop: () => clearTimeout(timer) };
 }
 
 /**
@@ -69,13 +89,16 @@ async function gather(
  */
 function collectChunks(
   source: Readable,
+  request: IncomingMessage,
   memory: Reservation,
   broken: Refusal,
 ): Promise<{ chunks: Buffer[] } | { refusal: Refusal }> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const arrival = watchArrival(request, () => end({ refusal: TOO_SLOW }));
     const end = (result: { chunks: Buffer[] } | { refusal: Refusal }) => {
+      arrival.stop();
       for (const [event, listener] of Object.entries(listeners)) source.off(event, listener);
       // A later error has no effect, but without a listener it would end the process.
       source.on('error', ignore);
@@ -84,12 +107,12 @@ function collectChunks(
     const listeners = {
       data: (chunk: Buffer) => {
         size += chunk.length;
-        if (size > BODY_MAX_BYTES) end({ refusal: TOO_LARGE });
+        if (size > memory.maxBodyBytes) end({ refusal: tooLarge(memory) });
         else if (memory.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) chunks.push(chunk);
         else end({ refusal: OVERLOADED });
       },
       end: () => end({ chunks }),
-      error: (error: Error) => end({ refusal: error instanceof TooLargeError ? TOO_LARGE : broken }),
+      error: (error: Error) => end({ refusal: error instanceof TooLargeError ? tooLarge(memory) : broken }),
       close: () => end({ refusal: broken }),
     };
     // A destroyed source sends no more events.
@@ -101,21 +124,21 @@ function collectChunks(
 const ignore = () => {};
 
 /** The chunks of a coded body, for its decoder. What the decoder does not read is discarded. */
-async function* codedChunks(request: IncomingMessage): AsyncGenerator<Buffer> {
+async function* codedChunks(request: IncomingMessage, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length;
       // Bounds the coded bytes, too: empty parts of a coded body can repeat without end.
-      if (size > BODY_MAX_BYTES) throw new TooLargeError();
+      if (size > maxBytes) throw new TooLargeError();
       yield chunk;
     }
   } finally {
-    request.resume();
+    discardRest(request);
   }
 }
 
-/** A coded body exceeds `BODY_MAX_BYTES`. */
+/** A coded body exceeds the limit before it is decoded. */
 class TooLargeError extends Error {}
 
 /** Node has zstd since 22.15. */
@@ -137,10 +160,12 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ...(createZstdDecompress ? [['zstd', () => createZstdDecompress(ZSTD_OPTIONS)] as const] : []),
 ]);
 
-const TOO_LARGE: Refusal = {
+const tooLarge = ({ maxBodyBytes }: Reservation): Refusal => ({
   code: 'body_too_large',
-  message: `The body may have at most ${BODY_MAX_BYTES} bytes.`,
-};
+  message: `The body may have at most ${maxBodyBytes} bytes.`,
+});
+
+const TOO_SLOW: Refusal = { code: 'invalid_request', message: 'The body arrived too slowly.' };
 
 const BROKEN_OFF: Refusal = { code: 'invalid_request', message: 'The body broke off.' };
 

@@ -1,0 +1,41 @@
+import type { IncomingMessage } from 'node:http';
+
+/** A chunk has at most 64 KiB, so one request is discarded at up to 3 MB/s. */
+const PAUSE_MS = 20;
+/** Beyond so many requests at once, each is discarded more slowly. */
+const AT_ONCE = 8;
+/** A request that has not ended by then is cut off. */
+const PATIENCE_MS = 30_000;
+
+let discarding = 0;
+const seen = new WeakSet<IncomingMessage>();
+
+/**
+ * Reads the rest of a refused request and forgets it. A holder who is still sending can so read the answer: a closed
+ * connection would be a reset, which SDKs take for a failure and try again. It reads slowly, because reading costs time
+ * that other calls need.
+ */
+export function discardRest(request: IncomingMessage): void {
+  if (seen.has(request)) return;
+  seen.add(request);
+  if (request.complete || request.destroyed) {
+    request.resume();
+    return;
+  }
+  discarding++;
+  let pause: NodeJS.Timeout | undefined;
+  const late = setTimeout(() => request.destroy(), PATIENCE_MS);
+  const onData = () => {
+    request.pause();
+    pause = setTimeout(() => request.resume(), PAUSE_MS * Math.max(1, discarding / AT_ONCE));
+  };
+  const stop = () => {
+    discarding--;
+    clearTimeout(pause);
+    clearTimeout(late);
+    request.off('data', onData).off('end', stop).off('close', stop);
+  };
+  // Whichever comes first.
+  request.on('data', onData).on('end', stop).on('close', stop);
+  request.resume();
+}
