@@ -1,6 +1,6 @@
 // Bundles the app whose folder this runs in into dist/: one file for each entry point, and what it reads at run time.
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const app = process.cwd();
@@ -10,9 +10,10 @@ const packages = resolve(import.meta.dirname, '../../packages');
 /** The entry points that an app may have: what a container of it may run. */
 const ENTRY_POINTS = ['main', 'migrate', 'keys', 'cli'];
 
-/** CommonJS packages call `require` for Node's own modules; an ES module has none. */
+/** CommonJS packages call `require` for Node's own modules and look for files beside them; an ES module has neither. */
 const REQUIRE = `import { createRequire as createRequireOfBundle } from 'node:module';
-const require = createRequireOfBundle(import.meta.url);`;
+const require = createRequireOfBundle(import.meta.url);
+const __dirname = import.meta.dirname;`;
 
 /** In the bundle the migrations lie beside the code, not one folder above it. */
 const migrationsBesideCode = {
@@ -32,17 +33,29 @@ const entryPoints = ENTRY_POINTS.filter((name) => name === 'main' || name in scr
   resolve(app, `src/${name}.ts`),
 );
 
+/** The gateway's worker threads: ours, and the file of piscina that loads it, which piscina looks for beside itself. */
+const workers = app.endsWith('gateway')
+  ? [
+      { in: resolve(app, 'src/workers/worker.ts'), out: 'body-worker' },
+      { in: resolve(app, 'node_modules/piscina/dist/worker.js'), out: 'worker' },
+    ]
+  : [];
+
 await rm(dist, { recursive: true, force: true });
 await build({
-  entryPoints,
+  entryPoints: [...entryPoints.map((file) => ({ in: file, out: basename(file, '.ts') })), ...workers],
   outdir: dist,
   bundle: true,
+  // The worker's two files must share one copy of piscina, by whose symbols they know what to transfer.
+  splitting: workers.length > 0,
   platform: 'node',
   target: 'node20',
   format: 'esm',
   banner: { js: REQUIRE },
   sourcemap: true,
   legalComments: 'eof',
+  // piscina uses it only where a priority is set for its threads.
+  external: ['@napi-rs/nice'],
   logLevel: 'warning',
   plugins: [migrationsBesideCode],
 });

@@ -13,6 +13,8 @@ import type { Revocations } from './limits/revocations.ts';
 import type { Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
 import type { McpPrices } from './mcp/price.ts';
+import type { BodyWorkers } from './workers/body-workers.ts';
+import type { ReadQuota } from './workers/read-quota.ts';
 
 /** Everything the gateway works with. `main.ts` and `start.ts` create it once. */
 export type GatewayDeps = {
@@ -35,6 +37,8 @@ export type GatewayDeps = {
   readonly listeners: Listeners;
   readonly mcpPrices: McpPrices;
   readonly bodyMemory: BodyMemory;
+  readonly bodyWorkers: BodyWorkers;
+  readonly readQuota: ReadQuota;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
   /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
+import { loadProviders } from '@presign/providers';
 import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { bodyMemory } from './http/body-memory.ts';
@@ -10,6 +11,8 @@ import { refusalAnswer } from './http/refuse.ts';
 import { startLeases } from './limits/leases.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
+import { startBodyWorkers } from './workers/body-workers.ts';
+import { readQuota } from './workers/read-quota.ts';
 
 /** A listening gateway. */
 export type RunningGateway = {
@@ -19,12 +22,18 @@ export type RunningGateway = {
 };
 
 /** What `startGateway` creates itself. */
-type OwnDeps = 'dispatcher' | 'leases' | 'revocations' | 'underWay' | 'bodyMemory' | 'closing' | 'listeners';
+type OwnDeps =
+  | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
+  | ('providers' | 'bodyMemory' | 'bodyWorkers' | 'readQuota');
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
+  readonly providersFile: string | undefined;
   /** How many bytes of request bodies may be in memory at once. */
   readonly maxHeldBodyBytes: number;
+  /** The largest body that is read whole, in bytes. */
+  readonly maxBodyBytes: number;
 };
 
 const GRACE_MS = 30_000;
@@ -42,10 +51,13 @@ export async function startGateway(
   const underWay = trackUnderWay();
   const closing = new AbortController();
   const listeners = createListeners(options.redis);
+  const bodyWorkers = startBodyWorkers({ providersFile: options.providersFile });
   const own = {
-    ...{ dispatcher, leases, revocations, underWay, listeners },
+    ...{ dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
+    providers: loadProviders(options.providersFile),
+    readQuota: readQuota(options.now),
     closing: closing.signal,
-    bodyMemory: bodyMemory(options.maxHeldBodyBytes),
+    bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
   const app = createGateway({ ...options, ...own });
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
@@ -86,6 +98,7 @@ export async function startGateway(
     leases.close();
     revocations.close();
     listeners.close();
+    await bodyWorkers.close();
     await dispatcher.destroy();
   };
   const address = server.address();

@@ -25,6 +25,7 @@ const plan = (limited: boolean, free = false): Plan => ({
   streams: false,
   dropsUsageEvent: false,
   rewritten: true,
+  askedTokens: 0,
   bodyFor: () => null,
 });
 const judge = (sent: Sent, metered: Metered, plan: Plan, refusals: VendorRefusals = 'undocumented') =>

@@ -41,7 +41,7 @@ function plan(
     now: NOW,
   });
   if ('refusal' in planned) return { refusal: planned.refusal.code, plan: undefined, sent: undefined };
-  const body = planned.plan.bodyFor(planned.plan.hold?.askedTokens ?? 0);
+  const body = planned.plan.bodyFor(planned.plan.askedTokens);
   return { refusal: undefined, plan: planned.plan, sent: JSON.parse(String(body)) as JsonObject };
 }
 const ask = (more: JsonObject = {}) => ({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...more });
@@ -108,14 +108,7 @@ describe('under a spend limit', () => {
       planCall({
         grant: { provider: known, method: 'POST' },
         target: { path: '/v1/chat/completions', query: '' },
-        policy: {
-          ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: [] },
-          accountId: 'a',
-          externalUser: undefined,
-          server: undefined,
-          config: undefined,
-          costLimited: true,
-        },
+        policy: { config: undefined, costLimited: true },
         content: { raw: null, json },
         now: NOW,
       });

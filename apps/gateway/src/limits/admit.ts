@@ -44,7 +44,8 @@ export const chargeCall = (
 
 type Counted = { admitted: Admitted } | { refusal: Refusal };
 
-async function count(
+/** Asks Redis until the grant is open there, and makes a refusal of every other answer. */
+export async function count(
   deps: PolicyDeps,
   requestId: string,
   grant: VerifiedGrant,

@@ -1,7 +1,14 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dialect } from '@presign/providers';
-import { isJsonObject, isModest, type JsonObject, type Refusal, readJson } from '@presign/schema';
+import {
+  isJsonObject,
+  isModest,
+  type JsonObject,
+  type Modesty,
+  type Refusal,
+  readJson,
+} from '@presign/schema';
 import { type Body, contentCoding, readDecoded, readWhole } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { ambiguousKey, type NamesRead } from '../http/json.ts';
@@ -13,7 +20,14 @@ export type Content = {
   readonly json: JsonObject | undefined;
 };
 
-/** How much of a body must be read. */
+/** A body as it arrived. */
+export type Arrived = {
+  readonly raw: Body;
+  /** Whether its JSON is to be read, too. */
+  readonly isJson: boolean;
+};
+
+/** How much of a body must be read. It is data, so that a worker can read the body. */
 export type Need =
   /** A config or a spend limit acts on it. It must be one JSON object that all JSON readers understand alike. */
   | { readonly is: 'must'; readonly names: NamesRead }
@@ -24,6 +38,13 @@ export type Need =
 /** Bodies up to this size are read for their model and for whether they ask for a stream. */
 const METERED_MAX_BYTES = 8 * 1024 * 1024;
 
+/** Whether the body is read, and it is large or of unknown size. */
+export function readsMuch(request: IncomingMessage, need: Need): boolean {
+  const size = statedSize(request);
+  if (size <= SMALL_BODY_BYTES || need.is === 'none') return false;
+  return need.is === 'must' || (size <= METERED_MAX_BYTES && isPlainJson(request));
+}
+
 /**
  * Reads as much of a body as the call needs. A large body that need not be read streams through. A small one is read
  * first, so that it takes one write upstream, and a slow holder takes no upstream connection.
@@ -32,21 +53,39 @@ export async function readBody(
   request: IncomingMessage,
   need: Need,
   memory: Reservation,
-): Promise<{ content: Content } | { refusal: Refusal }> {
-  const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
-  if (coding === undefined && (length === undefined || Number(length) === 0)) {
-    return { content: { raw: null, json: undefined } };
-  }
-  const knows = need.is === 'must' || (need.is === 'may' && isPlainJson(request));
-  const size = coding === undefined ? Number(length) : Number.POSITIVE_INFINITY;
-  if (need.is !== 'must' && size > (knows ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
-    return { content: { raw: detached(request), json: undefined } };
+): Promise<{ arrived: Arrived } | { refusal: Refusal }> {
+  const size = statedSize(request);
+  if (size === 0) return { arrived: { raw: null, isJson: false } };
+  const isJson = need.is === 'must' || (need.is === 'may' && isPlainJson(request));
+  if (need.is !== 'must' && size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
+    return { arrived: { raw: detached(request), isJson: false } };
   }
   const whole = need.is === 'must' ? await readDecoded(request, memory) : await readWhole(request, memory);
-  if ('refusal' in whole) return whole;
-  const read = knows ? readObject(whole.bytes, need.is === 'must' ? need.names : NO_NAMES) : undefined;
-  if (read && 'refusal' in read && need.is === 'must') return read;
-  return { content: { raw: whole.bytes, json: read && 'json' in read ? read.json : undefined } };
+  return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson } };
+}
+
+/** How many bytes a body has, or infinity when the request does not state it. */
+function statedSize({ headers }: IncomingMessage): number {
+  return headers['transfer-encoding'] === undefined
+    ? Number(headers['content-length'] ?? 0)
+    : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * Reads the JSON of a body that has arrived. Only a body that must be understood can be refused.
+ * @param most the bounds of its JSON; undefined if it is known to be within them
+ */
+export function readContent(
+  raw: Buffer,
+  need: Need,
+  most: Modesty | undefined,
+): { content: Content } | { refusal: Refusal } {
+  const read =
+    most && !isModest(raw, most)
+      ? { refusal: IMMODEST }
+      : readObject(raw, need.is === 'must' ? need.names : NO_NAMES);
+  if ('json' in read) return { content: { raw, json: read.json } };
+  return need.is === 'must' ? read : { content: { raw, json: undefined } };
 }
 
 const NO_NAMES: NamesRead = new Set();
@@ -72,7 +111,6 @@ function detached(request: IncomingMessage): Readable {
 
 /** The JSON object that a body holds. It is checked so that the provider reads the same values as the gateway. */
 function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { refusal: Refusal } {
-  if (!isModest(bytes, MODEST)) return { refusal: IMMODEST };
   const read = readJson(bytes);
   if (!read) return { refusal: { code: 'invalid_json' } };
   if (!isJsonObject(read.value)) return { refusal: { code: 'unsupported_media_type' } };
@@ -84,7 +122,7 @@ function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { r
  * V8 can parse JSON that is nested too deeply to be written again. One million parts exceed every real call: embeddings
  * take at most 300,000 tokens, chats a few thousand messages.
  */
-const MODEST = { depth: 500, parts: 1_000_000 };
+export const MODEST: Modesty = { depth: 500, parts: 1_000_000 };
 
 const IMMODEST: Refusal = {
   code: 'invalid_json',

@@ -9,14 +9,17 @@ import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
+import { discardRest } from '../http/discard.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { type Admitted, admitCall, newHoldId } from '../limits/admit.ts';
+import { precheck } from '../limits/precheck.ts';
 import { settleCall } from '../limits/settle.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
-import { type Need, namesRead, readBody } from './body.ts';
+import { type Need, namesRead, readBody, readsMuch } from './body.ts';
 import { type Charge, endRefusal, judge } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
-import { type Call, type Plan, planCall } from './plan.ts';
+import type { Call, Plan } from './plan.ts';
+import { planBody } from './plan-body.ts';
 import { callRecord, logCall } from './record.ts';
 import { send } from './send.ts';
 
@@ -27,7 +30,7 @@ const GIVING_BACK_MS = 1_000;
 const SETTLING_MS = 50;
 
 /**
- * `ANY /llm/t/<token>/<path>`: verify → match → plan → admit → forward → meter → settle. It works on Node's own request
+ * `ANY /llm/t/<token>/<path>`: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
  * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
@@ -39,6 +42,7 @@ export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
     const refusal = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
+    discardRest(incoming);
     return refusalAnswer(refusal, c.get('requestId'));
   };
 }
@@ -65,9 +69,18 @@ async function serve(
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
 
-  const read = await readBody(incoming, needOf(grant, target, policy), bodyMemory);
+  const need = needOf(grant, target, policy);
+  bodyMemory.belongsTo(grant.id);
+  const early = await precheck(deps, requestId, {
+    grant,
+    policy,
+    uses: 1,
+    readsMuch: readsMuch(incoming, need),
+  });
+  if (early) return early;
+  const read = await readBody(incoming, need, bodyMemory);
   if ('refusal' in read) return read.refusal;
-  const planned = planCall({ grant, target, policy, content: read.content, now: beganMs });
+  const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
   const holdId = newHoldId();
@@ -100,6 +113,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   const { grant, policy, holdId, plan, outgoing } = call;
   deps.leases.add(grant.partition, holdId);
   const memory = deps.bodyMemory.newReservation();
+  memory.belongsTo(grant.id);
   const answer = new Answer(outgoing, answerPlan(call, admitted, memory));
   const sent = await send(deps, call, admitted, answer);
   const metered = await answer.end();

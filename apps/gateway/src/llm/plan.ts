@@ -34,7 +34,9 @@ export type Plan = {
   readonly dropsUsageEvent: boolean;
   /** The gateway writes the body as JSON, whatever content type the holder's headers state. */
   readonly rewritten: boolean;
-  /** Creates the body to send, with the output bound that admission allowed. Works once. */
+  /** The output bound that the holder asked for. It is sent when admission allows more. */
+  readonly askedTokens: number;
+  /** Creates the body to send with an output bound. Works once. */
   readonly bodyFor: (boundTokens: number) => Body;
 };
 
@@ -53,10 +55,11 @@ export type Call = {
   readonly beganMs: number;
 };
 
-type Asked = {
+/** What planning needs to know. */
+export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly policy: Policy;
+  readonly policy: Pick<Policy, 'config' | 'costLimited'>;
   readonly content: Content;
   readonly now: number;
 };
@@ -91,6 +94,7 @@ const UNKNOWN = {
   streams: false,
   dropsUsageEvent: false,
   rewritten: false,
+  askedTokens: 0,
 } as const;
 
 function freePlan(asked: Asked): Plan {
@@ -109,12 +113,13 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { hold, pricing } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
   const bodyFor = once((tokens) => {
-    const bound = Math.min(tokens, held.askedTokens);
-    const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, bound);
+    const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, tokens);
     return toBytes(bounded ?? usageBody);
   });
-  const { model } = held;
-  return { plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, bodyFor } };
+  const { model, askedTokens } = held;
+  return {
+    plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
+  };
 }
 
 /** The body with the grant's config applied. */

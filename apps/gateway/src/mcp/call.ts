@@ -5,6 +5,7 @@ import type { Handler } from 'hono';
 import type { GatewayEnv, McpDeps } from '../deps.ts';
 import { loadPolicy } from '../grant/policy.ts';
 import type { Reservation } from '../http/body-memory.ts';
+import { discardRest } from '../http/discard.ts';
 import { type Admitted, chargeCall, newHoldId } from '../limits/admit.ts';
 import { McpAnswer } from './answer.ts';
 import { endRefusal, nothingRan } from './judge-end.ts';
@@ -33,6 +34,7 @@ export function mcpCall(deps: McpDeps): Handler<GatewayEnv> {
     const refused = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refused || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
+    discardRest(incoming);
     const { refusal, grant, messages, endpoint } = refused;
     if (!grant || !endpoint) return mcpRefusalAnswer(refusal, messages, requestId);
     if (await refuseOnStream(deps, grant, endpoint, { refusal, messages, requestId }))
@@ -55,7 +57,7 @@ async function serve(
   const identified = identify(deps, incoming);
   if ('refusal' in identified) return identified;
   const { grant, method, session, endpoint } = identified;
-  const read = method === 'POST' ? await readPost(incoming, bodyMemory) : NO_MESSAGES;
+  const read = method === 'POST' ? await readPost(deps, grant, incoming, bodyMemory) : NO_MESSAGES;
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body } = read;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });

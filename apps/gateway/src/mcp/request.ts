@@ -6,6 +6,7 @@ import type { Policy } from '../grant/policy.ts';
 import type { McpGrant } from '../grant/verify.ts';
 import { readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
+import { checkQuota, takeWork } from '../workers/read-quota.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
 import { checkHeaders, type Messages, readMessages } from './messages.ts';
 import type { Charged } from './price.ts';
@@ -72,14 +73,20 @@ const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameter
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
 
-/** Reads the messages of a POST, and the bytes to send. */
+/** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(
+  { readQuota, bodyWorkers }: Pick<McpDeps, 'readQuota' | 'bodyWorkers'>,
+  grant: McpGrant,
   incoming: IncomingMessage,
   memory: Reservation,
 ): Promise<{ messages: Messages; body: Buffer } | { refusal: Refusal }> {
+  const early = checkQuota(readQuota, grant);
+  if (early) return { refusal: early };
+  memory.belongsTo(grant.id);
   const whole = await readDecoded(incoming, memory);
   if ('refusal' in whole) return whole;
-  const read = readMessages(whole.bytes);
+  const isLittle = takeWork(readQuota, grant, whole.bytes);
+  const read = isLittle ? readMessages(whole.bytes) : await bodyWorkers.readMessages(grant.id, whole.bytes);
   if ('refusal' in read) return read;
   const mismatch = checkHeaders(incoming.headers, read.messages);
   return mismatch ? { refusal: mismatch } : { messages: read.messages, body: whole.bytes };

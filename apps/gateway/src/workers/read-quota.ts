@@ -1,0 +1,76 @@
+import { countParts, type Refusal } from '@presign/schema';
+import { LRUCache } from 'lru-cache';
+import { SMALL_BODY_BYTES } from '../http/body-memory.ts';
+
+/**
+ * How much a gateway reads and plans for one URL, and for all URLs of one session. Refused calls draw on it, too, because
+ * they cost no use: otherwise one URL could keep a gateway busy for nothing.
+ */
+export type ReadQuota = {
+  /** Returns 0, or in how many ms the URL may send a body again. */
+  readonly waitMs: (grant: QuotaOwner) => number;
+  /** Takes the work of one body. It may take more than is left, because the work is known only once the body is there. */
+  readonly take: (grant: QuotaOwner, work: number) => void;
+};
+
+type QuotaOwner = { readonly id: string; readonly sessionId: string };
+
+/** Refuses a body before it is read when its URL, or the URL's session, has sent too much already. */
+export function checkQuota(quota: ReadQuota, grant: QuotaOwner): Refusal | undefined {
+  const waitMs = quota.waitMs(grant);
+  if (waitMs === 0) return undefined;
+  const retryAfterSeconds = Math.ceil(waitMs / 1_000);
+  const message = `This URL has sent more than this gateway reads for one URL. Try again in ${retryAfterSeconds} s.`;
+  return { code: 'rate_limited', message, retryAfterSeconds };
+}
+
+/**
+ * Takes the work of reading a body from its URL's quota.
+ * @returns whether it is little enough to be done at once. It takes less than 20 ms then, else a worker does it.
+ */
+export function takeWork(quota: ReadQuota, grant: QuotaOwner, body: Buffer): boolean {
+  const parts = body.length > SMALL_BODY_BYTES ? undefined : countParts(body, LITTLE);
+  quota.take(grant, body.length + PART_WORK * (parts ?? 0));
+  return parts !== undefined;
+}
+
+const LITTLE = { depth: 200, parts: 2_000 };
+
+/** A part takes about 10 µs to plan, and a byte about 20 ns. So a URL's quota is about a third of one core. */
+const PART_WORK = 512;
+
+const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
+/** Four seconds' worth at once: a burst of a few of the largest bodies. */
+const BURST_SECONDS = 4;
+/** A session may have many URLs. */
+const SESSION_TIMES = 4;
+/** URLs and sessions that are remembered. One that is forgotten starts with a full quota. */
+const REMEMBERED = 20_000;
+
+export function readQuota(now: () => number): ReadQuota {
+  const urls = buckets(URL_WORK_PER_SECOND, now);
+  const sessions = buckets(SESSION_TIMES * URL_WORK_PER_SECOND, now);
+  return {
+    waitMs: ({ id, sessionId }) => Math.max(urls.waitMs(id), sessions.waitMs(sessionId)),
+    take: ({ id, sessionId }, work) => {
+      urls.take(id, work);
+      sessions.take(sessionId, work);
+    },
+  };
+}
+
+function buckets(perSecond: number, now: () => number) {
+  const most = BURST_SECONDS * perSecond;
+  const levels = new LRUCache<string, { readonly level: number; readonly atMs: number }>({ max: REMEMBERED });
+  const levelNow = (key: string): number => {
+    const known = levels.get(key);
+    if (!known) return most;
+    return Math.min(most, known.level + (Math.max(0, now() - known.atMs) / 1_000) * perSecond);
+  };
+  return {
+    waitMs: (key: string): number => Math.ceil((Math.max(0, -levelNow(key)) / perSecond) * 1_000),
+    take: (key: string, work: number): void => {
+      levels.set(key, { level: levelNow(key) - work, atMs: now() });
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { checkQuota, readQuota, takeWork } from '../src/workers/read-quota.ts';
+
+const MIB = 1024 * 1024;
+const grant = { id: 'g', sessionId: 's' };
+const other = { id: 'h', sessionId: 't' };
+
+test('a URL may send 64 MiB at once and then 16 MiB a second, and others are not affected', () => {
+  let now = 0;
+  const quota = readQuota(() => now);
+  const body = Buffer.alloc(16 * MIB);
+  for (let i = 0; i < 5; i++) {
+    expect(checkQuota(quota, grant)).toBeUndefined();
+    takeWork(quota, grant, body);
+  }
+  expect(checkQuota(quota, grant)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 });
+  expect(checkQuota(quota, other)).toBeUndefined();
+  now += 999;
+  expect(checkQuota(quota, grant)).toBeDefined();
+  now += 1;
+  expect(checkQuota(quota, grant)).toBeUndefined();
+});
+
+test('the URLs of one session share four times the quota of one', () => {
+  const quota = readQuota(() => 0);
+  const body = Buffer.alloc(16 * MIB);
+  for (let i = 0; i < 17; i++) takeWork(quota, { id: `g${i}`, sessionId: 's' }, body);
+  expect(checkQuota(quota, { id: 'new', sessionId: 's' })).toMatchObject({ code: 'rate_limited' });
+  expect(checkQuota(quota, { id: 'g1', sessionId: 't' })).toBeUndefined();
+});
+
+test.each<[string, Buffer, boolean]>([
+  [
+    'a chat',
+    Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(60_000) }] })),
+    true,
+  ],
+  ['more than 64 KiB', Buffer.alloc(64 * 1024 + 1), false],
+  ['more than 2,000 parts', Buffer.from(`[${'{},'.repeat(1_000)}{}]`), false],
+  ['200 levels and more', Buffer.from('['.repeat(201)), false],
+])('%s is read at once: %s', (_what, body, isLittle) => {
+  expect(
+    takeWork(
+      readQuota(() => 0),
+      grant,
+      body,
+    ),
+  ).toBe(isLittle);
+});
+
+test('many parts weigh more than their bytes', () => {
+  const quota = readQuota(() => 0);
+  const body = Buffer.from(`[${'{},'.repeat(900)}{}]`);
+  let bodies = 0;
+  for (; checkQuota(quota, grant) === undefined; bodies++) takeWork(quota, grant, body);
+  expect(bodies).toBeLessThan(100);
+});
