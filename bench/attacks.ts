@@ -1,0 +1,160 @@
+// What one URL can do to the calls of others. A gateway as in its container serves calls of a bystander at a steady rate,
+// alone and then while another URL sends an attack as fast as it can. Prints the bystander's p50 and p99 under each attack,
+// their ratio to the same figures without one, the gateway's largest RSS, and the bystander's leases that ended.
+// Needs redis-server. Run: pnpm --filter @presign/bench attacks [name]
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { ledger } from '@presign/schema/tables';
+import { freePort } from '@presign/test/harness/free-port.ts';
+import { startStack } from '@presign/test/harness/stack.ts';
+import { Pool } from 'undici';
+import { ATTACKS, type Attack } from './attack-bodies.ts';
+import { built, listening, run } from './processes.ts';
+
+const SECONDS = Number(process.env.SECONDS ?? 10);
+const CALLS_PER_SECOND = 50;
+const LEASE_SECONDS = 3;
+const CONNECTIONS = 8;
+const BODY = JSON.stringify({
+  model: 'gpt-4o-mini',
+  max_tokens: 64,
+  messages: [{ role: 'user', content: 'hi' }],
+});
+const dir = mkdtempSync(join(tmpdir(), 'presign-attacks-'));
+
+const upstream = forked('./attack-upstream.ts');
+const [upstreamPort] = (await once(upstream, 'message')) as [number];
+const upstreamUrl = `http://127.0.0.1:${upstreamPort}`;
+const providers = { openai: { base_url: upstreamUrl }, google: { base_url: upstreamUrl } };
+
+const redisPort = await freePort();
+run('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
+await listening(redisPort);
+const stack = await startStack({ providers, redisUrl: `redis://127.0.0.1:${redisPort}` });
+
+/** Calls of bystanders that were not served. */
+let failed = 0;
+type Figures = { p50: number; p99: number; rss: number; refused: string };
+const chosen = process.argv[2];
+const rows: object[] = [];
+for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.includes(chosen))) {
+  const gateway = await startGateway();
+  const bystander = await issue({ cost_limit: 1_000_000_000 });
+  const alone = await measure(gateway, bystander, undefined);
+  const under = await measure(gateway, bystander, attack);
+  const lost = (await stack.db.select().from(ledger)).filter(({ outcome }) => outcome === 'expired');
+  rows.push({
+    attack: attack.name,
+    'p50 ms': round(under.p50),
+    'p99 ms': round(under.p99),
+    'p99 alone': round(alone.p99),
+    ratio: round(under.p99 / alone.p99),
+    'RSS MB': Math.round(under.rss),
+    'leases ended': lost.length,
+    failed,
+    answers: under.refused,
+  });
+  console.log(JSON.stringify(rows.at(-1)));
+  process.kill(gateway.pid, 'SIGKILL');
+}
+console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${SECONDS} s each`);
+console.table(rows);
+upstream.kill('SIGKILL');
+process.exit(0);
+
+async function startGateway(): Promise<{ port: number; pid: number }> {
+  const port = await freePort();
+  const file = join(dir, 'providers.json');
+  writeFileSync(file, JSON.stringify(providers));
+  const pid = run(process.execPath, built('gateway'), {
+    HOST: '127.0.0.1',
+    GATEWAY_PORT: String(port),
+    GATEWAY_URL: stack.gatewayUrls[0],
+    DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+    REDIS_URL: stack.redisUrl,
+    TOKEN_PUBLIC_KEYS: stack.keys.publicKeys,
+    ENCRYPTION_KEYS: stack.keys.encryption,
+    PROVIDERS_FILE: file,
+    ALLOW_PRIVATE_UPSTREAMS: 'true',
+    HOLD_LEASE_SECONDS: String(LEASE_SECONDS),
+    LOG_LEVEL: process.env.LOG_LEVEL ?? 'silent',
+  });
+  if (pid === undefined) throw new Error('the gateway did not start');
+  await listening(port);
+  return { port, pid };
+}
+
+/** The path of a URL whose grant is open in Redis. */
+async function issue(ask: object): Promise<string> {
+  const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real', ...ask };
+  const { url } = await stack.issue(body);
+  const first = body.path === '/v1/chat/completions' ? BODY : '{';
+  await (await fetch(url, { method: 'POST', body: first })).arrayBuffer();
+  return new URL(url).pathname;
+}
+
+async function measure(
+  gateway: { port: number; pid: number },
+  path: string,
+  attack: Attack | undefined,
+): Promise<Figures> {
+  const origin = `http://127.0.0.1:${gateway.port}`;
+  const attacker = attack && (await startAttack(origin, attack));
+  await sleep(1_000);
+  const pool = new Pool(origin, { connections: 64, pipelining: 1 });
+  const millis: number[] = [];
+  let rss = 0;
+  const calls: Promise<void>[] = [];
+  const began = performance.now();
+  for (let i = 0; i < SECONDS * CALLS_PER_SECOND; i++) {
+    const due = began + (i * 1_000) / CALLS_PER_SECOND;
+    await sleep(Math.max(0, due - performance.now()));
+    calls.push(call(pool, path).then((ms) => void millis.push(ms)));
+    if (i % 10 === 0) rss = Math.max(rss, rssOf(gateway.pid));
+  }
+  await Promise.all(calls);
+  attacker?.kill('SIGKILL');
+  await pool.close();
+  millis.sort((a, b) => a - b);
+  const at = (share: number) => millis[Math.floor(share * millis.length)] ?? Number.NaN;
+  return { p50: at(0.5), p99: at(0.99), rss, refused: attacker ? JSON.stringify(attacker.seen) : '' };
+}
+
+async function call(pool: Pool, path: string): Promise<number> {
+  const began = performance.now();
+  const headers = { 'content-type': 'application/json' };
+  const answer = await pool.request({ path, method: 'POST', body: BODY, headers });
+  await answer.body.arrayBuffer();
+  if (answer.statusCode !== 200) failed++;
+  return performance.now() - began;
+}
+
+/** Attacks from a process of its own, so that its work does not slow the measuring. */
+async function startAttack(origin: string, attack: Attack) {
+  const path = await issue(attack.ask);
+  const child = forked('./attacker.ts');
+  const seen: Record<string, number> = {};
+  child.on('message', (status: string) => {
+    seen[status] = (seen[status] ?? 0) + 1;
+  });
+  child.send({ origin, path, name: attack.name, connections: CONNECTIONS });
+  return { kill: child.kill.bind(child), seen };
+}
+
+function forked(file: string) {
+  const path = fileURLToPath(new URL(file, import.meta.url));
+  return fork(path, [], { execArgv: process.execArgv });
+}
+
+function rssOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(3));
+}
