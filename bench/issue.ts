@@ -1,5 +1,6 @@
 // How many URLs one issuer process issues a second, on real stores.
-// Run: TEST_DATABASE_URL=postgres://… TEST_REDIS_URL=redis://… npx tsx bench/issue.ts [connections] [seconds]
+// Run: TEST_DATABASE_URL=postgres://… TEST_REDIS_URL=redis://… npx tsx bench/issue.ts [connections] [seconds] [groups]
+// With groups, a report of so many groups is read again and again meanwhile.
 // Both are servers that may be written to: a database of its own is made and dropped; Redis gets partition keys.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +14,7 @@ import { built } from './processes.ts';
 const PORT = 18_787;
 const WARM_UP_MS = 3_000;
 
-const [connections = 32, seconds = 10] = process.argv.slice(2).map(Number);
+const [connections = 32, seconds = 10, groups = 0] = process.argv.slice(2).map(Number);
 const server = need('TEST_DATABASE_URL');
 const redisUrl = need('TEST_REDIS_URL');
 const apiKey = generateApiKey();
@@ -38,8 +39,13 @@ async function main(): Promise<void> {
   try {
     await ready(issuer);
     await measure(WARM_UP_MS);
+    if (groups > 0) await fillLedger(url);
+    const reading = groups > 0 ? readReports(performance.now() + seconds * 1000) : undefined;
     const before = await cpuSeconds(issuer.pid);
     const millis = await measure(seconds * 1000);
+    const reports = await reading;
+    if (reports)
+      console.log(`${reports.length} reports; s: ${reports.map((ms) => (ms / 1000).toFixed(1)).join(' ')}`);
     report(millis, ((await cpuSeconds(issuer.pid)) - before) / seconds);
   } finally {
     issuer.kill('SIGTERM');
@@ -92,6 +98,40 @@ async function measure(millis: number): Promise<number[]> {
     }
   };
   await Promise.all(Array.from({ length: connections }, loop));
+  await pool.close();
+  return took;
+}
+
+/** Settled calls of as many users, of the account of the operator's own key. */
+async function fillLedger(url: string): Promise<void> {
+  const client = postgres(url, { max: 1 });
+  await client`
+    insert into ledger (hold_id, account_id, session_id, grant_id, provider, model, external_user, uses, cost_microusd,
+      outcome, started_at, settled_at)
+    select gen_random_uuid(), (select account_id from api_keys limit 1), gen_random_uuid(), gen_random_uuid(), 'openai',
+      'model-1', 'user-' || n, 1, n, 'settled', now(), now() - interval '1 s' from generate_series(1, ${groups}::int) n`;
+  await client`analyze ledger`;
+  await client.end();
+}
+
+/** Reads one report after another until then; returns how long each took. */
+async function readReports(end: number): Promise<number[]> {
+  const pool = new Pool(`http://127.0.0.1:${PORT}`, { connections: 1 });
+  const took: number[] = [];
+  for (let begun = performance.now(); begun < end; begun = performance.now()) {
+    const path = '/v1/usage?from=0&group_by=external_user,model';
+    const answer = await pool.request({
+      path,
+      method: 'GET',
+      headers: { authorization: `Bearer ${apiKey}` },
+    });
+    // Parsing it here would keep this process from timing the other requests.
+    let last = '';
+    for await (const chunk of answer.body) last = String(chunk).slice(-200);
+    if (!/"total":\{"calls":\d+,.*\}\}$/.test(last) || !last.includes(`"calls":${groups},`))
+      throw new Error(`answered ${answer.statusCode}: ${last}`);
+    took.push(performance.now() - begun);
+  }
   await pool.close();
   return took;
 }

@@ -264,16 +264,16 @@ describe('refused', () => {
       await socketsRead();
     };
     // In parts: the embedded engine keeps everything else of this process waiting meanwhile.
-    for (let from = 1; from < 50_000; from += 5_000) await insert(from, from + 4_999);
+    for (let from = 1; from < 100_000; from += 5_000) await insert(from, from + 4_999);
     const most = await report(of, { group_by: 'tool' });
-    expect(most.data).toHaveLength(50_000);
-    expect(most.total).toMatchObject({ calls: 50_000, calls_of_unknown_cost: 50_000 });
-    await insert(50_001, 50_001);
+    expect(most.data).toHaveLength(100_000);
+    expect(most.total).toMatchObject({ calls: 100_000, calls_of_unknown_cost: 100_000 });
+    await insert(100_001, 100_001);
     for (const format of ['json', 'csv']) {
       const sent = await get(of, { from: '0', group_by: 'tool', format });
-      expect(refused(sent, 'invalid_request', 'group_by')).toContain('50000');
+      expect(refused(sent, 'invalid_request', 'group_by')).toContain('100000');
     }
-    expect((await report(of, { group_by: 'day' })).total.calls).toBe(50_001);
+    expect((await report(of, { group_by: 'day' })).total.calls).toBe(100_001);
   });
 
   // The embedded engine ends no statement by itself.

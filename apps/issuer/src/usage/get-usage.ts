@@ -1,24 +1,25 @@
 import {
+  causeOf,
   RefusedError,
   USAGE_SUMS,
   type UsageDimension,
   type UsageQuery,
-  type UsageReport,
   usageQuery,
   usageReport,
 } from '@presign/schema';
-import { type Database, sqlState } from '@presign/schema/database';
+import { type Database, sqlState, type Transaction } from '@presign/schema/database';
 import { grants, ledger } from '@presign/schema/tables';
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
+import type { Logger } from 'pino';
 import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { route } from '../route.ts';
 
-/** Groups of one answer, all of which are in memory until it is sent. */
-const MOST_GROUPS = 50_000;
+/** Groups of one answer: Postgres sorts them all before it returns the first. */
+const MOST_GROUPS = 100_000;
 
 /** A little longer than the statement timeout of Postgres, so that its own error comes first. */
 const LONGEST_MS = 11_000;
@@ -43,11 +44,11 @@ export const getUsage = route(
         group_by: query.group_by ?? [],
       };
       if (asked.from >= asked.to) throw refuse('from', 'expected a time before to, or before now without it');
-      const sum = () => sumUsage(deps.db, apiKey.accountId, asked, MOST_GROUPS);
-      const groups = await take(c, sum).catch(refuseTooLong);
-      if (groups.length > MOST_GROUPS) throw refuse('group_by', TOO_MANY);
       c.header('vary', 'Accept');
-      return wantsCsv(c, query) ? answerCsv(c, asked, groups) : reportOf(asked, groups);
+      const format = wantsCsv(c, query) ? csvFormat(asked) : jsonFormat(asked);
+      return writeReport(c, deps.log, format, (write) =>
+        take(c, () => sumUsage(deps.db, apiKey.accountId, asked, write)),
+      ).catch(refuseTooLong);
     };
   },
 );
@@ -80,18 +81,77 @@ type UsageGroup = {
   readonly sums: UsageSums;
 };
 
-/** Sums an account's ledger in one statement, so that all groups are of one moment. Returns up to `most` + 1 groups. */
+/** A report of which Postgres has all groups, and this process a few. */
+type Report = {
+  readonly total: UsageSums;
+  /** Whether a sum is above 2^53 − 1. */
+  readonly isHuge: boolean;
+  readonly first: readonly UsageGroup[];
+  /** Reads the groups after the first ones, some at a time. Empty when there are none. */
+  readonly rest: () => AsyncGenerator<readonly UsageGroup[]>;
+};
+
+/** Groups that are read from Postgres and written at a time: a few milliseconds of work. */
+const PIECE = 500;
+
+/**
+ * Sums an account's ledger in one statement, so that all groups are of one moment. Its cursor is open until `write` ends.
+ * @throws RefusedError `invalid_request` when there are more groups than an answer may have
+ */
 async function sumUsage(
   db: Database,
   accountId: string,
   asked: UsageAsked,
-  most: number,
-): Promise<UsageGroup[]> {
+  write: (report: Report) => Promise<void>,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.execute(sql`declare usage_report no scroll cursor for ${sumsOfGroups(tx, accountId, asked)}`);
+    // The first row is the total, which is also the only group where there are no dimensions.
+    const [total, ...groups] = await fetchRows(tx, PIECE + 1);
+    if (!total) throw new Error('Postgres returned no total');
+    if (Number(total.groups) > MOST_GROUPS) throw refuse('group_by', TOO_MANY);
+    const toGroup = (row: Row): UsageGroup => ({
+      by: asked.group_by.map((name) => [name, row[name] ?? null] as const),
+      sums: sumsOf(row),
+    });
+    const rest = async function* () {
+      for (let left = Number(total.groups) - groups.length; left > 0; left -= PIECE)
+        yield (await fetchRows(tx, PIECE)).map(toGroup);
+    };
+    const first = (asked.group_by.length > 0 ? groups : [total]).map(toGroup);
+    await write({ total: sumsOf(total), isHuge: total.huge === 'true', first, rest });
+  });
+}
+
+/** A row of the report: all drivers read text alike, at any size. */
+type Row = Readonly<Record<string, string | null>>;
+
+/** The result of a plain statement: rows from one driver, an object with rows from the other. */
+async function fetchRows(tx: Transaction, count: number): Promise<readonly Row[]> {
+  const result: unknown = await tx.execute(sql.raw(`fetch ${count} from usage_report`));
+  return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as readonly Row[];
+}
+
+const sumsOf = (row: Row) =>
+  Object.fromEntries(USAGE_SUMS.map((name) => [name, BigInt(row[name] ?? 0)])) as UsageSums;
+
+/** Selects the total, and after it the groups in order. */
+function sumsOfGroups(tx: Transaction, accountId: string, asked: UsageAsked): SQL {
   const dimensions = asked.group_by.map((name) => [name, DIMENSIONS[name]] as const);
-  const selected = dimensions.map(([name, { shown, grouped }]) => [name, shown ?? grouped] as const);
-  const sums = USAGE_SUMS.map((name) => [name, SUMS[name]] as const);
-  const query = db
-    .select(Object.fromEntries<SQL>([...selected, ...sums]))
+  const shown = dimensions.map(([name, { shown, grouped }]) => [name, (shown ?? grouped).as(name)] as const);
+  const sums = USAGE_SUMS.map((name) => [name, sql`(${SUMS[name]})::text`.as(name)] as const);
+  const largest = sql.join(
+    USAGE_SUMS.map((name) => sql`abs(coalesce(${SUMS[name]}, 0))`),
+    sql`, `,
+  );
+  const over = {
+    groups: sql`(count(*) over () - 1)::text`.as('groups'),
+    huge: sql`(max(greatest(${largest})) over () > ${String(Number.MAX_SAFE_INTEGER)}::numeric)::text`.as(
+      'huge',
+    ),
+  };
+  const query = tx
+    .select({ ...Object.fromEntries<SQL.Aliased>([...shown, ...sums]), ...over })
     .from(ledger)
     .$dynamic();
   // Grants are never deleted, and a grant's virtual key never changes.
@@ -99,16 +159,13 @@ async function sumUsage(
   if (joinsGrants) query.leftJoin(grants, eq(grants.id, ledger.grantId));
   query.where(selects(accountId, asked));
   const grouped = dimensions.map(([, dimension]) => dimension.grouped);
-  if (grouped.length > 0) query.groupBy(...grouped).orderBy(...grouped);
-  const rows = (await query.limit(most + 1)) as Record<string, string | null>[];
-  return rows.map((row) => ({
-    by: asked.group_by.map((name) => [name, row[name] ?? null] as const),
-    sums: sumsOf((name) => BigInt(row[name] ?? 0)),
-  }));
+  const [first] = grouped;
+  if (first) {
+    query.groupBy(sql`grouping sets ((${sql.join(grouped, sql`, `)}), ())`);
+    query.orderBy(sql`grouping(${first}) desc`, ...grouped);
+  }
+  return query.getSQL();
 }
-
-const sumsOf = (sum: (name: keyof UsageSums) => bigint) =>
-  Object.fromEntries(USAGE_SUMS.map((name) => [name, sum(name)])) as UsageSums;
 
 /** An expression to group by, and another one to show if they differ. */
 type Dimension = { readonly grouped: SQL; readonly shown?: SQL };
@@ -125,15 +182,15 @@ const DIMENSIONS: Readonly<Record<UsageDimension, Dimension>> = {
   day: { grouped: day, shown: sql`to_char(${day}, 'YYYY-MM-DD')` },
 };
 
-/** A refund is a row of its own, and not a call. All drivers read text alike, at any size. */
+/** A refund is a row of its own, and not a call. */
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
 const SUMS: Readonly<Record<keyof UsageSums, SQL>> = {
-  calls: sql`(count(*) filter (where ${isCall}))::text`,
-  uses: sql`sum(${ledger.uses})::text`,
-  cost: sql`sum(${ledger.costMicrousd})::text`,
-  calls_of_unknown_cost: sql`(count(*) filter (where ${isCall} and ${ledger.costMicrousd} is null))::text`,
-  input_tokens: sql`sum(${ledger.inputTokens})::text`,
-  output_tokens: sql`sum(${ledger.outputTokens})::text`,
+  calls: sql`count(*) filter (where ${isCall})`,
+  uses: sql`sum(${ledger.uses})`,
+  cost: sql`sum(${ledger.costMicrousd})`,
+  calls_of_unknown_cost: sql`count(*) filter (where ${isCall} and ${ledger.costMicrousd} is null)`,
+  input_tokens: sql`sum(${ledger.inputTokens})`,
+  output_tokens: sql`sum(${ledger.outputTokens})`,
 };
 
 function selects(accountId: string, asked: UsageAsked): SQL | undefined {
@@ -155,24 +212,94 @@ const wantsCsv = (c: Context<IssuerEnv>, { format }: UsageQuery) =>
     ? accepts(c, { header: 'Accept', supports: ['application/json', 'text/csv'], default: '' }) === 'text/csv'
     : format === 'csv';
 
-function answerCsv(
+/** How a report is written. */
+type Format = {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Refuses a report that cannot be written. */
+  readonly check?: (report: Report) => void;
+  readonly head: string;
+  readonly group: (group: UsageGroup) => string;
+  readonly between: string;
+  readonly tail: (total: UsageSums) => string;
+};
+
+/** How long a caller may take to read an answer, which keeps a connection to Postgres meanwhile. */
+const READING_MS = 60_000;
+
+/**
+ * Answers with a report, whole if it is short. A longer one is read from Postgres only as fast as the caller reads it, so
+ * that neither its memory nor its writing grows with its length.
+ */
+function writeReport(
   c: Context<IssuerEnv>,
-  { from, to, group_by: by }: UsageAsked,
-  groups: readonly UsageGroup[],
-) {
-  const [first, last] = [from, to].map((time) => time.toISOString().slice(0, 19).replaceAll(':', ''));
-  c.header('content-type', 'text/csv; charset=utf-8; header=present');
-  c.header('content-disposition', `attachment; filename="usage-${first}Z-${last}Z.csv"`);
-  return c.body(writeCsv(by, groups));
+  log: Logger,
+  format: Format,
+  read: (write: (report: Report) => Promise<void>) => Promise<void>,
+): Promise<Response> {
+  const write = (groups: readonly UsageGroup[]) => groups.map(format.group).join(format.between);
+  return new Promise((answer, reject) => {
+    let isRefused = false;
+    const writeAll = async (report: Report) => {
+      // The caller has waited too long for its turn or for Postgres, and has an answer.
+      if (isRefused) return;
+      const { first, rest, total } = report;
+      format.check?.(report);
+      const begun = format.head + write(first);
+      const more = rest();
+      const next = await more.next();
+      if (next.done) return answer(c.body(begun + format.tail(total), 200, format.headers));
+      if (c.req.method === 'HEAD') return answer(c.body(null, 200, format.headers));
+      const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+      answer(c.body(readable, 200, format.headers));
+      const texts = async function* () {
+        yield begun + format.between + write(next.value);
+        for await (const groups of more) yield format.between + write(groups);
+        yield format.tail(total);
+      };
+      const broken = (error: unknown) =>
+        log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'usage report broken off');
+      await pump(writable, texts()).catch(broken);
+    };
+    read(writeAll).catch((error: unknown) => {
+      isRefused = true;
+      reject(error);
+    });
+  });
 }
 
-/** Writes groups as CSV (RFC 4180): a header, one line for each group, CRLF at the end of every line. */
-function writeCsv(by: readonly UsageDimension[], groups: readonly UsageGroup[]): string {
-  const lines = groups.map((group) => [
-    ...group.by.map(([, value]) => textCell(value)),
-    ...USAGE_SUMS.map((name) => String(group.sums[name])),
-  ]);
-  return [[...by, ...USAGE_SUMS], ...lines].map((cells) => `${cells.join(',')}\r\n`).join('');
+/** Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long. */
+async function pump(writable: WritableStream<Uint8Array>, texts: AsyncGenerator<string>): Promise<void> {
+  const writer = writable.getWriter();
+  const cut = setTimeout(() => void writer.abort(new Error('the caller reads too slowly')), READING_MS);
+  try {
+    for await (const text of texts) await writer.write(Buffer.from(text));
+    await writer.close();
+  } catch (error) {
+    await writer.abort(error).catch(() => {});
+    throw error;
+  } finally {
+    clearTimeout(cut);
+  }
+}
+
+/** CSV (RFC 4180): a header, one line for each group, CRLF at the end of every line. */
+function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
+  const [first, last] = [from, to].map((time) => time.toISOString().slice(0, 19).replaceAll(':', ''));
+  const line = (cells: readonly string[]) => `${cells.join(',')}\r\n`;
+  return {
+    headers: {
+      'content-type': 'text/csv; charset=utf-8; header=present',
+      'content-disposition': `attachment; filename="usage-${first}Z-${last}Z.csv"`,
+    },
+    head: line([...by, ...USAGE_SUMS]),
+    group: (group) =>
+      line([
+        ...group.by.map(([, value]) => textCell(value)),
+        ...USAGE_SUMS.map((name) => String(group.sums[name])),
+      ]),
+    between: '',
+    tail: () => '',
+  };
 }
 
 /** Null is an empty cell; an empty text is a pair of quotes. */
@@ -188,18 +315,22 @@ function textCell(value: string | null): string {
  */
 const STARTS_FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
-const reportOf = ({ from, to, group_by: by }: UsageAsked, groups: readonly UsageGroup[]): UsageReport => ({
-  from: from.getTime() / 1000,
-  to: to.getTime() / 1000,
-  group_by: [...by],
-  data: groups.map((group) => ({ ...Object.fromEntries(group.by), ...inNumbers(group.sums) })),
-  total: inNumbers(sumsOf((name) => groups.reduce((sum, group) => sum + group.sums[name], 0n))),
-});
-
-/** Refuses a sum above 2^53 − 1: JSON parsers would read another number (RFC 8259 §6). */
-function inNumbers(sums: UsageSums): UsageReport['total'] {
-  const pairs = Object.entries(sums).map(([name, sum]) => [name, Number(sum)] as const);
-  if (pairs.every(([, sum]) => Number.isSafeInteger(sum)))
-    return Object.fromEntries(pairs) as UsageReport['total'];
-  throw refuse('format', 'these sums are above 2^53 − 1, which JSON cannot hold exactly; ask for csv');
+/** The members of a `UsageReport`, in its order. */
+function jsonFormat({ from, to, group_by }: UsageAsked): Format {
+  const range = JSON.stringify({ from: from.getTime() / 1000, to: to.getTime() / 1000, group_by });
+  return {
+    headers: { 'content-type': 'application/json' },
+    // JSON parsers would read another number (RFC 8259 §6).
+    check: ({ isHuge }) => {
+      if (isHuge)
+        throw refuse('format', 'these sums are above 2^53 − 1, which JSON cannot hold exactly; ask for csv');
+    },
+    head: `${range.slice(0, -1)},"data":[`,
+    group: ({ by, sums }) => JSON.stringify({ ...Object.fromEntries(by), ...inNumbers(sums) }),
+    between: ',',
+    tail: (total) => `],"total":${JSON.stringify(inNumbers(total))}}`,
+  };
 }
+
+const inNumbers = (sums: UsageSums) =>
+  Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, Number(sum)]));
