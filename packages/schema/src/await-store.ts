@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How long a store may take at a start before it is said that it does not answer. */
+/** How long a store may take at a start before the log says that it does not answer. */
 export const STORE_WAIT_MS = 10_000;
 
 const AGAIN_MS = 250;
@@ -11,34 +11,34 @@ type Store = {
   /** The variable's value. */
   readonly url: string;
   readonly ask: () => PromiseLike<unknown>;
-  /** Whether asking again is of no use. */
+  /** Whether a repetition cannot succeed. */
   readonly isFinal?: (error: unknown) => boolean;
   readonly log: { error: (facts: object, line: string) => void };
 };
 
 /**
- * Asks a store until it answers, however long that takes: it may come up later than its services. One line of
- * the log says so after `STORE_WAIT_MS`. Keeps no process from ending.
- * @throws what `ask` throws, where that is final
+ * Asks a store until it answers, because a store may come up later than its services. After `STORE_WAIT_MS`, one log line
+ * says that it does not answer. The wait does not keep a process alive.
+ * @throws the error of `ask`, if that is final
  */
 export async function awaitStore({ variable, url, ask, isFinal, log }: Store): Promise<void> {
   const lateAt = Date.now() + STORE_WAIT_MS;
-  for (let told = false; ; ) {
+  for (let logged = false; ; ) {
     try {
       await ask();
       return;
     } catch (error) {
       if (isFinal?.(error)) throw error;
-      if (!told && Date.now() >= lateAt) {
+      if (!logged && Date.now() >= lateAt) {
         log.error(causeOf(error), `${variable}: ${addressOf(url)} ${problemOf(error)}`);
-        told = true;
+        logged = true;
       }
     }
-    await sleep(told ? AGAIN_WHEN_LATE_MS : AGAIN_MS, undefined, { ref: false });
+    await sleep(logged ? AGAIN_WHEN_LATE_MS : AGAIN_MS, undefined, { ref: false });
   }
 }
 
-/** What a store's error comes to, for people: PostgreSQL manual, appendix A; the first word of what Redis says. */
+/** The problem of a store, for people. Codes are those of the PostgreSQL manual, appendix A; Redis begins its message with one. */
 export function problemOf(error: unknown): string {
   const { code, message } = causeOf(error);
   if (code === '3D000') return 'has no database of this name';
@@ -46,7 +46,7 @@ export function problemOf(error: unknown): string {
   return /^(?!E|08|53|57|58)[0-9A-Z]{5}$/.test(code ?? '') ? 'refused' : 'does not answer';
 }
 
-/** Host and port of a store's URL; of a Cluster's or of Sentinels all. Never user or password. */
+/** Host and port in a store's URL, or all of them for a Cluster and for Sentinels. Never the user or the password. */
 export function addressOf(url: string): string {
   if (URL.canParse(url)) return new URL(url).host;
   const place = url.slice(Math.max(url.lastIndexOf('@') + 1, url.indexOf('://') + 3));
@@ -57,8 +57,8 @@ export function addressOf(url: string): string {
 export type Cause = { readonly error: string; readonly code?: string; readonly message: string };
 
 /**
- * The innermost cause of an error. Of its message only what comes before a quotation or a second line: what is
- * quoted may be what was sent.
+ * The innermost cause of an error. Its message is cut before a quotation or a second line, because a message may quote
+ * what was sent.
  */
 export function causeOf(error: unknown): Cause {
   const cause = innermost(error);

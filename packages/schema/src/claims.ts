@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Redis is laid out in this many partitions, for good: a grant's partition is part of its token. */
+/** The number of partitions in Redis. It never changes, because tokens carry the partition of their grant. */
 export const PARTITIONS = 64;
 
 const time = z.iso.datetime();
@@ -23,12 +23,13 @@ const registered = {
     .max(PARTITIONS - 1),
 };
 
-/** What every token says. */
+/** The claims of every token. */
 export type TokenClaims = z.infer<z.ZodObject<typeof registered>>;
 
 /**
- * What an LLM token says: enough to refuse a wrong call before any store is asked, nothing secret.
- * Registered claims as in the PASETO specification (times are ISO 8601 strings).
+ * The claims of an LLM token: enough to refuse a wrong call without a store, and nothing secret. Registered claims have
+ * the form of the PASETO specification (times are ISO 8601 strings). Unknown claims are refused, so that an older gateway
+ * never ignores a new restriction.
  */
 export const llmClaims = z.strictObject({
   ...registered,
@@ -36,25 +37,25 @@ export const llmClaims = z.strictObject({
   prv: z.string(),
   mth: z.string(),
   pth: z.array(z.string()).min(1),
-  /** The model that is written into the path before it is matched, for providers that have it there. */
+  /** The model to write into the path before it is matched, for providers that have the model there. */
   mdl: z.string().optional(),
 });
 export type LlmClaims = z.infer<typeof llmClaims>;
 
-/** What the token of one MCP server's URL says. */
+/** The claims of the token of one MCP server. */
 export const mcpClaims = z.strictObject({
   ...registered,
   knd: z.literal('mcp'),
-  /** SHA-256 of the server's URL, base64url: the URL itself stands beside the token, and would double its length. */
+  /** SHA-256 of the server's URL in base64url. The URL itself is a parameter next to the token. */
   srv: z.string().length(43),
 });
 export type McpClaims = z.infer<typeof mcpClaims>;
 
-/** What a bundle's token says. */
+/** The claims of a bundle's token. */
 export const mcpBundleClaims = z.strictObject({ ...registered, knd: z.literal('mcp_bundle') });
 export type McpBundleClaims = z.infer<typeof mcpBundleClaims>;
 
-/** How far in the future `iat` may lie: clocks differ. `exp` has no leeway. */
+/** How far in the future `iat` may be, because clocks differ. `exp` has no leeway. */
 export const IAT_LEEWAY_SECONDS = 60;
 
 /** Answer of `GET /v1/keys`. */

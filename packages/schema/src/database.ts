@@ -15,21 +15,21 @@ export type Database = PgDatabase<PgQueryResultHKT, typeof tables>;
 /** How every Drizzle instance of the project is made. */
 export const DRIZZLE = { schema: tables, casing: 'snake_case' } as const;
 
-/** Where the generated SQL migrations lie. */
+/** The folder of the generated SQL migrations. */
 export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** How long a connection may take; then a request hears that Postgres is not there. */
+/** How long a connection may take before a request fails. */
 const CONNECT_SECONDS = 5;
 
 /**
- * How long one statement may take: Postgres ends it then, and the driver (as patched here) gives up a connection
- * that has been silent for a second longer, for a server that hangs, or a network that swallows, never says no.
+ * How long one statement may take before Postgres ends it. The driver, as patched here, gives up a connection that stays
+ * silent for one more second, because a server that hangs never answers.
  */
 const STATEMENT_MS = 10_000;
 
 /**
- * After a failed attempt the next one is soon: a request that waits for it would hear of an outage late. Notices
- * are of no interest. Drizzle reads arrays itself, so their types need not be asked for.
+ * `backoff`: the next attempt comes soon, so that a waiting request does not learn of an outage late. `fetch_types`:
+ * Drizzle reads arrays itself.
  */
 const OPTIONS = {
   connect_timeout: CONNECT_SECONDS,
@@ -51,7 +51,7 @@ export function connectDatabase(url: string, max = 10): { db: Database; close: (
 /** How long queries under way may take when a pool is closed. */
 const CLOSE_SECONDS = 5;
 
-/** Brings a Postgres server's tables up to date, under a lock, so that several may try at once. */
+/** Brings a Postgres server's tables up to date. A lock lets several processes try at once. */
 export async function migrateDatabase(url: string): Promise<void> {
   const client = postgres(url, { ...OPTIONS, max: 1 });
   try {
@@ -64,7 +64,7 @@ export async function migrateDatabase(url: string): Promise<void> {
   }
 }
 
-/** Every partition has its row; the drainer opens them in Redis. */
+/** Adds a row for every partition. The drainer opens the partitions in Redis. */
 export async function addPartitions(db: Database): Promise<void> {
   const rows = Array.from({ length: PARTITIONS }, (_, id) => ({ id, epoch: 0, lastId: '0-0' }));
   await db.insert(tables.partitions).values(rows).onConflictDoNothing();
@@ -73,7 +73,7 @@ export async function addPartitions(db: Database): Promise<void> {
 /** Any fixed number that nothing else on the server locks. */
 const MIGRATION_LOCK = 7_743_446;
 
-/** Longer than a Postgres that works takes for its shortest statement. */
+/** Longer than a working Postgres takes for its shortest statement. */
 const ANSWER_MS = 2_000;
 
 /** Whether Postgres answers within two seconds. */
@@ -87,7 +87,7 @@ export async function databaseAnswers(db: Database): Promise<boolean> {
   return Promise.race([asked, timer]).finally(() => late.abort());
 }
 
-/** What `db.transaction` hands to its function. */
+/** The transaction that `db.transaction` passes to its function. */
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 
 /** The SQLSTATE (or the driver's own code) of what a query threw, through Drizzle's wrapping. */
@@ -99,10 +99,10 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * Whether Postgres could not be asked, as against having refused what was asked: connection errors of the
- * system (`ECONNREFUSED`, not Node's own `ERR_…`) and of the driver (`CONNECTION_CLOSED`, `CONNECT_TIMEOUT` and
- * their like), the SQLSTATE classes 08, 53, 57 and 58, and 25006, a server that has become a standby (PostgreSQL
- * manual, appendix A); and 55P03, a lock that was not to be had in time.
+ * Whether Postgres was not available, as opposed to having refused a query. Outages are: connection errors of the system
+ * (`ECONNREFUSED`, not Node's own `ERR_…`) and of the driver (`CONNECTION_CLOSED`, `CONNECT_TIMEOUT`), the SQLSTATE classes
+ * 08, 53, 57 and 58, 25006 (the server has become a standby) and 55P03 (a lock was not free in time). See PostgreSQL
+ * manual, appendix A.
  */
 export function isDatabaseOutage(error: unknown): boolean {
   return OUTAGE.test(sqlState(error) ?? '');

@@ -32,7 +32,7 @@ export function nestsAtMost(limit: number, root: unknown): boolean {
   return true;
 }
 
-/** Whether all numbers are such as JSON can say again: `1e999` is read as Infinity and would be written as null. */
+/** Whether JSON can write all numbers again: `1e999` is read as Infinity, and would be written as null. */
 export function allFinite(root: unknown): boolean {
   if (typeof root === 'number') return Number.isFinite(root);
   return children(root).every(allFinite);
@@ -118,7 +118,7 @@ function endOfStringBytes(json: Uint8Array, start: number): number {
   return at;
 }
 
-/** Whether what ended here is a name: only whitespace (RFC 8259 §2) stands between it and its colon. */
+/** Whether the string that ended here is a name: only whitespace (RFC 8259 §2) is between it and a colon. */
 function isBeforeColon(json: Uint8Array, end: number): boolean {
   let at = end + 1;
   while (WHITESPACE.has(json[at] ?? 0)) at++;
@@ -128,8 +128,8 @@ function isBeforeColon(json: Uint8Array, end: number): boolean {
 const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /**
- * Finds a key that stands twice in one object: parsers differ on which of the two they take (RFC 8259 §4), so
- * what one checks need not be what another reads.
+ * Finds a key that occurs twice in one object. Parsers differ on which of the two they take (RFC 8259 §4), so one could
+ * check a value that another does not read.
  * @param text valid JSON (it has been parsed)
  * @returns the first such key, with the names that lead to it (`metadata.tags[2].id`), or undefined
  */
@@ -137,9 +137,9 @@ export const duplicateKey = (text: string): string | undefined =>
   findKey(text, (_name, repeated) => repeated);
 
 /**
- * The first key of a JSON text that is looked for, with the names that lead to it.
+ * The first wanted key of a JSON text, with the names that lead to it.
  * @param text valid JSON (it has been parsed)
- * @param wanted told each key's full name, and whether it stood in its object before
+ * @param wanted receives each key's full name, and whether its object had that key before
  */
 export function findKey(
   text: string,
@@ -216,7 +216,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** What JSON is made of beside values (RFC 8259 §2): code points, and in UTF-8 bytes. */
+/** The structural characters of JSON (RFC 8259 §2): code points, and bytes in UTF-8. */
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const COLON = 0x3a;

@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
 
-/** What a grant gives access to. */
+/** The kinds of grants, by what they give access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
 export type GrantKind = (typeof GRANT_KINDS)[number];
 
@@ -22,7 +22,7 @@ export type GrantKind = (typeof GRANT_KINDS)[number];
 const whole = () => bigint({ mode: 'number' });
 const time = () => timestamp({ withTimezone: true, mode: 'date' });
 
-/** JSON kept as text: Postgres' own JSON types refuse or rewrite what callers may store (NUL, number forms). */
+/** JSON stored as text: the JSON types of Postgres refuse or rewrite values that callers may send (NUL, forms of numbers). */
 const jsonText = <T>() =>
   customType<{ data: T; driverData: string }>({
     dataType: () => 'text',
@@ -30,14 +30,14 @@ const jsonText = <T>() =>
     fromDriver: (value) => JSON.parse(value) as T,
   })();
 
-/** Who owns keys, sessions and usage. */
+/** The owners of keys, sessions and usage. */
 export const accounts = pgTable('accounts', {
   id: uuid().primaryKey(),
   name: text().notNull(),
   createdAt: time().notNull().defaultNow(),
 });
 
-/** API keys of backends: only a hash is kept. */
+/** API keys of backends. Only a hash is stored. */
 export const apiKeys = pgTable('api_keys', {
   id: uuid().primaryKey(),
   accountId: uuid()
@@ -46,7 +46,7 @@ export const apiKeys = pgTable('api_keys', {
   name: text().notNull(),
   /** SHA-256 of the whole key, hex. */
   hash: text().notNull().unique(),
-  /** Prefix and last characters, to tell keys apart. */
+  /** Prefix and last characters, to recognise the key. */
   hint: text().notNull(),
   scopes: text().array().notNull(),
   createdAt: time().notNull().defaultNow(),
@@ -57,7 +57,7 @@ export const apiKeys = pgTable('api_keys', {
   requestsPerMinute: integer(),
 });
 
-/** A provider key or MCP authentication, sealed; grants and virtual keys name it. */
+/** A sealed provider key or MCP authentication. Grants and virtual keys refer to it. */
 export const credentials = pgTable(
   'credentials',
   {
@@ -67,7 +67,7 @@ export const credentials = pgTable(
       .references(() => accounts.id),
     /** AEAD output; associated data are this row's account and id. '' once it is erased. */
     sealed: text().notNull(),
-    /** Counts rotations; a cached copy of another version is not used. */
+    /** Counts rotations. A cached copy of another version is not used. */
     version: integer().notNull().default(1),
     revokedAt: time(),
     createdAt: time().notNull().defaultNow(),
@@ -75,30 +75,30 @@ export const credentials = pgTable(
   (t) => [index('credentials_kept_index').on(t.id).where(sql`${t.sealed} <> ''`)],
 );
 
-/** Associated data of a sealed credential: it unseals only as the record it was sealed for. */
+/** Associated data of a sealed credential: it unseals only as the row that it was sealed for. */
 export const credentialContext = (accountId: string, credentialId: string): string =>
   `credential ${accountId} ${credentialId}`;
 
-/** One set of limits with what the ledger knows was used of it: a grant's own, a bundle's, a virtual key's budget. */
+/** A set of limits, and the sums of the ledger under them. A grant, a bundle or a virtual key has one. */
 export const budgets = pgTable('budgets', {
   id: uuid().primaryKey(),
-  /** Redis partition, chosen at issue and kept for good. */
+  /** Redis partition, chosen at issue. It never changes. */
   partition: smallint().notNull(),
   /** Null: unlimited. */
   maxUses: whole(),
-  /** Microdollars; null: no limit, 0: nothing may be spent. */
+  /** Microdollars. null: no limit. 0: nothing may be spent. */
   costLimitMicrousd: whole(),
-  /** Null: as many as come. */
+  /** Null: unlimited. */
   callsPerMinute: integer(),
-  /** Sum over the ledger, kept by the transaction that writes the ledger. */
+  /** Sums over the ledger, updated by the transaction that writes the ledger. */
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),
-  /** The highest thresholds of its limits, in percent, that were told of: each is told once. */
+  /** The highest threshold of each limit, in percent, that was announced. Each is announced once. */
   announcedUsesPercent: smallint().notNull().default(0),
   announcedCostPercent: smallint().notNull().default(0),
 });
 
-/** A provider key kept by the operator's backend under a name, used in place of `client_api_key`. */
+/** A provider key that is stored under a name, and used instead of `client_api_key`. */
 export const virtualKeys = pgTable(
   'virtual_keys',
   {
@@ -112,7 +112,7 @@ export const virtualKeys = pgTable(
       .notNull()
       .references(() => credentials.id),
     config: jsonText<Record<string, unknown>>(),
-    /** Its own budget over all its grants, if it has one. */
+    /** Its budget over all its grants, if it has one. */
     budgetId: uuid().references(() => budgets.id),
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
@@ -133,7 +133,7 @@ export const sessions = pgTable(
   (t) => [index().on(t.accountId, t.createdAt)],
 );
 
-/** One issued URL's permission; what a token names. */
+/** The permission of one issued URL. A token names it. */
 export const grants = pgTable(
   'grants',
   {
@@ -145,17 +145,17 @@ export const grants = pgTable(
     budgetId: uuid()
       .notNull()
       .references(() => budgets.id),
-    /** A bundle's own is its document, sealed: its servers' URLs carry tokens. */
+    /** For a bundle: its sealed document, because the URLs in it carry tokens. */
     credentialId: uuid().references(() => credentials.id),
     virtualKeyId: text().references(() => virtualKeys.id),
     kind: text({ enum: GRANT_KINDS }).notNull(),
     /** `mcp` for MCP grants. */
     provider: text().notNull(),
-    /** Of an LLM grant. */
+    /** LLM grants only. */
     method: text(),
     paths: jsonText<readonly string[]>(),
     config: jsonText<Record<string, unknown>>(),
-    /** Of an MCP server's grant: the grant of its bundle, and the server. */
+    /** Grants of MCP servers only: the grant of the bundle, and the server. */
     bundleId: uuid(),
     server: jsonText<McpServerPolicy>(),
     externalSession: text(),
@@ -164,7 +164,7 @@ export const grants = pgTable(
     issuedAt: time().notNull(),
     expiresAt: time().notNull(),
     revokedAt: time(),
-    /** Whether its expiry was told of; of a bundle its own grant is told of, not those of its servers. */
+    /** Whether its expiry was announced. For a bundle, the bundle's own grant is announced, and those of its servers are not. */
     expiryAnnounced: boolean().notNull().default(false),
   },
   (t) => [
@@ -180,28 +180,28 @@ export const grants = pgTable(
 );
 
 /**
- * The tokens that an OAuth refresh token led to: one row for each refresh token that was handed in, however many
- * grants it was handed in for, because a server may revoke the whole chain when an old one is used again.
+ * The tokens of an OAuth refresh token: one row for each refresh token that was submitted, for any number of grants. A
+ * server may revoke the whole chain when an old token is used again.
  */
 export const oauthTokens = pgTable('oauth_tokens', {
   credentialId: uuid()
     .primaryKey()
     .references(() => credentials.id),
-  /** HMAC of account, token address, client and the refresh token that was handed in. */
+  /** HMAC of account, token address, client and the submitted refresh token. */
   origin: text().notNull().unique(),
-  /** The newest tokens, sealed; null until the first refresh. */
+  /** The newest tokens, sealed. Null until the first refresh. */
   sealed: text(),
   /** Counts refreshes. */
   version: integer().notNull().default(0),
-  /** Until then one gateway is refreshing, and others wait for its result. */
+  /** Until then, one gateway refreshes, and the others wait for its result. */
   leasedUntil: time(),
 });
 
-/** Associated data of `oauthTokens.sealed`: other than its credential's, so that neither unseals as the other. */
+/** Associated data of `oauthTokens.sealed`. It differs from that of the credential, so that neither unseals as the other. */
 export const oauthTokensContext = (accountId: string, credentialId: string): string =>
   `${credentialContext(accountId, credentialId)} oauth`;
 
-/** Answers that a repeated `Idempotency-Key` finds again; nothing secret is kept. */
+/** The grants of requests with an `Idempotency-Key`, so that a repetition gets the same answer. Nothing secret is stored. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
@@ -240,7 +240,7 @@ export const pendingChanges = pgTable(
 /** How far each Redis partition's usage stream has reached the ledger. */
 export const partitions = pgTable('partitions', {
   id: smallint().primaryKey(),
-  /** Raised whenever Redis is found to have lost data; older Redis state is then no longer believed. */
+  /** Raised whenever Redis has lost data. State of an older epoch in Redis is then ignored. */
   epoch: integer().notNull(),
   /** Id of the last stream entry in the ledger. */
   lastId: text().notNull(),
@@ -250,31 +250,31 @@ export const partitions = pgTable('partitions', {
 export const ledger = pgTable(
   'ledger',
   {
-    /** The hold's id, 128 random bits: what makes draining idempotent. */
+    /** The hold's id, 128 random bits. It makes draining idempotent. */
     holdId: uuid().primaryKey(),
     accountId: uuid().notNull(),
     sessionId: uuid().notNull(),
     grantId: uuid().notNull(),
     provider: text().notNull(),
     model: text(),
-    /** MCP: name of the server; tool or method that was called. */
+    /** MCP: the name of the server, and the tool or method that was called. */
     server: text(),
     tool: text(),
     externalUser: text(),
-    /** 0 when the use was given back; below 0 in a row that gives back what another row has charged. */
+    /** 0 when the use was returned. Below 0 in a refund of another row's charge. */
     uses: integer().notNull(),
     /** Null: the cost is not known. */
     costMicrousd: whole(),
-    /** What the provider's usage came to beyond the hold; charged to nobody, and the end of the grant. */
+    /** The cost of the reported usage beyond the hold. No budget is charged for it, and it ends the grant. */
     overrunMicrousd: whole().notNull().default(0),
-    /** Tokens of input and output in all, as the provider reported them; null when it did not. */
+    /** All tokens of input and of output, as the provider reported them. Null when it did not. */
     inputTokens: whole(),
     outputTokens: whole(),
-    /** The provider's status; null when no answer came. */
+    /** The provider's status. Null when no answer came. */
     status: integer(),
     /**
-     * How the call ended: `settled`, or `expired` when its gateway died and the lease ran out. `refunded`: a row
-     * of its own, because an MCP call that was charged did surely not run.
+     * How the call ended: `settled`, or `expired` when its gateway died and the lease ended. `refunded`: a row that
+     * returns the charge of an MCP call that surely did not run.
      */
     outcome: text({ enum: ['settled', 'expired', 'refunded'] }).notNull(),
     startedAt: time().notNull(),

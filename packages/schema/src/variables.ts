@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Digits alone: `Number` would also take `0x50`, `1e3` and a space. */
+/** Only digits: `Number` also reads `0x50`, `1e3` and a space. */
 const digits = z.string().regex(/^\d{1,15}$/);
 const port = digits.transform(Number).pipe(z.int().max(65_535));
 const httpUrl = z
@@ -81,21 +81,21 @@ export const VARIABLES = {
   ),
   ALLOW_PRIVATE_UPSTREAMS: variable(
     flag,
-    'whether private and loopback addresses may be called, and told of events',
+    'whether private and loopback addresses may be called, and may receive events',
     'false',
   ),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
   HOLD_LEASE_SECONDS: variable(
     seconds,
-    'how long a call outlives its gateway before it is settled in full',
+    'how long a hold lives after its gateway died, before it is settled in full',
     '60',
   ),
   API_REQUESTS_PER_MINUTE: variable(
     digits.transform(Number).pipe(z.int().min(1).max(1_000_000)),
-    'how many requests a minute an API key may make of the issuers, unless the key says otherwise',
+    'how many requests a minute an API key may make over all issuers, unless the key has its own limit',
     '60000',
   ),
-  UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in all', '3600'),
+  UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in total', '3600'),
   MAX_BODY_BYTES: variable(
     digits.transform(Number).pipe(
       z
@@ -103,25 +103,25 @@ export const VARIABLES = {
         .min(MIB)
         .max(64 * MIB),
     ),
-    'the largest body that a gateway reads whole, in bytes, from 1048576 to 67108864; larger ones are answered 413',
+    'the largest body that a gateway reads whole, in bytes, from 1048576 to 67108864; a larger one gets 413',
     '16777216',
   ),
   MAX_HELD_BODY_BYTES: variable(
-    // Bodies of the greatest size must fit beside what is kept free for small ones.
+    // Bodies of the largest size must fit in addition to the memory that is kept free for small ones.
     digits.transform(Number).pipe(z.int().min(40 * MIB)),
-    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; calls beyond are answered 503',
+    'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
     '134217728',
   ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
-    'least level that is logged',
+    'lowest level that is logged',
     'info',
   ),
 } as const;
 
 type Variables = typeof VARIABLES;
 export type VariableName = keyof Variables;
-/** What a variable reads as. */
+/** The type of a variable once it is read. */
 export type VariableValue<N extends VariableName> = z.output<Variables[N]['schema']>;
 
 /** A missing or malformed variable: one line that names it and shows an example, never its value. */
@@ -156,9 +156,8 @@ export function readVariable(environment: Environment, name: VariableName, ...fa
 }
 
 /**
- * Hands a variable's text to a reader of its own (a key's, a file's), and says of what fails which variable it was.
- * @param problem what to say of the reader's error; without it the error's own message, which must not quote
- *   what was read
+ * Reads a variable's text with a given function, and names the variable when that fails.
+ * @param problem turns the error into a message. By default the error's own message, which must not quote the text
  * @throws VariableError when the reader throws
  */
 export function parseVariable<T>(
@@ -175,5 +174,5 @@ export function parseVariable<T>(
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What to say of an error whose message may quote what was read. */
+/** For `problem` where the error's own message may quote the text. */
 export const MALFORMED = (): string => 'is malformed';

@@ -6,7 +6,7 @@ import { accounts, ledger } from './tables.ts';
 
 const time = () => timestamp({ withTimezone: true, mode: 'date' });
 
-/** Where an account wants to be told of events. */
+/** The endpoints that receive an account's events. */
 export const webhooks = pgTable(
   'webhooks',
   {
@@ -16,17 +16,17 @@ export const webhooks = pgTable(
       .references(() => accounts.id),
     url: text().notNull(),
     description: text(),
-    /** Types of events; null: all. */
+    /** Types of events. Null: all. */
     events: text({ enum: WEBHOOK_EVENTS }).array(),
-    /** The signing secret, sealed; associated data are this row's account and id. */
+    /** The sealed signing secret. The associated data are this row's account and id. */
     sealed: text().notNull(),
-    /** The secret before it, which signs beside it until then. */
+    /** The previous secret, which also signs until then. */
     previousSealed: text(),
     previousUntil: time(),
     createdAt: time().notNull().defaultNow(),
-    /** Since when it was last created or enabled: it hears of nothing that was before. */
+    /** When it was created or last enabled. It receives no event from before. */
     activeSince: time().notNull().defaultNow(),
-    /** When the failures began that no success has ended. */
+    /** The first failure since the last success. */
     failingSince: time(),
     disabledAt: time(),
     disabledReason: text({ enum: ['gone', 'failing'] }),
@@ -38,7 +38,7 @@ export const webhooks = pgTable(
 export const webhookContext = (accountId: string, webhookId: string): string =>
   `webhook ${accountId} ${webhookId}`;
 
-/** What happened, as it is told: written by the transaction that makes it so, if any endpoint wants to hear of it. */
+/** Events. The transaction that causes an event writes it, if any endpoint subscribes to its type. */
 export const webhookEvents = pgTable(
   'webhook_events',
   {
@@ -65,10 +65,10 @@ export const webhookDeliveries = pgTable(
       .notNull()
       .references(() => webhookEvents.id, { onDelete: 'cascade' }),
     status: text({ enum: DELIVERY_STATUSES }).notNull().default('pending'),
-    /** Attempts since it was created or replayed, and in all: the latter tells a claim from a later one. */
+    /** `attempts`: since it was created or replayed. `claims`: all attempts, to distinguish a claim from a later one. */
     attempts: integer().notNull().default(0),
     claims: integer().notNull().default(0),
-    /** When it is due. An issuer that sends it moves this on, so that another takes over should it die. */
+    /** When it is due. An issuer that sends it moves this time on, so that another one takes over if it dies. */
     nextTryAt: time().notNull().defaultNow(),
     /** HTTP status of the last attempt; null when no answer came, and why. */
     lastStatus: integer(),
@@ -83,7 +83,7 @@ export const webhookDeliveries = pgTable(
   ],
 );
 
-/** Settled calls that `usage.settled` has yet to tell of: only of accounts that want to hear of them. */
+/** Settled calls that the next `usage.settled` event will list, for accounts that subscribe to it. */
 export const pendingUsage = pgTable('pending_usage', {
   holdId: uuid()
     .primaryKey()

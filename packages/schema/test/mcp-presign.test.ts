@@ -136,7 +136,9 @@ describe('servers[].name', () => {
   );
 
   test('is unique: the second of two is named', () => {
-    expect(withServer({ name: 'docs' })).toBe('servers[1].name: expected a name of its own.');
+    expect(withServer({ name: 'docs' })).toBe(
+      'servers[1].name: expected a name that no other server of the bundle has.',
+    );
     expect(second(withServer({ name: 'Docs' }))).toHaveProperty('name', 'Docs');
     // What is composed and what is not are two names: keys of JSON are compared code point by code point.
     const twins = {

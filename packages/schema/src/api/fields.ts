@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { allFinite, isJsonObject, nestsAtMost } from '../json.ts';
 import { expected } from './invalid-request.ts';
 
-/** Seconds: the validity of what is issued, unless the caller says otherwise. */
+/** Default validity of a URL, in seconds. */
 export const DEFAULT_EXPIRES_IN = 3600;
 export const METADATA_MAX_BYTES = 65_536;
 export const EXTERNAL_ID_MAX_CHARS = 255;
@@ -47,7 +47,7 @@ export const externalId = z
   })
   .meta({ maxLength: EXTERNAL_ID_MAX_CHARS });
 
-/** A JSON object of at most so many bytes, that can be written as it was read. `shownAs`: what the API's document has. */
+/** A JSON object of at most `maxBytes` that can be written exactly as it was read. The OpenAPI document has `shownAs`. */
 export const jsonObject = (maxBytes: number) =>
   z
     .custom<Record<string, unknown>>(isJsonObject, expected('a JSON object'))
@@ -64,7 +64,7 @@ export const jsonObject = (maxBytes: number) =>
     })
     .meta({ shownAs: z.record(z.string(), z.unknown()) });
 
-/** A key that goes into a header: visible ASCII only, so that nothing can be injected (RFC 9110 §5.5). */
+/** A value of a header: visible ASCII only, so that it cannot inject another header (RFC 9110 §5.5). */
 export const headerSafe = (most: number) =>
   z
     .string(expected('a string'))

@@ -2,16 +2,16 @@ import { z } from 'zod';
 import type { Refusal } from '../errors.ts';
 
 /**
- * Turns what Zod found into one refusal that names a wrong field as the caller wrote it: the first that is not known,
- * which says why another one is missing, or else the first.
+ * Turns the issues of Zod into one refusal, which names a field as the caller wrote it. It names the first unknown field
+ * before others: a mistyped name is also the reason why another field is missing.
  */
 export function invalidRequest(error: z.ZodError): Refusal {
   const issue = error.issues.find(({ code }) => code === 'unrecognized_keys') ?? error.issues[0];
   if (issue === undefined) return { code: 'invalid_request' };
   if (issue.code === 'unrecognized_keys') {
-    // A name as long as a body would make an answer as long.
+    // Without this bound, a name as long as a body would make the answer as long.
     const param = fieldName([...issue.path, (issue.keys[0] || '""').slice(0, FIELD_NAME_MAX)]);
-    // Zod's own words would be as long, too.
+    // Zod's own message quotes the whole name.
     const problem = issue.message.startsWith(NOT_KNOWN) ? issue.message : NOT_KNOWN;
     return { code: 'invalid_request', param, message: `${param}: ${problem}.` };
   }
@@ -35,7 +35,7 @@ function fieldName(path: readonly PropertyKey[]): string {
   );
 }
 
-/** What a field must be: one sentence for a wrong type and a wrong value, so that it can be mended at once. */
+/** The error option of a field. One sentence covers a wrong type and a wrong value, so that one correction is enough. */
 export const expected = (what: string) => ({
   error: ({ input, code, keys, inst }: Found) => {
     if (code === 'unrecognized_keys') return unknownField(keys ?? [], inst);
@@ -43,7 +43,7 @@ export const expected = (what: string) => ({
   },
 });
 
-/** What Zod has found, as far as it matters here; `inst` is the schema. */
+/** The parts of a Zod issue that matter here. `inst` is the schema. */
 type Found = {
   readonly input?: unknown;
   readonly code?: string;
@@ -51,12 +51,12 @@ type Found = {
   readonly inst?: unknown;
 };
 
-/** Of the parameters of a URL. */
+/** The error option of a query. */
 export const QUERY = expected('a query');
 
 const NOT_KNOWN = 'this field is not known';
 
-/** What is said of a field that an object does not take: with the name that it may have been meant for. */
+/** The message for an unknown field, with the known name that is nearest to it. */
 function unknownField(keys: readonly string[], object: unknown): string {
   const names = object instanceof z.ZodObject ? Object.keys(object.shape) : [];
   const meant = names.find((name) => isNear(name, keys[0] ?? ''));

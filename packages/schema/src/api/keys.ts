@@ -13,15 +13,15 @@ import { expected } from './invalid-request.ts';
 import { pageOf } from './page.ts';
 import { CONFIG_MAX_BYTES, KEY_MAX_CHARS } from './presign.ts';
 
-/** What an API key may do: issue and revoke URLs, read, or everything. */
+/** The scopes of an API key: issue and revoke URLs, read, or everything. */
 export const SCOPES = ['presign', 'read', 'admin'] as const;
 
 /** Ten years. */
 const VALIDITY_MAX_SECONDS = 315_360_000;
-/** `presign_sk_`, 256 random bits and a checksum, both in base62: what a secret scanner looks for. */
+/** The pattern for secret scanners: `presign_sk_`, then 256 random bits and a checksum in base62. */
 export const API_KEY_PATTERN = 'presign_sk_[0-9A-Za-z]{49}';
 
-/** What an owner calls one of the account's keys. */
+/** The owner's name for a key. */
 export const keyName = externalId.refine(
   (text) => text.trim() !== '',
   `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters, not white space alone`,
@@ -41,16 +41,16 @@ const expiresIn = z.int(VALIDITY).min(1, VALIDITY).max(VALIDITY_MAX_SECONDS, VAL
 export const apiKeyRequest = z
   .strictObject(
     {
-      name: keyName.meta({ description: 'What you call it.' }),
+      name: keyName.meta({ description: 'Your name for it.' }),
       scopes: scopes.meta({
         description:
-          'presign: issue and revoke URLs. read: sessions, usage, virtual keys. admin: everything.',
+          'presign: issue and revoke URLs. read: read sessions, usage and virtual keys. admin: everything.',
       }),
       expires_in: optional(expiresIn).meta({
         description: 'Validity in seconds. Left out: it does not expire.',
       }),
       requests_per_minute: optional(perMinute).meta({
-        description: "Requests that may be made with it in a minute. Left out: the operator's default.",
+        description: "How many requests it may make in a minute. Left out: the operator's default.",
       }),
     },
     expected('a JSON object'),
@@ -64,7 +64,7 @@ const fields = {
   scopes: z.array(z.enum(SCOPES)),
   hint: z.string().meta({
     description:
-      'Its first and last characters, by which you tell keys apart; … alone for a key not made here.',
+      'Its first and last characters, to recognise it. Only … for a key that the issuer did not make.',
     examples: ['presign_sk_…x7Qa'],
   }),
   created_at: z.number().meta({ description: 'Unix time in seconds.' }),
@@ -81,14 +81,14 @@ const fields = {
 export const apiKeyAnswer = z.strictObject(fields).meta({ id: 'ApiKey' });
 export type ApiKeyAnswer = z.infer<typeof apiKeyAnswer>;
 
-/** Answer of `POST /v1/api-keys`: the one time that the key is shown. */
+/** Answer of `POST /v1/api-keys`, the only one that shows the key. */
 export const newApiKeyAnswer = z
   .strictObject({
     ...fields,
     key: z
       .string()
       .regex(new RegExp(`^${API_KEY_PATTERN}$`))
-      .meta({ description: 'The key. It is shown this once: only a hash of it is kept.' }),
+      .meta({ description: 'The key. Only this answer shows it: the issuer stores only its hash.' }),
   })
   .meta({ id: 'NewApiKey' });
 export type NewApiKeyAnswer = z.infer<typeof newApiKeyAnswer>;
@@ -98,7 +98,7 @@ export const apiKeyPage = pageOf(apiKeyAnswer).meta({ id: 'ApiKeyPage' });
 
 const providerKey = headerSafe(KEY_MAX_CHARS).meta({
   description:
-    "The provider's API key: sealed before it is stored, and never shown again, nor any part of it.",
+    "The provider's API key. It is encrypted before it is stored, and no answer shows any part of it.",
 });
 
 const BUDGET = 'expected max_uses, cost_limit or both';
@@ -112,10 +112,10 @@ export const virtualKeyRequest = z
         .min(1, 'expected the name of a provider, such as "openai"')
         .max(64, 'expected at most 64 characters')
         .meta({ description: 'The provider whose key it is.' }),
-      name: keyName.meta({ description: 'What you call it.' }),
+      name: keyName.meta({ description: 'Your name for it.' }),
       key: providerKey,
       config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
-        description: 'As config of POST /v1/presign, whose own fields go before it.',
+        description: 'As config of POST /v1/presign, whose fields take precedence over these.',
         examples: [{ max_tokens: 500 }],
       }),
       budget: optional(
@@ -128,7 +128,7 @@ export const virtualKeyRequest = z
             expected('a JSON object'),
           )
           .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, BUDGET),
-      ).meta({ description: 'Limits over all URLs issued with it, beside those of each URL.' }),
+      ).meta({ description: 'Limits over all URLs issued with it, in addition to the limits of each URL.' }),
     },
     expected('a JSON object'),
   )
@@ -151,7 +151,7 @@ export const rotationRequest = z
   .strictObject({ key: providerKey }, expected('a JSON object'))
   .meta({ id: 'RotationRequest', examples: [{ key: 'sk-your-next-openai-key' }] });
 
-/** What is no id names nothing; refused before it reaches Postgres, which takes no NUL in a text. */
+/** Another text names no key. It is refused before it reaches Postgres, which accepts no NUL in a text. */
 export const virtualKeyParams = z.object({ id: z.string().regex(/^[\x21-\x7e]{1,255}$/) });
 
 const budget = z
@@ -164,20 +164,20 @@ const budget = z
     live: z
       .strictObject({ used: z.int(), spent: microusd, held: microusd })
       .nullable()
-      .meta({ description: 'With calls under way; null when Redis does not answer.' }),
+      .meta({ description: 'Running calls included; null when Redis does not answer.' }),
   })
   .meta({ id: 'Budget' });
 export type Budget = z.infer<typeof budget>;
 
-/** A virtual key as its account sees it: nothing of the key itself. */
+/** A virtual key as its account sees it, without the key itself. */
 export const virtualKeyAnswer = z
   .strictObject({
-    id: z.string().meta({ description: 'What virtual_key of POST /v1/presign takes.' }),
+    id: z.string().meta({ description: 'The value for virtual_key of POST /v1/presign.' }),
     name: z.string(),
     provider: z.string(),
     config: z.record(z.string(), z.unknown()).nullable(),
     budget: budget.nullable(),
-    version: z.int().meta({ description: '1, and one more with every rotation.' }),
+    version: z.int().meta({ description: '1. Every rotation adds 1.' }),
     created_at: z.number().meta({ description: 'Unix time in seconds.' }),
     revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
   })

@@ -9,7 +9,7 @@ const URL_MAX_BYTES = 1536;
 
 const secret = headerSafe(SECRET_MAX_CHARS);
 
-/** Frame a message, or belong to the protocol: none may carry a key. */
+/** These headers frame a message or belong to the protocol, so they cannot carry a key. */
 const RESERVED_HEADERS =
   /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(-encoding)?|keep-alive|cookie|mcp-.*|last-event-id|proxy-.*)$/i;
 const headerName = z
@@ -17,7 +17,7 @@ const headerName = z
   .regex(/^[!#$%&'*+.^`|~\w-]{1,128}$/, "expected the name of a header, such as 'X-API-Key'")
   .refine((name) => !RESERVED_HEADERS.test(name), 'expected a header that the protocol does not use itself');
 
-/** What an address of an upstream must be: printable, without user and fragment. */
+/** The address of an upstream: printable ASCII, without user, password and fragment. */
 export const upstreamUrl = z
   .string(expected('a string'))
   .refine((text) => bytes(text) <= URL_MAX_BYTES, {
@@ -43,7 +43,7 @@ const bearer = z
 const apiKey = z
   .strictObject(
     {
-      key: secret.meta({ description: 'The key, as the server wants it.' }),
+      key: secret.meta({ description: 'The key of the server.' }),
       header: optional(headerName).meta({
         description: 'The header that carries the key. Left out: X-API-Key, unless query is given.',
       }),
@@ -64,20 +64,22 @@ const apiKey = z
 const oauth = z
   .strictObject(
     {
-      access_token: optional(secret).meta({ description: 'Used until it expires. Stands alone.' }),
+      access_token: optional(secret).meta({
+        description: 'Used until it expires. Send it without the other fields.',
+      }),
       token_url: optional(upstreamUrl).meta({
         description:
           'Where the gateway gets access tokens. Needs client_id, and client_secret or refresh_token.',
       }),
-      client_id: optional(secret).meta({ description: 'As the token endpoint knows the client.' }),
-      client_secret: optional(secret).meta({ description: "The client's secret, where it has one." }),
+      client_id: optional(secret).meta({ description: 'The id of the client at the token endpoint.' }),
+      client_secret: optional(secret).meta({ description: "The client's secret, if it has one." }),
       refresh_token: optional(secret).meta({ description: 'Left out: client credentials are used.' }),
       scope: optional(
         z.string(expected('a string')).regex(/^[\x20-\x7e]{1,1024}$/, 'expected scopes separated by spaces'),
       ).meta({ description: 'Scopes to ask for, separated by spaces.' }),
       audience: optional(
         z.string(expected('a string')).regex(/^[\x21-\x7e]{1,1024}$/, 'expected visible ASCII'),
-      ).meta({ description: 'The audience to ask for, where the token endpoint wants one.' }),
+      ).meta({ description: 'The audience to ask for, if the token endpoint requires one.' }),
     },
     expected('an object with access_token, or with token_url and client_id'),
   )
@@ -89,7 +91,7 @@ const oauth = z
       const others = Object.entries(config).filter(
         ([name, value]) => name !== 'access_token' && value !== undefined,
       );
-      if (others[0]) fault(others[0][0], 'access_token stands alone');
+      if (others[0]) fault(others[0][0], 'send access_token without the other fields');
     } else if (token_url === undefined && client_id === undefined) {
       fault('access_token', 'this field is required, or token_url and client_id');
     } else if (token_url === undefined) fault('token_url', 'this field is required');
@@ -104,12 +106,12 @@ const none = z
   .custom<Record<string, never>>((value) => isJsonObject(value) && Object.keys(value).length === 0, NONE)
   .meta({ shownAs: z.strictObject({}), title: 'none' });
 
-/** What each `auth_type` takes as its `auth_config`. */
+/** The `auth_config` of each `auth_type`. */
 export const MCP_AUTH = { none, bearer, api_key: apiKey, oauth } as const;
 export type McpAuthType = keyof typeof MCP_AUTH;
 export const MCP_AUTH_TYPES = Object.keys(MCP_AUTH) as [McpAuthType, ...McpAuthType[]];
 
-/** How a gateway authenticates to an MCP server; kept sealed. */
+/** How a gateway authenticates to an MCP server. It is stored sealed. */
 export const mcpAuth = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
   z.strictObject({ type: z.literal('bearer'), ...bearer.shape }),

@@ -29,14 +29,14 @@ const toolNames = z
   .array(name, expected('an array of names of tools'))
   .max(TOOLS_MAX, `expected at most ${TOOLS_MAX} tools`);
 
-/** Microdollars by tool. Counted before each is read. */
+/** Microdollars by tool. The number of tools is checked before each price is read. */
 const toolPrices = z
   .custom<Record<string, unknown>>(isJsonObject, expected('an object: name of a tool → microdollars'))
   .refine((prices) => Object.keys(prices).length <= TOOLS_MAX, {
     error: `expected at most ${TOOLS_MAX} tools`,
     abort: true,
   })
-  // Zod's record would pass over it.
+  // Zod's record ignores this name.
   .refine((prices) => !Object.hasOwn(prices, '__proto__'), {
     error: 'expected names of tools other than __proto__',
     abort: true,
@@ -44,11 +44,11 @@ const toolPrices = z
   .pipe(z.record(name, microusd))
   .meta({ shownAs: z.record(z.string(), microusd) });
 
-/** Microdollars that a call of a server costs. */
+/** The prices of a server's calls, in microdollars. */
 export const mcpPricing = z.strictObject(
   {
     default: optional(microusd).meta({
-      description: 'Microdollars of a call without a price of its own. Left out: as the operator set it.',
+      description: 'Microdollars of a call without its own price. Left out: the price that the operator set.',
     }),
     tools: optional(toolPrices).meta({ description: 'Microdollars by the name of a tool.' }),
   },
@@ -58,8 +58,8 @@ export type McpPricing = z.infer<typeof mcpPricing>;
 
 const serverFields = z.strictObject(
   {
-    name: name.meta({ description: 'Its key in the answer and in the bundle.' }),
-    url: upstreamUrl.meta({ description: 'Address of the MCP server, as the gateway reaches it.' }),
+    name: name.meta({ description: 'The name of the server in the answer and in the bundle.' }),
+    url: upstreamUrl.meta({ description: 'The address of the MCP server, as the gateway reaches it.' }),
     transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
       .transform((value) => value ?? 'sse')
       .meta({ description: 'http: Streamable HTTP. sse: the older HTTP with SSE.', default: 'sse' }),
@@ -71,36 +71,38 @@ const serverFields = z.strictObject(
       .optional()
       .meta({
         shownAs: z.union([...Object.values(MCP_AUTH), z.null()]),
-        description: 'What the auth_type takes, sealed before it is stored.',
+        description: 'The fields of the auth_type. They are encrypted before they are stored.',
       }),
-    pricing: optional(mcpPricing).meta({ description: "What this server's calls cost, in microdollars." }),
+    pricing: optional(mcpPricing).meta({
+      description: "The prices of this server's calls, in microdollars.",
+    }),
     tools: optional(toolNames).meta({
-      description: `The only tools that may be called, at most ${TOOLS_MAX}. Left out: all.`,
+      description: `The tools that may be called, at most ${TOOLS_MAX}. Left out: all.`,
     }),
   },
   expected('an object with name and url'),
 );
 
-/** One server: its `auth_config` read as its `auth_type` wants it. */
+/** One server. Its `auth_config` is read by the schema of its `auth_type`. */
 const server = serverFields.transform(({ auth_type, auth_config, ...rest }, context) => {
   const auth = readAuth(auth_type, auth_config);
   if ('issues' in auth) {
     for (const issue of auth.issues) {
       const { path, ...what } = issue;
-      // As found, but where the caller wrote it.
+      // The same issue, at the place where the caller wrote the field.
       context.issues.push({ ...what, path: ['auth_config', ...path], input: auth_config } as never);
     }
     return z.NEVER;
   }
   if (auth.type === 'api_key' && auth.query !== undefined && new URL(rest.url).searchParams.has(auth.query)) {
-    const message = 'the url has this parameter already';
+    const message = 'expected a parameter that the url does not have';
     context.addIssue({ code: 'custom', path: ['auth_config', 'query'], message });
     return z.NEVER;
   }
-  // A mistyped name would leave its tool at the default price.
+  // A tool with a mistyped name would have the default price.
   const stray = Object.keys(rest.pricing?.tools ?? {}).find((tool) => rest.tools?.includes(tool) === false);
   if (stray !== undefined) {
-    const message = 'expected one of the tools that are allowed';
+    const message = 'expected one of the allowed tools';
     context.addIssue({ code: 'custom', path: ['pricing', 'tools', stray], message });
     return z.NEVER;
   }
@@ -128,13 +130,17 @@ export const mcpPresignRequest = z
           const seen = new Set<string>();
           for (const [i, { name }] of servers.entries()) {
             if (seen.has(name)) {
-              context.addIssue({ code: 'custom', path: [i, 'name'], message: 'expected a name of its own' });
+              context.addIssue({
+                code: 'custom',
+                path: [i, 'name'],
+                message: 'expected a name that no other server of the bundle has',
+              });
             }
             seen.add(name);
           }
         })
         .meta({
-          description: `1 to ${MCP_SERVERS_MAX} servers, each of its own name. All limits are theirs together.`,
+          description: `1 to ${MCP_SERVERS_MAX} servers with different names. They share all limits.`,
         }),
       expires_in: optional(expiresIn)
         .transform((value) => value ?? DEFAULT_EXPIRES_IN)
@@ -167,28 +173,30 @@ export const mcpPresignRequest = z
 export type McpPresignRequest = z.infer<typeof mcpPresignRequest>;
 export type McpServer = McpPresignRequest['servers'][number];
 
-/** What the issuer laid down for one MCP server of a bundle; nothing secret. */
+/** The policy of one MCP server of a bundle. It contains nothing secret. */
 export type McpServerPolicy = {
   readonly name: string;
   readonly url: string;
   readonly transport: McpServer['transport'];
   readonly pricing?: McpPricing;
-  /** The tools that may be called; all of them when left out. */
+  /** The tools that may be called. Left out: all. */
   readonly tools?: readonly string[];
 };
 
-/** Where a client finds one server of a bundle. */
+/** The address of one server of a bundle, for a client. */
 export const mcpServerEntry = z.strictObject({ url: z.url(), transport: z.enum(MCP_TRANSPORTS) });
 export type McpServerEntry = z.infer<typeof mcpServerEntry>;
 
 /** Answer of `POST /v2/mcp-presign`. */
 export const mcpPresignAnswer = z
   .strictObject({
-    bundle_url: z.url().meta({ description: "Gives an MCP client's configuration with all servers." }),
-    bundle_token: z.string().meta({ description: 'What bundle_url ends in.' }),
+    bundle_url: z.url().meta({ description: "Returns an MCP client's configuration with all servers." }),
+    bundle_token: z.string().meta({ description: 'The last part of bundle_url.' }),
     expires_at: expiresAt,
     session_id: z.guid(),
-    servers: z.record(z.string(), mcpServerEntry).meta({ description: 'By the names of the request.' }),
+    servers: z
+      .record(z.string(), mcpServerEntry)
+      .meta({ description: 'The servers by their names in the request.' }),
   })
   .meta({
     id: 'McpPresignAnswer',
@@ -209,6 +217,6 @@ export const mcpPresignAnswer = z
   });
 export type McpPresignAnswer = z.infer<typeof mcpPresignAnswer>;
 
-/** What `bundle_url` gives: the common form of an MCP client's configuration. */
+/** The answer of `bundle_url`: the common form of an MCP client's configuration. */
 export const mcpBundle = z.strictObject({ mcpServers: z.record(z.string(), mcpServerEntry) });
 export type McpBundle = z.infer<typeof mcpBundle>;

@@ -7,12 +7,12 @@ const PAGE_DEFAULT = 20;
 const LIMIT = `expected a whole number from 1 to ${PAGE_MAX}`;
 const CURSOR = 'expected the next_cursor of an earlier answer';
 
-/** Where a page ended: when its last entry was made, in Unix microseconds as Postgres has them, and its id. */
+/** The end of a page: the time of its last entry, in Unix microseconds of Postgres, and the entry's id. */
 export type Cursor = { readonly micros: string; readonly id: string };
 
 /**
- * The query of every list: how many entries at most, and after which. A cursor that was tampered with is
- * refused, or leads to another place of the same list: it opens nothing that its reader may not see.
+ * The query of every list. A cursor that was changed is refused, or leads to another place of the same list. It shows
+ * nothing that its reader may not see.
  */
 export const pageQuery = z.strictObject(
   {
@@ -24,12 +24,11 @@ export const pageQuery = z.strictObject(
       .default(PAGE_DEFAULT)
       .meta({
         shownAs: z.int().min(1).max(PAGE_MAX),
-        description: 'Entries at most.',
+        description: 'The most entries to return.',
         default: PAGE_DEFAULT,
       }),
     cursor: z.string(CURSOR).transform(readCursor).optional().meta({
-      description:
-        'The next_cursor of the answer that this one follows. All filters must stand beside it again.',
+      description: 'The next_cursor of the page before. Repeat all filters with it.',
     }),
   },
   QUERY,
@@ -37,17 +36,17 @@ export const pageQuery = z.strictObject(
 
 export type PageQuery = z.output<typeof pageQuery>;
 
-/** The answer of every list: newest first; `next_cursor` asks for what comes after, null when nothing does. */
+/** The answer of every list: newest first. `next_cursor` is the cursor of the next page, or null on the last one. */
 export const pageOf = <T extends z.ZodType>(entry: T) =>
   z.strictObject({
     data: z.array(entry).meta({ description: 'Newest first.' }),
     next_cursor: z
       .string()
       .nullable()
-      .meta({ description: 'Asks for the entries after these, as cursor. null: there are none.' }),
+      .meta({ description: 'The cursor of the next page. null: this is the last page.' }),
   });
 
-/** Opaque, so that nobody builds on what is in it. */
+/** Opaque, so that no client relies on its content. */
 export const writeCursor = ({ micros, id }: Cursor): string =>
   Buffer.from(`${micros}.${id}`).toString('base64url');
 

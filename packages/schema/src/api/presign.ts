@@ -14,11 +14,11 @@ import {
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
 
-/** One year in seconds: what `expires_in: -1` means, and the longest validity of an LLM URL. */
+/** One year in seconds: the meaning of `expires_in: -1`, and the longest validity of an LLM URL. */
 export const ONE_YEAR_SECONDS = 31_536_000;
 export const CONFIG_MAX_BYTES = 16_384;
 export const PATHS_MAX = 50;
-/** All paths of a grant together: they ride in a token of at most 3,072 characters. */
+/** All paths of a grant together, because they are in its token, which has at most 3,072 characters. */
 export const PATHS_MAX_BYTES = 1536;
 export const KEY_MAX_CHARS = 4096;
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -29,7 +29,7 @@ const expiresIn = z
   .refine((n) => n === -1 || (n >= 1 && n <= ONE_YEAR_SECONDS), VALIDITY)
   .meta({ minimum: -1, maximum: ONE_YEAR_SECONDS, not: { const: 0 } });
 
-/** An id made here. Refused before it reaches Postgres, which takes no NUL in a text. */
+/** The issuer made this id. Another text is refused before it reaches Postgres, which accepts no NUL in a text. */
 const virtualKeyId = z
   .string(expected('a string'))
   .regex(/^[\x21-\x7e]{1,255}$/, 'expected the id of a virtual key: 1 to 255 visible ASCII characters');
@@ -56,22 +56,21 @@ const method = z
   .string(METHOD)
   .transform((text) => text.toUpperCase())
   .pipe(z.enum(METHODS, METHOD))
-  // In any case of letters, but that is not worth a schema.
+  // Any case of letters is accepted. The OpenAPI document shows upper case only.
   .meta({ shownAs: z.enum(METHODS) });
 
-/** What both kinds of issuing take: limits, and what ties the issued to the caller's own records. */
+/** Fields of both kinds of issuing: limits, and the caller's own ids and metadata. */
 export const issueFields = {
   max_uses: optional(maxUses)
     .transform((value) => value ?? -1)
-    .meta({ description: 'Calls that may be made. -1: unlimited.', default: -1 }),
+    .meta({ description: 'How many calls may be made. -1: unlimited.', default: -1 }),
   cost_limit: optional(microusd).meta({
     description:
-      'Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.',
+      'Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.',
     examples: [250_000],
   }),
   calls_per_minute: optional(perMinute).meta({
-    description:
-      'Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.',
+    description: 'How many calls may be made in a minute, at once or spread over it. Left out: unlimited.',
     examples: [60],
   }),
   external_session: optional(externalId).meta({
@@ -82,22 +81,22 @@ export const issueFields = {
   }),
   session_id: optional(sessionId).meta({
     description:
-      'The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session.',
+      'The session to join. It must belong to this account and not be revoked. An id that does not exist yet creates a session. Left out: a new session.',
   }),
   metadata: optional(jsonObject(METADATA_MAX_BYTES)).meta({
-    description: `Anything you want kept with it, which its session tells: at most ${METADATA_MAX_BYTES} bytes of JSON.`,
+    description: `Your own data, at most ${METADATA_MAX_BYTES} bytes of JSON. GET /v1/sessions/{id} returns it.`,
   }),
 };
 
-/** Unix time in seconds from which on an issued URL is refused. */
+/** The expiry of an issued URL. */
 export const expiresAt = z.int().meta({
-  description: 'Unix time in seconds, from which on it is refused.',
+  description: 'Unix time in seconds. The URL is refused from then on.',
   examples: [1_767_225_600],
 });
 
 /**
- * Body of `POST /v1/presign`. Unknown fields are refused, so that a mistyped limit never issues an
- * unlimited URL; what a path may look like is judged by the providers package.
+ * Body of `POST /v1/presign`. Unknown fields are refused, so that a mistyped limit never issues an unlimited URL.
+ * `@presign/providers` checks the form of paths.
  */
 export const presignRequest = z
   .strictObject(
@@ -106,15 +105,19 @@ export const presignRequest = z
         .string(expected('a string'))
         .min(1, 'expected the name of a provider, such as "openai"')
         .max(64, 'expected at most 64 characters')
-        .meta({ description: 'openai, anthropic, google, cohere, groq, or one that the operator added.' }),
+        .meta({
+          description:
+            'openai, anthropic, google, cohere, groq, another built-in provider, or one that the operator added.',
+        }),
       path: paths.meta({
-        description: `Allowed paths, all after the provider's origin, with the version prefix: one, or 1 to ${PATHS_MAX}. The URL ends in the first. In the others * stands for any characters but /.`,
+        description: `One allowed path, or 1 to ${PATHS_MAX}. A path is everything after the provider's origin, version prefix included. The URL ends in the first path. In the others, * stands for any characters except /.`,
       }),
       client_api_key: optional(headerSafe(KEY_MAX_CHARS)).meta({
-        description: "The provider's API key, sealed before it is stored. Needed without virtual_key.",
+        description:
+          "The provider's API key. It is encrypted before it is stored. Required without virtual_key.",
       }),
       virtual_key: optional(virtualKeyId).meta({
-        description: 'Id of a virtual key of this provider. Used in place of client_api_key.',
+        description: 'Id of a virtual key of this provider. It takes precedence over client_api_key.',
       }),
       method: optional(method)
         .transform((value) => value ?? 'POST')
@@ -123,7 +126,7 @@ export const presignRequest = z
         .transform((value) => value ?? DEFAULT_EXPIRES_IN)
         .meta({ description: 'Validity in seconds. -1: one year.', default: DEFAULT_EXPIRES_IN }),
       config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
-        description: `Laid over the JSON body of every call, where it wins over what the holder sends: such as model or max_tokens. At most ${CONFIG_MAX_BYTES} bytes.`,
+        description: `Fields that replace those of the holder in the JSON body of every call, such as model or max_tokens. At most ${CONFIG_MAX_BYTES} bytes.`,
         examples: [{ model: 'gpt-4.1-mini', max_tokens: 500 }],
       }),
       ...issueFields,
@@ -154,7 +157,9 @@ export type PresignRequest = z.infer<typeof presignRequest>;
 /** Answer of `POST /v1/presign`. */
 export const presignAnswer = z
   .strictObject({
-    url: z.url().meta({ description: 'What the holder calls in place of the provider. It holds no key.' }),
+    url: z
+      .url()
+      .meta({ description: 'The URL that the holder calls instead of the provider. It contains no key.' }),
     session_id: z.guid(),
     expires_at: expiresAt,
   })

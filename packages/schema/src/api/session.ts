@@ -7,53 +7,52 @@ import { pageOf, pageQuery } from './page.ts';
 const used = z.int().meta({ description: 'Calls.' });
 const spent = microusd.meta({ description: 'Microdollars.' });
 
-/** What is used and spent: settled as the ledger has it, and live, calls under way included. */
+/** Uses and money. `settled`: in the ledger. `live`: in Redis, running calls included. */
 const figures = z.strictObject({
-  settled: z.strictObject({ used, spent }).meta({ description: 'As the ledger has it.' }),
+  settled: z.strictObject({ used, spent }).meta({ description: 'In the ledger.' }),
   live: z
     .strictObject({
       used,
       spent,
-      held: microusd.meta({ description: 'Microdollars that calls under way may still cost.' }),
+      held: microusd.meta({ description: 'Microdollars held for running calls.' }),
     })
     .nullable()
-    .meta({ description: 'As it is now, calls under way included. null: Redis does not answer.' }),
+    .meta({ description: 'Now, running calls included. null: Redis does not answer.' }),
 });
 
 const seconds = z.number().meta({ description: 'Unix time in seconds.' });
 
-/** One grant of a session, as its owner sees it. The grants of a bundle have one budget: each tells the figures of all. */
+/** One grant of a session, as its owner sees it. All grants of a bundle show the figures of their one budget. */
 export const sessionGrant = z
   .strictObject({
     id: z.guid(),
     kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
     provider: z.string().meta({ description: '`mcp` for MCP grants.' }),
-    method: z.string().nullable().meta({ description: 'Of an LLM grant.' }),
-    paths: z.array(z.string()).nullable().meta({ description: 'Of an LLM grant.' }),
+    method: z.string().nullable().meta({ description: 'LLM grants only.' }),
+    paths: z.array(z.string()).nullable().meta({ description: 'LLM grants only.' }),
     server: z
       .strictObject({ name: z.string(), url: z.string(), transport: z.enum(MCP_TRANSPORTS) })
       .nullable()
-      .meta({ description: "Of an MCP server's grant: the server as it was asked for." }),
+      .meta({ description: 'Grants of MCP servers only: the server of the request.' }),
     bundle_id: z
       .guid()
       .nullable()
-      .meta({ description: "Of an MCP server's grant: the grant of its bundle." }),
+      .meta({ description: 'Grants of MCP servers only: the grant of the bundle.' }),
     external_session: z.string().nullable(),
     external_user: z.string().nullable(),
-    virtual_key: z
-      .string()
-      .nullable()
-      .meta({ description: 'Id of the virtual key that it was issued with; null: with none.' }),
+    virtual_key: z.string().nullable().meta({
+      description: 'Id of the virtual key that it was issued with. null: it was issued with client_api_key.',
+    }),
     metadata: z
       .record(z.string(), z.unknown())
       .nullable()
-      .meta({ description: "As issued; a bundle's stands at its own grant." }),
+      .meta({ description: "As issued. A bundle's metadata is at the bundle's own grant." }),
     issued_at: seconds,
     expires_at: seconds,
     status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
     max_uses: z.int().meta({ description: '-1: unlimited.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
-    calls_per_minute: z.int().nullable().meta({ description: 'null: as many as come.' }),
+    calls_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
     ...figures.shape,
   })
   .meta({ id: 'SessionGrant' });
@@ -61,19 +60,19 @@ export type SessionGrant = z.infer<typeof sessionGrant>;
 
 export const SESSION_STATUSES = ['active', 'ended'] as const;
 
-/** A session in a list. Whether a limit of its grants is exhausted is judged by the ledger alone. */
+/** A session in a list. Only the ledger decides whether a limit of its grants is exhausted. */
 export const sessionSummary = z
   .strictObject({
     id: z.guid(),
     created_at: seconds,
-    revoked_at: seconds.nullable().meta({ description: 'null unless the session was revoked as a whole.' }),
+    revoked_at: seconds.nullable().meta({ description: 'null: the session itself was not revoked.' }),
     status: z
       .enum(SESSION_STATUSES)
-      .meta({ description: 'Active while one of its grants is, by the ledger.' }),
+      .meta({ description: 'Active while one of its grants is active by the figures of the ledger.' }),
     grant_count: z.int().meta({ description: 'How many grants it has.' }),
     expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
-    external_sessions: z.array(z.string()).meta({ description: 'Those that its grants were issued with.' }),
-    external_users: z.array(z.string()).meta({ description: 'Those that its grants were issued with.' }),
+    external_sessions: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
+    external_users: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
   })
   .meta({ id: 'SessionSummary' });
 export type SessionSummary = z.infer<typeof sessionSummary>;
@@ -86,7 +85,7 @@ export const sessionAnswer = z
     next_cursor: z
       .string()
       .nullable()
-      .meta({ description: 'Asks for the grants after these, as cursor. null: there are none.' }),
+      .meta({ description: 'The cursor of the next page of grants. null: this is the last page.' }),
   })
   .meta({ id: 'Session' });
 export type SessionAnswer = z.infer<typeof sessionAnswer>;
@@ -95,9 +94,11 @@ export type SessionAnswer = z.infer<typeof sessionAnswer>;
 export const sessionPage = pageOf(sessionSummary).meta({ id: 'SessionPage' });
 
 const ofSession = externalId.meta({
-  description: 'With a grant that was issued with this external_session.',
+  description: 'Only sessions with a grant that was issued with this external_session.',
 });
-const ofUser = externalId.meta({ description: 'With a grant that was issued with this external_user.' });
+const ofUser = externalId.meta({
+  description: 'Only sessions with a grant that was issued with this external_user.',
+});
 const STATUS = `expected one of ${SESSION_STATUSES.join(', ')}`;
 
 /** Query of `GET /v1/sessions`: sessions with a grant that was issued with these ids. */
@@ -112,14 +113,16 @@ export const sessionsQuery = z.strictObject(
 );
 export type SessionsQuery = z.output<typeof sessionsQuery>;
 
-/** Query of `DELETE /v1/sessions`: whose grants are revoked. Never all, by a filter that was left out. */
+/** Query of `DELETE /v1/sessions`. A filter is required, so that a forgotten one never revokes all grants. */
 export const revokeSessionsQuery = z
   .strictObject(
     {
-      external_session: externalId.optional().meta({ description: 'Either this or external_user.' }),
+      external_session: externalId
+        .optional()
+        .meta({ description: 'Either this or external_user is required.' }),
       external_user: externalId
         .optional()
-        .meta({ description: 'Either this or external_session.', examples: ['user-42'] }),
+        .meta({ description: 'Either this or external_session is required.', examples: ['user-42'] }),
     },
     QUERY,
   )
@@ -129,7 +132,7 @@ export const revokeSessionsQuery = z
   });
 export type RevokeSessionsQuery = z.output<typeof revokeSessionsQuery>;
 
-/** What the holder of an LLM URL is told of it. */
+/** The figures of an LLM URL, as its holder sees them. */
 export const grantStatus = z.strictObject({
   provider: z.string(),
   method: z.string(),
@@ -137,16 +140,16 @@ export const grantStatus = z.strictObject({
   session_id: z.guid(),
   /** Unix time in seconds. */
   expires_at: z.number(),
-  /** By its owner, or because a call cost more than its worst case. */
+  /** Its owner revoked it, or a call cost more than its worst case. */
   revoked: z.boolean(),
   /** -1: unlimited. */
   max_uses: z.int(),
   used: z.int(),
   /** Microdollars; null: no limit. */
   cost_limit: microusd.nullable(),
-  /** null: as many as come. */
+  /** null: unlimited. */
   calls_per_minute: z.int().nullable(),
-  /** Microdollars that are settled, and that are held by calls under way. */
+  /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,
 });

@@ -3,35 +3,35 @@ import { externalId, sessionId } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';
 
 /**
- * What a gateway writes of a call beside its uses and cost, and the issuer reads into the ledger.
- * Short names: it rides in Redis with every call under way.
+ * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
+ * The names are short, because Redis stores them with every running call.
  */
 export const callRecord = z.object({
   /** Account, session and grant. */
   acc: z.guid(),
   ses: z.guid(),
   grt: z.guid(),
-  /** Provider, and the model where it is known. */
+  /** Provider, and the model if it is known. */
   prv: z.string(),
   mod: z.string().optional(),
-  /** MCP: the server's name, and the tool (of a batch: the first) or else the method that was called. */
+  /** MCP: the server's name, and the tool that was called (the first one of a batch), else the method. */
   srv: z.string().optional(),
   tol: z.string().optional(),
   /** The caller's own user id, for billing. */
   usr: z.string().optional(),
   /** The provider's status; absent when no answer came. */
   sta: z.int().optional(),
-  /** Tokens of input and output in all, as the provider reported them. */
+  /** All tokens of input and of output, as the provider reported them. */
   inp: z.int().optional(),
   out: z.int().optional(),
-  /** Microdollars that the reported usage came to beyond the hold. */
+  /** Microdollars of the reported usage beyond the hold. */
   ovr: z.int().optional(),
   /** When the call was admitted, Unix milliseconds by the gateway's clock. */
   beg: z.int(),
 });
 export type CallRecord = z.infer<typeof callRecord>;
 
-/** What usage can be summed by; the fields of a row have the same names. */
+/** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
   'external_user',
   'session',
@@ -59,7 +59,7 @@ const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).in
 const TIME_FORM =
   'Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
 const TIME = expected(TIME_FORM);
-/** The end of the year 9999: what is later has no common form. */
+/** The end of the year 9999: later times have no common form. */
 const END_MS = 253_402_300_800_000;
 const time = z
   .union(
@@ -83,26 +83,26 @@ const time = z
     ]),
   });
 
-const NAME = 'expected 1 to 255 characters, none of them NUL';
+const NAME = 'expected 1 to 255 characters without NUL';
 const name = z
   .string(NAME)
   .min(1, NAME)
   .max(255, NAME)
   .refine((text) => text.isWellFormed() && !text.includes('\0'), NAME);
 
-/** Query of `GET /v1/usage`: settled from `from` on and before `to`. */
+/** Query of `GET /v1/usage`: calls settled at or after `from` and before `to`. */
 export const usageQuery = z.strictObject(
   {
     from: time.meta({
-      description: `Calls settled from then on. ${TIME_FORM}.`,
+      description: `Calls settled at this time or later. ${TIME_FORM}.`,
       examples: ['2026-01-01T00:00:00Z', 1_767_225_600],
     }),
     to: time.optional().meta({
-      description: `Calls settled before then. Left out: now. ${TIME_FORM}.`,
+      description: `Calls settled before this time. Left out: now. ${TIME_FORM}.`,
       examples: ['2026-02-01T00:00:00Z', 1_769_904_000],
     }),
     group_by: groupBy.optional().meta({
-      description: `What to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
+      description: `The dimensions to sum by, separated by commas: ${USAGE_DIMENSIONS.join(', ')}. Left out: one total.`,
       examples: [['external_user', 'day']],
     }),
     external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
@@ -113,16 +113,16 @@ export const usageQuery = z.strictObject(
     format: z
       .enum(['json', 'csv'], 'expected one of json, csv')
       .optional()
-      .meta({ description: 'Goes before the header `Accept`. Left out, without it: json.' }),
+      .meta({ description: 'Takes precedence over the header `Accept`. Without either: json.' }),
   },
   QUERY,
 );
 export type UsageQuery = z.output<typeof usageQuery>;
 
-/** Microdollars and counts over a range: refunds count below 0, so a sum may be, too. */
+/** Microdollars and counts over a range. A refund is below 0, so a sum can be below 0 too. */
 const sums = {
-  calls: z.int().meta({ description: 'Calls that were let through.' }),
-  uses: z.int().meta({ description: 'Uses that they took of their limits.' }),
+  calls: z.int().meta({ description: 'Calls that passed.' }),
+  uses: z.int().meta({ description: 'Uses that they took from their limits.' }),
   cost: z.int().meta({ description: 'Microdollars of the calls whose cost is known.' }),
   calls_of_unknown_cost: z.int(),
   input_tokens: z.int().meta({ description: 'As providers reported them.' }),
@@ -130,7 +130,7 @@ const sums = {
 };
 export const USAGE_SUMS = Object.keys(sums) as readonly (keyof typeof sums)[];
 
-/** What the rows of the ledger that have this in common come to; null where they have none. */
+/** The sums of the ledger rows that share these values. null: the rows have no value. */
 const usageRow = z.strictObject({
   external_user: z.string().nullable().optional(),
   session: z.guid().optional(),
@@ -146,11 +146,11 @@ const usageRow = z.strictObject({
 /** Answer of `GET /v1/usage` as JSON. */
 export const usageReport = z
   .strictObject({
-    from: z.number().meta({ description: 'Unix time in seconds: calls settled from then on.' }),
-    to: z.number().meta({ description: 'Unix time in seconds: calls settled before then.' }),
+    from: z.number().meta({ description: 'Unix time in seconds: calls settled at this time or later.' }),
+    to: z.number().meta({ description: 'Unix time in seconds: calls settled before this time.' }),
     group_by: z.array(z.enum(USAGE_DIMENSIONS)),
     data: z.array(usageRow).meta({
-      description: 'A row holds only what was asked to be summed by. null: these calls have none of it.',
+      description: 'A row has the dimensions of group_by. null: these calls have no value.',
     }),
     total: z.strictObject(sums),
   })

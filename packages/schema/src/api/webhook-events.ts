@@ -3,7 +3,8 @@ import { microusd } from './fields.ts';
 
 /** Uses and microdollars in the ledger. */
 const settled = z.strictObject({ used: z.int(), spent: z.int() }).meta({
-  description: 'Uses and microdollars in the ledger when this was written; calls may be settled afterwards.',
+  description:
+    'Uses and microdollars in the ledger when the event was written. Later calls may be settled since.',
 });
 
 const seconds = z.number().meta({ description: 'Unix time in seconds.' });
@@ -13,9 +14,11 @@ const costLimit = microusd.nullable().meta({ description: 'Microdollars; null: n
 /** The caller's own ids that a grant was issued with. */
 const external = { external_session: z.string().nullable(), external_user: z.string().nullable() };
 
-/** A grant whose end is told. */
+/** The grant that ended. */
 const endedGrant = {
-  grant_id: z.guid().meta({ description: 'Of a bundle: its own grant, once for all its servers.' }),
+  grant_id: z
+    .guid()
+    .meta({ description: "For a bundle: the bundle's own grant, in one event for all its servers." }),
   session_id: z.guid(),
   kind: z.enum(['llm', 'mcp', 'mcp_bundle']),
   provider: z.string(),
@@ -27,9 +30,9 @@ const endedGrant = {
   settled,
 };
 
-/** Which limit of a budget, and what of it is used. */
+/** The limit that was reached, and the figures of its budget. */
 const limitReached = {
-  limit: z.enum(['max_uses', 'cost_limit']).meta({ description: 'Which limit it is.' }),
+  limit: z.enum(['max_uses', 'cost_limit']).meta({ description: 'The limit that was reached.' }),
   max_uses: maxUses,
   cost_limit: costLimit,
   settled,
@@ -37,7 +40,7 @@ const limitReached = {
 
 /** One settled call. */
 const settledCall = z.strictObject({
-  id: z.guid().meta({ description: 'Names the call for good; a call is told of in one event.' }),
+  id: z.guid().meta({ description: 'A permanent id of the call. Each call is in exactly one event.' }),
   session_id: z.guid(),
   grant_id: z.guid(),
   external_user: z.string().nullable(),
@@ -45,11 +48,11 @@ const settledCall = z.strictObject({
   model: z.string().nullable(),
   server: z.string().nullable(),
   tool: z.string().nullable(),
-  uses: z.int().meta({ description: 'Below 0 where they are given back.' }),
+  uses: z.int().meta({ description: 'Below 0 in a refund.' }),
   cost: z.int().nullable().meta({
-    description: 'Microdollars: below 0 where they are given back; null where they are not known.',
+    description: 'Microdollars. Below 0 in a refund. null: not known.',
   }),
-  overrun: microusd.meta({ description: 'Microdollars of the cost beyond what was held for the call.' }),
+  overrun: microusd.meta({ description: 'Microdollars beyond the hold, which the budget was not charged.' }),
   input_tokens: z.int().nullable(),
   output_tokens: z.int().nullable(),
   status: z.int().nullable().meta({ description: "HTTP status of the upstream's answer." }),
@@ -65,7 +68,7 @@ const event = <T extends string, D extends z.ZodRawShape>(type: T, description: 
 
 /** The body of every delivery. */
 export const webhookEvent = z.discriminatedUnion('type', [
-  event('session.exhausted', "A limit is reached, and none of the session's grants is active any more.", {
+  event('session.exhausted', 'A limit is reached, and the session has no active grant left.', {
     session_id: z.guid(),
     grant_id: z.guid(),
     ...external,
@@ -73,7 +76,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
   }),
   event(
     'session.threshold',
-    "50, 80 or 100 percent of a limit are settled: of a grant's, a bundle's, or a virtual key's budget.",
+    '50, 80 or 100 percent of a limit are settled. The budget is that of a grant, a bundle or a virtual key.',
     {
       session_id: z.guid().nullable().meta({ description: "null where the limit is a virtual key's." }),
       grant_id: z.guid().nullable(),
@@ -83,7 +86,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
       ...limitReached,
     },
   ),
-  event('grant.revoked', 'A grant was ended before its time.', {
+  event('grant.revoked', 'A grant ended before its expiry.', {
     ...endedGrant,
     revoked_at: seconds,
     reason: z.enum(['revoked', 'overrun']).meta({
@@ -94,7 +97,7 @@ export const webhookEvent = z.discriminatedUnion('type', [
   event('usage.settled', 'Calls were settled: they are in the ledger.', {
     calls: z.array(settledCall).min(1),
   }),
-  event('webhook.test', 'You asked for it.', { webhook_id: z.guid() }),
+  event('webhook.test', 'The answer to POST /v1/webhooks/{id}/test.', { webhook_id: z.guid() }),
 ]);
 export type WebhookEvent = z.infer<typeof webhookEvent>;
 export type SettledCall = z.infer<typeof settledCall>;

@@ -6,7 +6,7 @@ import { pageOf, pageQuery } from './page.ts';
 const URL_MAX_CHARS = 2_048;
 const DESCRIPTION_MAX_CHARS = 255;
 
-/** Types of events that an endpoint may ask for. */
+/** Types of events that an endpoint can receive. */
 export const WEBHOOK_EVENTS = [
   'session.exhausted',
   'session.threshold',
@@ -17,7 +17,7 @@ export const WEBHOOK_EVENTS = [
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
-/** Why an attempt failed; of a delivery that was given up with its endpoint, `endpoint_disabled`. */
+/** Why an attempt failed. `endpoint_disabled`: the delivery was given up because its endpoint was disabled. */
 export const DELIVERY_ERRORS = [
   'http_status',
   'timeout',
@@ -32,7 +32,7 @@ const EVENT = `expected one of ${WEBHOOK_EVENTS.join(', ')}`;
 const EVENTS = `expected a list of at least one of ${WEBHOOK_EVENTS.join(', ')}, each once`;
 const URL_FORM = 'expected an https URL without user and fragment, such as "https://example.com/webhooks"';
 
-/** Request of `POST /v1/webhooks`. Whether its URL may be reached is judged when it is. */
+/** Body of `POST /v1/webhooks`. Each attempt checks again whether the address of the URL may be reached. */
 export const webhookRequest = z
   .strictObject(
     {
@@ -40,20 +40,20 @@ export const webhookRequest = z
         .string(expected('a URL'))
         .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
         .refine(isPlainUrl, URL_FORM)
-        .meta({ description: 'Where events are sent by POST: an https URL at a public address.' }),
+        .meta({ description: 'The https URL that events are sent to by POST. Its address must be public.' }),
       events: optional(
         z
           .array(z.enum(WEBHOOK_EVENTS, EVENT), EVENTS)
           .min(1, EVENTS)
           .refine((types) => new Set(types).size === types.length, EVENTS)
           .meta({ uniqueItems: true }),
-      ).meta({ description: 'Types of events to be sent. Left out: all.' }),
+      ).meta({ description: 'Types of events to send. Left out: all.' }),
       description: optional(
         z
           .string(expected('a string'))
           .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
           .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL'),
-      ).meta({ description: 'What it is for, in your own words.' }),
+      ).meta({ description: 'Your description of it.' }),
     },
     expected('a JSON object'),
   )
@@ -74,28 +74,30 @@ export const webhookAnswer = z
     description: z.string().nullable(),
     created_at: seconds,
     previous_secret_expires_at: seconds.nullable().meta({
-      description: 'Unix time in seconds: until then the secret before the present one signs, too.',
+      description: 'Unix time in seconds. Until then, the previous secret also signs.',
     }),
     status: z.enum(['enabled', 'disabled']).meta({
-      description: '`disabled`: nothing is sent to it until it is enabled again.',
+      description: '`disabled`: it receives nothing until you enable it.',
     }),
     disabled_reason: z.enum(['gone', 'failing']).nullable().meta({
       description: '`gone`: it answered 410. `failing`: every attempt failed for days.',
     }),
     disabled_at: seconds.nullable(),
     failing_since: seconds.nullable().meta({
-      description: 'Unix time in seconds: when the failures began that no success has ended yet.',
+      description:
+        'Unix time in seconds of the first failure since the last success. null: no attempt failed since then.',
     }),
   })
   .meta({ id: 'Webhook' });
 export type WebhookAnswer = z.infer<typeof webhookAnswer>;
 
-/** An endpoint with its secret, which is shown this once. */
+/** An endpoint with its secret. No later answer shows the secret. */
 export const webhookWithSecret = z
   .strictObject({
     ...webhookAnswer.shape,
     secret: z.string().meta({
-      description: 'Shown this once: `whsec_` and base64, as the libraries of Standard Webhooks take it.',
+      description:
+        'Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept.',
     }),
   })
   .meta({ id: 'WebhookWithSecret' });
@@ -108,11 +110,11 @@ export const deliveryAnswer = z
   .strictObject({
     id: z.guid(),
     event_id: z.guid().meta({
-      description: 'What the header `webhook-id` says, at every attempt and after a replay.',
+      description: 'The value of the header `webhook-id`, the same at every attempt and after a replay.',
     }),
     type: z.enum([...WEBHOOK_EVENTS, 'webhook.test']),
     status: z.enum(DELIVERY_STATUSES),
-    attempts: z.int().meta({ description: 'Since it was created or replayed.' }),
+    attempts: z.int().meta({ description: 'Attempts since it was created or replayed.' }),
     last_status: z.int().nullable().meta({
       description: "HTTP status of the last attempt's answer; null when none came.",
     }),
