@@ -19,5 +19,5 @@ export type Schema = {
   readonly properties?: Readonly<Record<string, Schema>>;
 };
 
-/** What may stand beside the operations of a path. */
+/** A path may have these in addition to its operations. */
 export const OF_A_PATH: ReadonlySet<string> = new Set(['summary', 'description', 'parameters', 'servers']);

@@ -6,7 +6,7 @@ import { operationsFile } from './operations-file.ts';
 
 const DOCUMENT = new URL('../../../docs/reference/openapi.json', import.meta.url);
 
-/** What the folder `generated` holds, by name: made of docs/reference/openapi.json and nothing else. */
+/** The files of the folder `generated`, by name. They are generated from docs/reference/openapi.json only. */
 export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
   const api = JSON.parse(readFileSync(DOCUMENT, 'utf8')) as Api;
   return new Map([
@@ -16,18 +16,18 @@ export async function generatedFiles(): Promise<ReadonlyMap<string, string>> {
 }
 
 const HEAD =
-  '// Made of docs/reference/openapi.json by `pnpm --filter @presign/client generate`: do not edit.\n\n';
+  '// Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.\n\n';
 
 async function typesOf(api: Api): Promise<string> {
   const nodes = await openapiTS(JSON.stringify(withAnswersAlone(api)), {
-    // A field with a default may be left out of a request.
+    // A request may leave out a field with a default.
     defaultNonNullable: false,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
     // The client writes it as ISO 8601.
     transform: ({ format }) => (format === 'date-time' ? STRING_OR_DATE : undefined),
   });
-  // Of paths, `operations.ts` has what is needed.
+  // `operations.ts` has everything about paths.
   const nameOf = (node: ts.Node) =>
     ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) ? node.name.text : '';
   return astToString(nodes.filter((node) => !['paths', 'webhooks', '$defs'].includes(nameOf(node))));
@@ -38,7 +38,7 @@ const STRING_OR_DATE = ts.factory.createUnionTypeNode([
   ts.factory.createTypeReferenceNode('Date'),
 ]);
 
-/** Without refusals, which all have one body, `ErrorBody`: a type by the name `Error` would hide the language's own. */
+/** Without refusals, which all have the body `ErrorBody`: a type named `Error` would hide that of the language. */
 function withAnswersAlone(api: Api): Api {
   const paths = Object.entries(api.paths).map(([path, item]) => {
     const operations = Object.entries(item).filter(([key]) => !OF_A_PATH.has(key));

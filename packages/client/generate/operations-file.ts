@@ -1,20 +1,20 @@
 import type { Api, Operation, Schema } from './api.ts';
 
-/** A table of all operations: what a program must know of them to send one. */
+/** A table of all operations, with the facts that the client needs to send one. */
 export function operationsFile(api: Api): string {
   const entries = Object.entries(api.paths).flatMap(([path, operations]) =>
     Object.entries(operations).map(([method, operation]) => entryOf(api, path, method, operation)),
   );
   return `import type { operations } from './types.ts';
 
-/** What it takes to send an operation. */
+/** The facts that the client needs to send an operation. */
 export type Operation = {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With its parameters in braces. */
+  /** The path, with its parameters in braces. */
   readonly path: string;
-  /** Where fields go that are not in the path. */
+  /** The place of the fields that are not in the path. */
   readonly fields: 'body' | 'query';
-  /** Whether it takes an \`Idempotency-Key\`. */
+  /** Whether it accepts an \`Idempotency-Key\`. */
   readonly idempotencyKey: boolean;
 };
 
@@ -35,7 +35,7 @@ function entryOf(api: Api, path: string, method: string, operation: Operation): 
   return `  /** ${operation.summary}. */\n  ${operation.operationId}: ${JSON.stringify(own)},`;
 }
 
-/** A method takes one object: no name may stand for two things, nor have to go to one of two places. */
+/** A method takes one object, so a name must have one meaning and one place. */
 function mustBeFlat(api: Api, operation: Operation): void {
   const inPath = namesIn(operation, 'path');
   const inQuery = namesIn(operation, 'query');
@@ -52,7 +52,7 @@ const namesIn = ({ parameters = [] }: Operation, place: string): string[] =>
 function propertiesOf(api: Api, schema: Schema): Readonly<Record<string, Schema>> {
   const name = schema.$ref?.split('/').at(-1);
   const { properties } = name === undefined ? schema : (api.components.schemas[name] ?? {});
-  // Of a union it is not known which fields there are.
+  // The fields of a union are not known.
   if (!properties) throw new Error('a body must be an object');
   return properties;
 }

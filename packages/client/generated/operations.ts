@@ -1,15 +1,15 @@
-// Made of docs/reference/openapi.json by `pnpm --filter @presign/client generate`: do not edit.
+// Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.
 
 import type { operations } from './types.ts';
 
-/** What it takes to send an operation. */
+/** The facts that the client needs to send an operation. */
 export type Operation = {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** With its parameters in braces. */
+  /** The path, with its parameters in braces. */
   readonly path: string;
-  /** Where fields go that are not in the path. */
+  /** The place of the fields that are not in the path. */
   readonly fields: 'body' | 'query';
-  /** Whether it takes an `Idempotency-Key`. */
+  /** Whether it accepts an `Idempotency-Key`. */
   readonly idempotencyKey: boolean;
 };
 

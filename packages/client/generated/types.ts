@@ -1,4 +1,4 @@
-// Made of docs/reference/openapi.json by `pnpm --filter @presign/client generate`: do not edit.
+// Generated from docs/reference/openapi.json by `pnpm --filter @presign/client generate`. Do not edit.
 
 export interface components {
     schemas: {
@@ -18,13 +18,13 @@ export interface components {
          *     }
          */
         PresignRequest: {
-            /** @description openai, anthropic, google, cohere, groq, or one that the operator added. */
+            /** @description openai, anthropic, google, cohere, groq, another built-in provider, or one that the operator added. */
             provider: string;
-            /** @description Allowed paths, all after the provider's origin, with the version prefix: one, or 1 to 50. The URL ends in the first. In the others * stands for any characters but /. */
+            /** @description One allowed path, or 1 to 50. A path is everything after the provider's origin, version prefix included. The URL ends in the first path. In the others, * stands for any characters except /. */
             path: string | string[];
-            /** @description The provider's API key, sealed before it is stored. Needed without virtual_key. */
+            /** @description The provider's API key. It is encrypted before it is stored. Required without virtual_key. */
             client_api_key?: string | null;
-            /** @description Id of a virtual key of this provider. Used in place of client_api_key. */
+            /** @description Id of a virtual key of this provider. It takes precedence over client_api_key. */
             virtual_key?: string | null;
             /**
              * @description The HTTP method of the calls.
@@ -37,7 +37,7 @@ export interface components {
              */
             expires_in?: number | null;
             /**
-             * @description Laid over the JSON body of every call, where it wins over what the holder sends: such as model or max_tokens. At most 16384 bytes.
+             * @description Fields that replace those of the holder in the JSON body of every call, such as model or max_tokens. At most 16384 bytes.
              * @example {
              *       "model": "gpt-4.1-mini",
              *       "max_tokens": 500
@@ -47,17 +47,17 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
-             * @description Calls that may be made. -1: unlimited.
+             * @description How many calls may be made. -1: unlimited.
              * @default -1
              */
             max_uses?: number | null;
             /**
-             * @description Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.
+             * @description Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.
              * @example 250000
              */
             cost_limit?: number | null;
             /**
-             * @description Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.
+             * @description How many calls may be made in a minute, at once or spread over it. Left out: unlimited.
              * @example 60
              */
             calls_per_minute?: number | null;
@@ -65,9 +65,9 @@ export interface components {
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
             external_user?: string | null;
-            /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
+            /** @description The session to join. It must belong to this account and not be revoked. An id that does not exist yet creates a session. Left out: a new session. */
             session_id?: string | null;
-            /** @description Anything you want kept with it, which its session tells: at most 65536 bytes of JSON. */
+            /** @description Your own data, at most 65536 bytes of JSON. GET /v1/sessions/{id} returns it. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
@@ -82,13 +82,13 @@ export interface components {
         PresignAnswer: {
             /**
              * Format: uri
-             * @description What the holder calls in place of the provider. It holds no key.
+             * @description The URL that the holder calls instead of the provider. It contains no key.
              */
             url: string;
             /** Format: uuid */
             session_id: string;
             /**
-             * @description Unix time in seconds, from which on it is refused.
+             * @description Unix time in seconds. The URL is refused from then on.
              * @example 1767225600
              */
             expires_at: number;
@@ -119,11 +119,11 @@ export interface components {
          *     }
          */
         McpPresignRequest: {
-            /** @description 1 to 50 servers, each of its own name. All limits are theirs together. */
+            /** @description 1 to 50 servers with different names. They share all limits. */
             servers: {
-                /** @description Its key in the answer and in the bundle. */
+                /** @description The name of the server in the answer and in the bundle. */
                 name: string;
-                /** @description Address of the MCP server, as the gateway reaches it. */
+                /** @description The address of the MCP server, as the gateway reaches it. */
                 url: string;
                 /**
                  * @description http: Streamable HTTP. sse: the older HTTP with SSE.
@@ -135,43 +135,43 @@ export interface components {
                  * @default none
                  */
                 auth_type?: ("none" | "bearer" | "api_key" | "oauth") | null;
-                /** @description What the auth_type takes, sealed before it is stored. */
+                /** @description The fields of the auth_type. They are encrypted before they are stored. */
                 auth_config?: Record<string, never> | {
                     /** @description Sent as "Authorization: Bearer …". */
                     token: string;
                 } | {
-                    /** @description The key, as the server wants it. */
+                    /** @description The key of the server. */
                     key: string;
                     /** @description The header that carries the key. Left out: X-API-Key, unless query is given. */
                     header?: string | null;
                     /** @description The query parameter that carries the key, instead of a header. */
                     query?: string | null;
                 } | {
-                    /** @description Used until it expires. Stands alone. */
+                    /** @description Used until it expires. Send it without the other fields. */
                     access_token?: string | null;
                     /** @description Where the gateway gets access tokens. Needs client_id, and client_secret or refresh_token. */
                     token_url?: string | null;
-                    /** @description As the token endpoint knows the client. */
+                    /** @description The id of the client at the token endpoint. */
                     client_id?: string | null;
-                    /** @description The client's secret, where it has one. */
+                    /** @description The client's secret, if it has one. */
                     client_secret?: string | null;
                     /** @description Left out: client credentials are used. */
                     refresh_token?: string | null;
                     /** @description Scopes to ask for, separated by spaces. */
                     scope?: string | null;
-                    /** @description The audience to ask for, where the token endpoint wants one. */
+                    /** @description The audience to ask for, if the token endpoint requires one. */
                     audience?: string | null;
                 } | null;
-                /** @description What this server's calls cost, in microdollars. */
+                /** @description The prices of this server's calls, in microdollars. */
                 pricing?: {
-                    /** @description Microdollars of a call without a price of its own. Left out: as the operator set it. */
+                    /** @description Microdollars of a call without its own price. Left out: the price that the operator set. */
                     default?: number | null;
                     /** @description Microdollars by the name of a tool. */
                     tools?: {
                         [key: string]: number;
                     } | null;
                 } | null;
-                /** @description The only tools that may be called, at most 500. Left out: all. */
+                /** @description The tools that may be called, at most 500. Left out: all. */
                 tools?: string[] | null;
             }[];
             /**
@@ -180,17 +180,17 @@ export interface components {
              */
             expires_in?: number | null;
             /**
-             * @description Calls that may be made. -1: unlimited.
+             * @description How many calls may be made. -1: unlimited.
              * @default -1
              */
             max_uses?: number | null;
             /**
-             * @description Microdollars that may be spent (1 dollar = 1000000). 0: nothing, so that only calls without cost pass. Left out: unlimited.
+             * @description Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.
              * @example 250000
              */
             cost_limit?: number | null;
             /**
-             * @description Calls that may be made in a minute: so many at once, or evenly over time. Left out: as many as come.
+             * @description How many calls may be made in a minute, at once or spread over it. Left out: unlimited.
              * @example 60
              */
             calls_per_minute?: number | null;
@@ -198,9 +198,9 @@ export interface components {
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
             external_user?: string | null;
-            /** @description The session that this joins: of this account and not revoked, or a new one by this id. Left out: a new session. */
+            /** @description The session to join. It must belong to this account and not be revoked. An id that does not exist yet creates a session. Left out: a new session. */
             session_id?: string | null;
-            /** @description Anything you want kept with it, which its session tells: at most 65536 bytes of JSON. */
+            /** @description Your own data, at most 65536 bytes of JSON. GET /v1/sessions/{id} returns it. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
@@ -222,19 +222,19 @@ export interface components {
         McpPresignAnswer: {
             /**
              * Format: uri
-             * @description Gives an MCP client's configuration with all servers.
+             * @description Returns an MCP client's configuration with all servers.
              */
             bundle_url: string;
-            /** @description What bundle_url ends in. */
+            /** @description The last part of bundle_url. */
             bundle_token: string;
             /**
-             * @description Unix time in seconds, from which on it is refused.
+             * @description Unix time in seconds. The URL is refused from then on.
              * @example 1767225600
              */
             expires_at: number;
             /** Format: uuid */
             session_id: string;
-            /** @description By the names of the request. */
+            /** @description The servers by their names in the request. */
             servers: {
                 [key: string]: {
                     /** Format: uri */
@@ -247,7 +247,7 @@ export interface components {
         SessionPage: {
             /** @description Newest first. */
             data: components["schemas"]["SessionSummary"][];
-            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
         SessionSummary: {
@@ -255,10 +255,10 @@ export interface components {
             id: string;
             /** @description Unix time in seconds. */
             created_at: number;
-            /** @description null unless the session was revoked as a whole. */
+            /** @description null: the session itself was not revoked. */
             revoked_at: number | null;
             /**
-             * @description Active while one of its grants is, by the ledger.
+             * @description Active while one of its grants is active by the figures of the ledger.
              * @enum {string}
              */
             status: "active" | "ended";
@@ -266,9 +266,9 @@ export interface components {
             grant_count: number;
             /** @description When the last of its grants expires. */
             expires_at: number | null;
-            /** @description Those that its grants were issued with. */
+            /** @description The ids that its grants were issued with. */
             external_sessions: string[];
-            /** @description Those that its grants were issued with. */
+            /** @description The ids that its grants were issued with. */
             external_users: string[];
         };
         /** @description The change is stored, and Presign applies it as soon as Redis answers. */
@@ -281,10 +281,10 @@ export interface components {
             id: string;
             /** @description Unix time in seconds. */
             created_at: number;
-            /** @description null unless the session was revoked as a whole. */
+            /** @description null: the session itself was not revoked. */
             revoked_at: number | null;
             /**
-             * @description Active while one of its grants is, by the ledger.
+             * @description Active while one of its grants is active by the figures of the ledger.
              * @enum {string}
              */
             status: "active" | "ended";
@@ -292,13 +292,13 @@ export interface components {
             grant_count: number;
             /** @description When the last of its grants expires. */
             expires_at: number | null;
-            /** @description Those that its grants were issued with. */
+            /** @description The ids that its grants were issued with. */
             external_sessions: string[];
-            /** @description Those that its grants were issued with. */
+            /** @description The ids that its grants were issued with. */
             external_users: string[];
             /** @description Newest first. */
             grants: components["schemas"]["SessionGrant"][];
-            /** @description Asks for the grants after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page of grants. null: this is the last page. */
             next_cursor: string | null;
         };
         SessionGrant: {
@@ -308,24 +308,24 @@ export interface components {
             kind: "llm" | "mcp" | "mcp_bundle";
             /** @description `mcp` for MCP grants. */
             provider: string;
-            /** @description Of an LLM grant. */
+            /** @description LLM grants only. */
             method: string | null;
-            /** @description Of an LLM grant. */
+            /** @description LLM grants only. */
             paths: string[] | null;
-            /** @description Of an MCP server's grant: the server as it was asked for. */
+            /** @description Grants of MCP servers only: the server of the request. */
             server: {
                 name: string;
                 url: string;
                 /** @enum {string} */
                 transport: "sse" | "http";
             } | null;
-            /** @description Of an MCP server's grant: the grant of its bundle. */
+            /** @description Grants of MCP servers only: the grant of the bundle. */
             bundle_id: string | null;
             external_session: string | null;
             external_user: string | null;
-            /** @description Id of the virtual key that it was issued with; null: with none. */
+            /** @description Id of the virtual key that it was issued with. null: it was issued with client_api_key. */
             virtual_key: string | null;
-            /** @description As issued; a bundle's stands at its own grant. */
+            /** @description As issued. A bundle's metadata is at the bundle's own grant. */
             metadata: {
                 [key: string]: unknown;
             } | null;
@@ -339,32 +339,32 @@ export interface components {
             max_uses: number;
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description null: as many as come. */
+            /** @description null: unlimited. */
             calls_per_minute: number | null;
-            /** @description As the ledger has it. */
+            /** @description In the ledger. */
             settled: {
                 /** @description Calls. */
                 used: number;
                 /** @description Microdollars. */
                 spent: number;
             };
-            /** @description As it is now, calls under way included. null: Redis does not answer. */
+            /** @description Now, running calls included. null: Redis does not answer. */
             live: {
                 /** @description Calls. */
                 used: number;
                 /** @description Microdollars. */
                 spent: number;
-                /** @description Microdollars that calls under way may still cost. */
+                /** @description Microdollars held for running calls. */
                 held: number;
             } | null;
         };
         UsageReport: {
-            /** @description Unix time in seconds: calls settled from then on. */
+            /** @description Unix time in seconds: calls settled at this time or later. */
             from: number;
-            /** @description Unix time in seconds: calls settled before then. */
+            /** @description Unix time in seconds: calls settled before this time. */
             to: number;
             group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
-            /** @description A row holds only what was asked to be summed by. null: these calls have none of it. */
+            /** @description A row has the dimensions of group_by. null: these calls have no value. */
             data: {
                 external_user?: string | null;
                 /** Format: uuid */
@@ -376,9 +376,9 @@ export interface components {
                 tool?: string | null;
                 /** @description In UTC, `2026-01-31`. */
                 day?: string;
-                /** @description Calls that were let through. */
+                /** @description Calls that passed. */
                 calls: number;
-                /** @description Uses that they took of their limits. */
+                /** @description Uses that they took from their limits. */
                 uses: number;
                 /** @description Microdollars of the calls whose cost is known. */
                 cost: number;
@@ -389,9 +389,9 @@ export interface components {
                 output_tokens: number;
             }[];
             total: {
-                /** @description Calls that were let through. */
+                /** @description Calls that passed. */
                 calls: number;
-                /** @description Uses that they took of their limits. */
+                /** @description Uses that they took from their limits. */
                 uses: number;
                 /** @description Microdollars of the calls whose cost is known. */
                 cost: number;
@@ -418,12 +418,12 @@ export interface components {
         VirtualKeyRequest: {
             /** @description The provider whose key it is. */
             provider: string;
-            /** @description What you call it. */
+            /** @description Your name for it. */
             name: string;
-            /** @description The provider's API key: sealed before it is stored, and never shown again, nor any part of it. */
+            /** @description The provider's API key. It is encrypted before it is stored, and no answer shows any part of it. */
             key: string;
             /**
-             * @description As config of POST /v1/presign, whose own fields go before it.
+             * @description As config of POST /v1/presign, whose fields take precedence over these.
              * @example {
              *       "max_tokens": 500
              *     }
@@ -431,7 +431,7 @@ export interface components {
             config?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Limits over all URLs issued with it, beside those of each URL. */
+            /** @description Limits over all URLs issued with it, in addition to the limits of each URL. */
             budget?: {
                 /** @description Calls over all its URLs. -1: unlimited. */
                 max_uses?: number | null;
@@ -440,7 +440,7 @@ export interface components {
             } | null;
         };
         VirtualKey: {
-            /** @description What virtual_key of POST /v1/presign takes. */
+            /** @description The value for virtual_key of POST /v1/presign. */
             id: string;
             name: string;
             provider: string;
@@ -448,7 +448,7 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             budget: components["schemas"]["Budget"] | null;
-            /** @description 1, and one more with every rotation. */
+            /** @description 1. Every rotation adds 1. */
             version: number;
             /** @description Unix time in seconds. */
             created_at: number;
@@ -465,7 +465,7 @@ export interface components {
                 used: number;
                 spent: number;
             };
-            /** @description With calls under way; null when Redis does not answer. */
+            /** @description Running calls included; null when Redis does not answer. */
             live: {
                 used: number;
                 spent: number;
@@ -475,7 +475,7 @@ export interface components {
         VirtualKeyPage: {
             /** @description Newest first. */
             data: components["schemas"]["VirtualKey"][];
-            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
         /**
@@ -484,7 +484,7 @@ export interface components {
          *     }
          */
         RotationRequest: {
-            /** @description The provider's API key: sealed before it is stored, and never shown again, nor any part of it. */
+            /** @description The provider's API key. It is encrypted before it is stored, and no answer shows any part of it. */
             key: string;
         };
         /**
@@ -497,13 +497,13 @@ export interface components {
          *     }
          */
         ApiKeyRequest: {
-            /** @description What you call it. */
+            /** @description Your name for it. */
             name: string;
-            /** @description presign: issue and revoke URLs. read: sessions, usage, virtual keys. admin: everything. */
+            /** @description presign: issue and revoke URLs. read: read sessions, usage and virtual keys. admin: everything. */
             scopes: ("presign" | "read" | "admin")[];
             /** @description Validity in seconds. Left out: it does not expire. */
             expires_in?: number | null;
-            /** @description Requests that may be made with it in a minute. Left out: the operator's default. */
+            /** @description How many requests it may make in a minute. Left out: the operator's default. */
             requests_per_minute?: number | null;
         };
         NewApiKey: {
@@ -512,7 +512,7 @@ export interface components {
             name: string;
             scopes: ("presign" | "read" | "admin")[];
             /**
-             * @description Its first and last characters, by which you tell keys apart; … alone for a key not made here.
+             * @description Its first and last characters, to recognise it. Only … for a key that the issuer did not make.
              * @example presign_sk_…x7Qa
              */
             hint: string;
@@ -526,13 +526,13 @@ export interface components {
             requests_per_minute: number | null;
             /** @description Unix time in seconds, to the minute; null: never used. */
             last_used_at: number | null;
-            /** @description The key. It is shown this once: only a hash of it is kept. */
+            /** @description The key. Only this answer shows it: the issuer stores only its hash. */
             key: string;
         };
         ApiKeyPage: {
             /** @description Newest first. */
             data: components["schemas"]["ApiKey"][];
-            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
         ApiKey: {
@@ -541,7 +541,7 @@ export interface components {
             name: string;
             scopes: ("presign" | "read" | "admin")[];
             /**
-             * @description Its first and last characters, by which you tell keys apart; … alone for a key not made here.
+             * @description Its first and last characters, to recognise it. Only … for a key that the issuer did not make.
              * @example presign_sk_…x7Qa
              */
             hint: string;
@@ -566,11 +566,11 @@ export interface components {
          *     }
          */
         WebhookRequest: {
-            /** @description Where events are sent by POST: an https URL at a public address. */
+            /** @description The https URL that events are sent to by POST. Its address must be public. */
             url: string;
-            /** @description Types of events to be sent. Left out: all. */
+            /** @description Types of events to send. Left out: all. */
             events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
-            /** @description What it is for, in your own words. */
+            /** @description Your description of it. */
             description?: string | null;
         };
         WebhookWithSecret: {
@@ -582,25 +582,25 @@ export interface components {
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
-            /** @description Unix time in seconds: until then the secret before the present one signs, too. */
+            /** @description Unix time in seconds. Until then, the previous secret also signs. */
             previous_secret_expires_at: number | null;
             /**
-             * @description `disabled`: nothing is sent to it until it is enabled again.
+             * @description `disabled`: it receives nothing until you enable it.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /** @description `gone`: it answered 410. `failing`: every attempt failed for days. */
             disabled_reason: ("gone" | "failing") | null;
             disabled_at: number | null;
-            /** @description Unix time in seconds: when the failures began that no success has ended yet. */
+            /** @description Unix time in seconds of the first failure since the last success. null: no attempt failed since then. */
             failing_since: number | null;
-            /** @description Shown this once: `whsec_` and base64, as the libraries of Standard Webhooks take it. */
+            /** @description Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. */
             secret: string;
         };
         WebhookPage: {
             /** @description Newest first. */
             data: components["schemas"]["Webhook"][];
-            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
         Webhook: {
@@ -612,17 +612,17 @@ export interface components {
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
-            /** @description Unix time in seconds: until then the secret before the present one signs, too. */
+            /** @description Unix time in seconds. Until then, the previous secret also signs. */
             previous_secret_expires_at: number | null;
             /**
-             * @description `disabled`: nothing is sent to it until it is enabled again.
+             * @description `disabled`: it receives nothing until you enable it.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /** @description `gone`: it answered 410. `failing`: every attempt failed for days. */
             disabled_reason: ("gone" | "failing") | null;
             disabled_at: number | null;
-            /** @description Unix time in seconds: when the failures began that no success has ended yet. */
+            /** @description Unix time in seconds of the first failure since the last success. null: no attempt failed since then. */
             failing_since: number | null;
         };
         Delivery: {
@@ -630,14 +630,14 @@ export interface components {
             id: string;
             /**
              * Format: uuid
-             * @description What the header `webhook-id` says, at every attempt and after a replay.
+             * @description The value of the header `webhook-id`, the same at every attempt and after a replay.
              */
             event_id: string;
             /** @enum {string} */
             type: "session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "webhook.test";
             /** @enum {string} */
             status: "pending" | "delivered" | "failed";
-            /** @description Since it was created or replayed. */
+            /** @description Attempts since it was created or replayed. */
             attempts: number;
             /** @description HTTP status of the last attempt's answer; null when none came. */
             last_status: number | null;
@@ -652,7 +652,7 @@ export interface components {
         DeliveryPage: {
             /** @description Newest first. */
             data: components["schemas"]["Delivery"][];
-            /** @description Asks for the entries after these, as cursor. null: there are none. */
+            /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
         ErrorBody: {
@@ -771,13 +771,13 @@ export interface operations {
     listSessions: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
-                /** @description With a grant that was issued with this external_session. */
+                /** @description Only sessions with a grant that was issued with this external_session. */
                 external_session?: string;
-                /** @description With a grant that was issued with this external_user. */
+                /** @description Only sessions with a grant that was issued with this external_user. */
                 external_user?: string;
                 /** @description Left out: both. */
                 status?: "active" | "ended";
@@ -802,9 +802,9 @@ export interface operations {
     revokeSessions: {
         parameters: {
             query?: {
-                /** @description Either this or external_user. */
+                /** @description Either this or external_user is required. */
                 external_session?: string;
-                /** @description Either this or external_session. */
+                /** @description Either this or external_session is required. */
                 external_user?: string;
             };
             header?: never;
@@ -834,9 +834,9 @@ export interface operations {
     getSession: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
             };
             header?: never;
@@ -919,11 +919,11 @@ export interface operations {
     getUsage: {
         parameters: {
             query: {
-                /** @description Calls settled from then on. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                /** @description Calls settled at this time or later. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 from: number | (string | Date);
-                /** @description Calls settled before then. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                /** @description Calls settled before this time. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 to?: number | (string | Date);
-                /** @description What to sum by, separated by commas: external_user, session, model, provider, virtual_key, server, tool, day. Left out: one total. */
+                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, server, tool, day. Left out: one total. */
                 group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
                 /** @description Only calls of this external_user. */
                 external_user?: string;
@@ -935,7 +935,7 @@ export interface operations {
                 model?: string;
                 /** @description Only calls with this virtual key, by its id. */
                 virtual_key?: string;
-                /** @description Goes before the header `Accept`. Left out, without it: json. */
+                /** @description Takes precedence over the header `Accept`. Without either: json. */
                 format?: "json" | "csv";
             };
             header?: never;
@@ -959,9 +959,9 @@ export interface operations {
     listVirtualKeys: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
             };
             header?: never;
@@ -1094,9 +1094,9 @@ export interface operations {
     listApiKeys: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
             };
             header?: never;
@@ -1185,9 +1185,9 @@ export interface operations {
     listWebhooks: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
             };
             header?: never;
@@ -1342,9 +1342,9 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
-                /** @description Entries at most. */
+                /** @description The most entries to return. */
                 limit?: number;
-                /** @description The next_cursor of the answer that this one follows. All filters must stand beside it again. */
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
                 cursor?: string;
                 /** @description Left out: all. */
                 status?: "pending" | "delivered" | "failed";

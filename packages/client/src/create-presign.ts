@@ -4,29 +4,29 @@ import { failed, PresignError } from './presign-error.ts';
 import { type Answered, type Fetch, type Request, sendRequest } from './send-request.ts';
 
 export type PresignOptions = {
-  /** Address of the issuer; it may have a path, below which the issuer is. */
+  /** Address of the issuer. It may have a path prefix. */
   readonly url: string;
-  /** Is sent to this address alone, and is in nothing that a program could print. */
+  /** Sent to this address only. Nothing that a program could print contains it. */
   readonly apiKey: string;
-  /** In place of the platform's own. */
+  /** Used instead of the platform's `fetch`. */
   readonly fetch?: Fetch | undefined;
-  /** How often a request is sent again that failed, where that is safe. Default 2. */
+  /** How often a failed request is repeated, if that is safe. Default 2. */
   readonly maxRetries?: number | undefined;
   /** Milliseconds that each attempt may take. Default 30,000. */
   readonly timeoutMs?: number | undefined;
 };
 
 /**
- * A client of the issuer: one method for each operation of its OpenAPI document, by the name it has there.
- * A method takes the fields of path, query and body as one object, and resolves with the answer.
- * @throws TypeError when an option is not what it must be; methods reject with `PresignError`
+ * A client of the issuer with one method for each operation of its OpenAPI document, under the operation's name. A method
+ * takes the fields of path, query and body as one object, and resolves with the answer.
+ * @throws TypeError when an option is malformed; methods reject with `PresignError`
  */
 export function createPresign(options: PresignOptions): Presign {
   const base = readUrl(options.url);
   const apiKey = readApiKey(options.apiKey);
   const settings = {
     apiKey,
-    // The platform's own is looked up for each request, and called by itself: browsers want no `this`.
+    // Looked up for each request, and called without `this`, as browsers require.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
     maxRetries: atLeast(0, 'maxRetries', options.maxRetries ?? 2),
     timeoutMs: atLeast(1, 'timeoutMs', options.timeoutMs ?? 30_000),
@@ -42,13 +42,13 @@ export function createPresign(options: PresignOptions): Presign {
 function readUrl(url: string): string {
   const read = URL.canParse(url) ? new URL(url) : undefined;
   if (read && /^https?:$/.test(read.protocol)) return read.origin + read.pathname.replace(/\/+$/, '');
-  throw new TypeError('url: expected an address by http or https.');
+  throw new TypeError('url: expected an http or https URL.');
 }
 
-/** What makes no header is told here: the platform's own error would quote it. */
+/** Refuses a key that cannot be a header here, because the platform's error would quote the key. */
 function readApiKey(apiKey: string): string {
   if (typeof apiKey === 'string' && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey;
-  throw new TypeError('apiKey: expected visible ASCII characters, and no space or line break at either end.');
+  throw new TypeError('apiKey: expected visible ASCII characters without spaces or line breaks.');
 }
 
 function atLeast(least: number, name: string, value: number): number {
@@ -70,9 +70,9 @@ function readAnswer(request: Request, { status, type, requestId, text }: Answere
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The request that asks for an operation.
- * @param mayRepeat whether it is to be made safe to send again, where the operation can be
- * @throws TypeError when a field of the path is missing, or the `Idempotency-Key` is none or not taken
+ * The request of an operation.
+ * @param mayRepeat whether to make it safe to repeat, if the operation takes an `Idempotency-Key`
+ * @throws TypeError when a field of the path is missing, or the `Idempotency-Key` is malformed or not accepted
  */
 function writeRequest(
   base: string,
@@ -93,24 +93,26 @@ function writeRequest(
     url: base + written + (rest === 'query' ? queryOf(others) : ''),
     what: `${method} ${path}`,
     headers: key === undefined ? {} : { 'idempotency-key': key },
-    // Written once: the same key with other bytes would be refused.
+    // Written once, because the issuer refuses the same key with other bytes.
     body: rest === 'body' ? JSON.stringify(Object.fromEntries(others)) : undefined,
-    // RFC 9110 §9.2.2: what these ask for is the same whether they come once or twice.
+    // RFC 9110 §9.2.2: other methods are idempotent.
     repeatable: method !== 'POST' || key !== undefined,
     signal,
   };
 }
 
-/** Of an empty text, or of dots, an address would lead to something else than was meant. */
+/** Refuses an empty text and dots, which would make another address. */
 function segment(name: string, value: unknown): string {
   if (typeof value === 'string' && !/^\.{0,2}$/.test(value)) return encodeURIComponent(value);
   throw new TypeError(`${name}: expected an id.`);
 }
 
-/** One that is dropped would be relied on, and one that makes no header would look like an outage. */
+/** Refuses a key that would have no effect, and one that cannot be a header. */
 function readKey(takesKey: boolean, key: string | undefined): string | undefined {
   if (key === undefined || (takesKey && /^[\x21-\x7e]{1,255}$/.test(key))) return key;
-  const expected = takesKey ? 'expected 1 to 255 visible ASCII characters.' : 'this operation takes none.';
+  const expected = takesKey
+    ? 'expected 1 to 255 visible ASCII characters.'
+    : 'this operation accepts no key.';
   throw new TypeError(`idempotencyKey: ${expected}`);
 }
 
@@ -120,5 +122,5 @@ function queryOf(fields: readonly (readonly [string, unknown])[]): string {
   return query.size === 0 ? '' : `?${query}`;
 }
 
-/** A list has its entries in one value, with commas between them (OpenAPI: style form, explode false). */
+/** A list is one value with commas (OpenAPI: style form, explode false). */
 const textOf = (value: unknown) => (value instanceof Date ? value.toISOString() : String(value));

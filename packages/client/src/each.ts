@@ -1,6 +1,6 @@
 import type { CallOptions } from './methods.ts';
 
-// Any input fits `never`: what it is is read from the method.
+// Any input fits `never`. The type of the fields is read from the method.
 type List = (fields: never, options?: CallOptions) => Promise<Page>;
 type Page = { readonly data: readonly unknown[]; readonly next_cursor: string | null };
 
@@ -11,10 +11,10 @@ type Rest<Fields> = object extends Fields
 type ItemOf<Of extends List> = Awaited<ReturnType<Of>>['data'][number];
 
 /**
- * Everything that a list has, over all its pages, as in `for await (const session of each(presign.listSessions))`.
- * A page is asked for when the one before is used up.
+ * All entries of a list, over all its pages: `for await (const session of each(presign.listSessions))`. It requests a page
+ * when the entries of the page before are used up.
  * @param list a method of the client whose answer has `data` and `next_cursor`
- * @param fields the method's own; `limit` is the length of a page, not of the whole
+ * @param fields those of the method; `limit` is the length of a page, and not of the whole list
  */
 export async function* each<Of extends List>(
   list: Of,

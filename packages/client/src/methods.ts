@@ -6,19 +6,19 @@ export type Presign = { readonly [Id in keyof typeof OPERATIONS]: Method<Id> };
 
 export type OperationId = keyof operations;
 
-/** What goes with a request besides its fields. */
+/** Options of every request. */
 export type CallOptions = {
-  /** Ends the request, and waiting for the next attempt. */
+  /** Ends the request, and the wait for the next attempt. */
   readonly signal?: AbortSignal | undefined;
 };
 
-/** What may go with a request that issues. */
+/** Options of a request that issues. */
 export type IssueOptions = CallOptions & {
-  /** 1 to 255 visible ASCII characters. Left out, the client makes one, so that its own retries issue nothing twice. */
+  /** 1 to 255 visible ASCII characters. Left out: the client makes one, so that its own retries issue nothing twice. */
   readonly idempotencyKey?: string | undefined;
 };
 
-/** All fields of an operation, of its path, query and body. */
+/** All fields of an operation: those of its path, query and body. */
 export type Input<Id extends OperationId> = Flat<
   Fields<operations[Id]['parameters']['path']> &
     Fields<operations[Id]['parameters']['query']> &
@@ -38,7 +38,7 @@ type OptionsOf<Id extends OperationId> = [NonNullable<operations[Id]['parameters
   ? CallOptions
   : IssueOptions;
 
-/** What there is not has no fields. */
+/** A part that an operation does not have has no fields. */
 type Fields<Part> = [NonNullable<Part>] extends [never] ? unknown : NonNullable<Part>;
 
 type BodyOf<Request> =
@@ -54,7 +54,7 @@ type JsonIn<Answer> = Answer extends { content: { 'application/json': infer Body
 type CsvOf<Id extends OperationId> =
   AnswerOf<Id> extends { content: { 'text/csv': infer Body } } ? Body : never;
 
-/** One object type; a field that may be left out may be undefined, too, which sends nothing. */
+/** One object type. An optional field may also be undefined, and is then not sent. */
 type Flat<Parts> = unknown extends Parts
   ? Record<string, never>
   : {
@@ -63,5 +63,5 @@ type Flat<Parts> = unknown extends Parts
         : Given<Parts[Name]>;
     };
 
-/** A list is only read, so that one written `as const` will do. */
+/** The client only reads a list, so a list `as const` is accepted. */
 type Given<Value> = Value extends readonly (infer Each)[] ? readonly Each[] : Value;

@@ -5,12 +5,12 @@ export type ErrorCode = ErrorBody['error']['code'] | ClientCode | (string & {});
 type ClientCode = keyof typeof MESSAGES;
 
 const MESSAGES = {
-  connection_failed: 'the issuer was not reached, or broke off',
-  timed_out: 'no answer in time',
-  unexpected_answer: 'the answer is not one of an issuer',
+  connection_failed: 'the issuer could not be reached, or the connection broke off',
+  timed_out: 'the issuer did not answer in time',
+  unexpected_answer: 'the answer is not that of an issuer',
 };
 
-export type Told = {
+export type PresignErrorFields = {
   readonly code: ErrorCode;
   readonly message: string;
   readonly status?: number | undefined;
@@ -21,25 +21,33 @@ export type Told = {
 };
 
 /**
- * A request that was refused, or not answered. It never has the API key; of the request it names method and path,
- * and where there was no answer the address of the issuer, without what is in its path.
+ * A request that was refused or not answered. It never contains the API key. It names the method and path of the request,
+ * and the host of the issuer if there was no answer.
  */
 export class PresignError extends Error {
   override readonly name = 'PresignError';
-  /** Stable: programs switch on it. */
+  /** Stable, so that programs can switch on it. */
   readonly code: ErrorCode;
-  /** The answer's HTTP status; undefined when there was no answer. */
+  /** The answer's HTTP status. Undefined if there was no answer. */
   readonly status: number | undefined;
   /** The field or header at fault. */
   readonly param: string | undefined;
-  /** Names the request in the issuer's log. */
+  /** The id of the request in the issuer's log. */
   readonly requestId: string | undefined;
   /** When the same request may succeed. */
   readonly retryAfterSeconds: number | undefined;
   /** Further facts of the refusal, by code. */
   readonly details: Readonly<Record<string, unknown>>;
 
-  constructor({ message, code, status, param, requestId, retryAfterSeconds, details = {} }: Told) {
+  constructor({
+    message,
+    code,
+    status,
+    param,
+    requestId,
+    retryAfterSeconds,
+    details = {},
+  }: PresignErrorFields) {
     super(message);
     this.code = code;
     this.status = status;
@@ -50,7 +58,11 @@ export class PresignError extends Error {
   }
 }
 
-/** What is told of a request that failed on this side. */
-export function failed(code: ClientCode, { what }: { readonly what: string }, why?: string): Told {
+/** The error of a request that failed on this side. */
+export function failed(
+  code: ClientCode,
+  { what }: { readonly what: string },
+  why?: string,
+): PresignErrorFields {
   return { code, message: `${what}: ${MESSAGES[code]}${why === undefined ? '' : ` (${why})`}.` };
 }

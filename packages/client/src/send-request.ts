@@ -1,5 +1,5 @@
 import type { ErrorBody } from '../generated/types.ts';
-import { failed, PresignError, type Told } from './presign-error.ts';
+import { failed, PresignError, type PresignErrorFields } from './presign-error.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -13,11 +13,11 @@ export type Settings = {
 export type Request = {
   readonly method: string;
   readonly url: string;
-  /** Method and path, for errors: without what was filled in. */
+  /** Method and path for errors, without the values of the path. */
   readonly what: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
-  /** Whether it may be sent again when nobody knows whether it was carried out. */
+  /** Whether it may be repeated when it is not known whether the first attempt succeeded. */
   readonly repeatable: boolean;
   readonly signal: AbortSignal | undefined;
 };
@@ -42,8 +42,8 @@ type Unanswered = {
 };
 
 /**
- * Sends a request, and again where that is safe and may help; resolves with an answer of success.
- * @throws PresignError of the last attempt; the signal's reason when it ends the request
+ * Sends a request, and repeats it where that is safe and can help. Resolves with a successful answer.
+ * @throws PresignError of the last attempt, or the reason of the signal that ended the request
  */
 export async function sendRequest(settings: Settings, request: Request): Promise<Answered> {
   for (let retries = 0; ; retries++) {
@@ -61,13 +61,16 @@ function errorOf(outcome: Outcome, request: Request, apiKey: string): PresignErr
     const where = outcome.why === undefined ? origin : `${origin}: ${outcome.why}`;
     return new PresignError(failed(outcome.code, request, where));
   }
-  // No issuer quotes it; what stands between might.
+  // An issuer never quotes the key, but a proxy might.
   const text = outcome.text.replaceAll(apiKey, '[API key]');
   return new PresignError(refused({ ...outcome, text }, request));
 }
 
-/** What is told of an answer that is no success. */
-function refused({ status, requestId, retryAfterSeconds, text }: Answered, request: Request): Told {
+/** The error of an answer that is not a success. */
+function refused(
+  { status, requestId, retryAfterSeconds, text }: Answered,
+  request: Request,
+): PresignErrorFields {
   const common = { status, requestId, retryAfterSeconds };
   const error = readError(text);
   if (!error) return { ...failed('unexpected_answer', request, `status ${status}`), ...common };
@@ -94,7 +97,7 @@ async function attempt({ fetch, apiKey, timeoutMs }: Settings, request: Request)
       headers: { accept: 'application/json', ...type, ...headers, authorization: `Bearer ${apiKey}` },
       body,
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      // The body may hold a provider's key, which another address must not be sent.
+      // The body may contain a provider's key, which must not be sent to another address.
       redirect: 'manual',
     });
     return answered(answer, await answer.text());
@@ -119,7 +122,7 @@ function answered({ status, headers }: Response, text: string): Answered {
   };
 }
 
-/** Node's codes for what fails before a connection is there. */
+/** Node's codes for failures before a connection exists. */
 const NEVER_SENT: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -127,24 +130,24 @@ const NEVER_SENT: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
-/** The platform's code alone: messages and causes of a foreign `fetch` may quote the request. */
+/** Only the platform's code: messages and causes of another `fetch` may quote the request. */
 function codeOf(error: unknown): string | undefined {
   const cause = error instanceof Error ? (error.cause ?? error) : undefined;
   const code = typeof cause === 'object' && 'code' in cause ? cause.code : undefined;
   return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? code : undefined;
 }
 
-/** Who is asked to wait longer is better served by an error that says so. */
+/** A longer wait becomes an error, which states the wait. */
 const LONGEST_WAIT_S = 30;
 const FIRST_BACKOFF_MS = 250;
 const LONGEST_BACKOFF_MS = 4_000;
 
-/** How long to wait, in milliseconds, before a request is sent again; undefined when it is not to be. */
+/** How long to wait before a request is repeated, in milliseconds. Undefined if it is not repeated. */
 function retryDelayMs(outcome: Outcome, request: Request, retries: number): number | undefined {
   if (!mayRepeat(outcome, request)) return undefined;
   const asked = outcome.kind === 'answered' ? outcome.retryAfterSeconds : undefined;
   if (asked === undefined) {
-    // Anywhere between none and the whole, so that clients that failed together do not come back together.
+    // Random, so that clients that failed together do not return together.
     return Math.random() * Math.min(FIRST_BACKOFF_MS * 2 ** retries, LONGEST_BACKOFF_MS);
   }
   return asked <= LONGEST_WAIT_S ? asked * 1_000 + Math.random() * FIRST_BACKOFF_MS : undefined;
@@ -152,14 +155,14 @@ function retryDelayMs(outcome: Outcome, request: Request, retries: number): numb
 
 function mayRepeat(outcome: Outcome, { repeatable }: Request): boolean {
   if (outcome.kind === 'unanswered') return repeatable || !outcome.reached;
-  // Refused before anything was done.
+  // A rate limit refuses a request before it has any effect.
   if (outcome.status === 429) return true;
   // A conflict with Retry-After: the first attempt of this Idempotency-Key is still under way.
   const underWay = outcome.status === 409 && outcome.retryAfterSeconds !== undefined;
   return repeatable && (underWay || OUTAGES.has(outcome.status));
 }
 
-/** 503 is the issuer's own, the others are of proxies before it. */
+/** The issuer answers 503 itself. The others come from proxies. */
 const OUTAGES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
@@ -172,7 +175,7 @@ function sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> 
       signal?.removeEventListener('abort', stop);
       resolve();
     }, delayMs);
-    // One that came meanwhile is not told of any more.
+    // A signal that was aborted before sends no event.
     if (signal?.aborted) return stop();
     signal?.addEventListener('abort', stop, { once: true });
   });

@@ -21,7 +21,7 @@ test('everything of a list comes once and in order, page by page, with the same 
   ]);
 });
 
-test('a page that nobody gets to is not asked for', async () => {
+test('a page is requested only when it is needed', async () => {
   const { presign, seen } = await pretendIssuer([page(['a', 'b'], 'one')]);
   for await (const { id } of each(presign.listApiKeys)) if (id === 'b') break;
   expect(seen).toHaveLength(1);

@@ -14,7 +14,7 @@ const caught = (promise: Promise<unknown>): Promise<PresignError> =>
     (error: unknown) => (error instanceof PresignError ? error : expect.fail(String(error))),
   );
 
-test('a refusal is an error with all that it told', async () => {
+test('a refusal is an error with every field of it', async () => {
   const more = { param: 'max_uses', limit: 3, used: 3, message: 'max_uses: expected another.' };
   const { presign } = await pretendIssuer([refusal(429, 'rate_limited', { 'retry-after': '60' }, more)]);
   const error = await caught(presign.presign(WANTED));
@@ -36,7 +36,7 @@ test('an error without a body of its own is named by its request, without what w
   ]);
   const error = await caught(page.presign.getSession({ id: 'session-1' }));
   expect(error).toMatchObject({ status: 404, code: 'unexpected_answer', requestId: 'r-1', param: undefined });
-  expect(error.message).toBe('GET /v1/sessions/{id}: the answer is not one of an issuer (status 404).');
+  expect(error.message).toBe('GET /v1/sessions/{id}: the answer is not that of an issuer (status 404).');
 });
 
 test.each([
@@ -55,7 +55,7 @@ test('an issuer that is not there is named by its address and how it was missed'
   const presign = createPresign({ url: `${below}/below/a-secret`, apiKey: API_KEY, maxRetries: 0 });
   const error = await caught(presign.publicKeys());
   expect(error).toMatchObject({ status: undefined, code: 'connection_failed' });
-  const reason = `the issuer was not reached, or broke off (${url}: ECONNREFUSED)`;
+  const reason = `the issuer could not be reached, or the connection broke off (${url}: ECONNREFUSED)`;
   expect(error.message).toBe(`GET /v1/keys: ${reason}.`);
 });
 
@@ -76,7 +76,7 @@ describe('neither the API key nor a provider key is in', () => {
     ['a refusal that quotes it', echo, {}],
     ['a connection that broke off', brokenOff, {}],
     ['what a fetch of another make throws', brokenOff, { fetch: quoting }],
-    ['an answer that is none', page, {}],
+    ['an answer of something other than an issuer', page, {}],
     ['an answer that does not come', () => {}, { timeoutMs: 20 }],
   ] as const)('the error of %s', async (_what, answer, options) => {
     const { presign } = await pretendIssuer([answer], { maxRetries: 0, ...options });

@@ -61,7 +61,7 @@ test.each([
   'llm/t/v4.public.secret/v1/x',
 ])('%s is no issued URL, and is not quoted', (url) => {
   for (const options of [openaiOptions, anthropicOptions, googleOptions]) {
-    expect(() => options({ url })).toThrow(new TypeError('url: expected what `presign` answers.'));
+    expect(() => options({ url })).toThrow(new TypeError('url: expected the answer of `presign`.'));
   }
 });
 

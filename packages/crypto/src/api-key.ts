@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** Names product and kind, for people and for secret scanners; `_` and base62 are one word to a double click. */
+/** Names product and kind, for people and secret scanners. A double click selects the whole key: `_` and base62 are one word. */
 const PREFIX = 'presign_sk_';
 const SECRET_BYTES = 32;
 /** 62^43 > 2^256 and 62^6 > 2^32, so that every value fits and every key has the same length. */
@@ -11,8 +11,8 @@ const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const FORM = new RegExp(`^${PREFIX}[0-9A-Za-z]{${SECRET_CHARS + CHECKSUM_CHARS}}$`);
 
 /**
- * Makes an API key: `presign_sk_`, 256 random bits in base62, and a CRC-32 of all before it, by which scanners
- * know a real key and services a mistyped one without asking the database.
+ * Makes an API key: `presign_sk_`, 256 random bits in base62, and a CRC-32 of both. By the checksum, scanners recognise a
+ * real key, and services a mistyped one without a query.
  */
 export function generateApiKey(): string {
   const secret = BigInt(`0x${randomBytes(SECRET_BYTES).toString('hex')}`);
@@ -20,26 +20,26 @@ export function generateApiKey(): string {
   return key + checksum(key);
 }
 
-/** Tells whether a text has the form and checksum of a key made here; says nothing about its being valid. */
+/** Whether a text has the form and checksum of an API key. It may still not be valid. */
 export function looksLikeApiKey(key: string): boolean {
   if (!FORM.test(key)) return false;
   return checksum(key.slice(0, -CHECKSUM_CHARS)) === key.slice(-CHECKSUM_CHARS);
 }
 
 /**
- * What is stored for an API key: its SHA-256 in hex. A slow hash guards secrets that can be guessed; a key of
- * 256 random bits cannot, and a fast one can be looked up by an index. For keys made by `generateApiKey`.
+ * The stored form of an API key: its SHA-256 in hex. A slow hash would protect secrets that can be guessed. 256 random bits
+ * cannot be guessed, and a fast hash can be found by an index. Only for keys of `generateApiKey`.
  */
 export function hashApiKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** A key's prefix and last four characters, by which its owner knows it; of any other text nothing is shown. */
+/** A key's prefix and last four characters, to recognise it. For any other text, only `…`. */
 export function apiKeyHint(key: string): string {
   return looksLikeApiKey(key) ? `${PREFIX}…${key.slice(-4)}` : '…';
 }
 
-/** Compares two secrets in a time that tells neither where they differ nor how long the other one is. */
+/** Compares two secrets in a time that depends neither on where they differ nor on the length of the second. */
 export function sameSecret(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }

@@ -1,11 +1,11 @@
 /**
  * Decodes canonical base64url: the URL-safe alphabet, no padding, unused trailing bits zero (RFC 4648 §3.2,
- * §3.5). Every byte string has exactly one such spelling, so no second text can stand for the same token.
+ * §3.5). Every byte string has exactly one such spelling, so one token has exactly one text.
  *
  * @returns the bytes, or undefined when the text is anything but their canonical spelling
  */
 export function decodeBase64url(text: string): Buffer | undefined {
-  // Node's decoder skips or tolerates what it does not know; encoding again shows whether it did.
+  // Node's decoder skips unknown characters. Encoding the bytes again shows whether it did.
   const bytes = Buffer.from(text, 'base64url');
   return encodeBase64url(bytes) === text ? bytes : undefined;
 }

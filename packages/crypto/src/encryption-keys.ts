@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
 import { KeyError } from './key-error.ts';
 
-/** The keys that seal stored secrets: the first seals, all unseal. Printing them shows their ids alone. */
+/** The keys that seal stored secrets: the first seals, all unseal. Printing them shows only their ids. */
 export class EncryptionKeys {
   /** Ids of all keys, the sealing one first. */
   readonly ids: readonly string[];
@@ -32,7 +32,7 @@ type SealingKey = { readonly id: string; readonly key: KeyObject };
 /**
  * Reads `id:base64,…`: ids of 1–32 letters, digits, `_` and `-`, each once; keys of 32 bytes in base64.
  *
- * @throws {KeyError} if the list is empty or an entry malformed; it is named by its place in the list
+ * @throws {KeyError} if the list is empty or an entry is malformed; the error names the entry by its position
  */
 export function readEncryptionKeys(text: string): EncryptionKeys {
   const byId = new Map<string, KeyObject>();
@@ -45,7 +45,7 @@ export function readEncryptionKeys(text: string): EncryptionKeys {
 }
 
 /**
- * Makes a new key in the form `readEncryptionKeys` reads.
+ * Makes a new key in the form that `readEncryptionKeys` reads.
  *
  * @throws {KeyError} if the id is malformed
  */
@@ -54,7 +54,7 @@ export function generateEncryptionKey(id = 'k1'): string {
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
 
-/** Tells whether a text can be a key's id. An id holds neither `.` nor `:`, so it can be put before either. */
+/** Whether a text can be the id of a key. An id contains neither `.` nor `:`, so either can follow it. */
 export function isKeyId(id: string): boolean {
   return /^[\w-]{1,32}$/.test(id);
 }

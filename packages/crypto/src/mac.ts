@@ -3,10 +3,10 @@ import { sameSecret } from './api-key.ts';
 import { type EncryptionKeys, isKeyId } from './encryption-keys.ts';
 
 /**
- * A keyed fingerprint of data that itself is not kept: `<key id>.<base64url HMAC-SHA256>`. Unlike a plain
- * hash it tells nothing about guessable data to someone who has the database alone.
+ * A keyed fingerprint of data that is not stored: `<key id>.<base64url HMAC-SHA256>`. Unlike a plain hash, it does not let a
+ * reader of the database guess the data.
  *
- * @param purpose keeps uses apart: fingerprints made for different purposes are unrelated
+ * @param purpose separates uses: fingerprints for different purposes are unrelated
  */
 export function mac(keys: EncryptionKeys, purpose: string, data: string | Uint8Array): string {
   const { id, key } = keys.sealing;
@@ -16,8 +16,8 @@ export function mac(keys: EncryptionKeys, purpose: string, data: string | Uint8A
 /**
  * Compares data with a fingerprint, in constant time, under the key that made it.
  *
- * @returns `unknown_key` when that key is no longer in the list, so that nothing can be said;
- *   `different` also for a fingerprint that is malformed
+ * @returns `unknown_key` when that key is no longer in the list, so the data cannot be compared;
+ *   `different` also for a malformed fingerprint
  */
 export function checkMac(
   keys: EncryptionKeys,
@@ -37,7 +37,7 @@ function macWith(id: string, key: KeyObject, purpose: string, data: string | Uin
   return `${id}.${createHmac('sha256', macKey(key, purpose)).update(data).digest('base64url')}`;
 }
 
-/** RFC 5869 §3.2: one secret, a key for each purpose named in `info`; no salt, the secret being random. */
+/** RFC 5869 §3.2: one secret, and a key for each purpose named in `info`. No salt, because the secret is random. */
 export function macKey(key: KeyObject, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
 }

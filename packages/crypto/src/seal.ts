@@ -9,10 +9,10 @@ const TAG_BYTES = 16;
 
 /**
  * Encrypts a text for storage with AES-256-GCM under the first key: `<key id>.<base64url nonce|ciphertext|tag>`.
- * A lone surrogate, which is no text, becomes U+FFFD as in every UTF-8 encoder.
+ * A lone surrogate becomes U+FFFD, as in every UTF-8 encoder.
  *
- * @param associatedData what the record belongs to (its id and account, say); `unseal` wants the same, so
- *   a record moved to another place does not open there
+ * @param associatedData the owner of the record, such as its id and account. `unseal` needs the same, so a record that was
+ *   moved to another place does not unseal there
  */
 export function seal(keys: EncryptionKeys, plaintext: string, associatedData: string): string {
   return sealWith(keys, plaintext, associatedData, randomBytes(NONCE_BYTES));
@@ -44,10 +44,10 @@ function sealWith(keys: EncryptionKeys, plaintext: string, associatedData: strin
 }
 
 /**
- * Decrypts what `seal` made, with whichever of the keys sealed it.
+ * Decrypts a record of `seal` with the key that sealed it.
  *
- * @throws {SealError} `malformed`: not of the form `seal` writes; `unknown_key`: sealed with a key that is not
- *   in the list; `not_authentic`: changed since, sealed for other associated data, or with another key
+ * @throws {SealError} `malformed`: not of the form that `seal` writes; `unknown_key`: sealed with a key that is not
+ *   in the list; `not_authentic`: changed, or sealed for other associated data or with another key
  */
 export function unseal(keys: EncryptionKeys, sealed: string, associatedData: string): string {
   const { id, body } = takeApart(sealed);
@@ -57,7 +57,7 @@ export function unseal(keys: EncryptionKeys, sealed: string, associatedData: str
 }
 
 /**
- * Opens a record and seals it again under the first key: the second half of a rotation.
+ * Unseals a record and seals it again with the first key: the second half of a rotation.
  *
  * @throws {SealError} as `unseal`
  */
@@ -66,7 +66,7 @@ export function reseal(keys: EncryptionKeys, sealed: string, associatedData: str
 }
 
 /**
- * Id of the key a record was sealed with: which records a rotation still has to reseal.
+ * The id of the key that sealed a record. It shows which records a rotation still has to reseal.
  *
  * @throws {SealError} `malformed`
  */
@@ -76,7 +76,7 @@ export function sealedWith(sealed: string): string {
 
 export type SealErrorCode = 'malformed' | 'unknown_key' | 'not_authentic';
 
-/** A sealed record cannot be opened. Says why and quotes nothing of it. */
+/** A record cannot be unsealed. The error says why and quotes nothing of the record. */
 export class SealError extends Error {
   override readonly name = 'SealError';
   readonly code: SealErrorCode;
@@ -97,14 +97,14 @@ function takeApart(sealed: string): { id: string; body: Buffer } {
   return { id, body };
 }
 
-/** The key id is authenticated too, so that it cannot be rewritten; it holds no dot, so the two stay apart. */
+/** The key id is authenticated too, so that it cannot be changed. It contains no dot, so the two parts stay separate. */
 function authenticated(id: string, associatedData: string): Buffer {
   return Buffer.from(`${id}.${associatedData}`);
 }
 
 function decrypt(key: KeyObject, body: Buffer, associatedData: Buffer): string {
   const nonce = body.subarray(0, NONCE_BYTES);
-  // Without authTagLength Node would also take tags cut to 4 bytes.
+  // Without authTagLength, Node also accepts tags cut to 4 bytes.
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
   decipher.setAAD(associatedData);
   decipher.setAuthTag(body.subarray(-TAG_BYTES));

@@ -3,7 +3,7 @@ import { hash } from '@stablelib/blake2b';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 import { KeyError } from './key-error.ts';
 
-/** An Ed25519 key that signs tokens. Printed or turned into JSON it shows its public half alone. */
+/** An Ed25519 key that signs tokens. When printed or turned into JSON, it shows only its public half. */
 export class SigningKey {
   /** PASERK id of the public key, the `kid` of every token signed with it. */
   readonly kid: string;
@@ -26,8 +26,8 @@ export class SigningKey {
 /**
  * Reads a signing key from PASERK `k4.secret` (the seed, then the public key).
  *
- * @throws {KeyError} if it is malformed or the two halves are not of one key pair: signing under a public
- *   key that does not belong to the seed would leak the seed
+ * @throws {KeyError} if it is malformed, or if the halves are not one key pair: a signature with a public key that does
+ *   not belong to the seed would leak the seed
  */
 export function readSigningKey(paserk: string): SigningKey {
   const bytes = readPaserk('k4.secret', paserk);
@@ -48,7 +48,7 @@ export function generateSigningKey(): string {
 
 const SEED_BYTES = 32;
 
-/** RFC 8410 §7: what stands before the seed in a PKCS #8 Ed25519 key. */
+/** RFC 8410 §7: the bytes before the seed in a PKCS #8 Ed25519 key. */
 const PKCS8_HEADER = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 function privateKeyOf(seed: Uint8Array): KeyObject {
@@ -60,13 +60,13 @@ function publicBytesOf(privateKey: KeyObject): Buffer {
   return Buffer.from(createPublicKey(privateKey).export({ format: 'jwk' }).x ?? '', 'base64url');
 }
 
-/** The keys whose tokens are accepted, by `kid`. Several while keys are being rotated. */
+/** The keys whose tokens are accepted, by `kid`. There are several during a rotation. */
 export type PublicKeys = ReadonlyMap<string, KeyObject>;
 
 /**
  * Reads the accepted keys from a list of PASERK `k4.public`, separated by commas or white space.
  *
- * @throws {KeyError} if the list is empty or an entry is malformed or forgeable; it is named by its place
+ * @throws {KeyError} if the list is empty or an entry is malformed or forgeable; the error names its position
  */
 export function readPublicKeys(list: string): PublicKeys {
   const entries = list.split(/[\s,]+/).filter((entry) => entry !== '');
@@ -89,8 +89,8 @@ function publicKeyOf(bytes: Buffer): KeyObject {
 
 /**
  * The y of Ed25519's points of order 1, 2, 4 and 8, little-endian, and the two that have a second spelling
- * (p and p + 1). All zeros, as in a placeholder that was never filled in, is one of them. Under such a key one
- * signature, made without any secret, fits at least every eighth message.
+ * (p and p + 1). All zeros, as in an unfilled placeholder, is one of them. With such a key, one signature that was made without
+ * a secret fits at least every eighth message.
  */
 const SMALL_ORDER_Y = new Set([
   `01${'00'.repeat(31)}`,
@@ -110,9 +110,8 @@ function isSmallOrder(bytes: Buffer): boolean {
 }
 
 /**
- * The PASERK id `k4.pid.…` of a `k4.public` key: what a token's footer names its key by.
- * BLAKE2b-264 over the header and the whole PASERK (PASERK, operations/ID); OpenSSL offers BLAKE2b only with
- * 512 bits of output, hence the library.
+ * The PASERK id `k4.pid.…` of a `k4.public` key, by which a token's footer names its key. It is BLAKE2b-264 over the header and
+ * the whole PASERK (PASERK, operations/ID). OpenSSL has BLAKE2b only with 512 bits of output, so a library computes it.
  *
  * @throws {KeyError} if the argument is not a `k4.public` key
  */
@@ -123,7 +122,7 @@ export function paserkId(publicPaserk: string): string {
 
 const ID_BYTES = 33;
 
-/** Bytes of key material behind each header: an Ed25519 public key; its 32-byte seed, then the public key. */
+/** Bytes of key material after each header: a public key; a 32-byte seed and the public key. */
 const KEY_BYTES = { 'k4.public': 32, 'k4.secret': 64 } as const;
 
 export type PaserkType = keyof typeof KEY_BYTES;

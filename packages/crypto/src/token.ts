@@ -3,12 +3,12 @@ import { type KeyObject, sign, verify } from 'node:crypto';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
 import type { PublicKeys, SigningKey } from './token-keys.ts';
 
-/** Longest token, in characters: what leaves room for the rest of a URL that common proxies still take. */
+/** The longest token, in characters. The rest of the URL still fits into what common proxies accept. */
 export const MAX_TOKEN_CHARS = 3072;
 
 /**
  * Signs claims as a PASETO `v4.public` token whose footer names the key. The same claims give the same
- * token, in whatever order their keys stand: Ed25519 is deterministic and the JSON is written sorted.
+ * token in any order of their keys, because Ed25519 is deterministic and the JSON is sorted.
  * Anyone can read the claims.
  *
  * @throws {RangeError} if the token would be longer than MAX_TOKEN_CHARS, which no verifier accepts
@@ -22,7 +22,7 @@ export function signToken(claims: Record<string, unknown>, key: SigningKey): str
   return token;
 }
 
-/** Why a token is refused. `unknown_key`: well formed, but signed with a key that is not (or no longer) ours. */
+/** Why a token is refused. `unknown_key`: well formed, but signed with a key that is not in the list. */
 export type TokenRefusal = 'too_long' | 'malformed' | 'unknown_key' | 'bad_signature';
 
 export type VerifiedToken =
@@ -30,8 +30,8 @@ export type VerifiedToken =
   | { readonly ok: false; readonly reason: TokenRefusal };
 
 /**
- * Checks that a token was signed by one of the keys, cheapest test first. The claims are a JSON object as it
- * was signed; its fields, expiry and audience are the caller's to judge. Never throws.
+ * Checks that one of the keys signed a token, with the cheapest test first. The claims are the signed JSON object. The caller
+ * checks its fields, expiry and audience. Never throws.
  */
 export function verifyToken(token: string, keys: PublicKeys): VerifiedToken {
   if (token.length > MAX_TOKEN_CHARS) return refused('too_long');
@@ -42,7 +42,7 @@ export function verifyToken(token: string, keys: PublicKeys): VerifiedToken {
   const publicKey = keys.get(kid);
   if (publicKey === undefined) return refused('unknown_key');
   if (!isSignedBy(publicKey, parsed)) return refused('bad_signature');
-  // Nothing is parsed as JSON before its signature was found good.
+  // Nothing is parsed as JSON before its signature was verified.
   const claims = jsonObject(parsed.message);
   return claims === undefined ? refused('malformed') : { ok: true, claims, kid };
 }
@@ -64,8 +64,8 @@ function refused(reason: TokenRefusal): VerifiedToken {
 }
 
 /**
- * The footer exactly as `signToken` writes it, of one length: matched, not parsed, since it is read before the
- * signature is checked.
+ * The footer exactly as `signToken` writes it. It is matched and not parsed, because it is read before the signature is
+ * checked.
  */
 const FOOTER = /^\{"kid":"(k4\.pid\.[\w-]{44})"\}$/;
 
@@ -90,9 +90,9 @@ const SIGNATURE_BYTES = 64;
 const NOTHING = new Uint8Array(0);
 
 /**
- * Signs any bytes as PASETO `v4.public`: what lies under `signToken`, with the protocol's optional parts.
+ * Signs any bytes as PASETO `v4.public`. `signToken` uses it without the optional parts of the protocol.
  *
- * @param implicitAssertion bytes that are signed but not carried; the verifier must know them
+ * @param implicitAssertion bytes that are signed but not in the token; the verifier must know them
  */
 export function signMessage(
   message: Uint8Array,
@@ -108,7 +108,7 @@ export function signMessage(
 export type VerifiedMessage = { readonly message: Buffer; readonly footer: Buffer };
 
 /**
- * Verifies a PASETO `v4.public` token with one key and gives back what was signed, uninterpreted.
+ * Verifies a PASETO `v4.public` token with one key, and returns the signed bytes.
  *
  * @returns the message and footer, or undefined when the token is malformed or not signed by this key
  */
@@ -124,7 +124,7 @@ export function verifyMessage(
 
 export type ParsedMessage = VerifiedMessage & { readonly signature: Buffer };
 
-/** Takes a token apart, believing nothing in it yet; undefined unless it is canonical `v4.public`. */
+/** The parts of a token that is not verified yet. Undefined unless it is canonical `v4.public`. */
 export function parseMessage(token: string): ParsedMessage | undefined {
   if (!token.startsWith(HEADER)) return undefined;
   const [bodyText = '', footerText, ...more] = token.slice(HEADER.length).split('.');
@@ -147,8 +147,8 @@ export function isSignedBy(
 }
 
 /**
- * PASETO's pre-authentication encoding (PASETO Common, "PAE Definition"): the number of pieces, then each
- * piece behind its length, so that no bytes can be moved from one piece to its neighbour unnoticed.
+ * PASETO's pre-authentication encoding (PASETO Common, "PAE Definition"): the number of pieces, then the
+ * length and bytes of each piece, so that bytes cannot move from one piece to the next unnoticed.
  */
 export function pae(pieces: readonly Uint8Array[]): Buffer {
   const size = pieces.reduce((sum, piece) => sum + LENGTH_BYTES + piece.length, LENGTH_BYTES);
@@ -164,7 +164,7 @@ export function pae(pieces: readonly Uint8Array[]): Buffer {
 
 const LENGTH_BYTES = 8;
 
-/** A little-endian 64-bit length; no buffer is longer than 48 bits can say, and `out` starts as zeros. */
+/** A little-endian 64-bit length. No buffer is longer than 48 bits, and `out` starts as zeros. */
 function writeLength(out: Buffer, length: number, at: number): number {
   out.writeUIntLE(length, at, 6);
   return at + LENGTH_BYTES;

@@ -2,7 +2,7 @@ import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, type Dispatcher } from 'undici';
 
-/** An upstream whose address is not public; nothing was sent to it. */
+/** The address of an upstream is not public. Nothing was sent to it. */
 export class BlockedAddressError extends Error {
   readonly code = 'BLOCKED_ADDRESS';
   constructor() {
@@ -11,27 +11,27 @@ export class BlockedAddressError extends Error {
   }
 }
 
-/** What may be reached beside public addresses: all, or these `host:port`. */
+/** Addresses that may be reached in addition to public ones: all, or these `host:port`. */
 export type PrivateUpstreams = boolean | ReadonlySet<string>;
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
 /**
- * A service's one way out: keep-alive connections, to public addresses only. The address judged is the
- * address connected to, so a name that resolves differently the second time gains nothing. The metadata services
- * of clouds are never reached, not even where private addresses may be: they hand out the machine's credentials.
+ * The only way out of a service: keep-alive connections to public addresses. It checks the address that it connects to, so a
+ * name cannot resolve to another address after the check. It never reaches the metadata services of clouds, even if private
+ * addresses are allowed, because they return the machine's credentials.
  */
 export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
   const toAnywhere = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isMetadata) });
   const toPublic = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isReserved) });
   return new Agent({
-    // One request a connection at a time: a slow stream must not hold up another call.
+    // One request at a time on a connection: a slow stream must not delay another call.
     pipelining: 1,
     connect: (options, callback) => {
       const { hostname, port, protocol } = options;
       const where = `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
       const isBlocked = blockedFor(where, allowPrivate);
-      // Addresses written out are never looked up; URL has brought odd spellings to one form.
+      // A literal address is never looked up. URL has normalised its spelling.
       const literal = hostname.replace(/^\[|\]$/g, '');
       if (isIP(literal) !== 0 && isBlocked(literal)) return callback(new BlockedAddressError(), null);
       return (isBlocked === isReserved ? toPublic : toAnywhere)(options, callback);
@@ -42,7 +42,7 @@ export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
 type IsBlocked = (address: string) => boolean;
 
 /**
- * The addresses that a host may not lead to.
+ * The addresses that a host must not lead to.
  * @param where `host:port`
  */
 export const blockedFor = (where: string, allowPrivate: PrivateUpstreams): IsBlocked =>
@@ -68,13 +68,13 @@ export function guardedLookup(isBlocked: IsBlocked, resolve: Resolve = lookup): 
   };
 }
 
-/** Whether an IP address is outside the public internet; so is all that is none. */
+/** Whether an IP address is outside the public internet. True for a text that is not an address. */
 export function isReserved(address: string): boolean {
   switch (isIP(address)) {
     case 4:
       return RESERVED_V4.check(address, 'ipv4') || isMetadata(address);
     case 6:
-      // An address with a zone (RFC 4007 §11) is meant for one link.
+      // An address with a zone (RFC 4007 §11) is for one link.
       return address.includes('%') || RESERVED_V6.check(address, 'ipv6');
     default:
       return true;
@@ -86,8 +86,8 @@ export const isMetadata = (address: string): boolean =>
   isIP(address) !== 0 && METADATA.check(address.replace(/%.*/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6');
 
 /**
- * Where clouds answer a machine with its credentials or settings. All but Azure's host agent lie in reserved
- * networks. `BlockList` knows the mapped form of an IPv4 address; its NAT64 form (RFC 6052) is added.
+ * Addresses at which clouds return a machine's credentials or settings. All except Azure's host agent are in reserved
+ * networks. `BlockList` knows the mapped form of an IPv4 address. Its NAT64 form (RFC 6052) is added.
  */
 const METADATA = new BlockList();
 for (const address of [
@@ -136,11 +136,11 @@ for (const [net, bits] of [
 }
 
 /**
- * All but 2000::/3, the one block from which global addresses are given (RFC 4291 §2.4, IANA's registry); with
- * it go loopback, link-local, private and multicast, and mapped and NAT64 addresses, which could lead back
- * inside. Within 2000::/3: protocol assignments and Teredo, documentation, 6to4.
+ * Everything outside 2000::/3, the only block of global addresses (RFC 4291 §2.4, IANA's registry): loopback, link-local,
+ * private and multicast, and mapped and NAT64 addresses, which could lead back inside. Within 2000::/3: protocol assignments
+ * and Teredo, documentation, 6to4.
  *
- * A list of its own: one `BlockList` takes every IPv4 address for a member of ::ffff:0:0/96.
+ * IPv6 has its own list, because one `BlockList` treats every IPv4 address as a member of ::ffff:0:0/96.
  */
 const RESERVED_V6 = new BlockList();
 for (const [net, bits] of [
