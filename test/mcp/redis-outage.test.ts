@@ -127,13 +127,13 @@ test('an answer waits until its charge is given back, but not for long where tha
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
   upstream.behaves = (_arrived, response) => {
     road.loseReplies();
-    response.writeHead(500).end('their words');
+    response.writeHead(429).end('their words');
   };
   const asked = post(url, toolCall('run'));
   // Given back by now, but nobody was told.
   expect(await Promise.race([asked, sleep(500, 'it waits')])).toBe('it waits');
   const heard = await asked;
-  expect([heard.status, heard.text]).toEqual([500, 'their words']);
+  expect([heard.status, heard.text]).toEqual([429, 'their words']);
   upstream.behaves = undefined;
   await road.mend();
   await works();
@@ -145,10 +145,10 @@ test('what cannot be given back at once is given back later, once', async () => 
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
   upstream.behaves = (_arrived, response) => {
-    void road.cut().then(() => response.writeHead(500).end('their words'));
+    void road.cut().then(() => response.writeHead(429).end('their words'));
   };
   const heard = await post(url, toolCall('run'));
-  expect([heard.status, heard.text]).toEqual([500, 'their words']);
+  expect([heard.status, heard.text]).toEqual([429, 'their words']);
   upstream.behaves = undefined;
   await road.mend();
   await works();
