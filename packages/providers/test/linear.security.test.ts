@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { grownByNormalising, hasLongMarkRun } from '../src/bounds/count-text.ts';
-import { namedTwice } from '../src/gemini/names.ts';
+import { namedTwice } from '../src/gemini/fields.ts';
 import { modelFacts } from '../src/index.ts';
 import { known } from './apply.ts';
 
@@ -10,7 +10,7 @@ import { known } from './apply.ts';
  * Were it so again, these tests would not end within their time.
  */
 describe('work on hostile input is linear', () => {
-  test('a run of combining marks is never sorted: its growth is taken at the most', () => {
+  test('a long run of combining marks is never sorted: its growth counts at its maximum', () => {
     const marks = '\u0315\u0316'.repeat(500_000);
     expect(grownByNormalising(marks)).toBe(Buffer.byteLength(marks) * 10);
   });
@@ -68,7 +68,7 @@ describe('work on hostile input is linear', () => {
     expect(modelFacts(known('openai'), 'gpt-4o-1234-12').contextWindow).toBeUndefined();
   });
 
-  test('a name that stands twice is found among 300,000 names', () => {
+  test('a repeated name is found among 300,000 names', () => {
     const names = Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`n${i}`, 1]));
     expect(namedTwice({ contents: [names] })).toBeUndefined();
     expect(namedTwice({ contents: [{ ...names, top_k: 1, topK: 2 }] })).toBe('topK');

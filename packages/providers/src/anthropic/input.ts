@@ -54,7 +54,7 @@ const BLOCKS: ReadonlyMap<unknown, BlockRule> = new Map<unknown, BlockRule>([
     ({ source, ...rest }, readsImages) =>
       together([textShare(rest), shareBelow('source', documentShare(source, readsImages))]),
   ],
-  // What these hold is encrypted, or stored with the provider: its length says nothing of its tokens.
+  // These are encrypted or stored with the provider, so their length does not bound their tokens.
   ['web_search_tool_result', asWindow],
   ['web_fetch_tool_result', asWindow],
   ['code_execution_tool_result', asWindow],
@@ -66,7 +66,7 @@ function blockShare(block: unknown, readsImages: boolean): Share {
   if (!isJsonObject(block)) return unboundedShare('is not an object');
   const rule = BLOCKS.get(block.type);
   return rule === undefined
-    ? shareBelow('type', unboundedShare('what this kind of block can cost is not known'))
+    ? shareBelow('type', unboundedShare('the cost of this kind of block is not known'))
     : rule(block, readsImages);
 }
 
@@ -78,7 +78,7 @@ function imageShare(source: unknown, readsImages: boolean): Share {
   return { effect: 'harmless', extra: IMAGE_TOKENS - data.length };
 }
 
-/** A PDF's pages cannot be counted from outside, and their text has no stated maximum. */
+/** The gateway cannot count the pages of a PDF, and their text has no stated maximum. */
 function documentShare(source: unknown, readsImages: boolean): Share {
   const { type, data, content } = isJsonObject(source) ? source : {};
   switch (type) {
@@ -95,10 +95,10 @@ function documentShare(source: unknown, readsImages: boolean): Share {
   }
 }
 
-/** What a call's tools can add to it. */
+/** The input, passes and fees that a call's tools can add. */
 export type ToolsShare = {
   readonly share: Share;
-  /** How often the model can be asked within the one call. */
+  /** How often the provider can run the model within one call. */
   readonly passes: number;
   readonly fees: Usage;
 };
@@ -127,21 +127,21 @@ export function anthropicTools(tools: unknown): ToolsShare {
 const TOOL_PROMPT = 1_024;
 
 /**
- * Of the tools whose schema the provider knows, bash adds 245 tokens (325 since Opus 4.7), the text editor 700,
- * computer use up to 499 and 735. (The same page, and each tool's own.)
+ * The provider knows the schemas of some tools: bash adds 245 tokens (325 since Opus 4.7), the text editor 700,
+ * computer use up to 499 and 735. (The same page, and the page of each tool.)
  */
 const OWN_SCHEMA = /^(bash|text_editor|computer)_20\d{6}$/;
 const OWN_SCHEMA_TOKENS = 2_048;
 
-/** Run by the holder, but how long their schemas are is not published. */
+/** The holder runs these tools. The length of their schemas is not published. */
 const SCHEMA_UNKNOWN = /^(memory_20\d{6}|computer_toolset_20\d{6}|browser_toolset_20\d{6})$/;
 
 const SERVER_TOOL = /^web_(search|fetch)_20\d{6}$/;
-/** The first versions of these tools; later ones may run code between uses, unless called directly alone. */
+/** The first versions of these tools. Later ones may run code between uses, unless only direct calls are allowed. */
 const ALWAYS_DIRECT = /^(web_search_20250305|web_fetch_20250910)$/;
 /**
- * The model is asked again after each use, and after a use that was refused because `max_uses` is spent, until
- * the loop's own limit of 10 pauses the turn.
+ * The provider runs the model again after each use, and after a use that it refused because `max_uses` is spent, until
+ * the limit of 10 loops pauses the turn.
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/server-tools#the-server-side-loop-and-pause_turn
  */
 const LOOP_LIMIT = 10;
@@ -154,12 +154,13 @@ function toolShare(tool: unknown): Share {
   if (OWN_SCHEMA.test(type)) return { effect: 'harmless', extra: OWN_SCHEMA_TOKENS };
   if (SCHEMA_UNKNOWN.test(type)) return WHOLE_WINDOW;
   if (SERVER_TOOL.test(type)) return serverToolShare(type, tool);
-  return shareBelow('type', unboundedShare('what this tool can cost has no stated maximum'));
+  return shareBelow('type', unboundedShare('the cost of this tool has no stated maximum'));
 }
 
-/** Searches are paid for each, and every use has the model read its context again. */
+/** Each search has a fee, and after every use the model reads its context again. */
 function serverToolShare(type: string, { max_uses, allowed_callers }: JsonObject): Share {
-  if (!isCount(max_uses)) return shareBelow('max_uses', unboundedShare('without it, uses have no maximum'));
+  if (!isCount(max_uses))
+    return shareBelow('max_uses', unboundedShare('is missing, so the number of uses has no maximum'));
   const callers = allowed_callers ?? (ALWAYS_DIRECT.test(type) ? ['direct'] : undefined);
   const direct =
     Array.isArray(callers) && callers.every((caller) => caller === 'direct') && callers.length > 0;

@@ -19,10 +19,18 @@ import {
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
-import { isJsonObject, type JsonObject, textOf } from '../json.ts';
-import type { Bounded, CallFacts, DialectSpend, ModelFacts } from '../spend.ts';
+import { countOf, isJsonObject, type JsonObject, readObject, textOf } from '../json.ts';
+import {
+  type Bounded,
+  type CallFacts,
+  type DialectSpend,
+  type ModelFacts,
+  type Reported,
+  type StreamReader,
+  type Usage,
+  usageOf,
+} from '../spend.ts';
 import { anthropicContent, anthropicTools } from './input.ts';
-import { readAnthropicAnswer, readAnthropicStream } from './usage.ts';
 
 /** Token counting takes a message's input without the fields that shape its output. */
 export const anthropicCountTokens: Dialect = {
@@ -37,7 +45,7 @@ const SPEND: DialectSpend = {
   boundBody,
   withOutputBound: (body, tokens) => writeOutputBound(body, 'max_tokens', tokens),
   atStandardPrice,
-  // Betas may have other prices (a longer context, fast mode), use other models, or run code that is paid by the hour.
+  // A beta may have another price (longer context, fast mode), use other models, or run code that is paid by the hour.
   pricedHeaders: ['anthropic-beta', 'x-anthropic-beta'],
   harmlessHeaderValues: {
     'anthropic-beta': new Set([
@@ -79,7 +87,7 @@ export const anthropicMessages: Dialect = {
 
 const FIELDS: AllowList = allow(
   harmless(
-    'cache_control', // what it writes to the cache is priced as dearest input, one hour included
+    'cache_control', // the dearest input rate covers cache writes, those for an hour included
     'diagnostics',
     'messages', // judged block by block
     'metadata',
@@ -97,22 +105,22 @@ const FIELDS: AllowList = allow(
     'top_p',
   ),
   {
-    container: { unbounded: 'code is paid for by the hour' },
+    container: { unbounded: 'code is billed by the hour' },
     context_management: (value) => editing(value),
-    fallbacks: { unbounded: 'the models it names have other prices' },
+    fallbacks: { unbounded: 'the models that it names have other prices' },
     inference_geo: only('inference in one region costs 1.1 times the listed price', 'global'),
-    mcp_servers: { unbounded: 'what the servers answer has no stated maximum' },
+    mcp_servers: { unbounded: 'the answers of the servers have no stated maximum' },
     output_config: (value) => judgeObject(harmless('effort', 'format'), value),
     output_format: 'harmless',
     thinking: (value) => judgeThinking(value),
   },
 );
 
-/** Deeper than any request needs; what walks a body walks it by recursion. */
+/** Deeper than any request needs. A body is walked by recursion. */
 const DEEPEST = 100;
-/** Structured output adds a system prompt of its own, of unstated length. */
+/** Structured output adds a system prompt whose length is not documented. */
 const FORMAT_PROMPT = 2_048;
-/** Room left to answer in, after a thinking budget, when the call has no bound of its own. */
+/** Tokens left for the answer after a thinking budget, when the call has no bound of its own. */
 const ANSWER = 4_096;
 
 function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
@@ -122,7 +130,7 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
     together([
       { effect: judge(FIELDS, body), extra: 0 },
       shareBelow('tools', tools.share),
-      spokenShare(body),
+      promptShare(body),
     ]),
     { bytes, facts },
     { fixed: FIXED, passes: tools.passes },
@@ -140,11 +148,11 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   };
 }
 
-/** Markers around the turns and a default line or two; the names and braces of the JSON outweigh them. */
+/** Covers markers around turns and a default line or two. The names and braces of the JSON outweigh them. */
 const FIXED = 64;
 
-/** All that is said to the model, but for its tools. */
-function spokenShare({ model, messages, system, output_config, output_format }: JsonObject): Share {
+/** The prompt without its tools: system, messages, output format. */
+function promptShare({ model, messages, system, output_config, output_format }: JsonObject): Share {
   // Other providers speak this dialect too, with models whose images have no stated maximum.
   const readsImages = typeof model === 'string' && model.startsWith('claude-');
   const format = isJsonObject(output_config) ? (output_config.format ?? output_format) : output_format;
@@ -169,7 +177,7 @@ function messageShare(message: unknown, readsImages: boolean): Share {
   ]);
 }
 
-/** `max_tokens` covers thinking; 0 writes the cache and answers nothing. */
+/** `max_tokens` covers thinking. A value of 0 writes the cache and gives no answer. */
 function outputOf(body: JsonObject, facts: ModelFacts) {
   const { max_tokens, thinking } = body;
   if (max_tokens === 0) return { asked: 0, least: 0 };
@@ -192,7 +200,7 @@ function judgeThinking(value: unknown): Effect {
   );
 }
 
-/** Clearing only shortens the input; compaction is a call of its own, counted apart. */
+/** Clearing only shortens the input. Compaction is a call of its own, whose usage is reported apart. */
 const editing = (value: unknown): Effect =>
   judgeObject(
     allow({
@@ -200,7 +208,7 @@ const editing = (value: unknown): Effect =>
         judgeEach(edits, ({ type }) =>
           ['clear_tool_uses_20250919', 'clear_thinking_20251015'].includes(textOf(type))
             ? 'harmless'
-            : { unbounded: 'what this edit can cost is not known', at: 'type' },
+            : { unbounded: 'the cost of this edit is not known', at: 'type' },
         ),
     }),
     value,
@@ -210,10 +218,96 @@ const judgeObject = (list: AllowList, value: unknown): Effect =>
   isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
 
 /**
- * Never priority capacity, never fast mode. Claude models alone know `standard_only`; at other providers that
- * speak this dialect an omitted tier is the standard one.
+ * Excludes priority capacity and fast mode. Only Claude models know `standard_only`. Other providers that speak this
+ * dialect use the standard tier if it is omitted.
  */
 function atStandardPrice({ service_tier: _tier, speed: _speed, ...body }: JsonObject): JsonObject {
   const isClaude = typeof body.model === 'string' && body.model.startsWith('claude-');
   return isClaude ? { ...body, service_tier: 'standard_only' } : body;
+}
+
+/** Usage of a whole message. */
+function readAnthropicAnswer(answer: unknown): Reported | undefined {
+  if (!isJsonObject(answer) || answer.type !== 'message') return undefined;
+  return reported(answer.model, answer.usage);
+}
+
+/**
+ * A stream reports its usage in `message_start`, and again in each `message_delta`, cumulatively. It ends with
+ * `message_stop`.
+ * https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
+ */
+function readAnthropicStream(): StreamReader {
+  let model: unknown;
+  let usage: JsonObject = {};
+  let deltas = 0;
+  let stopped = false;
+  let failed = false;
+  return {
+    event: (data) => {
+      const event = readObject(data);
+      if (event?.type === 'message_start' && isJsonObject(event.message)) {
+        model = event.message.model;
+        usage = overlaid(usage, event.message.usage);
+      }
+      if (event?.type === 'message_delta') {
+        usage = overlaid(usage, event.usage);
+        if (isJsonObject(event.usage)) deltas++;
+      }
+      stopped ||= event?.type === 'message_stop';
+      failed ||= event?.type === 'error';
+    },
+    end: () => (stopped && !failed && deltas > 0 ? reported(model, usage) : undefined),
+  };
+}
+
+/** The fields of `over` win. A field that is null counts as absent. */
+const overlaid = (base: JsonObject, over: unknown): JsonObject => ({
+  ...base,
+  ...(isJsonObject(over)
+    ? Object.fromEntries(Object.entries(over).filter(([, value]) => value !== null))
+    : {}),
+});
+
+function reported(model: unknown, usage: unknown): Reported | undefined {
+  if (!isJsonObject(usage) || !isListPrice(usage)) return undefined;
+  if (typeof usage.input_tokens !== 'number' || typeof usage.output_tokens !== 'number') return undefined;
+  const counts = usageOf(countsOf(usage));
+  return counts && { model: typeof model === 'string' ? model : undefined, usage: counts };
+}
+
+/** Anthropic's `input_tokens` exclude tokens read from and written to the cache. The price list's include them. */
+function countsOf(usage: JsonObject): Usage {
+  const written = countOf(usage, 'cache_creation_input_tokens');
+  const read = countOf(usage, 'cache_read_input_tokens');
+  return {
+    input_tokens: countOf(usage, 'input_tokens') + written + read,
+    cache_write_tokens: written,
+    cache_write_1h_tokens: countOf(usage.cache_creation, 'ephemeral_1h_input_tokens'),
+    cache_read_tokens: read,
+    output_tokens: countOf(usage, 'output_tokens'),
+    output_reasoning_tokens: countOf(usage.output_tokens_details, 'thinking_tokens'),
+    web_searches: countOf(usage.server_tool_use, 'web_search_requests'),
+  };
+}
+
+/**
+ * Whether these fields count everything that was used, at the listed price. Another tier, speed or region has another
+ * price: inference in the US costs 1.1 times the list, and a workspace can choose it as its default. Code is billed by the
+ * hour. The usage of a compaction, an advisor or a fallback model is reported apart, in `iterations`.
+ */
+function isListPrice({
+  service_tier,
+  speed,
+  inference_geo,
+  server_tool_use,
+  iterations,
+}: JsonObject): boolean {
+  return (
+    [undefined, null, 'standard'].includes(service_tier as string) &&
+    [undefined, null, 'standard'].includes(speed as string) &&
+    [undefined, null, 'global', 'not_available'].includes(inference_geo as string) &&
+    countOf(server_tool_use, 'code_execution_requests') === 0 &&
+    (!Array.isArray(iterations) || iterations.every((each) => isJsonObject(each) && each.type === 'message'))
+  );
 }

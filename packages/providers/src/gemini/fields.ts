@@ -11,6 +11,7 @@ import {
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
+import { type Dialect, fieldName } from '../dialect.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 
 /** Fields of generateContent (`@google/genai` 3.1, generateContentParametersToMldev; https://ai.google.dev/api/generate-content). */
@@ -49,7 +50,7 @@ const GENERATION: AllowList = allow(
     'enableEnhancedCivicAnswers',
     'frequencyPenalty',
     'logprobs',
-    'mediaResolution', // images are held at the largest
+    'mediaResolution', // the hold of an image covers the largest
     'presencePenalty',
     'responseJsonSchema',
     '_responseJsonSchema',
@@ -85,7 +86,7 @@ const GENERATION: AllowList = allow(
 const judgeObject = (list: AllowList, value: unknown): Effect =>
   isJsonObject(value) ? judge(list, value) : { unbounded: 'is not an object' };
 
-/** All tools of a call. Those that Google runs have no maximum of rounds, and some cost by use. */
+/** All tools of a call. Tools that Google runs have no maximum of rounds, and some have a fee for each use. */
 export const geminiTools = (tools: unknown): Share => {
   if (tools === undefined) return NOTHING;
   return shareOfEach(tools, (tool) =>
@@ -99,11 +100,11 @@ function toolShare(name: string, value: unknown): Share {
   switch (name) {
     case 'functionDeclarations':
       return rewrittenShare(value);
-    // Run by the holder; the functions it declares of itself have no published length.
+    // The holder runs it. The length of the functions that it declares is not published.
     case 'computerUse':
       return WHOLE_WINDOW;
     default:
-      return unboundedShare('what this tool can cost has no stated maximum');
+      return unboundedShare('the cost of this tool has no stated maximum');
   }
 }
 
@@ -146,7 +147,7 @@ function partShare(part: unknown): Share {
   return together([
     { effect: judge(PART, part), extra: 0 },
     textShare([text, rest]),
-    // Its own count of tokens may be asked for.
+    // A part may ask for a count of tokens of its own.
     mediaShare(part, isJsonObject(part.mediaResolution) && part.mediaResolution.numTokens !== undefined),
     ...[functionCall, toolCall, toolResponse].map(rewrittenShare),
     shareBelow('functionResponse', functionResponseShare(functionResponse)),
@@ -167,20 +168,92 @@ function functionResponseShare(response: unknown): Share {
  */
 const IMAGE_TOKENS = 16 * 258;
 
-/** How long a video, a recording or a PDF is cannot be told from outside, nor what a file holds. */
+/** The gateway cannot measure a video, a recording, a PDF or a stored file. */
 function mediaShare({ inlineData, fileData, mediaProcessing }: JsonObject, ownCount: boolean): Share {
   if (mediaProcessing === 'AGENTIC') {
     return shareBelow(
       'mediaProcessing',
-      unboundedShare('how often the model looks again has no stated maximum'),
+      unboundedShare('the number of times that the model looks again has no stated maximum'),
     );
   }
   if (fileData !== undefined) return WHOLE_WINDOW;
   if (inlineData === undefined) return NOTHING;
   const { mimeType, data } = isJsonObject(inlineData) ? inlineData : {};
   if (typeof mimeType !== 'string' || typeof data !== 'string') return WHOLE_WINDOW;
-  // As base64 it is longer than the text it stands for.
+  // Base64 is longer than the text that it encodes.
   if (/^text\//i.test(mimeType)) return NOTHING;
   const isImage = /^image\/(png|jpeg|webp|heic|heif)$/i.test(mimeType);
   return isImage && !ownCount ? { effect: 'harmless', extra: IMAGE_TOKENS - data.length } : WHOLE_WINDOW;
 }
+
+/** Fields below which the caller chooses the names. They stay as they are. */
+const CALLERS_OWN: ReadonlySet<string> = new Set([
+  'args',
+  'labels',
+  'parameters',
+  'parametersJsonSchema',
+  'partMetadata',
+  'response',
+  'responseJsonSchema',
+  '_responseJsonSchema',
+  'responseSchema',
+]);
+
+const PROTO: Dialect = { id: 'proto', settings: [], protoJson: { callersOwn: [] } };
+
+/** The one form of a field's name: `generation_config` and `generationConfig` are `generationConfig`. */
+export const protoName = (name: string): string => fieldName(PROTO, name);
+
+/**
+ * A body with each field under its one name, and without those that are null: in protocol-buffer JSON both mean
+ * that the field is not set (https://protobuf.dev/programming-guides/json/#field-names).
+ */
+export function withProtoNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withProtoNames);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, inner]) => inner !== null)
+      .map(([key, inner]) => {
+        const name = protoName(key);
+        return [name, CALLERS_OWN.has(name) ? inner : withProtoNames(inner)];
+      }),
+  );
+}
+
+/** A field that one object has under two names. The API reads one of them, and does not document which. */
+export function namedTwice(value: unknown): string | undefined {
+  if (Array.isArray(value)) return first(value.map(namedTwice));
+  if (!isJsonObject(value)) return undefined;
+  return (
+    repeated(Object.keys(value).map(protoName)) ??
+    first(
+      Object.entries(value).map(([key, inner]) =>
+        CALLERS_OWN.has(protoName(key)) ? undefined : namedTwice(inner),
+      ),
+    )
+  );
+}
+
+/** The first name that a list contains twice. */
+function repeated(names: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  return names.find((name) => seen.size === seen.add(name).size);
+}
+
+/** A body with one field of an inner object set. All spellings of the object and of the field become one. */
+export function withField(
+  body: JsonObject,
+  [outer, inner]: readonly [string, string],
+  value: unknown,
+): JsonObject {
+  const held = Object.entries(body).filter(([key]) => protoName(key) === outer);
+  const rest = Object.entries(body).filter(([key]) => protoName(key) !== outer);
+  const kept = held
+    .flatMap(([, object]) => (isJsonObject(object) ? Object.entries(object) : []))
+    .filter(([key]) => protoName(key) !== inner);
+  return Object.fromEntries([...rest, [outer, Object.fromEntries([...kept, [inner, value]])]]);
+}
+
+const first = (found: readonly (string | undefined)[]): string | undefined =>
+  found.find((name) => name !== undefined);
