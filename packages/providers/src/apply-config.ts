@@ -3,14 +3,14 @@ import { isJsonObject, type JsonObject } from './json.ts';
 import { modelOf, writeModelInBody, writeModelInPath } from './model-in-path.ts';
 
 /**
- * Lays a grant's `config` over a call; it wins over whatever the holder sent.
+ * Lays a grant's `config` over a call. The config wins over the holder's values.
  *
- * A generic name (`max_tokens`, `stop`, `n`…) is moved to where the dialect keeps that setting, and every other
- * spelling of it is removed from the body. `model` goes into the path where the dialect names it there. Other
- * names are laid over as given: objects merge deeply, arrays and scalars replace. Without a dialect nothing is
- * renamed. A call without a body gets none.
+ * A generic name (`max_tokens`, `stop`, `n`…) moves to the place where the dialect keeps that setting, and every other
+ * spelling of it is removed from the body. `model` goes into the path if the dialect names it there. Other names keep
+ * their place: objects merge deeply, arrays and scalars replace. Without a dialect no name changes. A call without a
+ * body stays without one.
  *
- * Nothing passed in is changed. The path returned must be matched against the grant's: only then may it be sent.
+ * The arguments are not changed. Before it sends the call, the caller must match the returned path against the grant.
  */
 export function applyConfig(
   dialect: Dialect | undefined,
@@ -47,7 +47,7 @@ function applyToBody(
   const settings = touchedSettings(dialect, given);
   const taken = settings.flatMap((setting) => spellings(dialect, setting));
   const rivals = settings.flatMap((setting) => setting.rivals ?? []);
-  // Where the path names the model, the body may repeat but never set it.
+  // If the path names the model, the body may repeat it but not set it.
   const elsewhere = dialect?.modelInPath ? ['model'] : [];
   const asGiven = without(dialect, new Set([...taken, ...elsewhere]), config);
   const layers = [...settings.flatMap((setting) => layerOf(dialect, setting, given)), asGiven];
@@ -63,8 +63,8 @@ const touchedSettings = (dialect: Dialect | undefined, given: Given): readonly S
   (dialect?.settings ?? []).filter((setting) => spellings(dialect, setting).some((name) => given.has(name)));
 
 /**
- * The setting as a layer to lay over the body, its value taken from the API's own name if given, else from
- * the first generic one; none if the endpoint has no such setting.
+ * The setting as a layer over the body. Its value comes from the API's own name if the config has it, else from the
+ * first generic one. Empty if the endpoint has no such setting.
  */
 function layerOf(dialect: Dialect | undefined, setting: Setting, given: Given): JsonObject[] {
   if (setting.at === undefined) return [];
@@ -83,10 +83,10 @@ const without = (dialect: Dialect | undefined, names: ReadonlySet<string>, objec
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(fieldName(dialect, name))));
 
 /**
- * Lays `over` on `base`: objects are merged field by field, all else in `over` replaces. Two spellings of
- * one field are one field. Neither argument is changed; the result shares their untouched parts.
+ * Lays `over` on `base`: objects merge field by field, other values of `over` replace. Two spellings of one field are
+ * one field. Neither argument is changed. The result shares their unchanged parts.
  *
- * Built from entries, never by assignment, so a field named `__proto__` stays an ordinary field.
+ * The result is built from entries and not by assignment, so a field named `__proto__` stays an ordinary field.
  */
 function overlay(dialect: Dialect | undefined, base: JsonObject, over: JsonObject): JsonObject {
   const result = new Map(Object.entries(base));
@@ -97,7 +97,7 @@ function overlay(dialect: Dialect | undefined, base: JsonObject, over: JsonObjec
   return Object.fromEntries(result);
 }
 
-/** Removes a field under all its spellings and tells what they held. */
+/** Removes a field under all its spellings, and returns their values. */
 function takeSpellings(dialect: Dialect | undefined, fields: Map<string, unknown>, name: string): unknown[] {
   const wanted = fieldName(dialect, name);
   const spellings =

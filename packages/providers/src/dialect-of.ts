@@ -4,30 +4,30 @@ import type { Credential, Provider, Route } from './provider.ts';
 import type { Spend } from './spend.ts';
 import { underRules } from './vendor-rules.ts';
 
-/** The API on a path of a provider; undefined if we do not know it. */
+/** The dialect on a path of a provider. Undefined if it is not known. */
 export const dialectOf = (provider: Provider, path: string): Dialect | undefined =>
   routeOf(provider, path)?.route.dialect;
 
-/** How calls on a path are bounded and metered, by the rules of the vendor; undefined if nothing may be spent there. */
+/** The bounds and the metering of calls on a path, under the vendor's rules. Undefined if no call there has a bound. */
 export const spendOf = (provider: Provider, path: string): Spend | undefined =>
   routeOf(provider, path)?.spend;
 
-/** The header in which a path takes the key: some endpoints differ from the rest of their provider. */
+/** The header in which a path takes the key. Some endpoints differ from the rest of their provider. */
 export const credentialOf = (provider: Provider, path: string): Credential =>
   routeOf(provider, path)?.route.credential ?? provider.credential;
 
 /**
- * Whether the provider charges nothing for a call: it must match one of the `free` calls to the byte. A path with
- * parameters or encoded characters never does: a lenient server might read `/v1/chat/completions/;x` as a call that
- * costs.
+ * Whether a call is free: it must match one of the provider's `free` calls byte for byte. A path with parameters or
+ * encoded characters never matches, because a lenient server might read `/v1/chat/completions/;x` as a call that is
+ * billed.
  */
 export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
   !/[;%]/.test(path) && compiled(provider).free.some((call) => call.method === method && call.matches(path));
 
 /**
- * The route that a lenient server would find: the path is decoded, its case ignored (Azure ignores it), path
- * parameters (`;a=b`, RFC 3986 §3.3) and a last slash removed. Otherwise a holder whose grant has wildcards could
- * choose a spelling that escapes `config`.
+ * The route that a lenient server would find: it decodes the path, ignores its case (as Azure does), and removes path
+ * parameters (`;a=b`, RFC 3986 §3.3) and a last slash. Otherwise a holder of a grant with wildcards could choose a
+ * spelling that escapes `config`.
  */
 function routeOf(provider: Provider, path: string): CompiledRoute | undefined {
   const lenient = (decoded(path) ?? path)

@@ -1,8 +1,8 @@
 import type { DialectSpend } from './spend.ts';
 
 /**
- * What we know of one endpoint of an API: facts only, no code per call.
- * Vendors share dialects; see `vendors/` for which vendor has which dialect on which path.
+ * The facts about one endpoint of an API, without code per call.
+ * Vendors share dialects. `vendors/` says which vendor has which dialect on which path.
  */
 export type Dialect = {
   id: string;
@@ -31,11 +31,11 @@ export type Setting = {
   names: readonly string[];
   /** Top-level fields of a holder's body that would override it: removed when `config` sets it. */
   rivals?: readonly string[];
-  /** The API takes a list only: a single string becomes a list of one. */
+  /** The API takes only a list, so a single string becomes a list of one. */
   list?: true;
 };
 
-/** For APIs that name the model in the path: which segments do, and where the body repeats it. */
+/** For APIs that name the model in the path: its segments, and the fields of the body that repeat it. */
 export type ModelInPath = {
   /** The model's segment follows one of these; the first is used when `config` names none. */
   collections: readonly [string, ...string[]];
@@ -79,7 +79,7 @@ export const NO_OUTPUT: readonly Setting[] = [
   NAMES.frequencyPenalty,
 ].map((names) => ({ at: undefined, names }));
 
-/** The form in which two spellings of a field are compared. */
+/** The form of a field's name in which two spellings are equal. */
 export function fieldName(dialect: Dialect | undefined, name: string): string {
   if (dialect?.protoJson === undefined || !name.includes('_')) return name;
   return name.replace(/(?<=[^_])_+([a-zA-Z0-9])/g, (_, letter: string) => letter.toUpperCase());

@@ -5,7 +5,7 @@ export type JsonObject = { readonly [key: string]: unknown };
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The object that a JSON text holds; undefined if it holds anything else. */
+/** The object that a JSON text contains. Undefined if it contains anything else. */
 export function readObject(text: string): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -15,7 +15,7 @@ export function readObject(text: string): JsonObject | undefined {
   }
 }
 
-/** The object in a field; an empty one if the field holds anything else. */
+/** The object in a field. Empty if the field contains anything else. */
 export function objectIn(held: JsonObject, field: string): JsonObject {
   const value = held[field];
   return isJsonObject(value) ? value : {};
@@ -24,7 +24,7 @@ export function objectIn(held: JsonObject, field: string): JsonObject {
 /** The value if it is text, else ''. `String(value)` is not safe: an object from outside may have a `toString` that throws. */
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-/** The count in a field: 0 if it is absent, NaN if it is not a count. NaN makes every sum that contains it NaN. */
+/** The count in a field: 0 if it is absent, NaN if it is no count. A sum that contains NaN is NaN. */
 export const countOf = (reported: unknown, field: string): number => {
   const value = isJsonObject(reported) ? (reported[field] ?? 0) : 0;
   return isTokens(value) ? value : Number.NaN;

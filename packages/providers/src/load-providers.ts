@@ -4,7 +4,7 @@ import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS } from './provider.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
-/** What is wrong with PROVIDERS_FILE: one line that names the entry and field and shows an example. */
+/** An error in PROVIDERS_FILE. Its message is one line that names the entry and the field, and shows an example. */
 export class ProvidersFileError extends Error {
   constructor(problem: string) {
     super(`PROVIDERS_FILE: ${problem.replace(LINE_BREAKING, ' ')}; for example ${EXAMPLE}`);
@@ -23,7 +23,7 @@ export function loadProviders(fileText: string | undefined): ReadonlyMap<string,
   for (const [id, entry] of Object.entries(parseFile(fileText))) {
     if (!PROVIDER_ID.test(id)) {
       throw new ProvidersFileError(
-        `${JSON.stringify(id)} is no name: expected a-z, 0-9 and -, at most 64 characters`,
+        `${JSON.stringify(id)} is not a name: expected a-z, 0-9 and -, at most 64 characters`,
       );
     }
     providers.set(id, providerOf(id, parseEntry(id, entry)));
@@ -122,7 +122,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
   const base = { ...first, routes: bases.flatMap((each) => each?.routes ?? []) };
-  // It has the other's API and rules, but its own prices and models. What the other bills may be billed here, too.
+  // It has the others' API and rules, but its own prices and models. It may bill the errors that the others bill.
   const { priceList: _, models: __, resells: ___, makerNames: ____, refusals, ...api } = base;
   if (refusals === 'undocumented') return { ...api, refusals };
   return { ...api, refusals: refusals.filter(({ billing }) => billing === 'billed') };

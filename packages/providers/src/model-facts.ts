@@ -3,8 +3,8 @@ import type { ModelFacts } from './spend.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /**
- * What is known of a provider's model: context window and most output in tokens, undefined if not known.
- * A model that is not known is assumed to reason, because more is held for models that reason.
+ * Context window and maximum output of a provider's model in tokens, undefined if not known. An unknown model is
+ * assumed to reason, because models that reason have larger holds.
  */
 export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model: string): ModelFacts {
   const [contextWindow, maxOutput, thinks] = rowOf(provider, model) ?? UNKNOWN;
@@ -14,8 +14,8 @@ export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model
 const UNKNOWN = [undefined, undefined, 'thinks'] as const;
 
 /**
- * A reseller's model, if it does not list it, is its maker's. The window is not: resellers have some models with a
- * wider window than their makers.
+ * A reseller's model that it does not list has its maker's facts, except for the window: resellers serve some models
+ * with a wider window than their makers.
  */
 function rowOf(
   { models, resells }: Pick<Provider, 'models' | 'resells'>,
@@ -34,7 +34,7 @@ const modelsOfMaker = (maker: string): ModelRows | undefined =>
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
 const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
 
-/** A date, a build, a stage or a version of an endpoint may follow a name; it stays the same model. */
+/** A date, a build, a stage or a version of an endpoint may follow a name without making it another model. */
 const SUFFIXES = [
   /-(?:latest|preview|exp|beta)/y,
   /[-@]\d{3,8}(?!\d)/y,
@@ -43,10 +43,10 @@ const SUFFIXES = [
   /:free/y,
 ];
 
-/** Longer names belong to no model. */
+/** No model has a longer name. */
 const NAME_MAX_CHARS = 255;
 
-/** The row with the longest name that the model's name begins with, if only suffixes follow. */
+/** The row with the longest name that begins the model's name, if only suffixes follow it. */
 function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
   if (model.length > NAME_MAX_CHARS) return undefined;
   const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
@@ -57,8 +57,8 @@ function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefin
 }
 
 /**
- * Whether a text is suffixes alone from an index on. Each index is looked at once, whatever ways lead to it: one
- * expression for all suffixes would try every way to part `-1234-12-12-1234-12-12…`.
+ * Whether a text has only suffixes from an index on. Each index is visited once. A single expression for all suffixes
+ * would try every way to split `-1234-12-12-1234-12-12…`.
  */
 function endsInSuffixes(text: string, start: number): boolean {
   const reached = new Set([start]);

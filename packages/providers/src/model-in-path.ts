@@ -7,8 +7,8 @@ import type { Provider } from './provider.ts';
 /**
  * Writes a model into the path, where the API names it there:
  * `/v1beta/models/OLD:generateContent` → `/v1beta/models/NEW:generateContent`.
- * A path without such a segment is returned as it is. What was no name for a segment stays none: the caller
- * checks and matches the result.
+ * A path without such a segment is returned unchanged. A model whose name cannot be a segment gives a path that fails
+ * the caller's check.
  */
 export function writeModelInPath(
   { collections, withMethod }: ModelInPath,
@@ -23,7 +23,7 @@ export function writeModelInPath(
   return segments.toSpliced(at, 2, written + method).join('/');
 }
 
-/** Writes a model wherever the body repeats the path's; fields that are absent stay so. */
+/** Writes a model wherever the body repeats the path's. Absent fields stay absent. */
 export function writeModelInBody(dialect: Dialect, model: string, body: JsonObject): JsonObject {
   const place = dialect.modelInPath;
   if (place === undefined) return body;
@@ -34,15 +34,15 @@ export function writeModelInBody(dialect: Dialect, model: string, body: JsonObje
   }, body);
 }
 
-/** The model a config sets; undefined if none, or if it is no name. */
+/** The model that a config sets. Undefined if there is none, or if it is not a name. */
 export function modelOf(config: JsonObject): string | undefined {
   const model = Object.hasOwn(config, 'model') ? config.model : undefined;
   return typeof model === 'string' ? model : undefined;
 }
 
 /**
- * Whether a grant can be used with its config: each path, once `config.model` stands in it, must still be one
- * of the grant's. Otherwise every call would be refused, so the issuer refuses first.
+ * Whether a grant can be used with its config: each path must still match the grant with `config.model` in it.
+ * Otherwise the gateway would refuse every call, so the issuer refuses the grant.
  * @returns true, or the path that `config.model` cannot be used with.
  */
 export function configMatchesPaths(
@@ -63,14 +63,14 @@ export function configMatchesPaths(
   return unusable === undefined ? true : { path: unusable };
 }
 
-/** A pattern may be too wide to tell its endpoint, yet hold a model's segment (`/v1beta/models/gemini-2*`). */
+/** A pattern may match several endpoints and still contain a model's segment (`/v1beta/models/gemini-2*`). */
 function modelPlace(provider: Provider, path: string): ModelInPath | undefined {
   const dialect = dialectOf(provider, path);
   if (dialect !== undefined || !path.includes('*')) return dialect?.modelInPath;
   return provider.routes.find((route) => route.dialect.modelInPath)?.dialect.modelInPath;
 }
 
-/** As leniently as endpoints are told apart (see dialectOf): whatever the case, parameters aside. */
+/** As lenient as `dialectOf`: it ignores case and path parameters. */
 const isOneOf = (collections: ModelInPath['collections'], segment: string): boolean =>
   collections.some((name) => name.toLowerCase() === segment.toLowerCase().split(';')[0]);
 
@@ -78,7 +78,7 @@ const isOneOf = (collections: ModelInPath['collections'], segment: string): bool
 const resourceName = (collections: ModelInPath['collections'], model: string): string =>
   collections.some((collection) => model.startsWith(`${collection}/`)) ? model : `${collections[0]}/${model}`;
 
-/** Everything from the last colon on. A pattern's star in its stead stands for a method too. */
+/** Everything from the last colon on. A pattern's star there stands for a method, too. */
 function methodOf(segment: string): string {
   const colon = Math.max(segment.lastIndexOf(':'), segment.toLowerCase().lastIndexOf('%3a'));
   if (colon === -1) return segment.endsWith('*') ? ':*' : '';

@@ -1,10 +1,10 @@
-/** Whether a path is one of a grant's. */
+/** Whether a path matches a grant. */
 export type PathMatcher = (path: string) => boolean;
 
 /**
- * Compiles a grant's path patterns once. `*` stands for one or more characters but `/`; all else
- * is compared byte for byte. Runs without backtracking: each piece between stars is looked for once,
- * from left to right, so no pattern makes a match take more than pattern length × path length.
+ * Compiles a grant's path patterns once. `*` stands for one or more characters except `/`. All other characters are
+ * compared byte for byte. Matching does not backtrack: it looks for each piece between stars once, from left to right,
+ * so a match takes at most pattern length × path length steps.
  */
 export function compilePaths(patterns: readonly string[]): PathMatcher {
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')));
@@ -38,16 +38,16 @@ function matchSegment(pieces: readonly string[], segment: string): boolean {
 }
 
 /**
- * Why a path may not be in a grant, as the end of a sentence that begins with the path; undefined if it may.
+ * Why a grant may not contain a path, as the end of a sentence that begins with the path. Undefined if it may.
  * Judges a pattern as it judges a call: `*` is an ordinary character of paths (RFC 3986 §3.3).
  */
 export const checkPathPattern = (path: string): string | undefined => checkCallPath(path);
 
 /**
- * Why a call's raw path, as received and without its query, is refused; undefined if it passes.
- * What passes reads the same to every server on its way, decoded or not, and is sent on byte for byte:
- * only RFC 3986 pchar and `/`, no empty or dot segments, and nothing encoded that a server might decode
- * into a separator, a dot, a control character or another spelling of the same path.
+ * Why a call's raw path, as received and without its query, is refused. Undefined if it passes.
+ * A path that passes reads the same to every server on its way, decoded or not, and is forwarded byte for byte. It has
+ * only RFC 3986 pchar and `/`, no empty or dot segments, and no encoded character that a server might decode into a
+ * separator, a dot, a control character or another spelling of the same path.
  */
 export function checkCallPath(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must start with /';
@@ -86,7 +86,7 @@ function nameOf(character: string): string {
   return character > '\x7f' ? 'characters outside ASCII' : character;
 }
 
-/** The path with its percent-encoded characters decoded; undefined where they are not UTF-8. */
+/** The path with its percent-encoded characters decoded. Undefined if they are not UTF-8. */
 export function decoded(path: string): string | undefined {
   try {
     return decodeURIComponent(path);
@@ -95,7 +95,7 @@ export function decoded(path: string): string | undefined {
   }
 }
 
-/** Whether a refused path would pass with a doubled part taken out, as in `/v1/v1/chat/completions`. */
+/** Whether a refused path would pass without a doubled part, as in `/v1/v1/chat/completions`. */
 export function doubledVersionPrefix(path: string, patterns: readonly string[]): boolean {
   const matches = compilePaths(patterns);
   const segments = path.split('/').slice(1);

@@ -9,18 +9,18 @@ export type Credential =
 
 export const BEARER: Credential = { header: 'authorization', scheme: 'Bearer' };
 
-/** An endpoint whose API we know. Other endpoints are forwarded too, but nothing is known of their bodies. */
+/** An endpoint whose API is known. Other endpoints are forwarded without a look at their bodies. */
 export type Route = {
   /** Path after the provider's origin; `*` stands for one or more characters except `/`. */
   path: string;
   dialect: Dialect;
-  /** Set if the endpoint takes its key in another header than the rest of the provider. */
+  /** Set if the endpoint takes its key in another header than the provider's other endpoints. */
   credential?: Credential;
 };
 
 /**
- * A call that the provider does not charge for, whatever its query and body: its hold is 0 and it is not metered.
- * Matched byte for byte (`costsNothing`), so that no other spelling of a path that costs matches it.
+ * A call that is free with any query and body: its hold is 0 and it is not metered. It is matched byte for byte
+ * (`costsNothing`), so that no spelling of a billed path matches it.
  */
 export type FreeCall = {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -48,9 +48,9 @@ export type ModelPrice = Readonly<
 >;
 
 /**
- * What is known of a vendor's models, by name without a date: context window and most output, in tokens, and
- * `thinks` where a model reasons before it answers. Where two readings of a figure are published (128K as 128,000 or
- * 131,072), the larger is listed, since holds are made from it.
+ * A vendor's models by name without a date: context window and maximum output in tokens, and `thinks` if the model
+ * reasons before it answers. If two readings of a figure are published (128K as 128,000 or 131,072), the row has the
+ * larger, because holds follow from it.
  */
 export type ModelRows = { readonly [name: string]: ModelRow };
 
@@ -63,19 +63,19 @@ export type ModelRow = readonly [
 /** The tokens in "1K" of a context window. */
 export const K = 1_024;
 
-/** A provider is data: its address, its key's header, the dialect on each path, its rules and its models. */
+/** A provider as data: address, header of the key, the dialect on each path, rules and models. */
 export type Provider = {
   id: string;
   /**
-   * Origin, and a path prefix if it has one; without a trailing slash. A call goes to `baseUrl + path`.
-   * undefined where each customer has an address of their own, which the operator must supply.
+   * Origin, and a path prefix if there is one, without a trailing slash. A call goes to `baseUrl + path`.
+   * Undefined if each customer has an address of their own. The operator must then supply it.
    */
   baseUrl: string | undefined;
   credential: Credential;
   routes: readonly Route[];
-  /** Calls that cost nothing: lists, stored answers, token counts. All others cost. */
+  /** Calls that are free: lists, stored answers, token counts. All other calls are billed. */
   free?: readonly FreeCall[];
-  /** Rules about money, whatever the dialect of a call. */
+  /** Rules about money, for calls in every dialect. */
   rules: VendorRules;
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
@@ -91,8 +91,8 @@ export type Provider = {
 };
 
 /**
- * Headers in which providers take credentials: a holder's own are never forwarded.
- * These are all that built-in providers read, and the one of Azure API Management.
+ * Headers in which providers take credentials. A holder's own are never forwarded.
+ * The list has all headers that built-in providers read, and that of Azure API Management.
  */
 export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
@@ -104,7 +104,7 @@ export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Query keys in which providers take credentials, in lower case; dropped from every call whatever their case.
+ * Query keys in which providers take credentials, in lower case. They are dropped from every call, in any case.
  * Google reads its system parameters with and without `$` (https://cloud.google.com/apis/docs/system-parameters).
  * It also reads headers and the method from `$httpHeaders` and `$httpMethod` (Closure's goog.net.rpc.HttpCors),
  * which would undo our checks.

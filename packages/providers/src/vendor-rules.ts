@@ -5,10 +5,10 @@ import type { Bounded, CallFacts, DialectSpend, Reported, Spend, Unbounded } fro
 export type VendorRules = {
   /**
    * Input tokens that the vendor adds to a call by itself, such as the prompts of chat templates.
-   * `whole window`: too many or too unclear, so all that the model can read is held.
+   * `whole window`: too many or not documented, so the whole context window is held.
    */
   readonly addedInput: number | ((model: string) => number | 'whole window');
-  /** Whether the bound of the output holds for reasoning, too; it does if this is absent. */
+  /** Whether the bound of the output covers reasoning. Absent: it does. */
   readonly coversReasoning?: (model: string) => boolean;
   /**
    * Models, in lower case, that search, run or call others by themselves, or that write images or sound at rates
@@ -59,7 +59,7 @@ function boundUnder(
   return { bound: { ...judged.bound, fees, output: { ...output, coversReasoning } } };
 }
 
-/** Tokens to add; undefined if the window must be held and is not known. */
+/** The tokens to add. Undefined if the whole window must be held and is not known. */
 function addedInput({ addedInput: added }: VendorRules, model: string, { facts }: CallFacts) {
   const tokens = typeof added === 'number' ? added : added(model);
   if (tokens !== 'whole window') return tokens;
@@ -73,7 +73,7 @@ const FILLS_ANY_WINDOW = 2 ** 51;
 const refuses = ({ refusedModels }: VendorRules, model: unknown): boolean =>
   typeof model === 'string' && refusedModels?.test(model.trim().toLowerCase()) === true;
 
-/** A refused model takes fees that its usage does not report, so its cost is not known. */
+/** The usage of a refused model does not report its fees, so its cost is not known. */
 const unlessRefused = (rules: VendorRules, reported: Reported | undefined): Reported | undefined =>
   refuses(rules, reported?.model) ? undefined : reported;
 
@@ -84,5 +84,6 @@ const REFUSED_MODEL: Unbounded = {
 
 const WINDOW_UNKNOWN: Unbounded = {
   param: 'model',
-  reason: 'the call brings input that is not in its body, and the context window of this model is not known',
+  reason:
+    'the provider adds input that is not in the body, and the context window of this model is not known',
 };

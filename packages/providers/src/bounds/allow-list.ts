@@ -2,17 +2,17 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Unbounded } from '../spend.ts';
 
 /**
- * What a field does to the bound of its call.
- * - `harmless`: nothing that its bytes do not already say.
- * - `whole window`: it brings input that is not in the body, so all the model can read is taken for read.
- * - `unbounded`: it costs what nothing here can bound. `at` leads from the field to the place, if deeper.
+ * The effect of a field on the bound of its call.
+ * - `harmless`: its bytes bound its cost.
+ * - `whole window`: it brings input that is not in the body, so the input is the whole context window.
+ * - `unbounded`: its cost has no bound, for the reason given. `at` leads from the field to a deeper place.
  */
 export type Effect = 'harmless' | 'whole window' | { readonly unbounded: string; readonly at?: string };
 
-/** Judges a field by its value; the whole body is at hand for fields that depend on others. */
+/** Judges a field by its value, and by the whole body if it depends on other fields. */
 export type Rule = Effect | ((value: unknown, body: JsonObject) => Effect);
 
-/** Every field that may stand in an object, and what it does. A field that is not in it is unbounded. */
+/** The fields that an object may have, with their effects. Any other field is unbounded. */
 export type AllowList = ReadonlyMap<string, Rule>;
 
 /** Several lists as one; a later rule replaces an earlier one for the same field. */
@@ -23,13 +23,13 @@ export const allow = (...lists: readonly (AllowList | { readonly [field: string]
 export const harmless = (...fields: readonly string[]): AllowList =>
   new Map(fields.map((field) => [field, 'harmless']));
 
-/** A field that may have these values only; null is taken for omitted, as these APIs do. */
+/** A field that may have these values only. Null means omitted, as in these APIs. */
 export const only =
   (reason: string, ...values: readonly unknown[]): Rule =>
   (value) =>
     values.includes(value) ? 'harmless' : { unbounded: reason };
 
-/** Fields of one object judged, each value of null taken for an omitted one. */
+/** The effect of all fields of an object. A field that is null counts as omitted. */
 export function judge(list: AllowList, body: JsonObject): Effect {
   const effects = Object.entries(body).map(([field, value]) =>
     judgeField(list.get(field), field, value, body),
@@ -42,7 +42,7 @@ export const worst = (effects: readonly Effect[]): Effect =>
   effects.find((effect) => typeof effect === 'object') ??
   (effects.includes('whole window') ? 'whole window' : 'harmless');
 
-/** An effect, as it is when found below a field or an index. */
+/** An effect that was found below a field or an index. */
 export function below(place: string | number, effect: Effect): Effect {
   if (typeof effect === 'string') return effect;
   const step = typeof place === 'number' ? `[${place}]` : place;
@@ -56,7 +56,7 @@ export const asUnbounded = ({ unbounded, at }: Exclude<Effect, string>): Unbound
   reason: unbounded,
 });
 
-/** Each object of a list judged; anything else in it is unbounded. */
+/** The effect of all objects of a list. Any other element is unbounded. */
 export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Effect): Effect {
   if (!Array.isArray(value)) return { unbounded: 'is not a list' };
   return worst(
@@ -67,7 +67,7 @@ export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Eff
 }
 
 function judgeField(rule: Rule | undefined, field: string, value: unknown, body: JsonObject): Effect {
-  if (rule === undefined) return { unbounded: 'what this field can cost is not known', at: field };
+  if (rule === undefined) return { unbounded: 'the cost of this field is not known', at: field };
   if (value === null) return 'harmless';
   return below(field, typeof rule === 'function' ? rule(value, body) : rule);
 }

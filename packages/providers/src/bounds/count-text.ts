@@ -42,10 +42,10 @@ const BMP_MARKS = Uint8Array.from({ length: 0x10000 }, (_, unit) =>
 );
 
 /**
- * Most bytes by which a JSON text can grow when a chat template writes it anew: indented by four spaces (Llama
+ * Most bytes by which a JSON text can grow when a chat template rewrites it: indented by four spaces (Llama
  * 3.1's template), its `<>&'` and all beyond ASCII as \uXXXX (the `tojson` of Jinja and Python's json.dumps),
  * line breaks as a comment's, and numbers written out (Python has 1e15 as 1000000000000000.0).
- * It need not be valid JSON: a call's arguments are whatever the model wrote.
+ * It need not be valid JSON: a model writes the arguments of a call.
  */
 export function grownByRewriting(json: string): number {
   if (json.length > LONG) return json.length * (1 + INDENT * DEEP);
@@ -70,20 +70,20 @@ export function grownByRewriting(json: string): number {
   return grown;
 }
 
-/** Whether a value is nested at most so deep: deeper ones would exhaust the stack of whoever walks them. */
+/** Whether a value is nested no deeper than this. Recursion over deeper values would exhaust the stack. */
 export function nestedWithin(value: unknown, levels: number): boolean {
   if (!Array.isArray(value) && !isJsonObject(value)) return true;
   return levels > 0 && Object.values(value).every((inner) => nestedWithin(inner, levels - 1));
 }
 
-/** Beyond this many characters growth is not counted but taken at its most: no window holds the text anyway. */
+/** Texts with more characters are not counted: their growth is taken at its maximum, since no window holds them. */
 const LONG = 2 * 1024 * 1024;
 /** NFKC has no worse than U+FDFA, 11 times as long (https://unicode.org/faq/normalization.html). */
 const NORMALISED_MOST = 10;
 /** Deeper than any body may nest. */
 const DEEP = 1_000;
 
-/** `\uXXXX` for one byte; what was written with more bytes grows less. */
+/** `\uXXXX` for one byte. Characters of more bytes grow less. */
 const REWRITTEN = 5;
 /** 1e15 has 4 bytes, 1000000000000000.0 has 18. */
 const WRITTEN_OUT = 16;

@@ -4,14 +4,14 @@ import { asUnbounded, below, type Effect, worst } from './allow-list.ts';
 import { grownByNormalising, grownByRewriting } from './count-text.ts';
 
 /**
- * What one part of a body adds to the input: its effect, and the tokens it can make beyond one for each byte it
- * has in the body. Less than 0 where its bytes are no text, such as an image's.
+ * The input that one part of a body adds: its effect, and the tokens beyond one for each of its bytes. `extra` is
+ * negative if the bytes are no text, as those of an image.
  */
 export type Share = { readonly effect: Effect; readonly extra: number };
 
 export const NOTHING: Share = { effect: 'harmless', extra: 0 };
 
-/** More of the input than stands in the body: all the model can read. */
+/** Input that is not in the body: the whole context window. */
 export const WHOLE_WINDOW: Share = { effect: 'whole window', extra: 0 };
 
 export const unboundedShare = (reason: string): Share => ({ effect: { unbounded: reason }, extra: 0 });
@@ -22,26 +22,26 @@ export const together = (shares: readonly Share[]): Share => ({
   extra: shares.reduce((sum, { extra }) => sum + extra, 0),
 });
 
-/** A part, as it is when found below a field or an index. */
+/** A part that was found below a field or an index. */
 export const shareBelow = (place: string | number, { effect, extra }: Share): Share => ({
   effect: below(place, effect),
   extra,
 });
 
-/** Each element of a list, or one that stands in its stead. */
+/** All elements of a list, or a single element that the API takes instead of a list. */
 export const shareOfEach = (value: unknown, shareOf: (element: unknown) => Share): Share =>
   Array.isArray(value)
     ? together(value.map((element, index) => shareBelow(index, shareOf(element))))
     : shareOf(value);
 
-/** Text, wherever in the value it stands, given to the model as it is. */
+/** All text in a value that the provider gives to the model unchanged. */
 export function textShare(value: unknown): Share {
   if (typeof value === 'string') return { effect: 'harmless', extra: grownByNormalising(value) };
   if (Array.isArray(value)) return together(value.map(textShare));
   return isJsonObject(value) ? together(Object.values(value).map(textShare)) : NOTHING;
 }
 
-/** JSON that the provider writes anew into the prompt: tool definitions, arguments, documents. */
+/** JSON that the provider rewrites for the prompt: tool definitions, arguments, documents. */
 export function rewrittenShare(value: unknown): Share {
   if (value === undefined) return NOTHING;
   const grown = grownByRewriting(typeof value === 'string' ? value : JSON.stringify(value));

@@ -4,7 +4,7 @@ import type { ModelFacts, Unbounded } from '../spend.ts';
 /** Every name in use for the bound of the output: an API reads one or two, holders send any. */
 const BOUND_NAMES: readonly string[] = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
 
-/** What an omitted bound is taken for, where the API itself has none that is lower. */
+/** The bound of a call that omits one, unless the API itself has a lower one. */
 const OMITTED = 4_096;
 const OMITTED_REASONING = 32_768;
 /** A bound is not lowered below this, or the call would be worth nothing to its caller. */

@@ -76,19 +76,21 @@ const FIELDS: AllowList = allow(
     'tools',
   ),
   {
-    connectors: { unbounded: 'what they find has no stated maximum, and searches are paid for' },
+    connectors: { unbounded: 'their results have no stated maximum, and searches have a fee' },
     conversation_id: 'whole window',
     search_queries_only: (value) =>
-      value === false ? 'harmless' : { unbounded: 'max_tokens is not said to bound the queries it writes' },
+      value === false
+        ? 'harmless'
+        : { unbounded: 'max_tokens is not documented to bound the queries that it writes' },
   },
 );
 
-/** Deeper than any request needs; what walks a body walks it by recursion. */
+/** Deeper than any request needs. A body is walked by recursion. */
 const DEEPEST = 100;
 
 function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, DEEPEST)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
-  // Not the template, of which nothing is billed; a share for what the API may write around each of these.
+  // Cohere does not bill its template. Each of these parts may be rewritten.
   const { messages, tools, tool_results, documents, response_format, ...rest } = body;
   const share = together([
     { effect: judge(FIELDS, body), extra: 0 },
@@ -109,7 +111,7 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
       output: {
         ...output,
         times: isGrounded(body) ? 2 : 1,
-        // Nowhere is it said whether `max_tokens` counts thinking, which is on unless turned off.
+        // Cohere does not document whether `max_tokens` counts thinking, which is on by default.
         coversReasoning: thinking.type === 'disabled' || (!facts.reasoning && thinking.type === undefined),
       },
     },
@@ -139,10 +141,10 @@ function contentShare(content: unknown): Share {
       return textShare(content);
     case 'document':
       return rewrittenShare(content);
-    // No maximum for an image is stated with the API.
+    // The API states no maximum for an image.
     case 'image_url':
       return WHOLE_WINDOW;
     default:
-      return shareBelow('type', unboundedShare('what this kind of content can cost is not known'));
+      return shareBelow('type', unboundedShare('the cost of this kind of content is not known'));
   }
 }

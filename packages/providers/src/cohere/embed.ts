@@ -21,14 +21,14 @@ export const cohereEmbed: Dialect = {
   spend: { ...shared, boundBody: boundEmbed },
 };
 
-/** Rerank, v2 and v1 (V2RerankRequest, RerankRequest), which other vendors speak, too. */
+/** Rerank, v2 and v1 (V2RerankRequest, RerankRequest). Other vendors speak it, too. */
 export const cohereRerank: Dialect = {
   id: 'cohere-rerank',
   settings: [MODEL, ...NO_OUTPUT],
   spend: { ...shared, boundBody: boundRerank },
 };
 
-const IMAGES = { unbounded: 'tokens of images have a price of their own' };
+const IMAGES = { unbounded: 'tokens of images have another price' };
 
 const EMBED_FIELDS: AllowList = allow(
   harmless(
@@ -68,14 +68,14 @@ const RERANK_FIELDS: AllowList = harmless(
 function boundEmbed(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };
   const share = together([{ effect: judge(EMBED_FIELDS, body), extra: 0 }, textShare(body)]);
-  // The window is one text's, of which there may be many.
+  // The window bounds one text, and a call may have many.
   const input = boundInput(share, { bytes, facts: { ...facts, contextWindow: undefined } });
   return 'unbounded' in input ? input : { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };
 }
 
 /**
- * A search is one query with up to 100 documents; one longer than 500 tokens, the query's included, is cut into
- * chunks that each count as a document. https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work
+ * A search is one query with up to 100 documents. Cohere splits a document that is longer than 500 tokens with the query
+ * into chunks, and each chunk counts as a document. https://cohere.com/pricing, https://docs.cohere.com/docs/how-does-cohere-pricing-work
  */
 const SEARCH_DOCUMENTS = 100;
 const CHUNK_TOKENS = 500;
@@ -90,14 +90,16 @@ function boundRerank(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!Array.isArray(documents)) return { unbounded: { param: 'documents', reason: 'is not a list' } };
   const room = CHUNK_TOKENS - mostTokens(query);
   if (!isCount(room))
-    return { unbounded: { param: 'query', reason: 'is so long that chunks cannot be counted' } };
+    return {
+      unbounded: { param: 'query', reason: 'is so long that the chunks of documents cannot be counted' },
+    };
   const chunks = documents.reduce<number>(
     (sum, each) => sum + Math.max(1, Math.ceil(mostTokens(each) / room)),
     0,
   );
   return {
     bound: {
-      // Elsewhere tokens are paid for, the query's with each document.
+      // Other vendors charge for tokens: those of the query with each document.
       inputTokens: whole.tokens + documents.length * mostTokens(query),
       fees: { rerank_searches: Math.max(1, Math.ceil(chunks / SEARCH_DOCUMENTS)) },
       output: undefined,

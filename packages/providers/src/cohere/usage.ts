@@ -2,8 +2,8 @@ import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
 import { type Reported, type StreamReader, type Usage, usageOf } from '../spend.ts';
 
 /**
- * Usage of a whole answer: `usage.billed_units` in v2 chat, `meta.billed_units` elsewhere. What is billed leaves out
- * the prompt's template, which `tokens` counts. (`cohere-ai` 8.1, UsageBilledUnits and ApiMetaBilledUnits.)
+ * Usage of a whole answer: `usage.billed_units` in v2 chat, `meta.billed_units` elsewhere. Billed units exclude the
+ * prompt's template, which `tokens` counts. (`cohere-ai` 8.1, UsageBilledUnits and ApiMetaBilledUnits.)
  */
 export function readCohereAnswer(answer: unknown): Reported | undefined {
   if (!isJsonObject(answer)) return undefined;
@@ -19,8 +19,8 @@ export const isCohereError = (answer: unknown): boolean =>
   Object.keys(answer).every((name) => ['message', 'id', 'data'].includes(name));
 
 /**
- * The last event tells the usage: `message-end` in v2, `stream-end` in v1, which holds the whole answer. The events of
- * v1 come one a line, or server-sent if the header `Accepts` asks for that. https://docs.cohere.com/reference/chat-stream-v1
+ * The last event reports the usage: `message-end` in v2, `stream-end` in v1, which contains the whole answer. The events
+ * of v1 come one a line, or server-sent if the header `Accepts` asks for that. https://docs.cohere.com/reference/chat-stream-v1
  */
 export function readCohereStream(): StreamReader {
   let last: JsonObject | undefined;
@@ -37,7 +37,7 @@ export function readCohereStream(): StreamReader {
   };
 }
 
-/** Units whose price is not listed by this name make the usage unknown: images, classifications, pages. */
+/** Other units (images, classifications, pages) have no listed price, so they make the usage unknown. */
 const COUNTED: readonly string[] = ['input_tokens', 'output_tokens', 'search_units'];
 
 function billed(units: unknown): Usage | undefined {
@@ -49,7 +49,7 @@ function billed(units: unknown): Usage | undefined {
     input_tokens: countOf(units, 'input_tokens'),
     output_tokens: countOf(units, 'output_tokens'),
   };
-  // A search among tokens is a connector's, whose price is another.
+  // A search together with tokens is a connector's, which has another price.
   if (searches > 0 && tokens.input_tokens + tokens.output_tokens > 0) return undefined;
   return searches > 0 ? usageOf({ rerank_searches: searches }) : usageOf(tokens);
 }

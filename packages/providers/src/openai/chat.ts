@@ -121,7 +121,7 @@ export function boundText(
 }
 
 /**
- * Betas may work, and be paid for, in other ways. Routers pass on those of `x-anthropic-beta`
+ * Betas may work, and be billed, in other ways. Routers forward those of `x-anthropic-beta`
  * (https://openrouter.ai/docs/guides/routing/provider-selection).
  */
 export const BETA_HEADERS: readonly string[] = ['openai-beta', 'anthropic-beta', 'x-anthropic-beta'];

@@ -12,7 +12,7 @@ import type { OpenaiRules } from './rules.ts';
 export type CompletionsDifferences = {
   /** Top-level fields beyond those that all vendors share. */
   readonly fields?: AllowList;
-  /** Output that an omitted bound means at this vendor, where it says so. */
+  /** The output of a call that omits the bound, if the vendor documents it. */
   readonly omitted?: number;
   /** It writes one choice and takes `random_seed`, as fill-in-the-middle does. */
   readonly fillsIn?: true;
@@ -85,7 +85,7 @@ export function judgePrompt(value: unknown): Effect {
   return isPrompts ? 'harmless' : { unbounded: 'is neither text nor tokens' };
 }
 
-/** The prompts of a call, each of which is completed, or embedded, by itself. */
+/** The prompts of a call. Each is completed, or embedded, by itself. */
 export function prompts(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.length > 0 && !value.every(isToken) ? value : [value];
 }

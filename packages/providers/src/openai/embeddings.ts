@@ -15,7 +15,7 @@ export const openaiEmbeddings = (id: string, rules: OpenaiRules): Dialect => ({
   spend: embeddingsSpend(rules),
 });
 
-/** Only input is paid for; each element of a list is at most one context window. */
+/** Only input is billed. Each element of a list is at most one context window. */
 function embeddingsSpend(rules: OpenaiRules): DialectSpend {
   return {
     model: modelIn,

@@ -6,13 +6,13 @@ import type { InputRules } from './rules.ts';
 export const standardTier = (value: string | undefined): Rule =>
   only('is another price than the standard tier', ...(value === undefined ? [] : [value]));
 
-const SERVER_SEARCH: Effect = { unbounded: 'searches are paid for, and nothing bounds their number' };
+const SERVER_SEARCH: Effect = { unbounded: 'searches have a fee, and their number has no bound' };
 
 /**
  * Rejected prediction tokens are billed as output, and predictions cannot be combined with the bound of the output
  * (https://platform.openai.com/docs/guides/predicted-outputs, Limitations).
  */
-const PREDICTION: Effect = { unbounded: 'rejected predictions are paid for beyond the bound of the output' };
+const PREDICTION: Effect = { unbounded: 'rejected predictions are billed beyond the bound of the output' };
 
 /** Fields that chat completions and completions share at every provider that follows OpenAI. */
 export const SHARED: AllowList = allow(

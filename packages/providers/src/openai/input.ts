@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import type { InputRules } from './rules.ts';
 
-/** The parts of a body whose tokens do not follow from its bytes. */
+/** The parts of a body whose bytes do not bound their tokens. */
 export type InputParts = {
   /** Messages or items, each with its content. */
   readonly items: readonly unknown[];

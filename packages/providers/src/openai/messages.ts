@@ -34,7 +34,7 @@ export const imagePart =
   };
 
 export const AUDIO_REFUSED: Effect = {
-  unbounded: 'audio has rates of its own, which price lists lack for some models',
+  unbounded: 'audio has rates of its own, which the price list lacks for some models',
 };
 
 /** The content of a message: text, or parts of known kinds. */
@@ -42,7 +42,7 @@ export function judgeContent(parts: Parts, content: unknown): Effect {
   if (typeof content === 'string' || content === null || content === undefined) return 'harmless';
   return judgeEach(content, (part) => {
     const rule = typeof part.type === 'string' ? parts.get(part.type) : undefined;
-    if (rule === undefined) return { unbounded: 'is of a kind whose cost is not known', at: 'type' };
+    if (rule === undefined) return { unbounded: 'has a kind whose cost is not known', at: 'type' };
     return typeof rule === 'function' ? rule(part, part) : rule;
   });
 }
@@ -62,11 +62,11 @@ export function judgeMessages(extraParts: Parts, { imageTokens }: InputRules): R
   };
 }
 
-/** Calls that the model made of the caller's tools, sent back to it. */
+/** Calls of the caller's tools that the model made in earlier turns. */
 const toolCalls: Rule = (calls) => judgeEach(calls, (call) => judge(TOOL_CALL, call));
 
 const TOOL_CALL = allow(harmless('id', 'type', 'index', 'function', 'custom'), {
-  // A thought signature (Gemini) stands for thoughts that are not in the body.
+  // A thought signature (Gemini) refers to thoughts that are not in the body.
   extra_content: 'whole window',
 });
 
@@ -76,14 +76,14 @@ const MESSAGE = allow(
   {
     tool_calls: toolCalls,
     audio: AUDIO_REFUSED,
-    // Routers send these; they may be encrypted or compressed, or images that a model made.
+    // Routers send these. They may be encrypted, compressed, or images that a model wrote.
     reasoning_details: 'whole window',
     images: 'whole window',
     extra_content: 'whole window',
   },
 );
 
-/** Tools that the caller runs cost no more than their text. Tools that the provider runs have a fee. */
+/** Tools that the caller runs cost their text only. Tools that the provider runs have a fee. */
 export const ownTools =
   (...types: readonly string[]): Rule =>
   (tools) =>

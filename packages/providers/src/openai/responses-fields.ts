@@ -22,7 +22,7 @@ import {
 } from './messages.ts';
 import type { InputRules } from './rules.ts';
 
-/** Tools that a provider runs under `max_tool_calls`, by the unit their calls are paid for. */
+/** Tools that a provider runs under `max_tool_calls`, with the unit of their fee. */
 export type ServerTools = ReadonlyMap<string, 'web_searches' | 'storage_searches'>;
 
 /** Every field of a response that may pass (`openai` SDK, resources/responses, ResponseCreateParams). */
@@ -43,20 +43,20 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
       background: only('the answer would not carry the usage', false),
       previous_response_id: 'whole window',
       conversation: 'whole window',
-      // It may bring tools and a model of its own.
-      prompt: { unbounded: 'what a stored prompt uses is not known' },
-      context_management: { unbounded: 'compaction is more work, which nothing bounds' },
+      // A stored prompt may bring tools and another model.
+      prompt: { unbounded: 'the contents of a stored prompt are not known' },
+      context_management: { unbounded: 'compaction adds work that has no bound' },
     },
   );
 
-/** Tools that the provider runs in this call, by the unit they are paid for. */
+/** The units of the fees of tools that the provider runs in this call. */
 export function serverToolsIn(body: JsonObject, serverTools: ServerTools): readonly string[] {
   const tools = Array.isArray(body.tools) ? body.tools.filter(isJsonObject) : [];
   const units = tools.flatMap(({ type }) => serverTools.get(textOf(type)) ?? []);
   return [...new Set(units)];
 }
 
-/** `pro` works on an answer in several runs, of which no count is documented. */
+/** `pro` writes an answer in several runs, and their number is not documented. */
 const reasoning: Rule = (value) =>
   isJsonObject(value)
     ? judge(
@@ -80,19 +80,19 @@ function judgeTool(tool: JsonObject, serverTools: ServerTools, body: JsonObject)
   if (!serverTools.has(type)) return { unbounded: 'is a tool whose cost is not known', at: 'type' };
   if (isCalls(body.max_tool_calls)) return 'whole window';
   return {
-    unbounded: 'is used as often as the model likes, unless max_tool_calls says how often',
+    unbounded: 'has no maximum of uses without max_tool_calls',
     at: 'type',
   };
 }
 
-/** Far more than a call is worth, and little enough that windows times turns stay exact. */
+/** More than any call needs, and few enough that the product with a window stays exact. */
 const MOST_CALLS = 1_000;
 
 const isCalls = (value: unknown): boolean => isTokens(value) && value <= MOST_CALLS;
 
 const OWN_TOOLS = ['function', 'custom'];
 
-/** Run by the caller, but described to the model by the provider. */
+/** Tools that the caller runs and the provider describes to the model. */
 const HIDDEN_PROMPT_TOOLS = ['local_shell', 'apply_patch', 'computer', 'computer_use_preview'];
 
 function judgeNamespace({ tools }: JsonObject): Effect {
@@ -121,7 +121,7 @@ function judgeItem(item: JsonObject, parts: Parts): Effect {
   return judge(allow(ITEM, { [content]: (value: unknown) => judgeContent(parts, value) }), item);
 }
 
-/** Items whose text is in the body, and where their content stands. */
+/** Items whose text is in the body, with the field of their content. */
 const TEXT_ITEMS: ReadonlyMap<string, string> = new Map([
   ['message', 'content'],
   ['function_call', 'content'],
@@ -144,7 +144,7 @@ const ITEM = harmless(
   'caller',
 );
 
-/** Items that stand for more than their text: stored, encrypted or made by the provider's tools. None starts work. */
+/** Items that refer to more than their text: stored, encrypted or made by the provider's tools. They start no work. */
 const STORED_ITEMS: readonly string[] = [
   'reasoning',
   'item_reference',
@@ -176,7 +176,7 @@ const partsFor = (imagesKnown: boolean): Parts =>
     ['input_audio', AUDIO_REFUSED],
   ]);
 
-/** Text and pictures of the pages: together at most what the window holds. */
+/** Text and images of the pages: together at most the whole window. */
 const fileOf: Rule = (part, body) => {
   const judged = partOf(
     harmless('file_data', 'file_id', 'file_url', 'filename', 'detail', 'prompt_cache_breakpoint'),

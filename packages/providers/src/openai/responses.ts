@@ -13,7 +13,7 @@ import { readResponsesUsage, reported } from './usage.ts';
 
 /** How a vendor's Responses differ from the API without tools of its own. */
 export type ResponsesDifferences = {
-  /** Tools that it runs at most `max_tool_calls` times; none where it documents no such maximum. */
+  /** Tools that it runs at most `max_tool_calls` times. Empty if it documents no such maximum. */
   readonly serverTools?: ServerTools;
   /** Lowest `max_output_tokens` that it takes, if above 1. */
   readonly minimum?: number;
@@ -84,7 +84,7 @@ function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bo
   };
 }
 
-/** Searches are paid for by the call and listed in the output, not in the usage; the fees of other tools are not known. */
+/** The output lists searches, which have a fee, and the usage does not. The fees of other tools are not known. */
 function withServerTools(usage: Usage | undefined, { output }: JsonObject): Usage | undefined {
   if (usage === undefined || !Array.isArray(output)) return usage;
   const items = output.filter(isJsonObject);
@@ -106,9 +106,9 @@ const UNPRICED_CALLS: readonly string[] = [
   'x_search_call',
 ];
 
-/** Opening a page and searching in it are not paid for. https://platform.openai.com/docs/pricing#built-in-tools */
+/** Opening a page and searching in it are free. https://platform.openai.com/docs/pricing#built-in-tools */
 const isSearch = ({ action }: JsonObject): boolean =>
   !isJsonObject(action) || (action.type !== 'open_page' && action.type !== 'find_in_page');
 
-/** A response that still runs in the background has no usage yet. */
+/** A response that runs in the background has no usage yet. */
 const isOver = ({ status }: JsonObject): boolean => status !== 'queued' && status !== 'in_progress';

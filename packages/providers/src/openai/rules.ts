@@ -37,7 +37,7 @@ export type InputRules = {
  * (https://github.com/openai/openai-cookbook, How to count tokens with tiktoken): doubled and rounded up.
  */
 export const OPENAI_INPUT: InputRules = { perMessage: 8, perTool: 32, normalises: false };
-/** Tokens that OpenAI's own models add to a call, from the same source. */
+/** Tokens that OpenAI's own models add to a call (the same source). */
 export const OPENAI_ADDED = 256;
 
 /**

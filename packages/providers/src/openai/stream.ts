@@ -3,8 +3,8 @@ import type { Reported, StreamReader } from '../spend.ts';
 import type { OpenaiRules } from './rules.ts';
 
 /**
- * Reads the chunks of chat completions and completions. If several report usage, the last one counts. A stream that
- * reported an error or stopped before its last word has no usage.
+ * Reads the chunks of chat completions and completions. If several report usage, the last one counts. A stream with an
+ * error, or without its last word, has no usage.
  */
 export function readChunks(
   { lastWord, ownField }: Pick<OpenaiRules, 'lastWord' | 'ownField'>,
@@ -34,7 +34,7 @@ export function readChunks(
   };
 }
 
-/** Reads the events of Responses: the last one has the whole response, and so the usage. */
+/** Reads the events of Responses. The last one contains the whole response with its usage. */
 export function readResponseEvents(usageOf: (response: JsonObject) => Reported | undefined): StreamReader {
   let usage: Reported | undefined;
   return {
@@ -48,7 +48,7 @@ export function readResponseEvents(usageOf: (response: JsonObject) => Reported |
   };
 }
 
-/** Whether a chunk is the one that comes only because usage was asked for: usage, and no choices. */
+/** Whether a chunk exists only because the call asked for usage: it has usage and no choices. */
 export function isUsageChunk(data: string): boolean {
   if (!data.includes('"usage"')) return false;
   const chunk = readObject(data);
@@ -62,11 +62,11 @@ export function isUsageChunk(data: string): boolean {
 
 const LAST_EVENTS: readonly string[] = ['response.completed', 'response.incomplete', 'response.failed'];
 
-/** Errors come as an event of their own, or in the vendor's own field beside the rest. */
+/** An error is an event of its own, or is in the vendor's own field. */
 const isError = ({ error }: JsonObject, own: JsonObject): boolean =>
   (error !== undefined && error !== null) || typeof own.error === 'string';
 
-/** Whether usage is reported at all; if it is malformed, the usage is not known. */
+/** Whether a chunk reports usage, well-formed or not. */
 const hasUsage = ({ usage }: JsonObject, own: JsonObject): boolean =>
   (usage !== undefined && usage !== null) || isJsonObject(own.usage);
 

@@ -56,7 +56,7 @@ const STANDARD_TIERS: readonly string[] = ['default', 'auto', 'on_demand', 'stan
 type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
 type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;
 
-/** Units with a fee of their own, of which answers report only the number. */
+/** Units that have a fee, whose amount answers do not report. */
 const UNPRICED = ['num_sources_used', 'num_server_side_tools_used', 'prompt_audio_seconds'];
 
 function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): Usage | undefined {
@@ -68,11 +68,11 @@ function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): 
     return undefined;
   }
   const { cacheRead, cacheWrite, reasoning, citations, total } = counts;
-  // Some vendors report the cached part beside the rest instead of within it: then it is larger than the input.
+  // Some vendors report cached tokens beside the input instead of within it, so that they can exceed it.
   const cached = number(cacheRead) + number(cacheWrite);
   const input = counts.input >= cached ? counts.input : counts.input + cached;
   const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
-  // Tokens in the total that no part names were written too: Gemini does not count its thoughts as completion.
+  // Tokens that only the total contains are output: Gemini does not count its thoughts as completion.
   const output = Math.max(counts.output + apart, number(total) - input);
   return {
     input_tokens: input,

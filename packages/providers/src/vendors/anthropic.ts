@@ -3,8 +3,8 @@ import type { ModelRows, Provider } from '../provider.ts';
 
 /**
  * https://platform.claude.com/docs/en/about-claude/models/overview, read through the list of litellm 1.109.1
- * (2026-11); those before 4.5, which it no longer has, as that page had them until they were retired. The windows
- * are those without a beta header: one that widens them is not let through.
+ * (2026-11). It no longer has the models before 4.5: their rows are from that page before they were retired. The windows
+ * are those without a beta header, because the gateway drops betas that widen them.
  */
 const MODELS: ModelRows = {
   'claude-3-haiku': [200_000, 4_096],
@@ -55,7 +55,7 @@ export const anthropic: Provider = {
     { method: 'GET', path: '/v1/models/*' },
     { method: 'POST', path: '/v1/messages/count_tokens' },
   ],
-  // The dialect is Anthropic's own, so it counts all that Anthropic adds.
+  // The dialect is Anthropic's own, so it counts all tokens that Anthropic adds.
   rules: { addedInput: 0 },
   refusals: 'undocumented',
   models: MODELS,

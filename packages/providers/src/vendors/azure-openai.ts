@@ -15,7 +15,7 @@ import {
   RESPONSES_MINIMUM,
 } from './openai.ts';
 
-/** A deployment has a tier of its own, which its price is for; names of deployments say nothing of images. */
+/** A deployment has a tier of its own, and its price is for that tier. Its name does not determine the cost of images. */
 const RULES: OpenaiRules = {
   ...OPENAI_RULES,
   input: OPENAI_INPUT,
@@ -43,7 +43,7 @@ const onDeployment = (id: string, dialect: Dialect): Dialect => ({
   ...(dialect.spend && { spend: { ...dialect.spend, model: (_, path) => deploymentIn(path) } }),
 });
 
-/** The deployment is paid for, so the operator gives a price under the deployment's name. */
+/** Azure bills the deployment, so the operator gives a price under the deployment's name. */
 const deploymentIn = (path: string): string | undefined =>
   decoded(/\/deployments\/([^/;]+)/i.exec(path)?.[1] ?? '') || undefined;
 

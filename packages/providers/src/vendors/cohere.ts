@@ -58,7 +58,7 @@ export const cohere: Provider = {
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
   ],
-  // The template that Cohere adds is not billed (`billed_units` leaves it out).
+  // Cohere does not bill its template (`billed_units` excludes it).
   rules: { addedInput: 0 },
   refusals: 'undocumented',
   models: MODELS,

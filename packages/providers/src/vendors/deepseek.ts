@@ -8,7 +8,7 @@ import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /**
  * https://api-docs.deepseek.com/quick_start/pricing, read through the list of litellm 1.109.1 (2026-11). The names
- * without a version have moved from model to model; they are held as the largest.
+ * without a version have referred to several models, so their rows are those of the largest.
  */
 const MODELS: ModelRows = {
   'deepseek-chat': [K * K, 384 * K, 'thinks'],

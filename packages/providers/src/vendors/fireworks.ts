@@ -35,7 +35,7 @@ const FIELDS: AllowList = allow(
   {
     echo: only('the echo may count as output', false),
     echo_last: only('the echo may count as output', 0),
-    speculation: { unbounded: 'whether rejected predictions are paid for is not documented' },
+    speculation: { unbounded: 'the billing of rejected predictions is not documented' },
   },
 );
 

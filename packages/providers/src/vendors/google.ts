@@ -49,8 +49,7 @@ const OPENAI: OpenaiRules = {
 };
 
 /**
- * The API behind reads protocol-buffer JSON, so camelCase names are read, too. They are unknown fields under a cost
- * limit. https://ai.google.dev/api/compatibility
+ * The API reads protocol-buffer JSON, and so camelCase names, too. Under a cost limit they are unknown fields. https://ai.google.dev/api/compatibility
  */
 const chat = {
   ...openaiChat('gemini-openai-chat', OPENAI),
@@ -89,7 +88,7 @@ export const google: Provider = {
     { method: 'GET', path: '/*/openai/models' },
     { method: 'GET', path: '/*/openai/models/*' },
   ],
-  // The Gemini dialect is Google's own, so it counts all that Google adds.
+  // The Gemini dialect is Google's own, so it counts all tokens that Google adds.
   rules: { addedInput: 0 },
   // https://ai.google.dev/gemini-api/docs/billing: a request that fails with a 400 or 500 error is not charged.
   refusals: [

@@ -38,7 +38,7 @@ const RULES: OpenaiRules = {
   errors: ['error object'],
 };
 
-/** `groq-sdk`. Documents are in the body, but how they are put before the model is not documented. */
+/** `groq-sdk`. Documents are in the body. The prompt that contains them is not documented. */
 const CHAT_FIELDS: AllowList = allow(
   harmless('metadata', 'store', 'include_reasoning', 'reasoning_format', 'disable_tool_validation'),
   harmless('citation_options'),
@@ -60,7 +60,7 @@ export const groq: Provider = {
     { method: 'GET', path: '/openai/v1/models' },
     { method: 'GET', path: '/openai/v1/models/*' },
   ],
-  // Compound systems use tools for fees.
+  // Compound systems use tools that have fees.
   rules: { addedInput: OPEN_WEIGHTS_ADDED, refusedModels: /compound/ },
   refusals: 'undocumented',
   models: MODELS,

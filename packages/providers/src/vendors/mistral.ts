@@ -9,7 +9,7 @@ import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /**
  * https://docs.mistral.ai/getting-started/models, read through the list of litellm 1.109.1 (2026-11). No maximum of
- * output is published apart from the window. What a name without a date stands for changes, so few are given one.
+ * output is published apart from the window. A name without a date refers to changing models, so few rows have one.
  */
 const MODELS: ModelRows = {
   'codestral-2508': [256 * K, 256 * K],
@@ -66,7 +66,7 @@ const chat = openaiChat('mistral-chat', RULES, {
   ]),
 });
 
-/** An agent brings its model and tools, which the call does not name, so its cost is not known. */
+/** An agent brings a model and tools that the call does not name, so its cost is not known. */
 const agents = openaiChat('mistral-agents', undefined, { outputBound: 'max_tokens', seed: 'random_seed' });
 
 /** Fill-in-the-middle (`@mistralai/mistralai`, fimcompletionrequest), which has no tiers. */
@@ -86,7 +86,7 @@ export const mistral: Provider = {
     { path: '/v1/chat/completions', dialect: chat },
     { path: '/v1/fim/completions', dialect: fim },
     { path: '/v1/agents/completions', dialect: agents },
-    // Their usage is not documented, so nothing may be spent on them.
+    // Their usage is not documented, so they have no bound.
     { path: '/v1/responses', dialect: openaiResponses('mistral-responses', undefined) },
     { path: '/v1/embeddings', dialect: openaiEmbeddings('mistral-embeddings', RULES) },
   ],

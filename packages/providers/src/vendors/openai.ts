@@ -74,7 +74,7 @@ export const OPENAI_MODELS: ModelRows = {
 };
 
 /**
- * Most input tokens of one image, for the models whose documentation lets it be worked out
+ * Most input tokens of one image, for the models whose documentation states how to compute it
  * (https://platform.openai.com/docs/guides/images-vision#calculating-costs). Models counted in tiles scale an image
  * to at most 768 × 2,048 pixels, 8 tiles; those counted in patches to at most 1,536 patches, times a factor.
  * Later models have other budgets (`detail: original`) and factors that the page does not state. They are not listed,
@@ -83,7 +83,7 @@ export const OPENAI_MODELS: ModelRows = {
 const IMAGE_TOKENS: ReadonlyMap<string, number> = new Map([
   ['gpt-4o', 85 + 8 * 170],
   ['gpt-4o-mini', 2_833 + 8 * 5_667],
-  // Described both as tiles (1,445) and as patches without a factor: the larger.
+  // The page describes tiles (1,445) and patches without a factor. This is the larger.
   ['gpt-4.1', 1_536],
   ['gpt-4.1-mini', Math.ceil(1_536 * 1.62)],
   ['gpt-4.1-nano', Math.ceil(1_536 * 2.46)],
@@ -95,13 +95,13 @@ const IMAGE_TOKENS: ReadonlyMap<string, number> = new Map([
   ['gpt-5-nano', Math.ceil(1_536 * 2.46)],
 ]);
 
-/** Most tokens of one image; undefined where the model's maximum is not published. */
+/** Most tokens of one image. Undefined if the model's maximum is not published. */
 const imageTokens = (model: unknown): number | undefined =>
   IMAGE_TOKENS.get(textOf(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
 
 /**
  * Searches and file searches have listed fees. `web_search_preview` costs more at models that do not reason,
- * and containers, images and MCP servers have fees of other kinds: none of these has a bound.
+ * and containers, images and MCP servers have fees of other kinds, so none of these has a bound.
  * https://platform.openai.com/docs/pricing#built-in-tools
  */
 const SERVER_TOOLS: ServerTools = new Map([

@@ -26,7 +26,7 @@ const FIELDS: AllowList = allow(
   {
     models: { unbounded: 'other models have other prices' },
     provider: { unbounded: 'providers of a model have other prices' },
-    plugins: { unbounded: 'plugins are paid for' },
+    plugins: { unbounded: 'plugins have fees' },
   },
 );
 
@@ -53,7 +53,7 @@ export const openrouter: Provider = {
   ],
   rules: {
     addedInput: 4_096,
-    // It passes calls on to providers that differ, so nothing is assumed about reasoning.
+    // It forwards calls to providers that differ, so the bound is not assumed to cover reasoning.
     coversReasoning: () => false,
     // Models that search by themselves; variants that search (`:online`) or choose dearer providers (`:nitro`,
     // `:exacto`); routers, which have no one price; and models that write images or sound, whose rates differ from

@@ -59,7 +59,7 @@ const SEARCH_OPTIONS: AllowList = allow(
 
 const chat = openaiChat('perplexity-chat', RULES, { outputBound: 'max_tokens', fields: CHAT_FIELDS });
 
-/** Agents search as often as they like, which nothing bounds. */
+/** The number of searches of an agent has no bound. */
 const agents = openaiResponses('perplexity-responses', undefined);
 
 const embeddings = openaiEmbeddings('perplexity-embeddings', RULES);
@@ -82,12 +82,12 @@ export const perplexity: Provider = {
   ],
   free: [{ method: 'GET', path: '/v1/models' }],
   rules: {
-    // Every model searches, and the pages that it reads count as input; only embeddings do not search
+    // Every model searches, and the pages that it reads count as input. Only embeddings do not search
     // (https://docs.perplexity.ai/docs/embeddings).
     addedInput: (model) => (/^pplx-embed-/.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),
     // https://docs.perplexity.ai/getting-started/pricing: a call of Sonar has a fee, which depends on its search.
     feePerRequest: (model) => !/^pplx-embed-/.test(model),
-    // A deep research call makes as many searches as it likes.
+    // The number of searches of a deep research call has no bound.
     refusedModels: /deep-research/,
   },
   refusals: 'undocumented',

@@ -24,11 +24,11 @@ const RULES: OpenaiRules = {
   errors: ['error object'],
 };
 
-/** `together-ai`. Arguments of the template can make its text longer. A moderating model would be paid for, too. */
+/** `together-ai`. Arguments of the template can make its text longer. A moderating model is billed, too. */
 const CHAT_FIELDS: AllowList = allow(SAMPLING, thinkingFields, harmless('context_length_exceeded_behavior'), {
   chat_template_kwargs: 'whole window',
   echo: only('the echo may count as output', false),
-  safety_model: { unbounded: 'a second model is paid for' },
+  safety_model: { unbounded: 'a second model is billed' },
 });
 
 const chat = openaiChat('together-chat', RULES, {

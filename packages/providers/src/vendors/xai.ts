@@ -40,10 +40,10 @@ const RULES: OpenaiRules = {
   errors: ['error object', 'error text'],
 };
 
-/** `xai-sdk`. A deferred answer is fetched by another call; live search has a fee for each source. */
+/** `xai-sdk`. Another call fetches a deferred answer. Live search has a fee for each source. */
 const CHAT_FIELDS: AllowList = allow(harmless('metadata', 'store', 'safety_identifier', 'prompt_cache_key'), {
   deferred: only('the answer would not carry the usage', false),
-  search_parameters: { unbounded: 'searches are paid for, and nothing bounds their number' },
+  search_parameters: { unbounded: 'searches have a fee, and their number has no bound' },
 });
 
 /**
@@ -68,7 +68,7 @@ export const xai: Provider = {
   rules: {
     // It adds prompts of its own, of several hundred tokens.
     addedInput: 4_096,
-    // Nothing says that the bound holds for reasoning.
+    // xAI does not document that the bound covers reasoning.
     coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
     refusedModels: /multi-agent/,
   },
