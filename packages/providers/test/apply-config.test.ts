@@ -3,7 +3,7 @@ import { applyConfig, dialectOf } from '../src/index.ts';
 import { apply, known } from './apply.ts';
 
 describe('config laid over a call', () => {
-  it('is laid as given where the endpoint is unknown', () => {
+  it('keeps its names if the endpoint is unknown', () => {
     expect(apply('openai', '/v1/audio/speech', { model: 'm', max_tokens: 1 }, { voice: 'x' }).body).toEqual({
       voice: 'x',
       model: 'm',
@@ -11,7 +11,7 @@ describe('config laid over a call', () => {
     });
   });
 
-  it('gives no body to a call without one', () => {
+  it('adds no body to a call without one', () => {
     const path = '/v1/models/x:generateContent';
     expect(
       applyConfig(dialectOf(known('google'), path), { model: 'y', n: 1 }, { path, body: undefined }),
@@ -21,7 +21,7 @@ describe('config laid over a call', () => {
     });
   });
 
-  it('reaches the dialect however a holder with a wide grant spells its path', () => {
+  it('applies to every spelling of a path that a grant with wildcards allows', () => {
     for (const path of ['/v1/chat/completions/', '/V1/Chat/Completions', '/v1;a=b/chat/completions']) {
       expect(apply('openai', path, { max_tokens: 9 }, { max_completion_tokens: 99 }).body).toEqual({
         max_completion_tokens: 9,

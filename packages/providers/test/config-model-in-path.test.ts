@@ -16,7 +16,7 @@ describe('config.model in a path', () => {
     expect(apply('google', path, { model }, {}).path).toBe(written);
   });
 
-  it('replaces the model wherever a Gemini body repeats it, and adds it nowhere', () => {
+  it('replaces the model wherever a Gemini body repeats it, and adds no field', () => {
     const model = 'small';
     expect(apply('google', GEMINI, { model }, { model: 'models/big', contents: [] }).body).toEqual({
       model: 'models/small',
@@ -40,7 +40,7 @@ describe('config.model in a path', () => {
     ).toEqual({ generate_content_request: { model: 'models/small' } });
   });
 
-  it('writes an Azure deployment, whatever the case of the path', () => {
+  it('writes an Azure deployment into a path of any case', () => {
     const { path, body } = apply(
       'azure-openai',
       '/openai/Deployments/big/chat/completions',
@@ -51,7 +51,7 @@ describe('config.model in a path', () => {
     expect(body).toEqual({ model: 'small', max_completion_tokens: 9 });
   });
 
-  it('never throws, whatever the model', () => {
+  it('throws for no model', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.boolean(), (text, cut) => {
         expect(() => apply('google', GEMINI, { model: cut ? `${text}\ud800` : text }, {})).not.toThrow();

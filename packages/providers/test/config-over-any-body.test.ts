@@ -44,7 +44,7 @@ describe('config against any body', () => {
     ['azure-openai', '/openai/deployments/d/chat/completions'],
   );
 
-  it('leaves both as they were and no prototype touched', () => {
+  it('changes neither of them, nor a prototype', () => {
     fc.assert(
       fc.property(target, object, object, ([provider, path], config, sent) => {
         const before = JSON.stringify([config, sent]);
@@ -58,7 +58,7 @@ describe('config against any body', () => {
     );
   });
 
-  it("wins: the provider reads one bound, the config's, whatever the holder sent", () => {
+  it("wins: the provider reads one bound, the config's, for any body of the holder", () => {
     const spellings = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
     const sent = fc.dictionary(fc.constantFrom(...spellings), fc.integer({ min: 10 }));
     const nested = fc.dictionary(
@@ -89,7 +89,7 @@ describe('config against any body', () => {
     );
   });
 
-  it('wins: laying it over twice changes nothing more', () => {
+  it('wins: applying it twice gives the same body', () => {
     fc.assert(
       fc.property(target, object, object, ([provider, path], config, sent) => {
         const once = apply(provider, path, config, sent);
@@ -99,7 +99,7 @@ describe('config against any body', () => {
     );
   });
 
-  it('wins: every field it gives stands in the body as given, where nothing is renamed', () => {
+  it('wins: every field of the config is in the body unchanged, if no name moves', () => {
     const within = (over: unknown, body: unknown): boolean =>
       typeof over === 'object' && over !== null && !Array.isArray(over)
         ? Object.entries(over).every(

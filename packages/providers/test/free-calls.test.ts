@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { BUILT_IN_PROVIDERS, checkPathPattern, costsNothing, spendOf } from '../src/index.ts';
 import { known } from './apply.ts';
 
-describe('calls that cost nothing', () => {
+describe('free calls', () => {
   it.each([
     ['openai', 'GET', '/v1/models'],
     ['openai', 'GET', '/v1/models/gpt-4o'],
@@ -31,7 +31,7 @@ describe('calls that cost nothing', () => {
     expect(costsNothing(known(provider), method, path)).toBe(false);
   });
 
-  it('never stand at a path where the same method makes text', () => {
+  it('never share path and method with a call that writes text', () => {
     for (const provider of BUILT_IN_PROVIDERS.values()) {
       for (const { method, path } of provider.free ?? []) {
         expect(checkPathPattern(path)).toBeUndefined();

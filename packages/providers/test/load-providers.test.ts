@@ -8,7 +8,7 @@ describe('a providers file', () => {
     expect([...loadProviders(undefined)]).toEqual([...BUILT_IN_PROVIDERS]);
   });
 
-  it('adds a provider that speaks as another at an address of its own', () => {
+  it('adds a provider that has the API of another at its own address', () => {
     const pricing = {
       'model-x': { input: 150000, output: 600000, cache_read: 0 },
       y: { input: 1, output: 2, cache_write: 3 },
@@ -73,7 +73,7 @@ describe('a providers file', () => {
     ['a unit that no dialect bounds', priced({ audio_hours: 1 }), 'acme.pricing.x.audio_hours'],
     ['a fee that is no whole number', priced({ rerank_searches: 0.5 }), 'acme.pricing.x.rerank_searches'],
     ['a model with a line break', acme({ pricing: { 'a\nb': { input: -1 } } }), 'acme.pricing.a b.input'],
-  ])('is refused in one line that names the place: %s', (_what, file, place) => {
+  ])('is refused in one line that names the entry: %s', (_what, file, place) => {
     expect(() => load(file)).toThrow(ProvidersFileError);
     expect(() => load(file)).toThrow(place);
     expect(() => load(file)).toThrow(/^PROVIDERS_FILE: .*for example \{"acme"/);
@@ -104,7 +104,7 @@ describe('a providers file', () => {
     if (base_url.includes('u:p')) expect(() => load(acme({ base_url }))).not.toThrow('u:p');
   });
 
-  it('is refused when it is no JSON, without quoting it', () => {
+  it('is refused if it is not JSON, in a message that does not quote it', () => {
     expect(() => loadProviders('{"acme": secret}')).toThrow('PROVIDERS_FILE: is not valid JSON');
     expect(() => loadProviders('{"acme": secret}')).not.toThrow('secret');
     expect(() => loadProviders('')).toThrow(ProvidersFileError);

@@ -52,12 +52,9 @@ describe('facts of a model', () => {
     ['openai', 'constructor'],
     ['acme', 'gpt-4o'],
     ['openrouter', 'gpt-4o'],
-  ])(
-    'of %s %j are unknown, and it is taken to reason: no other model stands in for it',
-    (provider, model) => {
-      expect(facts(provider, model)).toEqual(UNKNOWN);
-    },
-  );
+  ])('of %s %j are unknown, so it is assumed to reason: no other model replaces it', (provider, model) => {
+    expect(facts(provider, model)).toEqual(UNKNOWN);
+  });
 
   it("never have a narrower window than the price list's", () => {
     const smaller = [...BUILT_IN_PROVIDERS.values()].flatMap(({ id, priceList = '' }) =>

@@ -102,7 +102,7 @@ describe('a path in a grant or a call', () => {
     expect(checkPathPattern(path)).toBeUndefined();
   });
 
-  it('is left alone by a URL parser and by any number of decodings, if it passes', () => {
+  it('survives a URL parser and any number of decodings unchanged, if it passes', () => {
     const hostile = fc.constantFrom(
       '/',
       '.',
@@ -153,7 +153,7 @@ describe('matching a path', () => {
     );
   });
 
-  it('finds a path made by filling the stars', () => {
+  it('matches a path that fills the stars', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'b', ':'), minLength: 1, maxLength: 5 });
     fc.assert(
       fc.property(
@@ -176,13 +176,13 @@ describe('matching a path', () => {
     expect(matches('/v1beta/models/gemini:generateContent/x')).toBe(false);
   });
 
-  it('compares bytes, whatever characters a pattern holds', () => {
+  it('compares the bytes of every character of a pattern', () => {
     expect(matchPath(['/v1/a.c'], '/v1/abc')).toBe(false);
     expect(matchPath(['/v1/(a|b)'], '/v1/a')).toBe(false);
     expect(matchPath(['/v1/chat'], '/v1/Chat')).toBe(false);
   });
 
-  it('answers on the longest pattern of stars, where a backtracking match would not end', () => {
+  it('ends on the longest pattern of stars, on which a backtracking match does not end', () => {
     const stars = `/${'*a'.repeat(767)}b`;
     expect(matchPath([stars], `/${'a'.repeat(6000)}`)).toBe(false);
     expect(matchPath([stars], `/${'a'.repeat(6000)}b`)).toBe(true);

@@ -10,7 +10,7 @@ const input = (body: object) => boundOf(MESSAGES, { ...body }).inputTokens;
 
 const SEARCH = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 };
 
-describe('what a call of Anthropic messages can use', () => {
+describe('the bound of Anthropic messages', () => {
   it('is at most a token for each byte and for the turns, and max_tokens', () => {
     const { inputTokens, fees, output } = boundOf(MESSAGES, SAID);
     expect(inputTokens).toBeGreaterThanOrEqual(JSON.stringify(SAID).length);
@@ -19,11 +19,11 @@ describe('what a call of Anthropic messages can use', () => {
     expect(output).toEqual({ asked: 1_000, least: 256, times: 1, coversReasoning: true });
   });
 
-  it('is never more than the context window, however long the text', () => {
+  it('is at most the context window for a text of any length', () => {
     expect(input(saying({ type: 'text', text: 'x'.repeat(1_000_000) }))).toBe(200_000);
   });
 
-  it('counts what a text can grow to when it is normalised', () => {
+  it('covers the growth of a text that is normalised', () => {
     const ligature = '\uFDFA'.repeat(100);
     expect(input(saying({ type: 'text', text: ligature }))).toBeGreaterThan(33 * 100);
   });
@@ -43,7 +43,7 @@ describe('what a call of Anthropic messages can use', () => {
     expect(input(saying(inResult))).toBeLessThan(5_300);
   });
 
-  it("takes an image for the whole window where the model is another maker's", () => {
+  it("counts an image as the whole window if the model is another maker's", () => {
     const image = { type: 'image', source: { type: 'url', url: 'https://x.example/a.png' } };
     expect(input({ ...saying(image), model: 'deepseek-chat' })).toBe(200_000);
   });
@@ -56,7 +56,7 @@ describe('what a call of Anthropic messages can use', () => {
     ],
     ['a stored file', { type: 'document', source: { type: 'file', file_id: 'file_1' } }],
     ['search results that are encrypted', { type: 'web_search_tool_result', tool_use_id: 't', content: [] }],
-  ])('takes %s for the whole window', (_what, block) => {
+  ])('counts %s as the whole window', (_what, block) => {
     expect(input(saying(block))).toBe(200_000);
     const unknown = { ...FACTS, contextWindow: undefined };
     expect(refusedField(MESSAGES, saying(block), unknown)).toBe('model');
@@ -105,11 +105,11 @@ describe('what a call of Anthropic messages can use', () => {
     ['messages[0].content[0].type', saying({ type: 'container_upload', file_id: 'f' })],
     ['messages[0].content[0].type', saying({ type: 'hologram' })],
     ['messages[0].budget', { messages: [{ role: 'user', content: 'x', budget: 1 }] }],
-  ])('has no bound with %s as here, which is named', (param, fields) => {
+  ])('has no bound with this %s, and names it', (param, fields) => {
     expect(refusedField(MESSAGES, { ...SAID, ...fields })).toBe(param);
   });
 
-  it('passes what only shortens or labels a call', () => {
+  it('passes fields that only shorten or label a call', () => {
     const passes = {
       ...SAID,
       system: [{ type: 'text', text: 'Be brief.', cache_control: { type: 'ephemeral', ttl: '1h' } }],
@@ -124,7 +124,7 @@ describe('what a call of Anthropic messages can use', () => {
     expect(refusedField(MESSAGES, passes)).toBeUndefined();
   });
 
-  it('refuses a body nested so deeply that reading it would fail', () => {
+  it('refuses a body whose nesting would exhaust the stack', () => {
     const deep = JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`);
     const body = { ...SAID, metadata: deep };
     const judged = MESSAGES.spend.bound(body, { path: MESSAGES.path, bytes: 100_100, facts: FACTS });
@@ -135,7 +135,7 @@ describe('what a call of Anthropic messages can use', () => {
 describe('the output of Anthropic messages', () => {
   const output = (fields: object, facts = FACTS) => boundOf(MESSAGES, { ...SAID, ...fields }, facts).output;
 
-  it('keeps room for the thinking that was asked for', () => {
+  it('keeps room for the requested thinking', () => {
     const thinking = { type: 'enabled', budget_tokens: 5_000 };
     expect(output({ max_tokens: 8_000, thinking })).toMatchObject({ asked: 8_000, least: 5_001 });
   });
@@ -165,12 +165,12 @@ describe('the price of Anthropic messages', () => {
     expect(MESSAGES.spend.atStandardPrice?.(body)).toEqual({ ...SAID, service_tier: 'standard_only' });
   });
 
-  it('is left to other providers of the dialect as their default', () => {
+  it('is the default of other providers of the dialect', () => {
     const body = { ...SAID, model: 'deepseek-chat', service_tier: 'priority' };
     expect(MESSAGES.spend.atStandardPrice?.(body)).toEqual({ ...SAID, model: 'deepseek-chat' });
   });
 
-  it('is changed by no beta that may stay', () => {
+  it('does not change with any beta that is forwarded', () => {
     const kept = MESSAGES.spend.harmlessHeaderValues?.['anthropic-beta'];
     expect(MESSAGES.spend.pricedHeaders).toEqual(['anthropic-beta', 'x-anthropic-beta']);
     for (const beta of ['context-1m-2025-08-07', 'fast-mode-2026-02-01', 'server-side-fallback-2026-07-01']) {

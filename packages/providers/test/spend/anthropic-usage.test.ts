@@ -52,11 +52,11 @@ describe('usage of Anthropic messages', () => {
     ['a negative count', { input_tokens: -1 }],
     ['a count that is none', { cache_read_input_tokens: '12' }],
     ['no count of output', { output_tokens: null }],
-  ])('is unknown with %s, whose price is not the listed one', (_what, fields) => {
+  ])('is unknown with %s, which has another price than the list', (_what, fields) => {
     expect(MESSAGES.spend.readAnswer(answer({ ...USAGE, ...fields }))).toBeUndefined();
   });
 
-  it('takes the fields that are null, as older models report them, for none', () => {
+  it('treats null fields, which older models report, as absent', () => {
     const usage = {
       input_tokens: 3,
       output_tokens: 4,
@@ -96,11 +96,11 @@ const EVENTS = [
 ];
 
 describe('usage of a stream of Anthropic messages', () => {
-  it('is that of its start, with what its deltas say in its place', () => {
+  it('is that of its start, overridden by its deltas', () => {
     expect(streamed(MESSAGES, EVENTS)).toEqual({ model: 'claude-sonnet-4-6', usage: TOTAL });
   });
 
-  it('takes the cumulative input of a delta over that of the start', () => {
+  it('uses the cumulative input of a delta instead of the start’s', () => {
     const grown = EVENTS.map((event) =>
       event.type === 'message_delta'
         ? { ...event, usage: { input_tokens: 10_682, output_tokens: 510 } }
@@ -112,18 +112,18 @@ describe('usage of a stream of Anthropic messages', () => {
     });
   });
 
-  it('is unknown until its last word, wherever it is cut', () => {
+  it('is unknown if the stream is cut anywhere before its end', () => {
     for (let cut = 0; cut < EVENTS.length; cut++) {
       expect(streamed(MESSAGES, EVENTS.slice(0, cut))).toBeUndefined();
     }
   });
 
-  it('is unknown when an error came in it', () => {
+  it('is unknown after an error', () => {
     const error = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } };
     expect(streamed(MESSAGES, [...EVENTS.slice(0, 4), error, ...EVENTS.slice(4)])).toBeUndefined();
   });
 
-  it('is unknown when no delta told the output', () => {
+  it('is unknown if no delta reports the output', () => {
     expect(
       streamed(
         MESSAGES,
@@ -133,7 +133,7 @@ describe('usage of a stream of Anthropic messages', () => {
   });
 });
 
-it("an error is Anthropic's own by its shape", () => {
+it("Anthropic's own error is recognised by its shape", () => {
   const { isOwnError } = MESSAGES.spend;
   expect(isOwnError({ type: 'error', error: { type: 'api_error', message: 'x' }, request_id: 'r' })).toBe(
     true,

@@ -18,7 +18,7 @@ const ANSWER = {
 };
 
 describe('usage of Cohere', () => {
-  it('is what is billed, which leaves out the template, and costs as the price list computes', () => {
+  it('is the billed units without the template, and costs what the price list computes', () => {
     const reported = V2.spend.readAnswer(ANSWER);
     expect(reported?.usage).toEqual({ input_tokens: 17, output_tokens: 12 });
     costsAsListed('cohere', 'command-a-03-2025', reported, ANSWER);
@@ -34,7 +34,7 @@ describe('usage of Cohere', () => {
     costsAsListed('cohere', 'embed-v4.0', EMBED.readAnswer(answer), answer, 'embeddings');
   });
 
-  it('is the searches of a rerank', () => {
+  it('of a rerank is its searches', () => {
     const answer = { id: 'r', results: [], meta: { billed_units: { search_units: 2 } } };
     expect(RERANK.spend.readAnswer(answer)?.usage).toEqual({ rerank_searches: 2 });
   });
@@ -70,7 +70,7 @@ const V1_EVENTS = [
 ];
 
 describe('a stream of Cohere v1', () => {
-  it('costs what the price list computes from the whole answer, which its last event holds', () => {
+  it('costs what the price list computes from the whole answer in its last event', () => {
     const whole = V1_EVENTS[2]?.response;
     const reported = streamed(V1, V1_EVENTS);
     expect(reported).toEqual(V1.spend.readAnswer(whole));
@@ -83,14 +83,14 @@ describe.each([
   ['v2', V2, V2_EVENTS],
   ['v1', V1, V1_EVENTS],
 ] as const)('usage of a stream of Cohere %s', (_version, endpointOf, events) => {
-  it('is told by its last event', () => {
+  it('is in its last event', () => {
     expect(streamed(endpointOf, [...events, '[DONE]'])?.usage).toEqual({
       input_tokens: 17,
       output_tokens: 12,
     });
   });
 
-  it('is unknown until then, and when an error came', () => {
+  it('is unknown until then, and after an error', () => {
     for (let cut = 0; cut < events.length; cut++)
       expect(streamed(endpointOf, events.slice(0, cut))).toBeUndefined();
     expect(streamed(endpointOf, [{ message: 'internal server error' }, ...events])).toBeUndefined();
@@ -100,7 +100,7 @@ describe.each([
 const SAID = { model: 'command-a-03-2025', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 };
 const said = (fields: object) => ({ ...SAID, ...fields });
 
-describe('what a chat of Cohere can use', () => {
+describe('the bound of a Cohere chat', () => {
   it('is at most a token for each byte, and max_tokens', () => {
     expect(boundOf(V2, SAID)).toEqual({
       inputTokens: JSON.stringify(SAID).length,
@@ -115,7 +115,7 @@ describe('what a chat of Cohere can use', () => {
     expect(boundOf(V1, { message: 'x', model: 'command-r', conversation_id: 'c' }).inputTokens).toBe(200_000);
   });
 
-  it('has output twice where citations may be written in a second pass', () => {
+  it('has output twice if a second pass may write citations', () => {
     expect(boundOf(V2, said({ documents: ['a'] })).output?.times).toBe(2);
     expect(
       boundOf(V2, said({ messages: [{ role: 'tool', tool_call_id: 't', content: 'x' }] })).output?.times,
@@ -134,13 +134,13 @@ describe('what a chat of Cohere can use', () => {
     ['search_queries_only', { search_queries_only: true }],
     ['max_tokens', { max_tokens: -1 }],
     ['messages[0].content[0].type', { messages: [{ role: 'user', content: [{ type: 'video' }] }] }],
-  ])('has no bound with %s as here, which is named', (param, fields) => {
+  ])('has no bound with this %s, and names it', (param, fields) => {
     expect(refusedField(V2, said(fields))).toBe(param);
   });
 });
 
-describe('what embed and rerank of Cohere can use', () => {
-  it('is a token for each byte of all texts, past the window of one', () => {
+describe('the bound of Cohere embed and rerank', () => {
+  it('is a token for each byte of all texts, beyond the window of one', () => {
     const body = { model: 'embed-v4.0', input_type: 'search_document', texts: ['x'.repeat(300_000)] };
     const bound = boundOf(endpoint('cohere', '/v2/embed'), body);
     expect(bound).toMatchObject({ output: undefined, fees: {} });
@@ -161,7 +161,7 @@ describe('what embed and rerank of Cohere can use', () => {
     expect(refusedField(embed, { model: 'embed-v4.0', inputs })).toBe('inputs[0].content[1]');
   });
 
-  it('is a search for every 100 documents, long ones counted as the chunks they make', () => {
+  it('is a search for every 100 documents, and a long document counts as its chunks', () => {
     const rerank = (documents: string[]) =>
       boundOf(RERANK, { model: 'rerank-v3.5', query: 'q'.repeat(100), documents }).fees;
     expect(rerank(Array(100).fill('x'))).toEqual({ rerank_searches: 1 });
@@ -174,7 +174,7 @@ describe('what embed and rerank of Cohere can use', () => {
   });
 });
 
-it("an error is Cohere's own by its shape", () => {
+it("Cohere's own error is recognised by its shape", () => {
   const { isOwnError } = V2.spend;
   expect([isOwnError({ id: 'x', message: 'no' }), isOwnError({ message: 'no' })]).toEqual([true, true]);
   for (const page of [{ error: 'x' }, { message: 1 }, { message: 'x', path: '/' }, null])

@@ -9,7 +9,7 @@ const output = (generationConfig: object, facts = FACTS) =>
 const parts = (...all: object[]) => ({ contents: [{ role: 'user', parts: all }] });
 const PICTURE = { mimeType: 'image/png', data: 'A'.repeat(500_000) };
 
-describe('what a call of Gemini can use', () => {
+describe('the bound of Gemini', () => {
   it('is at most a token for each byte, and the context window', () => {
     expect(input(SAID)).toBeGreaterThanOrEqual(JSON.stringify(SAID).length);
     expect(input(SAID)).toBeLessThan(200);
@@ -35,7 +35,7 @@ describe('what a call of Gemini can use', () => {
     ['an image with a length of its own', parts({ inlineData: PICTURE, mediaResolution: { numTokens: 9 } })],
     ['stored content', { ...SAID, cachedContent: 'cachedContents/1' }],
     ['computer use', { ...SAID, tools: [{ computerUse: { environment: 'ENVIRONMENT_BROWSER' } }] }],
-  ])('takes %s for the whole window', (_what, body) => {
+  ])('counts %s as the whole window', (_what, body) => {
     expect(input(body)).toBe(200_000);
     expect(refusedField(GENERATE, body, { ...FACTS, contextWindow: undefined })).toBe('model');
   });
@@ -62,11 +62,11 @@ describe('what a call of Gemini can use', () => {
     ['contents[0].parts[0].mediaProcessing', parts({ inlineData: PICTURE, mediaProcessing: 'AGENTIC' })],
     ['model', { model: 'models/gemini-2.5-pro' }],
     ['maxOutputTokens', { maxOutputTokens: 5 }],
-  ])('has no bound with %s as here, which is named', (param, fields) => {
+  ])('has no bound with this %s, and names it', (param, fields) => {
     expect(refusedField(GENERATE, { ...SAID, ...fields })).toBe(param);
   });
 
-  it('is refused where one field stands under two names, wherever that is', () => {
+  it('refuses a field under two names at any depth', () => {
     const generationConfig = { maxOutputTokens: 5, max_output_tokens: 5_000 };
     expect(refusedField(GENERATE, { ...SAID, generationConfig })).toBe('maxOutputTokens');
     expect(refusedField(GENERATE, { ...SAID, tools: [], Tools: [] })).toBe('Tools');
@@ -81,7 +81,7 @@ describe('what a call of Gemini can use', () => {
     expect(refusedField(GENERATE, body)).toBeUndefined();
   });
 
-  it('is not known of models that answer in pictures or sound, unless held to text', () => {
+  it('is not known for models that answer in images or sound, unless the call asks for text', () => {
     const image = endpoint('google', '/v1beta/models/gemini-2.5-flash-image:generateContent');
     expect(refusedField(image, SAID)).toBe('model');
     expect(refusedField(image, { ...SAID, generationConfig: { responseModalities: [] } })).toBe('model');
@@ -92,7 +92,7 @@ describe('what a call of Gemini can use', () => {
 });
 
 describe('the output of Gemini', () => {
-  it('is what is asked for, thoughts included, for each candidate', () => {
+  it('is the requested bound, thoughts included, for each candidate', () => {
     const thinkingConfig = { thinkingBudget: 2_000 };
     expect(output({ maxOutputTokens: 3_000, candidateCount: 4, thinkingConfig })).toEqual({
       asked: 3_000,
@@ -112,7 +112,7 @@ describe('the output of Gemini', () => {
     expect(output({ maxOutputTokens: null }, { ...FACTS, reasoning: true })).toMatchObject({ asked: 32_768 });
   });
 
-  it('is bounded by one field, its other spellings gone and its neighbours kept', () => {
+  it('is bounded by one field: its other spellings are removed and its neighbours stay', () => {
     const body = {
       ...SAID,
       generation_config: { max_output_tokens: 9, topK: 1 },
@@ -141,7 +141,7 @@ it.each([
   expect(GENERATE.spend.streams({}, path, '')).toBe(streams);
 });
 
-describe('what embeddings of Gemini can use', () => {
+describe('the bound of Gemini embeddings', () => {
   const batch = endpoint('google', '/v1beta/models/gemini-embedding-001:batchEmbedContents');
   const request = (part: object) => ({ model: 'models/gemini-embedding-001', content: { parts: [part] } });
 
@@ -154,7 +154,7 @@ describe('what embeddings of Gemini can use', () => {
     });
   });
 
-  it('is a window for each request where one holds media', () => {
+  it('is a window for each request if one contains media', () => {
     const body = {
       requests: [request({ text: 'one' }), request({ inlineData: { mimeType: 'video/mp4', data: 'A' } })],
     };

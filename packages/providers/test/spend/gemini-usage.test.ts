@@ -43,13 +43,13 @@ const TOTAL = {
 };
 
 describe('usage of Gemini', () => {
-  it('counts thoughts as output and what tools found as input, and costs as the price list computes', () => {
+  it('counts thoughts as output and results of tools as input, and costs what the price list computes', () => {
     const reported = readAnswer(answer(USAGE));
     expect(reported).toEqual({ model: MODEL, usage: TOTAL });
     costsAsListed('google', MODEL, reported, answer(USAGE));
   });
 
-  it('takes tokens that are in the total alone for output, which the price list leaves out', () => {
+  it('counts tokens that only the total contains as output, which the price list ignores', () => {
     const usage = { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 115 };
     expect(readAnswer(answer(usage))?.usage).toEqual({ input_tokens: 10, output_tokens: 105 });
   });
@@ -72,7 +72,7 @@ describe('usage of Gemini', () => {
     expect(readAnswer(answer(usage))).toBeUndefined();
   });
 
-  it('is that of embeddings where they tell it', () => {
+  it('is that of embeddings if they report it', () => {
     const embed = endpoint('google', '/v1beta/models/gemini-embedding-001:batchEmbedContents').spend;
     expect(embed.readAnswer({ embeddings: [], usageMetadata: { promptTokenCount: 12 } })?.usage).toEqual({
       input_tokens: 12,
@@ -105,20 +105,20 @@ describe('usage of a Gemini stream', () => {
     expect(streamed(STREAM, CHUNKS.slice(0, 2))).toBeUndefined();
   });
 
-  it('is unknown while another candidate goes on', () => {
+  it('is unknown until every candidate has finished', () => {
     const second = { candidates: [{ ...part('x'), index: 1 }], usageMetadata: SO_FAR };
     const finished = { candidates: [{ index: 1, finishReason: 'MAX_TOKENS' }], usageMetadata: USAGE };
     expect(streamed(STREAM, [second, ...CHUNKS])).toBeUndefined();
     expect(streamed(STREAM, [second, ...CHUNKS, finished])?.usage).toEqual(TOTAL);
   });
 
-  it('is unknown when an error came in it', () => {
+  it('is unknown after an error', () => {
     const error = { error: { code: 503, message: 'overloaded', status: 'UNAVAILABLE' } };
     expect(streamed(STREAM, [...CHUNKS, error])).toBeUndefined();
   });
 });
 
-it("an error is Google's own by its shape, alone or in a list", () => {
+it("Google's own error is recognised by its shape, alone or in a list", () => {
   const error = { error: { code: 400, message: 'x', status: 'INVALID_ARGUMENT' } };
   expect([isOwnError(error), isOwnError([error])]).toEqual([true, true]);
   for (const page of [{ error: 'x' }, { error: { message: 'x' } }, {}, [], null, 'x'])

@@ -97,13 +97,13 @@ describe.each([...SPENDS].map(([spend, at]) => ({ ...at, spend })))('$name', ({ 
     );
   });
 
-  it('takes no body nested a thousand times to pieces by recursion', () => {
+  it('refuses a body that is nested a thousand times', () => {
     const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
     expect(() => bounds({ model: 'x', messages: deep(1_000), contents: deep(1_000) })).not.toThrow();
   });
 });
 
-describe('bounds that were asked for in odd ways', () => {
+describe('malformed bounds', () => {
   const ask = (more: JsonObject) => ({
     model: 'gpt-4o',
     messages: [{ role: 'user', content: 'hi' }],
@@ -136,7 +136,7 @@ describe('bounds that were asked for in odd ways', () => {
     expect(openai(ask(more))).toHaveProperty('unbounded');
   });
 
-  it('an omitted bound is one that is written', () => {
+  it('an omitted bound becomes one that is sent', () => {
     expect(openai(ask({ max_tokens: null }))).toMatchObject({ bound: { output: { asked: 4_096 } } });
   });
 });
@@ -151,7 +151,7 @@ describe('counts of modalities that have prices of their own', () => {
       },
     });
 
-  it('are read by their names only: as numbers, which a query can ask for, they tell nothing', () => {
+  it('are read by name only: as numbers, which a query can select, they make the usage unknown', () => {
     expect(read('TEXT')?.usage).toEqual({ input_tokens: 100, output_tokens: 0 });
     expect(read('AUDIO')?.usage).toMatchObject({ input_audio_tokens: 100 });
     expect(read(4)).toBeUndefined();
@@ -160,7 +160,7 @@ describe('counts of modalities that have prices of their own', () => {
 });
 
 describe('long texts', () => {
-  it('are bounded without counting, by no less than they can grow', () => {
+  it('are bounded without counting, at their maximum growth', () => {
     const said = '\ufdfa'.repeat(3 * 1024 * 1024);
     const path = '/v1/messages';
     const body = { model: 'm', max_tokens: 1, messages: [{ role: 'user', content: said }] };

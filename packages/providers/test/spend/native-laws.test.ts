@@ -33,7 +33,7 @@ const SAID = fc.string({ unit: 'binary', maxLength: 200 });
 describe.each(ENDPOINTS)('%s %s', (provider, path, saying) => {
   const at = endpoint(provider, path);
 
-  it('refuses any field it does not know', () => {
+  it('refuses any unknown field', () => {
     fc.assert(
       fc.property(NEW_FIELD, fc.jsonValue({ maxDepth: 2 }), (field, value) => {
         expect(refusedField(at, { ...saying('hi'), [field]: value ?? 1 })).toBeDefined();
@@ -41,7 +41,7 @@ describe.each(ENDPOINTS)('%s %s', (provider, path, saying) => {
     );
   });
 
-  it('bounds more text by no fewer tokens, and never below its bytes', () => {
+  it('never bounds more text by fewer tokens, nor any text below its bytes', () => {
     fc.assert(
       fc.property(SAID, SAID, (said, more) => {
         const short = boundOf(at, saying(said)).inputTokens;
@@ -54,7 +54,7 @@ describe.each(ENDPOINTS)('%s %s', (provider, path, saying) => {
     );
   });
 
-  it('changes nothing that it is given', () => {
+  it('does not change its arguments', () => {
     const body = deepFrozen({ ...saying('hi'), service_tier: 'auto' });
     at.spend.bound(body, { path, bytes: 100, facts: FACTS });
     at.spend.atStandardPrice?.(body);
@@ -62,7 +62,7 @@ describe.each(ENDPOINTS)('%s %s', (provider, path, saying) => {
     expect(body).toEqual({ ...saying('hi'), service_tier: 'auto' });
   });
 
-  it('writes a bound that it then reads as asked, under one name', () => {
+  it('reads the bound that it writes, under one name', () => {
     const spend = at.spend;
     if (spend.withOutputBound === undefined) return expect(boundOf(at, saying('hi')).output).toBeUndefined();
     const before = { ...saying('hi'), max_tokens: 1, max_completion_tokens: 2, max_output_tokens: 3 };
@@ -80,7 +80,7 @@ function deepFrozen<T>(value: T): T {
   return value;
 }
 
-describe('calls that cost nothing', () => {
+describe('free calls', () => {
   it.each([
     ['anthropic', 'POST', '/v1/messages/count_tokens', true],
     ['anthropic', 'GET', '/v1/models/claude-opus-4-8', true],

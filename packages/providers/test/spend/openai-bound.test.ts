@@ -51,7 +51,7 @@ describe.each(CHAT)('chat completions at %s %s', (provider, path) => {
     expect(refusedIn(provider, path, chatBody({ service_tier: 'priority' }))).toBeUndefined();
   });
 
-  it('refuse what stands for audio or unknown content in a message', () => {
+  it('refuse audio and unknown content in a message', () => {
     expect(
       refusedIn(provider, path, user({ type: 'input_audio', input_audio: { data: '', format: 'mp3' } })),
     ).toBe('messages[0].content[0]');
@@ -65,7 +65,7 @@ describe.each(CHAT)('chat completions at %s %s', (provider, path) => {
     expect(refusedIn(provider, path, chatBody({ messages: ['Hi'] }))).toBe('messages[0]');
   });
 
-  it('refuse a body nested so deep that walking it would exhaust the stack', () => {
+  it('refuse a body whose nesting would exhaust the stack', () => {
     let deep: unknown = {};
     for (let i = 0; i < 100_000; i++) deep = [deep];
     const judgedDeep = spendOf(provider, path).bound(chatBody({ response_format: deep }), {
@@ -82,7 +82,7 @@ describe('images', () => {
     user({ type: 'image_url', image_url: { url, detail } });
   const data = `data:image/png;base64,${'A'.repeat(400_000)}`;
 
-  it('count as the published maximum, their bytes as none', () => {
+  it('count as the published maximum, and their bytes do not count', () => {
     const text = boundOf(...OPENAI, chatBody()).inputTokens;
     const one = boundOf(...OPENAI, image(data)).inputTokens;
     expect(one - text).toBeGreaterThanOrEqual(85 + 8 * 170);
@@ -168,7 +168,7 @@ describe('fields of one provider', () => {
   });
 });
 
-describe('endpoints of which no bound is known', () => {
+describe('endpoints without a known bound', () => {
   it.each([
     ['mistral', '/v1/agents/completions'],
     ['mistral', '/v1/responses'],
@@ -179,14 +179,14 @@ describe('endpoints of which no bound is known', () => {
   });
 });
 
-it('a deployment is what an Azure call is priced by', () => {
+it('the price of an Azure call follows its deployment', () => {
   const path = '/openai/deployments/my%20gpt/chat/completions';
   expect(spendOf('azure-openai', path).model({ model: 'other' }, path)).toBe('my gpt');
   expect(spendOf(...OPENAI).model({ model: 'gpt-4o' }, OPENAI[1])).toBe('gpt-4o');
   expect(spendOf(...OPENAI).model({ model: 7 }, OPENAI[1])).toBeUndefined();
 });
 
-it('a call is judged without being changed', () => {
+it('bounding a call does not change it', () => {
   const body = chatBody({
     max_tokens: 5,
     service_tier: 'flex',

@@ -61,7 +61,7 @@ function rendered({
 }
 
 describe('the input bound', () => {
-  it.each(PROVIDERS)('is never below what a tokenizer makes of the call: %s', (provider, path) => {
+  it.each(PROVIDERS)('is never below the count of a tokenizer: %s', (provider, path) => {
     fc.assert(
       fc.property(body, (call) => {
         const { inputTokens } = boundOf(provider, path, call, facts);
@@ -101,7 +101,7 @@ describe('the input bound', () => {
     expect(inputTokens).toBeGreaterThanOrEqual(2_000 * (3 + 1 + 1) + 200 * 12);
   });
 
-  it('covers text that grows when a tokenizer normalises it, where one may', () => {
+  it('covers text that grows when a tokenizer normalises it', () => {
     const call = { model: 'm', messages: [{ role: 'user', content: 'ﷺ'.repeat(1_000) }] };
     const normalised = Buffer.byteLength('ﷺ'.normalize('NFKC')) * 1_000;
     const { inputTokens } = boundOf('groq', '/openai/v1/chat/completions', call, facts);
@@ -109,7 +109,7 @@ describe('the input bound', () => {
     expect(boundOf('openai', '/v1/chat/completions', call, facts).inputTokens).toBeLessThan(4_000);
   });
 
-  it('covers tools and schemas that grow when a template writes them anew', () => {
+  it('covers tools and schemas that grow when a template rewrites them', () => {
     const parameters = { description: '<'.repeat(1_000) };
     const tools = [{ type: 'function', function: { name: 'f', parameters } }];
     const { inputTokens } = boundOf(
@@ -135,7 +135,7 @@ describe('the input bound', () => {
     ).toBeGreaterThan(10 ** 6);
   });
 
-  it('counts arguments of past calls as a template may write them anew', () => {
+  it('counts arguments of past calls as a template may rewrite them', () => {
     const call = (args: string): JsonObject => ({
       model: 'm',
       messages: [
@@ -182,7 +182,7 @@ describe('growth', () => {
     );
   });
 
-  it('by rewriting has numbers that are written out', () => {
+  it('by rewriting covers numbers that are written out', () => {
     expect('1e15'.length + grownByRewriting('1e15')).toBeGreaterThanOrEqual('1000000000000000.0'.length);
   });
 });

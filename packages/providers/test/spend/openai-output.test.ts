@@ -13,7 +13,7 @@ describe.each([
   const body = path.endsWith('chat/completions') ? chatBody() : { model: 'm', prompt: 'Hi' };
   const base = path.endsWith('responses') ? { model: 'm', input: 'Hi' } : body;
 
-  it('is bounded under one name, every other spelling gone', () => {
+  it('is bounded under one name, and every other spelling is removed', () => {
     const given = Object.fromEntries(NAMES.map((name) => [name, 900]));
     const written = spendOf(provider, path).withOutputBound?.({ ...base, ...given }, 300) ?? {};
     expect(NAMES.filter((name) => name in written)).toHaveLength(1);
@@ -21,7 +21,7 @@ describe.each([
     expect(written).toMatchObject(base);
   });
 
-  it.each(NAMES)('is what %s asks for, whatever the API calls it', (name) => {
+  it.each(NAMES)('follows %s, under any name of the API', (name) => {
     expect(boundOf(provider, path, { ...base, [name]: 900 }).output).toMatchObject({
       asked: 900,
       least: 256,
@@ -51,7 +51,7 @@ describe('without a bound given', () => {
   const asked = (facts: Partial<typeof FACTS>) =>
     boundOf(...OPENAI, chatBody({ max_tokens: null }), { ...FACTS, ...facts }).output?.asked;
 
-  it('4,096 tokens are asked for, 32,768 where the model thinks, and no more than it can', () => {
+  it('the bound is 4,096 tokens, or 32,768 if the model thinks, and at most its own maximum', () => {
     expect(asked({})).toBe(4_096);
     expect(asked({ reasoning: true, maxOutput: 100_000 })).toBe(32_768);
     expect(asked({ reasoning: true })).toBe(16_384);
@@ -61,7 +61,7 @@ describe('without a bound given', () => {
 });
 
 describe('choices', () => {
-  it('are paid for each', () => {
+  it('are each held', () => {
     expect(boundOf(...OPENAI, chatBody({ n: 3 })).output?.times).toBe(3);
     expect(boundOf(...OPENAI, chatBody({ n: null })).output?.times).toBe(1);
   });
@@ -72,7 +72,7 @@ describe('choices', () => {
 });
 
 describe('thinking that has a budget', () => {
-  it('is left room for, however low the bound', () => {
+  it('has room under the lowest bound', () => {
     const path = '/inference/v1/chat/completions';
     const thinking = { type: 'enabled', budget_tokens: 2_000 };
     expect(boundOf('fireworks', path, chatBody({ thinking, max_tokens: 5_000 })).output?.least).toBe(2_001);
@@ -81,7 +81,7 @@ describe('thinking that has a budget', () => {
     ).toBe(3_001);
   });
 
-  it('has no bound if the budget is no number', () => {
+  it('has no bound if the budget is not a number', () => {
     const thinking = { type: 'enabled', budget_tokens: 'lots' };
     expect(refusedIn('fireworks', '/inference/v1/chat/completions', chatBody({ thinking }))).toBe(
       'reasoning',
@@ -96,7 +96,7 @@ describe('the standard price', () => {
     ['mistral', '/v1/chat/completions', 'standard_only'],
     ['groq', '/openai/v1/chat/completions', undefined],
     ['openai', '/v1/completions', undefined],
-  ])('of %s %s is said by service_tier %s, whatever the holder says', (provider, path, tier) => {
+  ])('of %s %s is service_tier %s, for any tier that the holder asks for', (provider, path, tier) => {
     for (const sent of [{}, { service_tier: 'priority' }, { service_tier: 'auto' }]) {
       const body = spendOf(provider, path).atStandardPrice?.({ model: 'm', ...sent });
       expect(body).toEqual(tier === undefined ? { model: 'm' } : { model: 'm', service_tier: tier });
@@ -107,7 +107,7 @@ describe('the standard price', () => {
 describe('usage of a stream', () => {
   const streamed = chatBody({ stream: true });
 
-  it('is asked for where it must be, also when the holder said no', () => {
+  it('is asked for where the provider needs it, also if the holder declines it', () => {
     const ask = (body: object) => spendOf(...OPENAI).askUsage?.({ ...streamed, ...body });
     expect(ask({})).toEqual({ ...streamed, stream_options: { include_usage: true } });
     expect(ask({ stream_options: { include_usage: false, include_obfuscation: false } })).toMatchObject({
@@ -117,14 +117,14 @@ describe('usage of a stream', () => {
     expect(ask({ stream: false })).toBeUndefined();
   });
 
-  it('is not asked for where it comes anyway, or the field would be refused', () => {
+  it('is not asked for where the provider sends it anyway or refuses the field', () => {
     for (const [provider, path] of CHAT) {
       const asks = ['openai', 'azure-openai', 'deepseek', 'xai', 'google'].includes(provider);
       expect(spendOf(provider, path).askUsage !== undefined, provider).toBe(asks);
     }
   });
 
-  it('comes in a chunk that can be told from all others', () => {
+  it('comes in a chunk that differs from all others', () => {
     const is = (chunk: unknown) => spendOf(...OPENAI).isUsageEvent?.(JSON.stringify(chunk));
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
     expect(is({ choices: [], usage })).toBe(true);

@@ -6,7 +6,7 @@ describe('completions', () => {
   const path = '/v1/completions';
   const body = { model: 'gpt-3.5-turbo-instruct', prompt: 'Once' };
 
-  it('pay for every prompt, as often as the best of them is picked from', () => {
+  it('hold every prompt, once for each candidate', () => {
     const times = (more: JsonObject) => boundOf('openai', path, { ...body, ...more }).output?.times;
     expect(times({})).toBe(1);
     expect(times({ n: 2, best_of: 5 })).toBe(5);
@@ -15,7 +15,7 @@ describe('completions', () => {
     expect(times({ prompt: [[1, 2], [3]] })).toBe(2);
   });
 
-  it('are bounded by what OpenAI writes when no bound is given', () => {
+  it('without a bound have the 16 tokens that OpenAI writes by default', () => {
     expect(boundOf('openai', path, body).output).toMatchObject({ asked: 16, least: 16 });
     expect(boundOf('together', path, body).output).toMatchObject({ asked: 4_096 });
   });
@@ -56,7 +56,7 @@ describe('embeddings', () => {
     [{ input: [{ image: 'x' }] }, 'input'],
     [{ input: 'a', instruct: 'x' }, 'instruct'],
     [{ dimensions: 3 }, 'input'],
-  ])('refuse what has no bound: %j', (more, param) => {
+  ])('refuse a part without a bound: %j', (more, param) => {
     expect(refusedIn('openai', path, { model: 'm', input: undefined, ...more })).toBe(param);
   });
 });

@@ -8,7 +8,7 @@ const call = (more: JsonObject = {}): JsonObject => ({ model: 'gpt-4o', input: '
 const item = (...input: unknown[]): JsonObject => call({ input });
 
 describe('responses', () => {
-  it('are bounded by their bytes while all their input is in the body', () => {
+  it('are bounded by their bytes if the body contains all their input', () => {
     const messages = item(
       { role: 'user', content: 'Hi' },
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
@@ -34,7 +34,7 @@ describe('responses', () => {
     item({ type: 'item_reference', id: 'm' }),
     item({ role: 'user', content: [{ type: 'input_file', file_id: 'f' }] }),
     call({ tools: [{ type: 'apply_patch' }] }),
-  ])('may read a whole window if they read what is not in the body: %j', (body) => {
+  ])('count as the whole window if they read input from outside the body: %j', (body) => {
     expect(boundOf('openai', PATH, body).inputTokens).toBe(WINDOW);
     expect(refusedIn('openai', PATH, body, { ...FACTS, contextWindow: undefined })).toBe('model');
   });
@@ -55,7 +55,7 @@ describe('responses', () => {
     expect(refusedIn('openai', PATH, body)).toBe(param);
   });
 
-  it('are bounded no lower than OpenAI takes', () => {
+  it('have no bound below the minimum of OpenAI', () => {
     expect(boundOf('openai', PATH, call({ max_output_tokens: 16 })).output).toMatchObject({
       asked: 16,
       least: 16,
@@ -70,12 +70,12 @@ describe('responses', () => {
 describe('tools that the provider runs', () => {
   const search = { tools: [{ type: 'web_search' }] };
 
-  it('have no bound unless their calls have', () => {
+  it('have no bound if their calls have none', () => {
     expect(refusedIn('openai', PATH, call(search))).toBe('tools[0].type');
     expect(refusedIn('openai', PATH, call({ ...search, max_tool_calls: null }))).toBe('tools[0].type');
   });
 
-  it('make a turn and a fee for each call, and one turn more, each with a window and the output’s bound', () => {
+  it('add a turn and a fee for each call, and one more turn, each with a window and the bound of the output', () => {
     const tools = [{ type: 'web_search' }, { type: 'file_search', vector_store_ids: ['v'] }];
     expect(boundOf('openai', PATH, call({ tools, max_tool_calls: 3, max_output_tokens: 100 }))).toEqual({
       inputTokens: 4 * WINDOW,
@@ -92,11 +92,11 @@ describe('tools that the provider runs', () => {
     'shell',
     'tool_search',
     'programmatic_tool_calling',
-  ])('of another kind have no bound at all: %s', (type) => {
+  ])('of other kinds have no bound: %s', (type) => {
     expect(refusedIn('openai', PATH, call({ tools: [{ type }], max_tool_calls: 1 }))).toBe('tools[0].type');
   });
 
-  it('have none where the provider documents no maximum', () => {
+  it('have none if the provider documents no maximum', () => {
     for (const [provider, path] of [
       ['groq', '/openai/v1/responses'],
       ['xai', '/v1/responses'],
@@ -108,7 +108,7 @@ describe('tools that the provider runs', () => {
     }
   });
 
-  it('may be hidden in a namespace, and are found there', () => {
+  it('are found in a namespace, too', () => {
     const namespace = (type: string) =>
       call({ tools: [{ type: 'namespace', name: 'n', tools: [{ type, name: 'f' }] }] });
     expect(refusedIn('openai', PATH, namespace('function'))).toBeUndefined();
@@ -127,7 +127,7 @@ describe('usage of responses', () => {
   });
   const read = (answer: unknown) => spendOf('openai', PATH).readAnswer(answer)?.usage;
 
-  it('has the searches that were made, not the pages opened', () => {
+  it('has the searches, and not the opened pages', () => {
     const output = [
       { type: 'web_search_call', action: { type: 'search', query: 'a' } },
       { type: 'web_search_call', action: { type: 'open_page', url: 'u' } },
@@ -171,7 +171,7 @@ describe('usage of responses', () => {
     },
   );
 
-  it('is not known if the stream’s last word has none', () => {
+  it('is not known if the last event has none', () => {
     const reader = spendOf('openai', PATH).readStream?.();
     reader?.event(
       JSON.stringify({ type: 'response.failed', response: response({ usage: null }) }),

@@ -87,7 +87,7 @@ describe('usage of a stream', () => {
     ['openai', '/v1/chat/completions'],
     ['groq', '/openai/v1/chat/completions'],
     ['perplexity', '/chat/completions'],
-  ])('is none until the stream has said its last word: %s', (provider, path) => {
+  ])('is none until the stream has ended: %s', (provider, path) => {
     const events = [delta('Hi'), finish({ usage, x_groq: { usage } }), '[DONE]'];
     const words = provider === 'perplexity' ? 2 : 3;
     for (let cut = 0; cut < words; cut++)
@@ -102,7 +102,7 @@ describe('usage of a stream', () => {
     [[delta('Hi', { usage }), '{"choices": [', '[DONE]']],
     [['[DONE]']],
     [[delta('Hi', { usage }), finish({ usage: { ...usage, prompt_tokens: -1 } }), '[DONE]']],
-  ])('is none if it broke or told nothing: %j', (events) => {
+  ])('is none if the stream broke or did not report it: %j', (events) => {
     expect(readEvents('openai', '/v1/chat/completions', events)).toBeUndefined();
   });
 
@@ -111,7 +111,7 @@ describe('usage of a stream', () => {
     expect(readEvents('groq', '/openai/v1/chat/completions', events)).toBeUndefined();
   });
 
-  it('is none if a stream that ends without [DONE] told it only before it finished', () => {
+  it('is none if a stream without [DONE] reports it only before it finishes', () => {
     expect(readEvents('perplexity', '/chat/completions', [delta('Hi', { usage }), finish()])).toBeUndefined();
   });
 });

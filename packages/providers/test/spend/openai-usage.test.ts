@@ -43,11 +43,11 @@ describe('usage of an answer', () => {
     { ...usage, prompt_tokens_details: { cached_tokens: -4 } },
     { ...usage, num_sources_used: 3 },
     { ...usage, server_tool_use_details: { web_search_requests: 1 } },
-  ])('is none if it is not told in full: %j', (held) => {
+  ])('is none if it is not reported in full: %j', (held) => {
     expect(chat(held)).toBeUndefined();
   });
 
-  it('takes null details for absent ones', () => {
+  it('treats null details as absent', () => {
     expect(
       chat({ ...usage, prompt_tokens_details: null, completion_tokens_details: { reasoning_tokens: null } }),
     ).toEqual({
@@ -62,7 +62,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('has what the total holds and no part names as output, as Gemini’s thoughts are', () => {
+  it('counts tokens that only the total contains, such as Gemini’s thoughts, as output', () => {
     const held = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 75 };
     expect(read('google', '/v1beta/openai/chat/completions', held)).toEqual({
       input_tokens: 10,
@@ -70,7 +70,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('has a cached part that is told beside the rest as input too', () => {
+  it('counts cached tokens that are reported beside the input as input, too', () => {
     const held = { ...usage, prompt_tokens_details: { cached_tokens: 100 } };
     expect(read('xai', '/v1/chat/completions', held)).toMatchObject({
       input_tokens: 110,
@@ -78,7 +78,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('is none where the model takes fees that it does not tell', () => {
+  it('is none if the model has fees that it does not report', () => {
     const answer = { model: 'gpt-4o-search-preview-2025-03-11', usage };
     expect(spendOf('openai', '/v1/chat/completions').readAnswer(answer)).toBeUndefined();
   });
@@ -132,7 +132,7 @@ describe('an error', () => {
       [{ error: { code: 400, message: 'bad', status: 'INVALID_ARGUMENT' } }],
     ],
     ['openrouter', '/api/v1/chat/completions', { error: { code: 502, message: 'Provider returned error' } }],
-  ])('of the provider’s own is told by its shape: %s %s', (provider, path, answer) => {
+  ])('of the provider itself is recognised by its shape: %s %s', (provider, path, answer) => {
     expect(spendOf(provider, path).isOwnError(answer)).toBe(true);
   });
 
