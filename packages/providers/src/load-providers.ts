@@ -116,14 +116,16 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
 function extended(id: string, names: string | readonly string[] | undefined): Provider {
   const known = [...BUILT_IN_PROVIDERS.keys()].join(', ');
   if (names === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
-  const bases = [names].flat().map((name) => BUILT_IN_PROVIDERS.get(name));
+  const bases = [names].flat().flatMap((name) => BUILT_IN_PROVIDERS.get(name) ?? []);
   const [first] = bases;
-  if (first === undefined || bases.includes(undefined)) {
+  if (first === undefined || bases.length < [names].flat().length) {
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
-  const base = { ...first, routes: bases.flatMap((each) => each?.routes ?? []) };
   // It has the others' API and rules, but its own prices and models. It may bill the errors that the others bill.
-  const { priceList: _, models: __, resells: ___, makerNames: ____, refusals, ...api } = base;
-  if (refusals === 'undocumented') return { ...api, refusals };
-  return { ...api, refusals: refusals.filter(({ billing }) => billing === 'billed') };
+  const { priceList: _, models: __, resells: ___, makerNames: ____, ...api } = first;
+  const billed = bases.flatMap(({ refusals }) =>
+    refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
+  );
+  const refusals = billed.length === 0 ? 'undocumented' : billed;
+  return { ...api, routes: bases.flatMap(({ routes }) => routes), refusals };
 }

@@ -31,6 +31,16 @@ describe('a providers file', () => {
     expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
   });
 
+  it('bills the errors that any provider it extends bills, and takes no other error for free', () => {
+    const base_url = 'https://api.acme.example';
+    const billedBy = (extended: string | string[]) =>
+      load({ acme: { extends: extended, base_url } }).get('acme')?.refusals;
+    const xai = BUILT_IN_PROVIDERS.get('xai')?.refusals;
+    expect(billedBy(['openai', 'xai'])).toEqual(xai);
+    expect(billedBy(['azure-openai', 'xai'])).toHaveLength(4);
+    expect(billedBy('openrouter')).toBe('undocumented');
+  });
+
   it('changes a built-in provider for itself alone', () => {
     const providers = load({
       openai: { base_url: 'http://localhost:9000' },
