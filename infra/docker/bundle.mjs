@@ -36,6 +36,7 @@ const entryPoints = ENTRY_POINTS.filter((name) => name === 'main' || name in scr
 /** The gateway's worker threads: ours, and the file of piscina that loads it, which piscina looks for beside itself. */
 const workers = app.endsWith('gateway')
   ? [
+      { in: resolve(app, 'src/limits/lease-thread.ts'), out: 'lease-thread' },
       { in: resolve(app, 'src/workers/worker.ts'), out: 'body-worker' },
       { in: resolve(app, 'node_modules/piscina/dist/worker.js'), out: 'worker' },
     ]

@@ -9,6 +9,7 @@ import type { Stack } from './stack.ts';
 
 export type GatewayProcess = {
   readonly url: string;
+  readonly child: ChildProcess;
   /** kill -9: nothing is settled, nothing is said. */
   readonly kill: () => Promise<void>;
   /** SIGTERM; resolves with the exit code. */
@@ -46,6 +47,7 @@ export async function startGatewayProcess(
   await until(child, 'gateway is ready');
   return {
     url: `http://127.0.0.1:${port}`,
+    child,
     kill: () => end(child, 'SIGKILL').then(() => {}),
     stop: () => end(child, 'SIGTERM'),
   };

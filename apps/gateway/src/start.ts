@@ -28,6 +28,8 @@ type OwnDeps =
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** The address of Redis, unless it runs in this process: a thread renews leases there. */
+  readonly redisUrl?: string | undefined;
   /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
   readonly providersFile: string | undefined;
   /** How many bytes of request bodies may be in memory at once. */
@@ -95,7 +97,7 @@ export async function startGateway(
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
     clearTimeout(cut);
-    leases.close();
+    await leases.close();
     revocations.close();
     listeners.close();
     await bodyWorkers.close();

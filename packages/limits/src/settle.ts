@@ -79,6 +79,20 @@ export const renew = (
     each: holdIds.map((holdId) => ({ holdId })),
   });
 
+/**
+ * Extends the leases of these holds, by partition, with one script a partition.
+ * @returns how many partitions did not answer
+ */
+export async function renewAll(
+  redis: RedisClient,
+  leaseMs: number,
+  held: Iterable<readonly [partition: number, holdIds: Iterable<string>]>,
+): Promise<number> {
+  const turns = Array.from(held, ([at, holdIds]) => renew(redis, at, leaseMs, [...holdIds]));
+  const done = await Promise.allSettled(turns);
+  return done.filter((each) => each.status === 'rejected').length;
+}
+
 /** Holds settled at once: a few, so that calls do not wait long behind them. */
 const SWEEP_BATCH = 100;
 
