@@ -1,6 +1,7 @@
 import { causeOf } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { IssuerDeps } from './deps.ts';
+import { eraseCredentials } from './grants/erase-credentials.ts';
 import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
@@ -21,6 +22,11 @@ const HOUR_MS = 3_600_000;
 const tasks = (deps: IssuerDeps): readonly Task[] => [
   { problem: 'changes wait for Redis', everyMs: SECOND_MS, run: () => applyDueChanges(deps) },
   { problem: 'applied changes are not deleted', everyMs: MINUTE_MS, run: () => forgetChanges(deps.db) },
+  {
+    problem: 'credentials of ended grants are not erased',
+    everyMs: 10 * MINUTE_MS,
+    run: eraseCredentials(deps.db),
+  },
   { problem: 'old deliveries are not deleted', everyMs: HOUR_MS, run: () => forgetOldDeliveries(deps.db) },
   {
     problem: 'old idempotency keys are not deleted',

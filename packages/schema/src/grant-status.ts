@@ -37,9 +37,11 @@ export function statusOfGrant(facts: GrantFacts, nowMs: number): StatusOfGrant {
 
 const reaches = (figure: number, limit: number | null) => limit !== null && figure >= limit;
 
-/** `least` ignores nulls (PostgreSQL manual, 9.18.4). */
-const IS_REVOKED = sql`coalesce(
-  least(${grants.revokedAt}, ${sessions.revokedAt}, ${virtualKeys.revokedAt}) < ${grants.expiresAt}, false)`;
+/** When a grant ends, or has ended, in the queries of `statusInSql`. `least` ignores nulls (PostgreSQL manual, 9.18.4). */
+export const END_IN_SQL = sql`least(
+  ${grants.expiresAt}, ${grants.revokedAt}, ${sessions.revokedAt}, ${virtualKeys.revokedAt})`;
+
+const IS_REVOKED = sql`${END_IN_SQL} < ${grants.expiresAt}`;
 
 /** A cost limit of 0 allows free calls without end. */
 const IS_EXHAUSTED = sql`(coalesce(${budgets.used} >= ${budgets.maxUses}, false)

@@ -30,7 +30,8 @@ export async function lockOauth(
 }
 
 /**
- * Writes the credential of a refresh token when the token is handed in for the first time. Later it finds that
+ * Writes the credential of a refresh token when the token is handed in for the first time, or again after its credential
+ * was erased (`grants/erase-credentials.ts`). Otherwise it finds that
  * credential, with the tokens obtained since, and updates its other fields, such as the client's secret. Call
  * `lockOauth` before.
  * @returns the credential's id
@@ -47,8 +48,10 @@ export async function keepOauthCredential(
     .select({ credential: credentials })
     .from(oauthTokens)
     .innerJoin(credentials, eq(credentials.id, oauthTokens.credentialId))
-    .where(inArray(oauthTokens.origin, origins));
-  if (known) {
+    .where(inArray(oauthTokens.origin, origins))
+    // Until the new grant is committed, so that no sweep erases the credential of a grant that it does not see yet.
+    .for('no key update', { of: credentials });
+  if (known && known.credential.sealed !== '') {
     await amend(tx, deps, known.credential, text);
     return known.credential.id;
   }
