@@ -13,7 +13,6 @@ export * from './charge.ts';
 export * from './credential.ts';
 export * from './drain.ts';
 export * from './grant.ts';
-export * from './health.ts';
 export * from './keys.ts';
 export * from './rate-limit.ts';
 export * from './redis.ts';

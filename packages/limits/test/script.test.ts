@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { compileScript, type Names } from '../src/compile-script.ts';
 import { figure, type Kinds, number, optional } from '../src/reply.ts';
+import { compileScript, type Names } from '../src/script.ts';
 
 const LUA = new URL('../src/lua/', import.meta.url);
 const scripts = readdirSync(LUA).filter((file) => file.endsWith('.lua'));
