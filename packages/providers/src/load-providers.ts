@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS } from './provider.ts';
+import { strictest } from './vendor-rules.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /** An error in PROVIDERS_FILE. Its message is one line that names the entry and the field, and shows an example. */
@@ -112,7 +113,7 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   };
 }
 
-/** A server that speaks the APIs of several providers extends them all. The first decides everything but the routes. */
+/** A server that speaks the APIs of several providers extends them all. The first decides its address and its key. */
 function extended(id: string, names: string | readonly string[] | undefined): Provider {
   const known = [...BUILT_IN_PROVIDERS.keys()].join(', ');
   if (names === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
@@ -127,5 +128,6 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );
   const refusals = billed.length === 0 ? 'undocumented' : billed;
-  return { ...api, routes: bases.flatMap(({ routes }) => routes), refusals };
+  const rules = bases.length === 1 ? first.rules : strictest(bases.map((base) => base.rules));
+  return { ...api, routes: bases.flatMap(({ routes }) => routes), rules, refusals };
 }

@@ -19,6 +19,23 @@ export type VendorRules = {
   readonly feePerRequest?: (model: string) => boolean;
 };
 
+/** The rules of a provider that speaks the APIs of several vendors: whatever the strictest of them says. */
+export function strictest(all: readonly VendorRules[]): VendorRules {
+  const refused = all.flatMap(({ refusedModels }) => (refusedModels ? [refusedModels.source] : []));
+  return {
+    addedInput: (model) => {
+      const added = all.map((rules) => addedTokens(rules, model));
+      const known = added.filter((tokens) => tokens !== 'whole window');
+      return known.length < added.length ? 'whole window' : Math.max(...known);
+    },
+    coversReasoning: (model) => all.every((rules) => rules.coversReasoning?.(model) ?? true),
+    feePerRequest: (model) => all.some((rules) => rules.feePerRequest?.(model) ?? false),
+    ...(refused.length > 0 && {
+      refusedModels: new RegExp(refused.map((source) => `(?:${source})`).join('|')),
+    }),
+  };
+}
+
 /**
  * A dialect's metering under a vendor's rules. This is the only way to a call's bound.
  * @returns `bound` never throws for any body; `readAnswer` and `readStream` report nothing for refused models
@@ -60,11 +77,14 @@ function boundUnder(
 }
 
 /** The tokens to add. Undefined if the whole window must be held and is not known. */
-function addedInput({ addedInput: added }: VendorRules, model: string, { facts }: CallFacts) {
-  const tokens = typeof added === 'number' ? added : added(model);
+function addedInput(rules: VendorRules, model: string, { facts }: CallFacts) {
+  const tokens = addedTokens(rules, model);
   if (tokens !== 'whole window') return tokens;
   return facts.contextWindow === undefined ? undefined : FILLS_ANY_WINDOW;
 }
+
+const addedTokens = ({ addedInput: added }: VendorRules, model: string) =>
+  typeof added === 'number' ? added : added(model);
 
 /** More tokens than any window has, and few enough that sums stay exact. */
 const FILLS_ANY_WINDOW = 2 ** 51;

@@ -31,6 +31,28 @@ describe('a providers file', () => {
     expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
   });
 
+  it('has the strictest rules of the providers that it extends, in whatever order they are', () => {
+    const orders = [
+      ['anthropic', 'openai', 'groq'],
+      ['groq', 'openai', 'anthropic'],
+    ];
+    for (const names of orders) {
+      const { rules } = load({ acme: { extends: names, base_url: 'https://a.example' } }).get('acme') ?? {};
+      for (const name of names) {
+        const own = BUILT_IN_PROVIDERS.get(name)?.rules;
+        for (const model of ['gpt-4o', 'llama-3.3-70b-versatile', 'claude-sonnet-4-5']) {
+          const [all, one] = [rules, own].map((each) =>
+            typeof each?.addedInput === 'function' ? each.addedInput(model) : each?.addedInput,
+          );
+          expect(all === 'whole window' || (one !== 'whole window' && Number(all) >= Number(one))).toBe(true);
+        }
+      }
+      for (const model of ['groq/compound', 'gpt-4o-search-preview'])
+        expect(rules?.refusedModels?.test(model)).toBe(true);
+      expect(rules?.refusedModels?.test('gpt-4o')).toBe(false);
+    }
+  });
+
   it('bills the errors that any provider it extends bills, and takes no other error for free', () => {
     const base_url = 'https://api.acme.example';
     const billedBy = (extended: string | string[]) =>
