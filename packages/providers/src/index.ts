@@ -3,7 +3,6 @@ export type { Dialect } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
-export { modelFacts } from './model-facts.ts';
 export { configMatchesPaths } from './model-in-path.ts';
 export {
   checkCallPath,
@@ -28,4 +27,4 @@ export {
 export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
 export type { VendorRules } from './vendor-rules.ts';
-export { BUILT_IN_PROVIDERS } from './vendors.ts';
+export { BUILT_IN_PROVIDERS, modelFacts } from './vendors.ts';

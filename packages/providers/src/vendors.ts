@@ -1,4 +1,5 @@
-import type { Provider } from './provider.ts';
+import type { ModelRow, ModelRows, Provider } from './provider.ts';
+import type { ModelFacts } from './spend.ts';
 import { anthropic } from './vendors/anthropic.ts';
 import { azureOpenai } from './vendors/azure-openai.ts';
 import { cerebras } from './vendors/cerebras.ts';
@@ -35,3 +36,72 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
     azureOpenai,
   ].map((provider) => [provider.id, provider]),
 );
+
+/**
+ * Context window and maximum output of a provider's model in tokens, undefined if not known. An unknown model is
+ * assumed to reason, because models that reason have larger holds.
+ */
+export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model: string): ModelFacts {
+  const [contextWindow, maxOutput, thinks] = rowOf(provider, model) ?? UNKNOWN;
+  return { contextWindow, maxOutput, reasoning: thinks === 'thinks' };
+}
+
+const UNKNOWN = [undefined, undefined, 'thinks'] as const;
+
+/**
+ * A reseller's model that it does not list has its maker's facts, except for the window: resellers serve some models
+ * with a wider window than their makers.
+ */
+function rowOf(
+  { models, resells }: Pick<Provider, 'models' | 'resells'>,
+  model: string,
+): ModelRow | undefined {
+  const own = findRow(models, model);
+  if (own !== undefined || !resells) return own;
+  const [maker = '', ...name] = model.split('/');
+  const made = findRow(modelsOfMaker(maker), asMade(name.join('/')));
+  return made && [undefined, made[1], made[2]];
+}
+
+const modelsOfMaker = (maker: string): ModelRows | undefined =>
+  [...BUILT_IN_PROVIDERS.values()].find(({ makerNames = [] }) => makerNames.includes(maker))?.models;
+
+/** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
+const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
+
+/** A date, a build, a stage or a version of an endpoint may follow a name without making it another model. */
+const SUFFIXES = [
+  /-(?:latest|preview|exp|beta)/y,
+  /[-@]\d{3,8}(?!\d)/y,
+  /-\d{4}-\d{2}-\d{2}(?!\d)/y,
+  /-\d{2}-\d{2,4}(?!\d)/y,
+  /:free/y,
+];
+
+/** No model has a longer name. */
+const NAME_MAX_CHARS = 255;
+
+/** The row with the longest name that begins the model's name, if only suffixes follow it. */
+function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
+  if (model.length > NAME_MAX_CHARS) return undefined;
+  const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
+  const longest = names
+    .toSorted((a, b) => b.length - a.length)
+    .find((name) => endsInSuffixes(model, name.length));
+  return longest === undefined ? undefined : rows?.[longest];
+}
+
+/**
+ * Whether a text has only suffixes from an index on. Each index is visited once. A single expression for all suffixes
+ * would try every way to split `-1234-12-12-1234-12-12…`.
+ */
+function endsInSuffixes(text: string, start: number): boolean {
+  const reached = new Set([start]);
+  for (const at of reached) {
+    for (const suffix of SUFFIXES) {
+      suffix.lastIndex = at;
+      if (suffix.test(text)) reached.add(suffix.lastIndex);
+    }
+  }
+  return reached.has(text.length);
+}
