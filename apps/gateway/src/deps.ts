@@ -68,5 +68,5 @@ export type UnderWay = {
   readonly done: () => Promise<void>;
 };
 
-/** What a request carries from middleware to route. */
+/** The values that middleware passes to a route. */
 export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };

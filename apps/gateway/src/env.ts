@@ -36,7 +36,7 @@ export function readGatewayEnv(env: Environment = process.env) {
   };
 }
 
-/** How much of bodies is read and held. The largest body must fit twice beside what is kept for small ones. */
+/** The limits on reading and holding bodies. The largest body must fit twice, in addition to the share of small ones. */
 export function readBodyLimits(env: Environment) {
   const maxBodyBytes = readVariable(env, 'MAX_BODY_BYTES', 16_777_216);
   const maxHeldBodyBytes = readVariable(env, 'MAX_HELD_BODY_BYTES', 134_217_728);

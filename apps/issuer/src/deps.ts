@@ -46,5 +46,5 @@ export type ApiKey = {
   readonly requestsPerMinute: number | null;
 };
 
-/** What an API key may do: issue, read, or everything. */
+/** The scopes of an API key: issue, read, or everything. */
 export type Scope = (typeof SCOPES)[number];

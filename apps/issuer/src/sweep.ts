@@ -8,7 +8,7 @@ import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 
 /** Work that no request does. Any number of issuers may do it at once. */
 type Task = {
-  /** What the log says when it fails. */
+  /** The log line of a failure. */
   readonly problem: string;
   readonly everyMs: number;
   /** Does a part of the work, and returns whether there may be more. */

@@ -98,7 +98,7 @@ export type Admission =
       /** Undefined: unlimited. */
       readonly usesLeft: number | undefined;
       readonly microusdLeft: number | undefined;
-      /** What is held for the call, or was charged. */
+      /** The amount that is held for the call, or that was charged. */
       readonly heldMicrousd: number;
       /** The output bound it may have, all choices together: what it asked or less. */
       readonly tokens: number;

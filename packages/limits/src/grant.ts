@@ -26,7 +26,7 @@ export type GrantState = {
   readonly expiresAtMs: number;
   readonly credential: Omit<CredentialVersion, 'id'>;
   readonly budgets: readonly BudgetState[];
-  /** What the gateways need of the grant: JSON. */
+  /** The part of the grant that gateways need, as JSON. */
   readonly doc: string;
 };
 

@@ -19,7 +19,7 @@ export const keys = {
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
-  /** What a gateway or an issuer writes to learn whether Redis takes writes. */
+  /** The key that a gateway or an issuer writes to learn whether Redis accepts writes. */
   probe: () => inPartition(0, 'probe'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
   /** Requests of an API key in this minute. */

@@ -8,7 +8,7 @@ type Value = string | number | undefined;
 /** A part of the input: absent where the script declares none of its names. */
 type Part<P extends string, N extends string, T> = [N] extends [never] ? unknown : { readonly [K in P]: T };
 
-/** What a script takes, by name. An argument that is undefined is '' in Lua. */
+/** The input of a script, by name. An undefined argument is '' in Lua. */
 type Input<K extends string, A extends string, EK extends string, EA extends string> = Part<
   'keys',
   K,

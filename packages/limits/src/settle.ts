@@ -39,7 +39,7 @@ export type Outcome = {
   readonly record: string;
 };
 
-/** What the grant has left after settling; undefined: unlimited. */
+/** The uses and money that the grant has left after settling. Undefined: unlimited. */
 export type Left = {
   readonly uses: number | undefined;
   readonly microusd: number | undefined;

@@ -76,7 +76,7 @@ function innermost(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
 
-/** What a service cannot do now, because of a store. */
+/** A problem of a store, and its effect on a service. */
 export type Problem = {
   readonly store: 'postgres' | 'redis';
   /** The rest of a sentence that begins with the store. */

@@ -16,7 +16,7 @@ import type { Logger } from 'pino';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import type { VerifiedGrant } from './verify.ts';
 
-/** What the issuer decided for a grant and did not write into its token. It never changes while the grant lives. */
+/** The part of a grant that is not in its token. It never changes while the grant lives. */
 export type Policy = {
   readonly ref: GrantRef;
   readonly accountId: string;
@@ -31,7 +31,7 @@ export type Policy = {
 /** A stored credential of one version, encrypted. */
 export type SealedCredential = { readonly version: number; readonly sealed: string };
 
-/** What a gateway remembers about grants: no counters, and no secret in clear. */
+/** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
   readonly credentials: LRUCache<string, SealedCredential>;

@@ -10,7 +10,7 @@ import {
 } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 
-/** What every valid token says, whatever its kind. */
+/** The content of every valid token, of any kind. */
 export type VerifiedGrant = {
   readonly id: string;
   readonly sessionId: string;
@@ -27,7 +27,7 @@ export type VerifierDeps = {
   readonly now: () => number;
 };
 
-/** What an LLM token allows, compiled so that a call can be matched against it. */
+/** The calls that an LLM token allows, compiled so that a call can be matched against it. */
 export type LlmGrant = VerifiedGrant & {
   readonly provider: Provider;
   /** The provider's base URL: `scheme://host:port`, and the path that precedes every call's path, '' or `/…`. */
@@ -67,7 +67,7 @@ export function llmVerifier(
   );
 }
 
-/** What the token of an MCP server's URL allows. */
+/** The calls that the token of an MCP server's URL allows. */
 export type McpGrant = VerifiedGrant & {
   /** SHA-256 of the server's URL, base64url. */
   readonly server: string;

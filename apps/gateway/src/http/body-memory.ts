@@ -8,7 +8,7 @@ export type BodyMemory = {
 export type Reservation = {
   /** The largest body that may be read whole, in bytes. */
   readonly maxBodyBytes: number;
-  /** Names the URL that the call uses. What is reserved from now on counts against this URL's share, too. */
+  /** Names the URL of the call. Later reservations also count against the share of this URL. */
   readonly belongsTo: (grantId: string) => void;
   /** Reserves this many bytes more. Returns false, and reserves nothing, when too much is reserved already. */
   readonly reserve: (bytes: number) => boolean;

@@ -123,7 +123,7 @@ function collectChunks(
 
 const ignore = () => {};
 
-/** The chunks of a coded body, for its decoder. What the decoder does not read is discarded. */
+/** The chunks of a coded body, for its decoder. Chunks that the decoder does not read are discarded. */
 async function* codedChunks(request: IncomingMessage, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {

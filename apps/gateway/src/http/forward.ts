@@ -3,7 +3,7 @@ import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
 
-/** What is sent to an upstream. */
+/** A request to an upstream. */
 export type UpstreamCall = {
   readonly origin: string;
   readonly path: string;

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { connectRedis, renewAll } from '@presign/limits';
 
-/** What the thread is started with. */
+/** The data that the thread starts with. */
 export type LeaseThreadStart = {
   readonly redisUrl: string;
   readonly leaseMs: number;

@@ -67,7 +67,7 @@ export class Answer {
   data(chunk: Buffer): boolean {
     const passed = this.#meter.pass(chunk);
     this.#left -= chunk.length;
-    // What is decoded for the meter must not pile up.
+    // Chunks that wait for the meter must not pile up.
     const isReady = this.#meter.whenReady === undefined;
     if (passed === undefined || this.#response.destroyed) return isReady;
     if (this.#kept) return this.#keep(passed) && isReady;

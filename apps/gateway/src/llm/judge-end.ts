@@ -5,7 +5,7 @@ import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
 import type { Sent } from './send.ts';
 
-/** What a call is charged in the end. */
+/** The charge of a call. */
 export type Charge = {
   readonly uses: 0 | 1;
   /** Undefined when the cost is not known and no budget limits spending. */

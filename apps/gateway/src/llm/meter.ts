@@ -24,7 +24,7 @@ export type Meter = {
   readonly end: () => Promise<Metered>;
 };
 
-/** What an answer reported. */
+/** The usage that an answer reported. */
 export type Metered = {
   /** Bytes that are still to go to the holder. */
   readonly rest: Buffer | undefined;

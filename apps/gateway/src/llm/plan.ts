@@ -18,7 +18,7 @@ import { worstCase } from './hold.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
 
-/** What a call can cost and what it will send, decided before it is admitted. */
+/** The highest cost of a call and the body to send, decided before it is admitted. */
 export type Plan = {
   /** The cost that admission must hold. Undefined when no budget limits spending. */
   readonly hold: Hold | undefined;

@@ -13,12 +13,12 @@ import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
 import { sealSession } from './session.ts';
 
-/** What an answer's way to the holder depends on. */
+/** Everything that passing an answer on depends on. */
 type AnswerParts = {
   readonly call: McpCall;
   readonly admitted: Admitted;
   readonly refund: ChargeRefund;
-  /** Of a GET: it may turn out to be a stream of the 2024-11-05 transport. */
+  /** For a GET, which can become a stream of the 2024-11-05 transport. */
   readonly legacy: LegacyStream | undefined;
   /** The memory of events that are not complete yet. */
   readonly eventMemory: Reservation;

@@ -83,9 +83,9 @@ function errorOf(refusal: Refusal, requestId: string) {
 const tooDear = (needed: unknown, remaining: unknown) =>
   `This call costs ${needed} microdollars, and ${remaining} are left.`;
 
-/** Of the range that JSON-RPC leaves to servers and MCP to implementations. */
+/** A code from the range that JSON-RPC reserves for servers and MCP for implementations. */
 const REFUSED = -32010;
-/** What MCP servers commonly say of a session they do not know. */
+/** The code that MCP servers commonly answer for an unknown session. */
 const SESSION_NOT_FOUND = -32001;
 /** MCP 2026-07-28, Streamable HTTP: a header says other than the body. */
 const HEADER_MISMATCH = -32020;

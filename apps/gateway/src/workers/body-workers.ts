@@ -31,7 +31,7 @@ const WAITING_PER_URL = 32;
 /** A worker that is not done by then is stopped. The largest bodies take a few seconds on a slow machine. */
 const OVERDUE_MS = 30_000;
 
-/** What a body of 16 MiB and a million parts needs in a worker, with room. */
+/** The memory that a body of 16 MiB and a million parts needs in a worker, with a margin. */
 const WORKER_HEAP = { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 32 };
 
 /** @param start what each worker is started with */

@@ -4,7 +4,7 @@ import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { readMessages } from '../mcp/messages.ts';
 import { type PlanReply, type PlanWork, planInWorker } from './plan-in-worker.ts';
 
-/** What a worker is started with. */
+/** The data that a worker starts with. */
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
   readonly providersFile: string | undefined;

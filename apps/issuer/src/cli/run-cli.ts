@@ -43,7 +43,7 @@ async function runCommand(command: Command, args: readonly string[], io: Io): Pr
   }
 }
 
-/** Why a command failed, in one line. Of an error of Postgres it shows only the code, because the text may quote anything. */
+/** Why a command failed, in one line. An error of Postgres shows only its code, because its text may quote anything. */
 function explain(error: unknown): string {
   if (error instanceof RefusedError) return error.message;
   if (error instanceof UsageError || error instanceof CommandError) return error.message;

@@ -162,7 +162,7 @@ async function writeCredential(
 
 const ALL: readonly number[] = Array.from({ length: PARTITIONS }, (_, partition) => partition);
 
-/** Further grants of a virtual key may come to lie in any partition. Another credential has all its grants. */
+/** The partitions of a credential's grants. New grants of a virtual key can be in any partition. Another credential gets no new grants. */
 async function partitionsOf(db: Database, credentialId: string): Promise<readonly number[]> {
   const [key] = await db
     .select({ id: virtualKeys.id })

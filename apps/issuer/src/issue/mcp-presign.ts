@@ -54,7 +54,7 @@ type Repeat = { readonly key: string; readonly body: Uint8Array };
 
 /** A validated request that becomes a bundle. */
 type BundleIssue = {
-  /** Of the bundle's own grant. */
+  /** The id of the bundle's own grant. */
   readonly grantId: string;
   readonly accountId: string;
   readonly request: McpPresignRequest;

@@ -12,7 +12,7 @@ import {
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 
-/** What the log keeps: each entry is replayed in the order written, the snapshot replaces them all. */
+/** The state in the log. Entries are replayed in the order of writing. A snapshot replaces all of them. */
 export type LoggedState<Entry> = {
   replay(entry: Entry): void;
   snapshot(): Entry[];

@@ -10,7 +10,7 @@ import { migrate } from 'drizzle-orm/pglite/migrator';
  *
  * A committed transaction survives the process being killed. One process may have the folder open at a time:
  * the engine does not check, so hold the folder's lock. The first start of a folder takes seconds.
- * @param begin what another one had when it was dumped (`dumpDataDir`), which is quicker than beginning anew
+ * @param begin the dump of another one (`dumpDataDir`), which is faster than an empty start
  */
 export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob) {
   if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: 0o700 });

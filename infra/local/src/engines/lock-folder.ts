@@ -110,7 +110,7 @@ async function ask(path: string, hasPrecedence: boolean): Promise<'free' | 'take
   }
 }
 
-/** Listens in the folder; where its path is too long, or its file system knows no sockets, beside it. */
+/** Listens in the folder, or outside of it if its path is too long or its file system has no sockets. */
 async function listenInside(server: Server, folder: string, name: string): Promise<string> {
   const stand = join(tmpdir(), `presign-${shortHash(folder)}`);
   const places = Buffer.byteLength(join(folder, name)) <= LONGEST_PATH ? [folder, stand] : [stand];

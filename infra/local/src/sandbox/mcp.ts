@@ -89,7 +89,7 @@ async function streamableHttp(
   if (id === undefined) return (await beginSession(sessions)).handleRequest(request, response);
   const session = sessions.get(String(id));
   if (session instanceof StreamableHTTPServerTransport) return session.handleRequest(request, response);
-  // Streamable HTTP, "Session Management": on a 404 the client initializes anew.
+  // Streamable HTTP, "Session Management": on a 404 the client initializes again.
   response.writeHead(404, { 'content-type': 'application/json' });
   response.end(
     JSON.stringify({ jsonrpc: '2.0', error: { code: -32001, message: 'Session not found' }, id: null }),

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What the sandbox answers, and what it says that cost. */
+/** An answer of the sandbox, and its reported usage. */
 export type SandboxReply = {
   text: string;
   /** The text in the pieces in which a stream delivers it. */
@@ -57,7 +57,7 @@ function firstBytes(text: string, count: number): string {
 
 export type SandboxEvent = { event?: string; data: object | '[DONE]' };
 
-/** What an endpoint of the sandbox makes of a request's body: an answer, a stream, or why not. */
+/** The outcome of a request to an endpoint of the sandbox's body: an answer, a stream, or why not. */
 export type SandboxAnswer = { json: object } | { events: SandboxEvent[] } | SandboxRefusal;
 
 export type SandboxRefusal = {

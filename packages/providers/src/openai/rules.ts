@@ -13,7 +13,7 @@ export type OpenaiRules = {
   readonly asksUsage: boolean;
   /** The last word of a stream that did not break off. */
   readonly lastWord: '[DONE]' | 'finish_reason';
-  /** Reasoning is counted beside `completion_tokens`, not within. */
+  /** Reasoning is counted separately from `completion_tokens`. */
   readonly reasoningApart?: true;
   /** A field of the vendor's own in which a stream's chunk also reports usage (`usage`) and errors (`error`). */
   readonly ownField?: string;
@@ -33,7 +33,7 @@ export type InputRules = {
 };
 
 /**
- * 3 tokens a message, 3 to prime the answer, about 12 a tool beside its text
+ * 3 tokens a message, 3 to prime the answer, about 12 a tool in addition to its text
  * (https://github.com/openai/openai-cookbook, How to count tokens with tiktoken): doubled and rounded up.
  */
 export const OPENAI_INPUT: InputRules = { perMessage: 8, perTool: 32, normalises: false };

@@ -68,7 +68,7 @@ function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): 
     return undefined;
   }
   const { cacheRead, cacheWrite, reasoning, citations, total } = counts;
-  // Some vendors report cached tokens beside the input instead of within it, so that they can exceed it.
+  // Some vendors report cached tokens separately from the input, so they can exceed it.
   const cached = number(cacheRead) + number(cacheWrite);
   const input = counts.input >= cached ? counts.input : counts.input + cached;
   const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);

@@ -30,7 +30,7 @@ const MODELS: ModelRows = {
   'grok-build-0.1': [256 * K, 256 * K, 'thinks'],
 };
 
-/** https://docs.x.ai/docs/api-reference: reasoning is counted beside the completion. */
+/** https://docs.x.ai/docs/api-reference: reasoning is counted separately from the completion. */
 const RULES: OpenaiRules = {
   input: OPEN_WEIGHTS_INPUT,
   standardTier: undefined,

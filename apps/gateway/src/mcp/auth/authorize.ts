@@ -5,7 +5,7 @@ import { type AuthorizerDeps, authFailed, type OauthClient } from './tokens.ts';
 /** How a gateway authenticates to an MCP server. The issuer stores it encrypted. */
 export type McpCredential = { readonly id: string; readonly accountId: string; readonly auth: McpAuth };
 
-/** What a call to the server carries to authenticate. */
+/** The header or parameter that authenticates a call to the server. */
 export type Authorization = {
   readonly header?: readonly [name: string, value: string];
   /** `name=value`, percent-encoded. */
