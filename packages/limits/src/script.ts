@@ -103,7 +103,7 @@ function writeTogether(redis: RedisClient): void {
 export type Names = {
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  /** Of the list that follows them: each item has these keys and arguments. */
+  /** Each item of the list that follows has these keys and arguments. */
   readonly eachKeys: readonly string[];
   readonly eachArgs: readonly string[];
 };
