@@ -65,6 +65,7 @@ const ADMIT = admitScript.place({
   args: {
     ...COMMON,
     leaseMs: 60_000,
+    calls: 1,
     backlogMax: BACKLOG_MAX,
     fixed: "''",
     rate: 0,

@@ -22,6 +22,7 @@ export const admitScript = script('admit', {
     'holdId',
     'leaseMs',
     'uses',
+    'calls',
     'backlogMax',
     'grantId',
     'budgetIds',
@@ -132,7 +133,7 @@ export type Admission =
  * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not pass.
  */
 export const admit = (redis: RedisClient, grant: GrantRef, { holdId, ...ask }: Ask): Promise<Admission> =>
-  countCall(redis, grant, { id: holdId, ...ask });
+  countCall(redis, grant, { id: holdId, calls: ask.uses, ...ask });
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -147,6 +148,7 @@ export const checkGrant = (
     id: '',
     leaseMs: 'check',
     uses,
+    calls: uses,
     hold: fixedHold(spends ? 1 : 0),
     record: '',
   });
@@ -156,6 +158,8 @@ type Counted = {
   /** Undefined: the cost is charged at once, and nothing is held. */
   readonly leaseMs: number | undefined | 'check';
   readonly uses: number;
+  /** How many calls count for the rate limit. */
+  readonly calls: number;
   readonly hold: Hold | undefined;
   readonly record: string;
 };
@@ -163,7 +167,7 @@ type Counted = {
 /** Counts a call in all budgets of its grant, or in none. */
 export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
-  const { id, leaseMs, uses, hold, record } = call;
+  const { id, leaseMs, uses, calls, hold, record } = call;
   const reply = await admitScript.run(redis, {
     keys: {
       partition: keys.partition(at),
@@ -177,6 +181,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
       holdId: id,
       leaseMs,
       uses,
+      calls,
       backlogMax: BACKLOG_MAX,
       grantId: grant.id,
       budgetIds: grant.budgetIds.join(','),

@@ -16,9 +16,11 @@ const refundScript = script('refund', {
 export type Charge = {
   /** 128 random bits, hex: names this charge for good. */
   readonly chargeId: string;
-  /** With no uses and no cost nothing is counted: the answer says whether calls may pass at all. */
+  /** A charge without uses and cost says whether calls may pass, and counts for the rate limit alone. */
   readonly uses: number;
   readonly costMicrousd: number;
+  /** How many calls count for the rate limit, free ones included. As many as uses when left out. */
+  readonly calls?: number;
   /** JSON, for the ledger. */
   readonly record: string;
 };
@@ -43,12 +45,13 @@ export type Refund = {
 export const charge = (
   redis: RedisClient,
   grant: GrantRef,
-  { chargeId, uses, costMicrousd, record }: Charge,
+  { chargeId, uses, calls = uses, costMicrousd, record }: Charge,
 ): Promise<Admission> =>
   countCall(redis, grant, {
     id: chargeId,
     leaseMs: undefined,
     uses,
+    calls,
     hold: fixedHold(costMicrousd),
     record,
   });

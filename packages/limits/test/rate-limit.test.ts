@@ -99,6 +99,20 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toMatchObject({ used: '3' });
   });
 
+  test('a charge without uses and cost counts its calls, waits for its turn, and leaves nothing in the ledger', async () => {
+    const grant = await opened(2);
+    const free = () => charge(redis, grant.ref, newCharge({ uses: 0, costMicrousd: 0, calls: 1 }));
+    expect(await free()).toMatchObject({ is: 'admitted', rateLimit: { left: 1 } });
+    expect(await free()).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
+    expect(await free()).toMatchObject({ is: 'rate_limited', waitMs: expect.any(Number) });
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+    const { partition, budgetIds } = grant.ref;
+    expect(await figures(redis, partition, budgetIds[0])).toMatchObject({ used: '0' });
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+    await wait(grant, 30_000);
+    expect(await free()).toMatchObject({ is: 'admitted' });
+  });
+
   test('used up for good comes before used up for now', async () => {
     const { ref } = await openedGrant(redis, await openPartition(redis), { callsPerMinute: 1, maxUses: 1 });
     await admit(redis, ref, newAsk());

@@ -2,8 +2,9 @@
 -- admit: counts a call's uses and holds its worst cost in every budget it draws on, or says why not. A call of known
 -- cost is charged instead: nothing is held, and the stream has the call at once.
 -- KEYS     partition, grant, credential, hold, leases, usage: the stream; each: budget
--- ARGV     hold_id; lease_ms: '' to charge, 'check' to count nothing; uses; backlog_max: most entries of stream and leases together; grant_id;
---          budget_ids: comma-separated; record: of the call. The worst cost: fixed: microdollars of input and fees, ''
+-- ARGV     hold_id; lease_ms: '' to charge, 'check' to count nothing; uses; calls: that count for the rate limit;
+--          backlog_max: most entries of stream and leases together; grant_id; budget_ids: comma-separated; record: of
+--          the call. The worst cost: fixed: microdollars of input and fees, ''
 --          when the cost has no known bound; rate: microdollars per million tokens of output; tokens: asked for;
 --          least_tokens
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
@@ -20,7 +21,7 @@
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: the caller clips tokens and rates.
 -- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
--- A charge of no uses and no cost counts nothing: it only asks whether calls may pass.
+-- A charge of no uses and no cost counts only its calls for the rate limit, and those again when it is sent again.
 local epoch, state = unpack(redis.call('HMGET', key.partition, 'epoch', 'state'))
 if not epoch or state ~= 'open' then return reply.closed end
 
@@ -39,6 +40,7 @@ end
 local is_check = arg.lease_ms == 'check'
 local again = not is_check and redis.call('EXISTS', key.hold) == 1
 local uses = again and 0 or tonumber(arg.uses)
+local calls = again and 0 or tonumber(arg.calls)
 local budgets, uses_left, microusd_left = {}, nil, nil
 local per_minute, known_level, known_at, is_returnable
 for i = 1, #each do
@@ -75,9 +77,9 @@ if per_minute < 0 then
 else
   now, known_at = now_ms(), tonumber(known_at or '')
   level = level_now(per_minute, tonumber(known_level or ''), known_at, now)
-  local waits = uses > 0 and level < math.min(uses, per_minute)
-  local wait_ms = ms_until(per_minute, level, uses)
-  if not waits then level = level - uses end
+  local waits = calls > 0 and level < math.min(calls, per_minute)
+  local wait_ms = ms_until(per_minute, level, calls)
+  if not waits then level = level - calls end
   calls_left, reset_ms = math.max(math.floor(level), 0), ms_until(per_minute, level, per_minute)
   if waits then
     -- Otherwise all calls would wait until a clock that went back has caught up.
@@ -130,10 +132,12 @@ end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
   calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable}
+if now and calls > 0 and not is_check then
+  redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now))
+end
 if counts_nothing then return answer end
 
 amount = whole(amount)
-if now then redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now)) end
 for i = 1, #each do
   redis.call('HINCRBY', each.budget[i], 'used', arg.uses)
   if amount ~= '0' then redis.call('HINCRBY', each.budget[i], is_charge and 'settled' or 'held', amount) end
