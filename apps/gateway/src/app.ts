@@ -5,6 +5,7 @@ import { grantMemory } from './grant/policy.ts';
 import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
 import { ANSWER_HEADERS } from './http/headers.ts';
 import { refusalAnswer } from './http/refuse.ts';
+import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
 import { createAuthorizer } from './mcp/auth/authorize.ts';
@@ -32,7 +33,13 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   const llm = { ...deps, verify: llmVerifier(deps), memory };
   app.get('/llm/t/:token', describeGrant(llm));
   app.all('/llm/t/*', llmCall(llm));
-  const mcp = mcpCall({ ...deps, verify: mcpVerifier(deps), memory, authorizer: createAuthorizer(deps) });
+  const mcp = mcpCall({
+    ...deps,
+    verify: mcpVerifier(deps),
+    memory,
+    authorizer: createAuthorizer(deps),
+    freeWork: createFreeWork(deps.now),
+  });
   app.all('/mcp/mcp', mcp);
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   app.all('/mcp/sse', mcp);

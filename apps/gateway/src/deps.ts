@@ -8,6 +8,7 @@ import type { Dispatcher } from 'undici';
 import type { GrantMemory } from './grant/policy.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
 import type { BodyMemory } from './http/body-memory.ts';
+import type { FreeWork } from './limits/free-work.ts';
 import type { Leases } from './limits/leases.ts';
 import type { Revocations } from './limits/revocations.ts';
 import type { Authorizer } from './mcp/auth/authorize.ts';
@@ -54,6 +55,7 @@ export type McpDeps = GatewayDeps & {
   readonly verify: Verifier<McpGrant>;
   readonly memory: GrantMemory;
   readonly authorizer: Authorizer;
+  readonly freeWork: FreeWork;
 };
 
 export type BundleDeps = GatewayDeps & {

@@ -1,0 +1,72 @@
+import { type Refusal, rateLimited } from '@presign/schema';
+import { LRUCache } from 'lru-cache';
+
+/** Requests without cost, streams included, that one URL may have open at one gateway. */
+const OPEN_MAX = 64;
+
+/** Messages without cost that one URL may send through one gateway in a minute, all of them at once or evenly. */
+const PER_MINUTE = 600;
+
+/** How many URLs are remembered. One that is forgotten may send a full minute's messages again. */
+const REMEMBERED = 10_000;
+
+/**
+ * The work that costs neither use nor money: handshakes, lists, notifications, streams. It reaches the server even when the
+ * URL has no uses left, so each gateway bounds it for each URL.
+ */
+export type FreeWork = {
+  /**
+   * Counts a request.
+   * @param messages how many of its messages cost nothing
+   * @param isFree whether the whole request costs nothing
+   * @returns a refusal, or `end` for when the request has ended
+   */
+  readonly begin: (
+    grantId: string,
+    messages: number,
+    isFree: boolean,
+  ) => { readonly end: () => void } | { readonly refusal: Refusal };
+};
+
+export function createFreeWork(now: () => number): FreeWork {
+  const open = new Map<string, number>();
+  const buckets = new LRUCache<string, { level: number; atMs: number }>({ max: REMEMBERED });
+  const take = (grantId: string, messages: number): Refusal | undefined => {
+    const nowMs = now();
+    const { level, atMs } = buckets.get(grantId) ?? { level: PER_MINUTE, atMs: nowMs };
+    const filled = Math.min(PER_MINUTE, level + (Math.max(0, nowMs - atMs) * PER_MINUTE) / 60_000);
+    const left = filled - messages;
+    buckets.set(grantId, { level: left < 0 ? filled : left, atMs: nowMs });
+    if (left >= 0) return undefined;
+    const waitMs = (-left * 60_000) / PER_MINUTE;
+    const { rateLimit: _, ...refusal } = rateLimited(
+      { rateLimit: { perMinute: PER_MINUTE, left: 0, resetMs: waitMs }, waitMs },
+      'The free part of this URL',
+    );
+    return refusal;
+  };
+  return {
+    begin: (grantId, messages, isFree) => {
+      const refusal = messages === 0 ? undefined : take(grantId, messages);
+      if (refusal) return { refusal };
+      if (!isFree) return { end: () => {} };
+      const count = open.get(grantId) ?? 0;
+      if (count >= OPEN_MAX) return { refusal: TOO_MANY_OPEN };
+      open.set(grantId, count + 1);
+      return {
+        end: () => {
+          const rest = (open.get(grantId) ?? 1) - 1;
+          if (rest > 0) open.set(grantId, rest);
+          else open.delete(grantId);
+        },
+      };
+    },
+  };
+}
+
+const TOO_MANY_OPEN: Refusal = {
+  code: 'rate_limited',
+  message: `This URL has ${OPEN_MAX} streams and free requests open at this gateway. Close one first.`,
+  details: { limit: OPEN_MAX },
+  retryAfterSeconds: 5,
+};
