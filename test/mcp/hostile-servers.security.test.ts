@@ -108,7 +108,7 @@ test('a stream whose URL expires while a token is fetched is not opened', async 
   aheadMs = answer.expires_at * 1000 - Date.now() + 1;
   release();
   const heard = await asked;
-  expect([heard.status, ...outcomes(heard)]).toEqual([403, 'token_expired']);
+  expect([heard.status, ...outcomes(heard)]).toEqual([405, 'token_expired']);
 });
 
 test('a credential that does not open costs nothing', async () => {

@@ -1,24 +1,40 @@
-import { keys } from '@presign/limits';
+import { keys, revokeGrant } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { ask, at, ledgerOf, outcomes, post, type RpcAnswer, send, sumOf, toolCall, urlOf } from './holder.ts';
+import {
+  ask,
+  at,
+  grantIn,
+  ledgerOf,
+  outcomes,
+  post,
+  type RpcAnswer,
+  send,
+  sumOf,
+  tokenIn,
+  toolCall,
+  urlOf,
+} from './holder.ts';
 import { type Listener, listen, openSession } from './listen.ts';
 import { redisKeys } from './redis-keys.ts';
-import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { eventOf, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let stack: Stack;
 const open: Listener[] = [];
+/** How far the gateways' clock is ahead. */
+let aheadMs = 0;
 
 beforeAll(async () => {
-  stack = await startStack({ providers: {}, gateways: 2 });
+  stack = await startStack({ providers: {}, gateways: 2, gateway: { now: () => Date.now() + aheadMs } });
 });
 afterAll(async () => {
   await stack.close();
 });
 beforeEach(async () => {
+  aheadMs = 0;
   upstream = await startMcpUpstream();
   return async () => {
     for (const each of open.splice(0)) each.leave();
@@ -140,6 +156,57 @@ test('an error that comes on the stream gives nothing back: it is no answer of t
   await post(endpoint, toolCall('error-32602'));
   expect(await stream.reached(1)).toMatchObject([{ error: { code: -32602 } }]);
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 1_000 });
+});
+
+test('a revocation answers every open call on the stream, whichever gateway got it, and then ends the stream', async () => {
+  const answer = await issue();
+  const { stream, endpoint } = await connect(answer);
+  // The server accepts what follows, and answers one of it alone.
+  upstream.behaves = ({ method, body }, response) => {
+    if (method !== 'POST') return false;
+    if (body.includes('answered')) return false;
+    return response.writeHead(202).end('Accepted');
+  };
+  for (const id of ['one', 'answered', 'two']) await post(at(stack, 0, endpoint), toolCall('run', id));
+  await post(at(stack, 1, endpoint), toolCall('run', 'three'));
+  await stream.reached(1);
+  await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
+  expect(await stream.over).toBe('ended');
+  const error = { error: { data: { code: 'grant_revoked' } } };
+  expect(stream.messages()).toMatchObject([
+    { id: 'answered', result: {} },
+    { id: 'one', ...error },
+    { id: 'two', ...error },
+    { id: 'three', ...error },
+  ]);
+});
+
+test('a call that was admitted before expires_at is answered on its stream, which then ends', async () => {
+  const answer = await issue({ expires_in: 60 });
+  aheadMs = answer.expires_at * 1_000 - Date.now() - 2_000;
+  const { stream, endpoint } = await connect(answer);
+  upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end('Accepted');
+  expect((await post(endpoint, toolCall('run', 'late'))).status).toBe(202);
+  // From now on the URL is refused on the stream, which is still there.
+  const refused = await eventually(async () => {
+    await post(endpoint, toolCall('run', 'too late'));
+    return stream.messages().length > 0 ? stream.messages() : undefined;
+  });
+  expect(refused).toMatchObject([{ id: 'too late', error: { data: { code: 'token_expired' } } }]);
+  for (const each of upstream.streams) each.write(eventOf({ jsonrpc: '2.0', id: 'late', result: {} }));
+  expect(await stream.over).toBe('ended');
+  expect(stream.messages().slice(1)).toEqual([{ jsonrpc: '2.0', id: 'late', result: {} }]);
+  expect((await post(endpoint, toolCall('run', 'after'))).status).toBe(404);
+});
+
+test('a POST that the server refuses leaves nothing open on the stream', async () => {
+  const answer = await issue();
+  const { stream, endpoint } = await connect(answer);
+  upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(404).end('no session');
+  expect((await post(endpoint, toolCall('run'))).status).toBe(404);
+  await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
+  expect(await stream.over).toBe('ended');
+  expect(stream.messages()).toEqual([]);
 });
 
 test('a stream costs nothing, and is refused in JSON-RPC where it cannot be had', async () => {

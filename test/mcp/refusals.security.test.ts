@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { revokeGrant } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
@@ -43,8 +44,11 @@ const reached = () => upstream.arrived.length - arrived;
 const issue = (policy: object = {}, server: object = {}) =>
   stack.issueMcp({ servers: [{ name: 'a', url: upstream.url, transport: 'http', ...server }], ...policy });
 const METHODS = ['POST', 'GET', 'DELETE'] as const;
+/** The status for a URL that is not valid any more, or never was. */
+const DEAD = { POST: 200, GET: 405, DELETE: 405 };
+const STREAMABLE = { accept: 'text/event-stream', 'mcp-protocol-version': '2025-06-18' };
 const ask = (url: string, method: (typeof METHODS)[number]) =>
-  method === 'POST' ? post(url, toolCall('run')) : send(url, method, { accept: 'text/event-stream' });
+  method === 'POST' ? post(url, toolCall('run')) : send(url, method, STREAMABLE);
 
 /** A refusal in JSON-RPC that no client takes for an invitation to log in. */
 function refused(heard: Heard, status: number, code: string): void {
@@ -62,23 +66,25 @@ const withServer = (url: string, server: string) =>
   url.replace(/url=[^&]*/, `url=${encodeURIComponent(server)}`);
 
 describe.each(METHODS)('%s', (method) => {
-  test('with an expired token is refused with 403', async () => {
+  test(`with an expired token is answered with ${DEAD[method]} and an error`, async () => {
     const url = urlOf(await issue({ expires_in: 60 }), 'a');
     aheadMs = 61_000;
-    for (const gateway of [0, 1]) refused(await ask(at(stack, gateway, url), method), 403, 'token_expired');
+    for (const gateway of [0, 1])
+      refused(await ask(at(stack, gateway, url), method), DEAD[method], 'token_expired');
     expect(reached()).toBe(0);
   });
 
-  test('with a revoked token is refused with 403 by every gateway', async () => {
+  test(`with a revoked token is answered with ${DEAD[method]} and an error by every gateway`, async () => {
     const answer = await issue();
     const url = urlOf(answer, 'a');
     expect((await post(url, toolCall('run'))).status).toBe(200);
     await revoke(answer, 'a');
-    for (const gateway of [0, 1]) refused(await ask(at(stack, gateway, url), method), 403, 'grant_revoked');
+    for (const gateway of [0, 1])
+      refused(await ask(at(stack, gateway, url), method), DEAD[method], 'grant_revoked');
     expect(reached()).toBe(1);
   });
 
-  test('with a token that is none, of another kind, server or bundle is refused with 403', async () => {
+  test(`with a token of another kind, server or bundle, or no token, is answered with ${DEAD[method]} and an error`, async () => {
     const answer = await stack.issueMcp({
       servers: [
         { name: 'a', url: upstream.url, transport: 'http' },
@@ -100,11 +106,11 @@ describe.each(METHODS)('%s', (method) => {
       token.replace('v4.public.', 'v4.local.'),
       token.replace('v4.', 'v3.'),
     ];
-    for (const each of wrong) refused(await ask(withToken(url, each), method), 403, 'token_invalid');
+    for (const each of wrong) refused(await ask(withToken(url, each), method), DEAD[method], 'token_invalid');
     expect(reached()).toBe(0);
   });
 
-  test('to another server than the token names is refused with 403, though the servers be one', async () => {
+  test(`to another address than the token names is answered with ${DEAD[method]} and an error, even at the same server`, async () => {
     const url = urlOf(await issue(), 'a');
     const wrong = [
       `${upstream.url}/`,
@@ -116,14 +122,97 @@ describe.each(METHODS)('%s', (method) => {
       'http://169.254.169.254/',
       '',
     ];
-    for (const each of wrong) refused(await ask(withServer(url, each), method), 403, 'token_invalid');
+    for (const each of wrong)
+      refused(await ask(withServer(url, each), method), DEAD[method], 'token_invalid');
     for (const each of ['?', '?url=x', `?token=${tokenIn(url)}`]) {
-      refused(await ask(url.replace(/\?.*/, each), method), 403, 'token_invalid');
+      refused(await ask(url.replace(/\?.*/, each), method), DEAD[method], 'token_invalid');
     }
     // Whichever of two a reader takes.
-    refused(await ask(`${url}&url=${encodeURIComponent(upstream.sseUrl)}`, method), 403, 'token_invalid');
-    refused(await ask(`${url}&token=x`, method), 403, 'token_invalid');
+    refused(
+      await ask(`${url}&url=${encodeURIComponent(upstream.sseUrl)}`, method),
+      DEAD[method],
+      'token_invalid',
+    );
+    refused(await ask(`${url}&token=x`, method), DEAD[method], 'token_invalid');
     expect(reached()).toBe(0);
+  });
+});
+
+describe.each(['expired', 'revoked', 'unreadable'] as const)('to an %s URL', (how) => {
+  const code = { expired: 'token_expired', revoked: 'grant_revoked', unreadable: 'token_invalid' }[how];
+  async function deadUrl(server: object = {}): Promise<string> {
+    const answer = await issue({ expires_in: 60 }, server);
+    const url = urlOf(answer, 'a');
+    if (how === 'expired') aheadMs = 61_000;
+    if (how === 'revoked') await revoke(answer, 'a');
+    return how === 'unreadable' ? withToken(url, `${tokenIn(url)}x`) : url;
+  }
+  const error = { error: { code: -32010, data: { code } } };
+
+  test.each(['initialize', 'server/discover', 'tools/list', 'tools/call'])(
+    '%s is answered with 200, its own id and an error, and without a session id',
+    async (method) => {
+      const heard = await post(await deadUrl(), { ...toolCall('run', 'my-id'), method });
+      expect([heard.status, heard.messages]).toMatchObject([200, [{ id: 'my-id', ...error }]]);
+      expect(heard.headers['mcp-session-id']).toBeUndefined();
+      expect(heard.headers['www-authenticate']).toBeUndefined();
+    },
+  );
+
+  test('each request of a batch is answered with an error, and nothing else of it', async () => {
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    const batch = [toolCall('run', 1), notification, toolCall('run', 'b')];
+    const heard = await post(await deadUrl(), batch);
+    expect([heard.status, heard.messages]).toMatchObject([
+      200,
+      [
+        { id: 1, ...error },
+        { id: 'b', ...error },
+      ],
+    ]);
+    expect(heard.messages).toHaveLength(2);
+  });
+
+  test('a body that has only notifications or answers is accepted', async () => {
+    const url = await deadUrl();
+    const notification = { jsonrpc: '2.0', method: 'notifications/initialized' };
+    for (const body of [notification, [notification], { jsonrpc: '2.0', id: 1, result: {} }]) {
+      const heard = await post(url, body);
+      expect([heard.status, heard.text]).toEqual([202, '']);
+    }
+  });
+
+  test('a request of several megabytes, plain or compressed, is answered by its id', async () => {
+    const url = await deadUrl();
+    const large = JSON.stringify({ ...toolCall('run', 'at the end', { text: 'x'.repeat(3_000_000) }) });
+    const { id, ...rest } = JSON.parse(large) as { id: string };
+    const last = JSON.stringify({ ...rest, id });
+    const coded = { 'content-encoding': 'gzip' };
+    for (const heard of [await post(url, last), await post(url, gzipSync(last), coded)])
+      expect([heard.status, heard.messages]).toMatchObject([200, [{ id: 'at the end', ...error }]]);
+  });
+
+  // A revocation is looked up only for a body that can be read.
+  const status = how === 'revoked' ? 400 : 403;
+  test(`a body without a message is refused with ${status}`, async () => {
+    const url = await deadUrl();
+    for (const body of ['', 'no JSON', '5', '[]', '{"id":1}'])
+      expect([body, (await post(url, body)).status]).toEqual([body, status]);
+  });
+
+  test('the GET and DELETE of a session are answered with 405, on which clients do not ask again', async () => {
+    const url = await deadUrl();
+    for (const method of ['GET', 'DELETE'] as const) {
+      const heard = await send(url, method, STREAMABLE);
+      expect([heard.status, heard.headers.allow]).toEqual([405, 'POST']);
+    }
+  });
+
+  test('a client of the older transport gets 403 when it connects, and 404 for a message without a stream', async () => {
+    const url = await deadUrl({ transport: 'sse', url: upstream.sseUrl });
+    expect((await send(url, 'GET', { accept: 'text/event-stream' })).status).toBe(403);
+    expect((await send(url.replace('/mcp/mcp', '/mcp/sse'), 'GET')).status).toBe(403);
+    expect((await post(`${url}&ep=x`, toolCall('run'))).status).toBe(404);
   });
 });
 
@@ -141,7 +230,7 @@ test('a token with any single bit flipped is refused', async () => {
   for (let i = 0; i < token.length; i++) {
     const flipped = String.fromCharCode(token.charCodeAt(i) ^ (1 << (i % 7)));
     const changed = encodeURIComponent(token.slice(0, i) + flipped + token.slice(i + 1));
-    refused(await post(withToken(url, changed), toolCall('run')), 403, 'token_invalid');
+    refused(await post(withToken(url, changed), toolCall('run')), 200, 'token_invalid');
   }
   expect(reached()).toBe(1);
 });

@@ -90,57 +90,101 @@ test('events pass one by one as they come, in the bytes they came in', async () 
   expect(listener.text()).toBe(events.join(''));
 });
 
-test('open streams end at expires_at, at every gateway', async () => {
+const errorOf = (code: string, id: string | number = 1) => ({ id, error: { data: { code } } });
+const messagesIn = (text: string) =>
+  [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data ?? '') as unknown);
+
+test('streams that wait for events end at expires_at, and a call that was admitted before finishes', async () => {
   const answer = await issue({ expires_in: 60 });
   aheadMs = 58_500;
   const listeners = await Promise.all([0, 1].map((i) => listen(at(stack, i, urlOf(answer, 'a')))));
   const posted = await stream(urlOf(answer, 'a'));
+  const waiting = await stream(urlOf(answer, 'a'), ask('subscriptions/listen', 's'));
   const left = answer.expires_at * 1000 - (Date.now() + aheadMs);
   expect(left).toBeGreaterThan(0);
   expect(await Promise.all(listeners.map(({ over }) => over))).toEqual(['ended', 'ended']);
-  expect(await posted.heard.body.text()).toBe('');
+  expect(messagesIn(await waiting.heard.body.text())).toMatchObject([errorOf('token_expired', 's')]);
   expect(Date.now() + aheadMs).toBeGreaterThanOrEqual(answer.expires_at * 1000);
-  await gone(posted.response);
+  await gone(waiting.response);
+  posted.response.end(eventOf({ jsonrpc: '2.0', id: 1, result: {} }));
+  expect(messagesIn(await posted.heard.body.text())).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
 });
 
-test('open streams end when their grant is revoked, at every gateway, and others go on', async () => {
+test('a revocation ends the open streams of its grant at every gateway, and others go on', async () => {
   const answer = await stack.issueMcp({
     servers: ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' })),
   });
   const listeners = await Promise.all([0, 1].map((i) => listen(at(stack, i, urlOf(answer, 'a')))));
-  const posted = await stream(urlOf(answer, 'a'));
   upstream.behaves = undefined;
   const beside = await listen(urlOf(answer, 'b'));
   await revokeGrant(stack.redis, grantIn(tokenIn(urlOf(answer, 'a'))));
   expect(await Promise.all(listeners.map(({ over }) => over))).toEqual(['ended', 'ended']);
-  expect(await posted.heard.body.text()).toBe('');
   for (const each of upstream.streams) each.write(eventOf({ still: 'here' }));
   expect(await beside.reached(1)).toEqual([{ still: 'here' }]);
   beside.leave();
 });
 
+test('a revocation answers every open request of a stream with an error, and no answered one', async () => {
+  const url = urlOf(await issue(), 'a');
+  const posted = await stream(url, [toolCall('run', 1), ask('ping', 'p'), toolCall('run', 2)]);
+  posted.response.write(eventOf({ jsonrpc: '2.0', id: 'p', result: {} }));
+  // The beginning of an event that never ends.
+  posted.response.write('event: message\ndata: {"half');
+  await revokeGrant(stack.redis, grantIn(tokenIn(url)));
+  expect(messagesIn(await posted.heard.body.text())).toMatchObject([
+    { id: 'p', result: {} },
+    errorOf('grant_revoked', 1),
+    errorOf('grant_revoked', 2),
+  ]);
+  await gone(posted.response);
+});
+
+test('a revocation answers a call whose JSON answer has begun with an error', async () => {
+  const url = urlOf(await issue(), 'a');
+  upstream.behaves = (_arrived, response) =>
+    void response.writeHead(200, { 'content-type': 'application/json' }).write('{"jsonrpc":');
+  const asked = post(url, toolCall('run', 'x'));
+  await eventually(async () => (upstream.arrived.at(-1)?.body.includes('"x"') ? true : undefined));
+  await revokeGrant(stack.redis, grantIn(tokenIn(url)));
+  expect([(await asked).status, (await asked).messages]).toMatchObject([
+    200,
+    [errorOf('grant_revoked', 'x')],
+  ]);
+});
+
 test.each(['GET', 'POST'] as const)(
-  'a %s that has no answer yet is told that its URL is revoked, or expired',
+  'a %s without an answer yet is answered when its URL is revoked',
   async (method) => {
-    const answer = await issue({ expires_in: 60 });
+    const answer = await issue();
     const url = urlOf(answer, 'a');
-    const call = () => (method === 'GET' ? send(url, 'GET') : post(url, toolCall('run')));
-    const wait = taken();
-    // The call has arrived by then, and is not answered.
-    aheadMs = answer.expires_at * 1_000 - Date.now() - 1_000;
-    const late = call();
-    await wait;
-    expect([(await late).status, ...outcomes(await late)]).toEqual([403, 'token_expired']);
-    aheadMs = 0;
-    const again = taken();
-    const revoked = call();
-    await again;
+    const waiting = taken();
+    const asked =
+      method === 'GET'
+        ? send(url, 'GET', { 'mcp-protocol-version': '2025-06-18' })
+        : post(url, toolCall('run'));
+    await waiting;
     await revokeGrant(stack.redis, grantIn(tokenIn(url)));
-    expect([(await revoked).status, ...outcomes(await revoked)]).toEqual([403, 'grant_revoked']);
-    // It may well have run.
-    expect((await sumOf(stack, answer)).uses).toBe(method === 'GET' ? 0 : 2);
+    const heard = await asked;
+    expect([heard.status, ...outcomes(heard)]).toEqual([method === 'GET' ? 405 : 200, 'grant_revoked']);
+    // The call may have run, so its charge stands.
+    expect((await sumOf(stack, answer)).uses).toBe(method === 'GET' ? 0 : 1);
   },
 );
+
+test('a GET without an answer yet is answered when its URL expires, and a POST gets its own answer', async () => {
+  const answer = await issue({ expires_in: 60 });
+  const url = urlOf(answer, 'a');
+  aheadMs = answer.expires_at * 1_000 - Date.now() - 1_500;
+  const first = taken();
+  const got = send(url, 'GET', { 'mcp-protocol-version': '2025-06-18' });
+  await first;
+  const second = taken();
+  const posted = post(url, toolCall('run'));
+  const response = await second;
+  expect([(await got).status, ...outcomes(await got)]).toEqual([405, 'token_expired']);
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"jsonrpc":"2.0","id":1,"result":{}}');
+  expect((await posted).messages).toEqual([{ jsonrpc: '2.0', id: 1, result: {} }]);
+});
 
 test('a client that leaves ends its GET at the server, and its POST', async () => {
   const answer = await issue();

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { createServer } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -52,6 +53,8 @@ export async function startGateway(
   const revocations = watchRevocations(options.redis);
   const underWay = trackUnderWay();
   const closing = new AbortController();
+  // Every open stream listens.
+  setMaxListeners(0, closing.signal);
   const listeners = createListeners(options.redis);
   const bodyWorkers = startBodyWorkers({ providersFile: options.providersFile });
   const own = {

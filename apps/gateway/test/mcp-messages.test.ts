@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkHeaders, readMessages } from '../src/mcp/messages.ts';
+import { checkHeaders, readAnswers, readMessages } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';
 import { readMcpUrl } from '../src/mcp/request.ts';
@@ -238,7 +238,8 @@ describe('what did not run', () => {
   const unrunOf = (sent: unknown, ...answers: unknown[]) => {
     const priced = priceCalls(messagesOf(sent).all, server, prices);
     const unrun = new UnrunRequests('charged' in priced ? priced.charged : []);
-    for (const answer of answers) unrun.see(typeof answer === 'string' ? answer : JSON.stringify(answer));
+    for (const answer of answers)
+      unrun.see(readAnswers(typeof answer === 'string' ? answer : JSON.stringify(answer)));
     return { ...unrun.unrun, isDone: unrun.isDone };
   };
   const failed = (code: number, id: unknown = 1) => ({ jsonrpc: '2.0', id, error: { code, message: '' } });

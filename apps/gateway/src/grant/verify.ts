@@ -18,7 +18,10 @@ export type VerifiedGrant = {
   readonly expiresAtMs: number;
 };
 
-export type Verified<G extends VerifiedGrant> = { readonly grant: G } | { readonly refusal: Refusal };
+/** `expired` is the grant of a token whose only fault is its age. */
+export type Verified<G extends VerifiedGrant> =
+  | { readonly grant: G }
+  | { readonly refusal: Refusal; readonly expired?: G };
 export type Verifier<G extends VerifiedGrant> = (token: string) => Verified<G>;
 
 export type VerifierDeps = {
@@ -109,7 +112,10 @@ function createVerifier<C extends TokenClaims, G extends VerifiedGrant>(
     if ('refusal' in verified) return verified;
     if (!known) seen.set(token, verified.grant);
     // Expiry has no leeway.
-    return verified.grant.expiresAtMs <= deps.now() ? { refusal: { code: 'token_expired' } } : verified;
+    const { grant } = verified;
+    return grant.expiresAtMs <= deps.now()
+      ? { refusal: { code: 'token_expired' }, expired: grant }
+      : verified;
   };
 }
 

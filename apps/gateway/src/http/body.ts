@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
@@ -47,6 +48,40 @@ export async function readDecoded(
 
 const statesTooMuch = ({ headers }: IncomingMessage, { maxBodyBytes }: Reservation): boolean =>
   Number(headers['content-length'] ?? 0) > maxBodyBytes;
+
+/** How long a scan may take, and its pause after each chunk: reading takes time that other calls need. */
+const SCAN_MS = 30_000;
+const SCAN_PAUSE_MS = 20;
+
+/**
+ * Hands a body's decoded bytes to `take`, and keeps none of them. It stops when `take` returns false, at `maxBytes`, and
+ * where the body cannot be decoded. A small body is scanned at once, and the rest of a large one slowly.
+ */
+export async function scanBody(
+  request: IncomingMessage,
+  maxBytes: number,
+  take: (chunk: Buffer) => boolean,
+): Promise<void> {
+  const coding = contentCoding(request);
+  const createDecoder = DECODERS.get(coding);
+  if (coding !== 'identity' && !createDecoder) return;
+  const late = setTimeout(() => request.destroy(), SCAN_MS);
+  const coded = codedChunks(request, maxBytes);
+  const decoder = createDecoder?.();
+  if (decoder) pipeline(coded, decoder, () => {});
+  let size = 0;
+  try {
+    for await (const chunk of (decoder ?? coded) as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > maxBytes || !take(chunk)) break;
+      if (size > SMALL_BODY_BYTES) await sleep(SCAN_PAUSE_MS);
+    }
+  } catch {
+    // What was scanned so far stands.
+  } finally {
+    clearTimeout(late);
+  }
+}
 
 /** The body's content coding in lower case. Several codings are returned as sent, separated by commas. */
 export const contentCoding = ({ headers }: IncomingMessage): string =>

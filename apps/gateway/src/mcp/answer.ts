@@ -1,14 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
+import type { Refusal } from '@presign/schema';
 import type { Reservation } from '../http/body-memory.ts';
-import { isCut, type Receiver, type Why } from '../http/forward.ts';
+import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
+import { hideSecrets } from '../http/hide-secrets.ts';
 import { EventSplitter, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { hideSecrets } from './hide-secrets.ts';
 import type { LegacyStream } from './legacy-sse.ts';
+import { OpenRequests, readAnswers } from './messages.ts';
 import { type Amount, NOTHING } from './price.ts';
 import type { ChargeRefund, UnrunRequests } from './refund.ts';
+import { errorsFor } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
 import { sealSession } from './session.ts';
@@ -41,6 +44,8 @@ export class McpAnswer implements Receiver {
   readonly #response: ServerResponse;
   /** Undefined when the call cost nothing. */
   readonly #requests: UnrunRequests | undefined;
+  /** The requests whose answers this stream has to bring. */
+  readonly #open: OpenRequests;
   #status = 0;
   #headers: FlatHeaders = [];
   #discards = false;
@@ -58,6 +63,7 @@ export class McpAnswer implements Receiver {
     this.#parts = parts;
     this.#response = parts.call.outgoing;
     this.#requests = requests.all.uses > 0 ? requests : undefined;
+    this.#open = parts.legacy?.open ?? new OpenRequests(parts.call.messages);
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
@@ -124,12 +130,16 @@ export class McpAnswer implements Receiver {
     }
   }
 
+  whenIdle(): Promise<void> {
+    return this.#parts.legacy ? this.#open.whenNone() : Promise.resolve();
+  }
+
   /** Ends the answer after the server's last byte. */
   async finish(): Promise<void> {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
     const kept = this.#kept && this.#withoutSecrets(Buffer.concat(this.#kept));
-    if (kept) this.#requests?.see(kept.toString('utf8'));
+    if (kept) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
     clearInterval(this.#keepAlive);
     if (this.#response.destroyed) return;
@@ -137,11 +147,19 @@ export class McpAnswer implements Receiver {
     this.#response.end(kept ?? this.#events?.rest());
   }
 
-  /** Ends an answer that broke off. A stream that the gateway cut ends normally. Any other answer must not look complete. */
-  abort(why: Why): void {
+  /**
+   * Ends an answer that broke off.
+   * @param cut why the gateway ended the call itself. A stream then answers its open requests with it, and ends normally.
+   *   Any other answer must not look complete.
+   */
+  abort(cut: Refusal | undefined): void {
     clearInterval(this.#keepAlive);
-    if (this.#isStream && isCut(why)) this.#response.end();
-    else this.#response.destroy();
+    // Nothing is written yet: the holder gets the refusal instead.
+    if (cut && !this.#response.headersSent) return;
+    if (!cut || !this.#isStream) return void this.#response.destroy();
+    const { requestId } = this.#parts.call;
+    for (const error of errorsFor(cut, this.#open.ids, requestId)) this.send(JSON.stringify(error));
+    this.#response.end();
   }
 
   /** Nothing may be written after the end, even if a slow holder still has to read it. */
@@ -197,10 +215,14 @@ export class McpAnswer implements Receiver {
   /** Whether an event must be rewritten, or wait until a charge is refunded. */
   #mustWait(bytes: Buffer): boolean {
     const { legacy } = this.#parts;
-    const event = legacy || this.#requests ? readEvent(bytes) : undefined;
+    if (!legacy && this.#open.size === 0) return false;
+    const event = readEvent(bytes);
     if (!event) return false;
     if (legacy && event.name === 'endpoint') return true;
-    this.#requests?.see(event.data);
+    if (this.#open.size === 0) return false;
+    const answers = readAnswers(event.data);
+    this.#open.answered(answers.map(({ id }) => id));
+    this.#requests?.see(answers);
     return this.#requests?.isDone === true;
   }
 

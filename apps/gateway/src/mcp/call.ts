@@ -4,21 +4,35 @@ import type { Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import type { GatewayEnv, McpDeps } from '../deps.ts';
 import { loadPolicy } from '../grant/policy.ts';
+import type { McpGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { type Admitted, chargeCall, newHoldId } from '../limits/admit.ts';
 import { McpAnswer } from './answer.ts';
-import { endRefusal, nothingRan } from './judge-end.ts';
-import { LegacyStream, refuseOnStream } from './legacy-sse.ts';
+import { cutRefusal, endRefusal, nothingRan } from './judge-end.ts';
+import {
+  announceRequests,
+  type Endpoint,
+  LegacyStream,
+  refuseOnStream,
+  withdrawRequests,
+} from './legacy-sse.ts';
+import { type Messages, wantsAnswer } from './messages.ts';
 import { NOTHING, priceCalls } from './price.ts';
 import { logMcpCall, mcpRecord } from './record.ts';
 import { ChargeRefund } from './refund.ts';
-import { isLimit, mcpRefusalAnswer } from './refuse.ts';
-import { identify, type McpCall, readPost } from './request.ts';
+import { isDead, mcpRefusalAnswer } from './refuse.ts';
+import { identify, isLegacy, type McpCall, readPost } from './request.ts';
+import { scanIds } from './scan-ids.ts';
 import { isKeptBack, sendMcp } from './send.ts';
 
 /** A refused request, as far as it was read, so that the refusal reaches the client that waits for an answer. */
-type Refused = Pick<Partial<McpCall>, 'grant' | 'messages' | 'endpoint'> & { readonly refusal: Refusal };
+type Refused = {
+  readonly refusal: Refusal;
+  readonly grant?: McpGrant | undefined;
+  readonly messages?: Messages | undefined;
+  readonly endpoint?: Endpoint | undefined;
+};
 
 /**
  * `POST, GET, DELETE /mcp/mcp?url=…&token=…`: identify → read → price → charge → forward → refund what did not run. It
@@ -34,15 +48,28 @@ export function mcpCall(deps: McpDeps): Handler<GatewayEnv> {
     const refused = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refused || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
+    const answer = await refuse(deps, incoming, refused, requestId, bodyMemory.maxBodyBytes);
     discardRest(incoming);
-    const { refusal, grant, messages, endpoint } = refused;
-    if (!grant || !endpoint) return mcpRefusalAnswer(refusal, messages, requestId);
-    if (await refuseOnStream(deps, grant, endpoint, { refusal, messages, requestId }))
-      return c.body(null, 202);
-    // A client of the 2024-11-05 transport reads only the status of its POST. An error status says that no answer will come.
-    const absent = isLimit(refusal) ? { ...refusal, code: 'not_found' as const } : refusal;
-    return mcpRefusalAnswer(absent, undefined, requestId);
+    return answer;
   };
+}
+
+/** Answers a refused request, on the stream where its client waits for an answer if there is one. */
+async function refuse(
+  deps: McpDeps,
+  incoming: IncomingMessage,
+  { refusal, grant, endpoint, ...read }: Refused,
+  requestId: string,
+  maxBodyBytes: number,
+): Promise<Response> {
+  const { method } = incoming;
+  const isUnread = method === 'POST' && isDead(refusal) && read.messages === undefined;
+  const messages = isUnread ? await scanIds(incoming, maxBodyBytes) : read.messages;
+  if (grant && endpoint && (await refuseOnStream(deps, { requestId, grant, endpoint, messages }, refusal)))
+    return new Response(null, { status: 202 });
+  const transport = grant && deps.memory.policies.get(grant.id)?.server?.transport;
+  const refused = { refusal, method, messages, isLegacy: isLegacy(incoming, transport) };
+  return mcpRefusalAnswer(refused, requestId);
 }
 
 /** Serves one request. Returns a refusal only while nothing has been written. */
@@ -70,19 +97,29 @@ async function serve(
   const priced = priceCalls(messages?.all ?? [], server, deps.mcpPrices);
   if ('refusal' in priced) return refused(priced.refusal);
   const { charged } = priced;
-  const chargeId = newHoldId();
   const call: McpCall = {
     ...{ requestId, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
-    ...{ session, endpoint, charged, chargeId, beganMs },
+    ...{ session, endpoint, charged, chargeId: newHoldId(), beganMs },
   };
+  const free = (messages?.all.length ?? 1) - charged.length;
+  const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);
+  if ('refusal' in begun) return refused(begun.refusal);
+  const failed = await chargeAndRun(deps, call).finally(begun.end);
+  return failed && refused(failed);
+}
+
+async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | undefined> {
+  const { requestId, grant, policy, messages, charged, chargeId } = call;
   const refund = new ChargeRefund(deps, call);
-  const ask = { chargeId, ...refund.requests.all, record: mcpRecord(call) };
+  // Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work.
+  const isCharged = new Set(charged.map(({ message }) => message));
+  const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
+  const ask = { chargeId, ...refund.requests.all, calls, record: mcpRecord(call) };
   const counted = await chargeCall(deps, requestId, grant, policy, ask);
-  if ('refusal' in counted) return refused(counted.refusal);
+  if ('refusal' in counted) return counted.refusal;
   const running = run(deps, call, counted.admitted, refund);
   deps.underWay.track(running);
-  const failed = await running;
-  return failed && refused(failed);
+  return running;
 }
 
 const NO_MESSAGES = { messages: undefined, body: null } as const;
@@ -94,7 +131,9 @@ async function run(
   admitted: Admitted,
   refund: ChargeRefund,
 ): Promise<Refusal | undefined> {
-  const { requestId, incoming, grant, server, method } = call;
+  const { requestId, incoming, grant, server, method, endpoint, messages } = call;
+  const post = endpoint && { requestId, grant, endpoint, messages };
+  if (post) await announceRequests(deps, post);
   const stream = { requestId, grant, serverUrl: server.url, target: incoming.url ?? '' };
   const legacy = method === 'GET' ? new LegacyStream(deps, stream) : undefined;
   const eventMemory = deps.bodyMemory.newReservation();
@@ -109,6 +148,7 @@ async function run(
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   logMcpCall(deps, call, sent, nothingRan(sent) ? NOTHING : requests.kept);
   if (sent.is === 'complete' && !isKeptBack(sent.status)) await answer.finish();
-  if (sent.is === 'broken') answer.abort(sent.why);
+  if (sent.is === 'broken') answer.abort(cutRefusal(sent.why));
+  if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
   return endRefusal(sent);
 }

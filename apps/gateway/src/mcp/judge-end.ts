@@ -1,4 +1,5 @@
 import type { Refusal } from '@presign/schema';
+import { isCut, type Why } from '../http/forward.ts';
 import { type McpSent, redirects, refusesWhole } from './send.ts';
 
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
@@ -13,7 +14,7 @@ export function endRefusal(sent: McpSent): Refusal | undefined {
     case 'complete':
       return redirects(sent.status) ? REDIRECTED : undefined;
     case 'broken':
-      return undefined;
+      return cutRefusal(sent.why);
     case 'unauthorized':
       return sent.refusal;
     case 'unavailable':
@@ -26,6 +27,9 @@ export function endRefusal(sent: McpSent): Refusal | undefined {
       return UNANSWERED[sent.why];
   }
 }
+
+/** The refusal of a call that the gateway ended itself. */
+export const cutRefusal = (why: Why): Refusal | undefined => (isCut(why) ? UNANSWERED[why] : undefined);
 
 const REDIRECTED: Refusal = {
   code: 'upstream_unreachable',

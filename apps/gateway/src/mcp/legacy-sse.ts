@@ -4,8 +4,8 @@ import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/
 import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
-import type { Messages } from './messages.ts';
-import { errorMessages, wantsAnswer } from './refuse.ts';
+import { type Messages, OpenRequests, wantsAnswer } from './messages.ts';
+import { errorMessages } from './refuse.ts';
 import { tryUnseal } from './session.ts';
 
 /**
@@ -53,6 +53,8 @@ export type StreamRequest = {
 
 /** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
 export class LegacyStream {
+  /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
+  readonly open = new OpenRequests(undefined);
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
@@ -80,11 +82,18 @@ export class LegacyStream {
       return undefined;
     }
     // A second endpoint on one stream keeps the first one's channel.
-    this.#listening ??= await this.#deps.listeners.listen(grant.partition, send);
+    const receive = (text: string) => this.#receive(JSON.parse(text) as Notice, send);
+    this.#listening ??= await this.#deps.listeners.listen(grant.partition, receive);
     if (this.#isClosed) this.#listening.close();
     const { channel } = this.#listening;
     const sealed = sealEndpoint(this.#deps.encryptionKeys, grant, { href: endpoint.href, channel });
     return Buffer.from(`event: endpoint\ndata: ${ownPath(this.#deps.gatewayUrl, target)}&ep=${sealed}\n\n`);
+  }
+
+  #receive(notice: Notice, send: (message: string) => void): void {
+    if ('opened' in notice && this.open.size < OPEN_MAX) this.open.add(notice.opened);
+    if ('answered' in notice) this.open.answered(notice.answered);
+    if ('errors' in notice) send(JSON.stringify(notice.errors));
   }
 
   /** Stops listening. */
@@ -104,29 +113,55 @@ function ownPath(gatewayUrl: string, target: string): string {
   return `${prefix}/mcp/mcp?${kept.join('&')}`;
 }
 
+/** What a gateway that got a POST sends to the gateway that holds its stream. */
+type Notice =
+  | { readonly opened: readonly (string | number)[] }
+  | { readonly answered: readonly (string | number)[]; readonly errors?: unknown };
+
+/** How many unanswered requests a stream remembers, and how long their ids may be together in one POST. */
+const OPEN_MAX = 1_000;
+const IDS_MAX_CHARS = 64 * 1024;
+
+/** A POST of this transport. Its answer arrives on its stream. */
+export type LegacyPost = {
+  readonly requestId: string;
+  readonly grant: VerifiedGrant;
+  readonly endpoint: Endpoint;
+  readonly messages: Messages | undefined;
+};
+
+/** Says to the stream which requests are sent to the server, so that none stays unanswered when the stream is cut. */
+export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
+  notify(deps, post, (ids) => ({ opened: ids }));
+
+/** Says to the stream that the server refused the POST, so that no answer will come for its requests. */
+export const withdrawRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
+  notify(deps, post, (ids) => ({ answered: ids }));
+
 /**
  * Sends the refusal of a POST to the stream on which its client waits for an answer.
  * @returns false when no stream took it, so that the POST itself has to be refused
  */
-export async function refuseOnStream(
+export const refuseOnStream = (deps: LegacyDeps, post: LegacyPost, refusal: Refusal): Promise<boolean> =>
+  notify(deps, post, (ids) => ({
+    answered: ids,
+    errors: errorMessages(refusal, post.messages, post.requestId),
+  }));
+
+async function notify(
   { listeners, log }: LegacyDeps,
-  grant: VerifiedGrant,
-  { channel }: Endpoint,
-  { refusal, messages, requestId }: RefusedPost,
+  { requestId, grant, endpoint, messages }: LegacyPost,
+  notice: (ids: readonly (string | number)[]) => Notice,
 ): Promise<boolean> {
-  if (!messages?.all.some(wantsAnswer)) return false;
-  const errors = JSON.stringify(errorMessages(refusal, messages, requestId));
-  return listeners.send(grant.partition, channel, errors).catch((error: Error) => {
-    log.warn({ request_id: requestId, error: error.name }, 'a refusal could not be sent to its stream');
+  const waiting = (messages?.all ?? []).filter(wantsAnswer);
+  const ids = waiting.flatMap(({ id }) => (id === undefined ? [] : [id]));
+  if (ids.length === 0 || JSON.stringify(ids).length > IDS_MAX_CHARS) return false;
+  const text = JSON.stringify(notice(ids));
+  return listeners.send(grant.partition, endpoint.channel, text).catch((error: Error) => {
+    log.warn({ request_id: requestId, error: error.name }, 'a stream could not be notified');
     return false;
   });
 }
-
-type RefusedPost = {
-  readonly refusal: Refusal;
-  readonly messages: Messages | undefined;
-  readonly requestId: string;
-};
 
 /** The streams of all gateways, by the channels on which they listen. */
 export type Listeners = {

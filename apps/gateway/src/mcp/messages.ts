@@ -17,6 +17,9 @@ export type Message = {
 /** The messages of one POST. */
 export type Messages = { readonly all: readonly Message[]; readonly isBatch: boolean };
 
+/** Whether a message is a request that wants an answer. */
+export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
+
 /** JSON-RPC 2.0 §5.1. */
 export const PARSE_ERROR = -32700;
 export const INVALID_REQUEST = -32600;
@@ -24,9 +27,9 @@ export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
 
 /** The most messages of a batch. Each is charged, and may need an error of its own. */
-const BATCH_MAX = 100;
+export const BATCH_MAX = 100;
 /** The limits for JSON that is parsed, from the holder and from the server. */
-export const MODEST = { depth: 200, parts: 1_000_000 };
+const MODEST = { depth: 200, parts: 1_000_000 };
 
 /** Reads the body of a POST. Refuses bodies that a server might understand differently. */
 export function readMessages(bytes: Buffer): { messages: Messages } | { refusal: Refusal } {
@@ -112,4 +115,67 @@ function mismatch(param: string): Refusal {
 function decodeName(value: string): string {
   const encoded = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(value)?.[1];
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString('utf8');
+}
+
+/** A JSON-RPC answer as the gateway reads it. */
+export type Answer = { readonly id: unknown; readonly error: unknown };
+
+/** Texts up to this length are quick to parse, whatever they hold. */
+const SHORT_CHARS = 16_000;
+
+/** Reads the answers in a JSON-RPC message or batch. None when the text is not JSON, or would take long to parse. */
+export function readAnswers(text: string): readonly Answer[] {
+  const value = parse(text);
+  const all: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return all.flatMap((each) => {
+    if (!isJsonObject(each) || (each.result === undefined && each.error === undefined)) return [];
+    return [{ id: each.id, error: each.error }];
+  });
+}
+
+function parse(text: string): unknown {
+  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), MODEST)) return undefined;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+type Id = string | number;
+
+/** The requests whose answers one stream still has to bring. */
+export class OpenRequests {
+  readonly #ids = new Map<string, Id>();
+  #whenNone: (() => void)[] = [];
+
+  constructor(messages: Messages | undefined) {
+    this.add(
+      (messages?.all ?? []).flatMap((each) => (wantsAnswer(each) && each.id !== undefined ? [each.id] : [])),
+    );
+  }
+
+  get ids(): readonly Id[] {
+    return [...this.#ids.values()];
+  }
+
+  get size(): number {
+    return this.#ids.size;
+  }
+
+  add(ids: readonly Id[]): void {
+    for (const id of ids) this.#ids.set(JSON.stringify(id), id);
+  }
+
+  answered(ids: readonly unknown[]): void {
+    for (const id of ids) this.#ids.delete(JSON.stringify(id));
+    if (this.#ids.size > 0) return;
+    for (const resolve of this.#whenNone.splice(0)) resolve();
+  }
+
+  /** Resolves when every request is answered. */
+  whenNone(): Promise<void> {
+    if (this.#ids.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenNone.push(resolve));
+  }
 }

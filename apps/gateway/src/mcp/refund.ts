@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isJsonObject, isModest } from '@presign/schema';
+import { isJsonObject } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
-import { METHOD_NOT_FOUND, type Message, MODEST } from './messages.ts';
+import { type Answer, METHOD_NOT_FOUND, type Message } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';
 import type { McpCall } from './request.ts';
@@ -86,37 +86,19 @@ export class UnrunRequests {
     return this.#unrun.uses > 0 && this.#waiting.size === 0;
   }
 
-  /** Reads a JSON-RPC message, or a batch of them. */
-  see(text: string): void {
-    if (this.#waiting.size === 0) return;
-    const value = parse(text);
-    for (const message of Array.isArray(value) ? value : [value]) this.#note(message);
-  }
-
-  #note(message: unknown): void {
-    if (!isJsonObject(message) || (message.result === undefined && message.error === undefined)) return;
-    // A charged notification has no id, and no answer means it.
-    if (message.id === undefined) return;
-    const id = JSON.stringify(message.id);
-    const answered = this.#waiting.get(id);
-    if (!answered) return;
-    this.#waiting.delete(id);
-    if (!isJsonObject(message.error) || message.error.code !== METHOD_NOT_FOUND) return;
-    this.#unrun = {
-      uses: this.#unrun.uses + 1,
-      costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,
-    };
-  }
-}
-
-/** Texts up to this length are quick to parse, whatever they hold. */
-const SHORT_CHARS = 16_000;
-
-function parse(text: string): unknown {
-  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), MODEST)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
+  /** Takes note of answers to the POST. */
+  see(answers: readonly Answer[]): void {
+    for (const { id, error } of answers) {
+      // A charged notification has no id, and no answer means it.
+      const key = id === undefined ? '' : JSON.stringify(id);
+      const answered = this.#waiting.get(key);
+      if (!answered) continue;
+      this.#waiting.delete(key);
+      if (!isJsonObject(error) || error.code !== METHOD_NOT_FOUND) continue;
+      this.#unrun = {
+        uses: this.#unrun.uses + 1,
+        costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,
+      };
+    }
   }
 }

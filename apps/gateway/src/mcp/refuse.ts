@@ -5,13 +5,26 @@ import {
   INVALID_PARAMS,
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
-  type Message,
   type Messages,
   PARSE_ERROR,
+  wantsAnswer,
 } from './messages.ts';
 
+/** A refused request, as far as it was read. */
+export type Refused = {
+  readonly refusal: Refusal;
+  readonly method: string | undefined;
+  readonly messages: Messages | undefined;
+  /** It belongs to the 2024-11-05 transport, whose clients read only the status. */
+  readonly isLegacy: boolean;
+};
+
+/** Whether the URL itself is refused, and so is everything that is sent to it. */
+export const isDead = ({ code }: Refusal): boolean =>
+  code === 'token_invalid' || code === 'token_expired' || code === 'grant_revoked';
+
 /** Whether a refusal is about the call itself, and so is the protocol's answer to it. */
-export const isLimit = ({ code, param }: Refusal): boolean =>
+const isAboutCall = ({ code, param }: Refusal): boolean =>
   LIMITS.has(code) ||
   (code === 'invalid_request' && (param === 'method' || param?.startsWith('params.') === true));
 
@@ -25,16 +38,11 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /**
- * A refusal as the answer to a POST, GET or DELETE: always JSON-RPC, never 401, which would make a client start an
- * OAuth login and send this URL, token included, to addresses of its own finding.
- * @param messages what was asked, as far as it is known
+ * Answers a refused POST, GET or DELETE. The body is JSON-RPC, and the status is never 401: on a 401 a client starts an
+ * OAuth login, and sends this URL with its token to addresses that it discovers.
  */
-export function mcpRefusalAnswer(
-  refusal: Refusal,
-  messages: Messages | undefined,
-  requestId: string,
-): Response {
-  const isAnswer = isLimit(refusal) && messages?.all.some(wantsAnswer) === true;
+export function mcpRefusalAnswer(refused: Refused, requestId: string): Response {
+  const { refusal, messages } = refused;
   const headers: Record<string, string> = {
     ...ANSWER_HEADERS,
     'cache-control': 'no-store',
@@ -43,8 +51,24 @@ export function mcpRefusalAnswer(
   };
   if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
-  const status = isAnswer ? 200 : statusOf(refusal);
+  const status = answerStatus(refused);
+  // RFC 9110 §15.5.6: a 405 names the allowed methods.
+  if (status === 405) headers.allow = 'POST';
+  if (status === 202) return new Response(null, { status, headers });
   return Response.json(errorMessages(refusal, messages, requestId), { status, headers });
+}
+
+function answerStatus({ refusal, method, messages, isLegacy }: Refused): number {
+  const dead = isDead(refusal);
+  if (method === 'POST' && (dead || isAboutCall(refusal))) {
+    // Without a stream that could bring an error, only the status says that no answer will come.
+    if (isLegacy) return 404;
+    if (messages?.all.some(wantsAnswer)) return 200;
+    return dead && messages ? 202 : statusOf(refusal);
+  }
+  // To a 405 a client goes on without a stream. A client of the older transport cannot, and gets the reason.
+  if (dead && (method === 'DELETE' || (method === 'GET' && !isLegacy))) return 405;
+  return statusOf(refusal);
 }
 
 /** The same refusal as JSON-RPC errors: one for each request that waits for an answer. */
@@ -55,7 +79,15 @@ export function errorMessages(refusal: Refusal, messages: Messages | undefined, 
   return messages?.isBatch && ids.length > 0 ? ids.map(asError) : asError(ids[0]);
 }
 
-export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
+/** An error for each request that still waits for an answer on a stream. */
+export const errorsFor = (
+  refusal: Refusal,
+  ids: readonly (string | number)[],
+  requestId: string,
+): object[] => {
+  const error = errorOf(refusal, requestId);
+  return ids.map((id) => ({ jsonrpc: '2.0', id, error }));
+};
 
 /** A refusal of a bundle's URL, which no MCP client's protocol reads. */
 export function bundleRefusalAnswer(refusal: Refusal, requestId: string): Response {

@@ -41,15 +41,27 @@ type Method = 'POST' | 'GET' | 'DELETE';
 /** A request whose token is valid for the server that its URL names. */
 export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'endpoint'>;
 
+/** A request that is refused by its URL. An expired token still names its grant and endpoint. */
+type Unidentified = {
+  readonly refusal: Refusal;
+  readonly grant?: McpGrant | undefined;
+  readonly endpoint?: Endpoint | undefined;
+};
+
 /** Checks the token, and unseals what was sealed for its grant. */
 export function identify(
   deps: Pick<McpDeps, 'verify' | 'encryptionKeys'>,
   { url, method, headers }: IncomingMessage,
-): Identified | { refusal: Refusal } {
+): Identified | Unidentified {
   const asked = readMcpUrl(url ?? '');
   if (!asked) return { refusal: { code: 'token_invalid', message: INCOMPLETE } };
   const verified = deps.verify(asked.token);
-  if ('refusal' in verified) return verified;
+  const unseal = (grant: McpGrant) =>
+    asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
+  if ('refusal' in verified) {
+    const { refusal, expired } = verified;
+    return { refusal, grant: expired, endpoint: expired && unseal(expired) };
+  }
   const { grant } = verified;
   if (!isServer(grant, asked.url)) return { refusal: { code: 'token_invalid', message: OTHER_SERVER } };
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
@@ -59,10 +71,24 @@ export function identify(
   const session =
     sealed === undefined ? undefined : unsealSession(deps.encryptionKeys, grant, String(sealed));
   if (sealed !== undefined && session === undefined) return { refusal: NO_SESSION };
-  const endpoint =
-    asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
+  const endpoint = unseal(grant);
   if (asked.endpoint !== undefined && !endpoint) return { refusal: NO_SESSION };
   return { grant, method, session, endpoint };
+}
+
+/**
+ * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
+ * The GET of a Streamable HTTP client carries headers of its session.
+ * @param transport what the URL was issued for, if it is known
+ */
+export function isLegacy(
+  { url = '', method, headers }: IncomingMessage,
+  transport: string | undefined,
+): boolean {
+  if (method === 'POST') return /[?&]ep=/.test(url);
+  const names = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
+  if (names.some((name) => headers[name] !== undefined)) return false;
+  return url.startsWith('/mcp/sse') || transport !== 'http';
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */

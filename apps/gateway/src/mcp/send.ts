@@ -13,7 +13,6 @@ import {
 import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { Authorization } from './auth/authorize.ts';
-import { secretsIn } from './hide-secrets.ts';
 import type { McpCall } from './request.ts';
 
 /** How sending a call ended. `failed` means that the gateway has a fault. */
@@ -23,15 +22,20 @@ export type McpSent =
   /** No credential could be fetched, or the server refused it. */
   | { readonly is: 'unauthorized'; readonly status?: number; readonly refusal: Refusal };
 
-/** The holder's side of the answer. `hide` names the secrets that the server is sent and must not quote. */
-type SecretiveReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => void };
+/** The holder's side of the answer. */
+type McpReceiver = Receiver & {
+  /** Names the secrets that the server is sent and must not quote. */
+  readonly hide: (secrets: readonly string[]) => void;
+  /** Resolves when no request waits for an answer on this stream any more. */
+  readonly whenIdle: () => Promise<void>;
+};
 
 /** Sends a charged call with the real credential. Renews a token that the server refuses, once. Never throws. */
 export async function sendMcp(
   deps: McpDeps,
   call: McpCall,
   admitted: Admitted,
-  answer: SecretiveReceiver,
+  answer: McpReceiver,
 ): Promise<McpSent> {
   try {
     return await sendWithCredential(deps, call, admitted, answer);
@@ -47,7 +51,7 @@ async function sendWithCredential(
   deps: McpDeps,
   call: McpCall,
   admitted: Admitted,
-  answer: SecretiveReceiver,
+  answer: McpReceiver,
 ): Promise<McpSent> {
   const { accountId, ref } = call.policy;
   const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
@@ -95,18 +99,28 @@ export const redirects = (status: number): boolean => status >= 300 && status < 
 /** Whether the gateway answers in place of the server. */
 export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
 
-/** A call's signal aborts when its grant is revoked or expires. A GET's also aborts when the gateway closes. */
-function watchCall({ revocations, closing, now }: McpDeps, { policy, grant, method }: McpCall) {
+/**
+ * Ends a call when its grant is revoked, and a stream that only waits for events when the gateway closes or the grant
+ * expires. A call that was admitted before `expires_at` may finish, but takes no longer than a call to a provider.
+ */
+function watchCall(deps: McpDeps, { policy, grant, method, messages }: McpCall, answer: McpReceiver) {
+  const { revocations, closing, now, upstreamTimeoutMs } = deps;
   const life = new AbortController();
   const end = (reason: CutReason) => () => life.abort(new CutError(reason));
   const unwatch = revocations.watch(policy.ref, end('revoked'));
-  const expiry = setTimeout(end('expired'), Math.max(0, grant.expiresAtMs - now()));
-  // A GET only waits for events, and its client opens another at another gateway. A POST may finish.
+  const leftMs = Math.max(0, grant.expiresAtMs - now());
+  const isWaiting = method === 'GET' || messages?.all.some((each) => each.method === 'subscriptions/listen');
+  const expiry = setTimeout(() => {
+    if (isWaiting) void answer.whenIdle().then(end('expired'));
+  }, leftMs);
+  const late = setTimeout(end('expired'), leftMs + upstreamTimeoutMs);
+  // A client opens its GET again at another gateway. A POST may finish.
   const close = end('closing');
   if (method === 'GET') closing.addEventListener('abort', close);
   const release = () => {
     unwatch();
     clearTimeout(expiry);
+    clearTimeout(late);
     closing.removeEventListener('abort', close);
   };
   return { signal: life.signal, release };
@@ -122,7 +136,7 @@ async function attempt(
   deps: McpDeps,
   call: McpCall,
   authorization: Authorization,
-  answer: SecretiveReceiver,
+  answer: McpReceiver,
 ): Promise<Ended> {
   const { server, endpoint, method, body, bodyMemory } = call;
   answer.hide(secretsIn(authorization));
@@ -138,7 +152,7 @@ async function attempt(
   };
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
-  const life = watchCall(deps, call);
+  const life = watchCall(deps, call, answer);
   return forward(deps.dispatcher, upstream, answer, bounds, life.signal).finally(life.release);
 }
 
@@ -156,5 +170,14 @@ function mcpHeaders({ incoming, session, body }: McpCall, { header }: Authorizat
     ...(body ? ['content-type', 'application/json', 'content-length', String(body.length)] : []),
     ...(session === undefined ? [] : ['mcp-session-id', session]),
     ...(header ?? []),
+  ];
+}
+
+/** A credential as a server may quote it: as it was sent, and decoded. */
+function secretsIn({ header, query }: Authorization): readonly string[] {
+  const inQuery = query?.slice(query.indexOf('=') + 1);
+  return [
+    ...(header ? [header[1].replace(/^Bearer /, '')] : []),
+    ...(inQuery === undefined ? [] : [inQuery, decodeURIComponent(inQuery)]),
   ];
 }
