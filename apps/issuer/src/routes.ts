@@ -1,14 +1,12 @@
 import { revokeGrant } from './grants/revoke.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
 import { presign } from './issue/presign.ts';
+import { publicKeys } from './issue/sign.ts';
 import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
 import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
-import { publicKeys } from './keys/public-keys.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './route.ts';
-import { getSession } from './sessions/get-session.ts';
-import { revokeSession, revokeSessions } from './sessions/join-and-revoke.ts';
-import { listSessions } from './sessions/list-sessions.ts';
+import { getSession, listSessions, revokeSession, revokeSessions } from './sessions.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
 import {

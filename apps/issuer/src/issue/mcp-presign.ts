@@ -17,7 +17,7 @@ import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
-import { joinSession } from '../sessions/join-and-revoke.ts';
+import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';

@@ -31,7 +31,7 @@ export async function lockOauth(
 
 /**
  * Writes the credential of a refresh token when the token is handed in for the first time, or again after its credential
- * was erased (`grants/erase-credentials.ts`). Otherwise it finds that
+ * was erased (`eraseCredentials`). Otherwise it finds that
  * credential, with the tokens obtained since, and updates its other fields, such as the client's secret. Call
  * `lockOauth` before.
  * @returns the credential's id

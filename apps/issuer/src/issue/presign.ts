@@ -1,19 +1,32 @@
 import { randomUUID } from 'node:crypto';
-import { checkPathPattern } from '@presign/providers';
+import { seal } from '@presign/crypto';
+import { checkPathPattern, configMatchesPaths, type Provider } from '@presign/providers';
 import {
   isJsonObject,
+  ONE_YEAR_SECONDS,
   type PresignAnswer,
   type PresignRequest,
   presignAnswer,
   presignRequest,
   RefusedError,
 } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import {
+  budgets,
+  credentialContext,
+  credentials,
+  grants,
+  sessions,
+  virtualKeys,
+} from '@presign/schema/tables';
+import { and, eq, sql } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
+import { joinSession } from '../sessions.ts';
+import { choosePartition } from './choose-partition.ts';
 import { findProvider } from './find-provider.ts';
-import { type InsertGrant, type Issue, prepareInsertGrant, readsNothing, writeGrant } from './grant-rows.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
@@ -91,3 +104,216 @@ function checkPaths(body: unknown, { path: paths }: PresignRequest): void {
     throw new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
   }
 }
+
+/** A validated request that becomes a grant. */
+export type Issue = {
+  readonly grantId: string;
+  readonly accountId: string;
+  readonly provider: Provider;
+  readonly request: PresignRequest;
+  readonly issuedAt: Date;
+};
+
+/**
+ * Writes the rows of a grant: session, credential, budget and grant.
+ * @param tx needed for a request that names a session or a virtual key, which are read and locked
+ * @throws RefusedError `invalid_request`, `session_conflict`
+ */
+export async function writeGrant(
+  deps: IssuerDeps,
+  insert: InsertGrant,
+  issue: Issue,
+  tx: Transaction | undefined,
+): Promise<IssuedGrant> {
+  const { request, accountId, issuedAt } = issue;
+  const virtualKey = tx && (await findVirtualKey(tx, accountId, request));
+  const rows = grantRows(deps, issue, virtualKey);
+  checkConfig(issue, rows.grant.config);
+  if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
+  await insert(rows);
+  return { ...rows.grant, partition: rows.partition };
+}
+
+/** Whether the rows of a request can be written without reading any, so that it needs no transaction. */
+export const readsNothing = (request: PresignRequest): boolean =>
+  request.session_id === undefined && request.virtual_key === undefined;
+
+/** Everything that a grant inherits from its virtual key. */
+type VirtualKey = {
+  readonly id: string;
+  readonly credentialId: string;
+  readonly config: Record<string, unknown> | null;
+  /** Partition of its budget, which its grants must share; undefined without a budget. */
+  readonly partition: number | undefined;
+};
+
+/** Finds the virtual key that a request names. It takes precedence over `client_api_key`. */
+async function findVirtualKey(
+  tx: Transaction,
+  accountId: string,
+  request: PresignRequest,
+): Promise<VirtualKey | undefined> {
+  if (request.virtual_key === undefined) return undefined;
+  const [row] = await tx
+    .select()
+    .from(virtualKeys)
+    .leftJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
+    .where(and(eq(virtualKeys.accountId, accountId), eq(virtualKeys.id, request.virtual_key)));
+  const key = row?.virtual_keys;
+  if (!key) throw wrongVirtualKey('this virtual key does not exist.');
+  if (key.revokedAt) throw wrongVirtualKey('this virtual key has been revoked.');
+  if (key.provider !== request.provider) throw wrongVirtualKey(`this virtual key is for ${key.provider}.`);
+  return {
+    id: key.id,
+    credentialId: key.credentialId,
+    config: key.config,
+    partition: row.budgets?.partition,
+  };
+}
+
+const wrongVirtualKey = (problem: string) =>
+  new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
+
+type GrantRow = typeof grants.$inferSelect;
+
+/** The row of an LLM grant, which has a method and paths, and no server. */
+type LlmGrantRow = Omit<
+  GrantRow,
+  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'method' | 'paths'
+> & {
+  readonly kind: 'llm';
+  readonly method: string;
+  readonly paths: readonly string[];
+};
+
+/** The values of all rows of one LLM grant. */
+type GrantRows = {
+  readonly grant: LlmGrantRow;
+  readonly partition: number;
+  /** Null: unlimited. */
+  readonly maxUses: number | null;
+  /** Null: no limit. */
+  readonly costLimitMicrousd: number | null;
+  /** Null: no limit. */
+  readonly callsPerMinute: number | null;
+  /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
+  readonly sealed: string | undefined;
+};
+
+function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | undefined): GrantRows {
+  const { request, accountId, issuedAt } = issue;
+  const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
+  const budgetId = randomUUID();
+  const credentialId = virtualKey?.credentialId ?? randomUUID();
+  return {
+    grant: {
+      id: issue.grantId,
+      accountId,
+      sessionId: request.session_id ?? randomUUID(),
+      budgetId,
+      credentialId,
+      virtualKeyId: virtualKey?.id ?? null,
+      kind: 'llm',
+      provider: request.provider,
+      method: request.method,
+      paths: request.path,
+      config: mergedConfig(request, virtualKey),
+      externalSession: request.external_session ?? null,
+      externalUser: request.external_user ?? null,
+      metadata: request.metadata ?? null,
+      issuedAt,
+      expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
+    },
+    partition: virtualKey?.partition ?? choosePartition(budgetId),
+    maxUses: request.max_uses === -1 ? null : request.max_uses,
+    costLimitMicrousd: request.cost_limit ?? null,
+    callsPerMinute: request.calls_per_minute ?? null,
+    sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
+  };
+}
+
+/** The request's config takes precedence over that of the virtual key, field by field. */
+function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefined) {
+  if (!virtualKey?.config) return request.config ?? null;
+  return { ...virtualKey.config, ...request.config };
+}
+
+/** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
+const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
+  seal(deps.encryptionKeys, request.client_api_key ?? '', context);
+
+/** Refuses a URL that no call could ever match. */
+function checkConfig({ provider, request }: Issue, config: Record<string, unknown> | null): void {
+  const matches = config === null || configMatchesPaths(provider, config, request.path);
+  if (matches === true) return;
+  const own = request.config !== undefined && Object.hasOwn(request.config, 'model');
+  const param = own ? 'config.model' : 'virtual_key';
+  const where = own ? 'with this model' : 'with the model of its config';
+  const message = `${param}: ${where} the path ${matches.path} could never be called; allow the path that has the model in it.`;
+  throw new RefusedError({ code: 'invalid_request', param, message });
+}
+
+/** Writes a grant with its budget, a new session and its own credential: all rows or none. */
+export type InsertGrant = (rows: GrantRows) => Promise<void>;
+
+/**
+ * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
+ * checks foreign keys at the end of the statement, when all rows exist.
+ */
+export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
+  const withOwnCredential = insertStatement(db, true);
+  const withSharedCredential = insertStatement(db, false);
+  return async ({ grant, sealed, ...budget }) => {
+    const config = grant.config && JSON.stringify(grant.config);
+    const metadata = grant.metadata && JSON.stringify(grant.metadata);
+    const values = { ...grant, ...budget, config, metadata, sealed };
+    await (sealed === undefined ? withSharedCredential : withOwnCredential).execute(values);
+  };
+}
+
+function insertStatement(db: Database | Transaction, ownCredential: boolean) {
+  const ofAccount = { accountId: $('accountId'), createdAt: $('issuedAt') };
+  const session = db.insert(sessions).values({ id: $('sessionId'), ...ofAccount });
+  const credential = db
+    .insert(credentials)
+    .values({ id: $('credentialId'), ...ofAccount, sealed: $('sealed') });
+  const limits = {
+    maxUses: $('maxUses'),
+    costLimitMicrousd: $('costLimitMicrousd'),
+    callsPerMinute: $('callsPerMinute'),
+  };
+  const budget = db.insert(budgets).values({ id: $('budgetId'), partition: $('partition'), ...limits });
+  const written = [
+    db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
+    ...(ownCredential ? [db.$with('credential').as(credential.returning({ id: credentials.id }))] : []),
+    db.$with('budget').as(budget.returning({ id: budgets.id })),
+  ];
+  const grant = db
+    .with(...written)
+    .insert(grants)
+    .values(GRANT);
+  return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
+}
+
+const $ = (name: string) => sql.placeholder(name);
+/** For a column whose encoder does not accept null. */
+const raw = (name: string) => sql`${$(name)}`;
+
+const GRANT = {
+  id: $('id'),
+  accountId: $('accountId'),
+  sessionId: $('sessionId'),
+  budgetId: $('budgetId'),
+  credentialId: $('credentialId'),
+  virtualKeyId: $('virtualKeyId'),
+  kind: $('kind'),
+  provider: $('provider'),
+  method: $('method'),
+  paths: $('paths'),
+  config: raw('config'),
+  externalSession: $('externalSession'),
+  externalUser: $('externalUser'),
+  metadata: raw('metadata'),
+  issuedAt: $('issuedAt'),
+  expiresAt: $('expiresAt'),
+};

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { MAX_TOKEN_CHARS, signToken } from '@presign/crypto';
+import { MAX_TOKEN_CHARS, readPublicKeys, signToken } from '@presign/crypto';
 import {
   type LlmClaims,
   type McpBundle,
@@ -9,9 +9,11 @@ import {
   type McpServer,
   type McpServerEntry,
   type PresignAnswer,
+  publicKeysAnswer,
   RefusedError,
 } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
+import { route } from '../route.ts';
 
 /** The fields of a grant that its token needs, of whatever kind it is. */
 type Issued = {
@@ -139,3 +141,21 @@ function signServer(deps: IssuerDeps, grant: IssuedBundle, { url }: McpServer, f
 
 const tooLong = (param: string, problem: string) =>
   new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
+
+/** `GET /v1/keys`: the PASERK public keys that verify the tokens of this issuer. Needs no API key. */
+export const publicKeys = route(
+  {
+    method: 'get',
+    path: '/v1/keys',
+    summary: "Get the public keys that verify this issuer's tokens",
+    answer: publicKeysAnswer,
+  },
+  ({ signingKey, olderPublicKeys }) => {
+    const paserks = [...new Set([signingKey.publicKey, ...olderPublicKeys])];
+    const keys = paserks.map((paserk) => ({
+      kid: [...readPublicKeys(paserk).keys()][0] ?? '',
+      public_key: paserk,
+    }));
+    return async () => ({ keys });
+  },
+);
