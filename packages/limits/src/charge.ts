@@ -25,7 +25,7 @@ export type Charge = {
   readonly record: string;
 };
 
-/** What to give back of a charge. */
+/** The part of a charge to give back. */
 export type Refund = {
   readonly chargeId: string;
   /** 128 bits, hex, the same at every try: names the refund in the ledger for good. */

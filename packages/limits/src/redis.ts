@@ -128,7 +128,7 @@ const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [
   ],
 ];
 
-/** What Redis can do now. */
+/** Whether Redis can take calls now. */
 export type RedisHealth = {
   /** `refused`: it answers, but takes no writes, as at `maxmemory` or with a full disk. */
   readonly writes: 'taken' | 'read_only' | 'refused' | 'no_answer';

@@ -1,4 +1,4 @@
-/** What Redis returns of a script: flat, or nested where it holds stream entries. */
+/** The reply of a script as Redis sends it: flat, or nested where it holds stream entries. */
 export type Raw = string | number | null | Raw[];
 
 /** A named value of a reply: how the script writes it, and how it is read. */

@@ -99,7 +99,7 @@ function writeTogether(redis: RedisClient): void {
   });
 }
 
-/** The names of what a script takes: camelCase here, snake_case in its Lua. */
+/** The names of a script's keys and arguments: camelCase here, snake_case in its Lua. */
 export type Names = {
   readonly keys: readonly string[];
   readonly args: readonly string[];

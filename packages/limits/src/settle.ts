@@ -31,7 +31,7 @@ export type Outcome = {
   readonly holdId: string;
   /** Epoch of its admission, or `UNHEARD`. */
   readonly epoch: string;
-  /** Uses to keep: those admitted, or 0 to give them back while the grant has not had too much back. */
+  /** Uses to keep: those admitted, or 0 to give them back while the grant has not got too many calls back. */
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
@@ -43,7 +43,7 @@ export type Outcome = {
 export type Left = {
   readonly uses: number | undefined;
   readonly microusd: number | undefined;
-  /** The call keeps its uses and is charged its hold, because its grant has had too much back. */
+  /** The call keeps its uses and is charged its hold, because its grant has got too many calls back. */
   readonly isKept: boolean;
 };
 

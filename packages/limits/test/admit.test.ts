@@ -89,7 +89,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
       used: 1,
     });
     expect(await both()).toBe(`[${one},${one}]`);
-    // What others have left of the budget is not told.
+    // The reply does not contain what a shared budget has left.
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ microusdLeft: 800, usesLeft: 3 });
   });
 
@@ -119,7 +119,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, ref, newAsk({ holdMicrousd: 0 }))).toMatchObject({ is: 'admitted' });
   });
 
-  test('a grant without limits is told so, whatever was used', async () => {
+  test('a grant without limits has no figure of what is left, however much it used', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { used: 7, settledMicrousd: LARGEST - 10 });
     const answer = await admit(redis, grant.ref, newAsk({ holdMicrousd: undefined }));
@@ -183,7 +183,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await admit(redis, ref, second);
     expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
-    // Trying again changes nothing, and what was never admitted is not written down.
+    // A second try changes nothing, and the ledger gets no row of a call that was never admitted.
     await giveUp(first.holdId);
     await giveUp(second.holdId);
     expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });

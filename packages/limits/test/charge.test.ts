@@ -161,7 +161,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(0);
   });
 
-  test('what Redis keeps of a charge, once drained and trimmed, is gone after 5 minutes', async () => {
+  test('a charge that is drained and trimmed leaves Redis after 5 minutes', async () => {
     const partition = await openPartition(redis);
     const { chargeId } = await charged(redis, await openedGrant(redis, partition));
     await drainAll(redis, newLedger(partition));
@@ -205,7 +205,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await charge(redis, grant.ref, newCharge())).toMatchObject({ is: 'uses_exhausted' });
   });
 
-  test('what is closed, unknown or revoked is told, and nothing is written', async () => {
+  test('a closed partition and an unknown or revoked grant are named in the reply, and nothing is written', async () => {
     const partition = newPartition();
     const grant = newGrant(partition, newBudget());
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });

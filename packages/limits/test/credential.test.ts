@@ -42,7 +42,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     return (await redis.pexpiretime(keys.credential(partitions[at] ?? 0, id))) - Date.now();
   };
 
-  test('a new version is what every admission names from then on, in every partition, and lives as long', async () => {
+  test('every admission names a new version from then on, in every partition, and it lives as long', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     for (const grant of grants) await openGrant(redis, grant);
@@ -55,7 +55,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     }
   });
 
-  test('a grant that is opened with what Postgres said before a rotation gets the version after it', async () => {
+  test('a grant opened with a version read before a rotation gets the version after it', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.new' }, partitions);
@@ -147,7 +147,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(found).toEqual([withdrawn.ref.id, revoked.ref.id]);
   });
 
-  test('a scan tells every copy there is, however many, and nothing else', async () => {
+  test('a scan yields every copy, however many, and nothing else', async () => {
     const grants = Array.from({ length: 1_200 }, (_, i) => newGrant(partitions[i % 3] ?? 0, newBudget()));
     await Promise.all(grants.map((grant) => openGrant(redis, grant)));
     const seen: CredentialCopy[] = [];
@@ -160,7 +160,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     expect(new Set(found.map((copy) => copy.sealed))).toEqual(new Set(['k1.sealed']));
   });
 
-  test('a copy is sealed anew at its version only while it is there, and neither over a later one nor a tombstone', async () => {
+  test('a new seal replaces only a copy of the same version, never a later one or a tombstone', async () => {
     const partition = partitions[0] ?? 0;
     const [here, later, gone, withdrawn] = [1, 2, 1, 1].map((version) => {
       const grant = newGrant(partition, newBudget());
@@ -185,7 +185,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     );
   });
 
-  test('what a partition missed is made up for by the same change again', async () => {
+  test('the same change again reaches the partitions that the first missed', async () => {
     const id = randomUUID();
     const other = await engine.connect();
     other.disconnect();

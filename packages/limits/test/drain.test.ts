@@ -64,7 +64,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     }
   });
 
-  test('a trim that failed is made up for by the next, and is never taken for a loss', async () => {
+  test('the next trim drops what a failed one left, and a failed one is never taken for a loss', async () => {
     const partition = await openPartition(redis);
     const holds = await settleMany(partition, 6);
     const ledger = newLedger(partition);
@@ -80,7 +80,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await drain(redis, ledger.cursor, 1)).toEqual({ is: 'ok', entries: [] });
   });
 
-  test('a trim keeps what comes after the cursor and never goes back', async () => {
+  test('a trim keeps the entries after the cursor and never goes back', async () => {
     const partition = await openPartition(redis);
     await settleMany(partition, 4);
     const ids = (await redis.xrange(keys.usage(partition), '-', '+')).map(([id]) => id);
@@ -94,7 +94,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
   });
 
-  test('a fresh Redis is told as lost, once', async () => {
+  test('a fresh Redis is reported as lost, once', async () => {
     const partition = await openPartition(redis);
     await redis.del(keys.partition(partition));
     const ledger = newLedger(partition);
@@ -128,7 +128,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
     await admitted(redis, grant);
   });
 
-  test('survivors are noted anew in each epoch, and a lease without a hold is none', async () => {
+  test('each epoch notes its survivors again, and a lease without a hold is not one', async () => {
     const partition = await openPartition(redis);
     const hold = await admitted(redis, await openedGrant(redis, partition), {
       uses: 2,

@@ -15,7 +15,7 @@ describe.each(servers)('the settings of %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  test('are told where one of its servers may drop keys', async () => {
+  test('are reported where one of its servers may drop keys', async () => {
     const [last] = masters(redis).slice(-1);
     if (!last) throw new Error('no master');
     const [, before = ''] = (await last.config('GET', 'maxmemory-policy')) as string[];
@@ -26,16 +26,16 @@ describe.each(servers)('the settings of %s', (_name, start) => {
     await last.config('SET', 'maxmemory-policy', before);
   });
 
-  test('are told where it has no append-only file', async () => {
+  test('are reported where it has no append-only file', async () => {
     const [first] = masters(redis);
-    const told = (await first?.config('GET', 'appendonly')) as string[] | undefined;
-    const keeps = told?.[1];
+    const setting = (await first?.config('GET', 'appendonly')) as string[] | undefined;
+    const keeps = setting?.[1];
     expect(keeps).toMatch(/^(yes|no)$/);
     expect((await findRisks(redis)).join().includes('appendonly')).toBe(keeps === 'no');
   });
 });
 
-test('a server that says it has no append-only file is told of', async () => {
+test('a server without an append-only file is reported', async () => {
   const engine = await embedded?.[1]();
   const redis = await engine?.connect();
   expect(await redis?.call('INFO', 'persistence')).toContain('aof_enabled:0');

@@ -30,7 +30,7 @@ import { restarted } from './snapshot.ts';
 /** A refused call, which gets its use and its money back. */
 const REFUSED = { uses: 0, costMicrousd: 0 };
 
-describe.each(engines)('what a grant gets back on %s', (_name, start) => {
+describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {

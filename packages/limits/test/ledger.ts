@@ -67,7 +67,7 @@ export async function drainRound(
   return drained;
 }
 
-/** Rounds until nothing is left; returns what each answered. */
+/** Drains until nothing is left. Returns the reply of each round. */
 export async function drainAll(redis: RedisClient, ledger: Ledger): Promise<string[]> {
   const answers: string[] = [];
   for (;;) {

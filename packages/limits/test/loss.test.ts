@@ -39,7 +39,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     return { partition, grant, ledger, budget, call, reread };
   }
 
-  test('a FLUSHALL is told as lost, and nothing passes until the partition was drained anew', async () => {
+  test('a FLUSHALL is reported as lost, and no call passes until the partition was drained again', async () => {
     const { partition, grant, ledger, budget, call, reread } = await world({ maxUses: 3 });
     await call(1);
     await drainAll(redis, ledger);
@@ -54,7 +54,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await budget()).toEqual({ used: '1', settled: '1', held: '0' });
   });
 
-  test('an older copy put back by the same process is told as lost when the ledger is ahead of it', async () => {
+  test('an older copy put back by the same process is reported as lost when the ledger is ahead of it', async () => {
     const { partition, ledger, call } = await world();
     await call(1);
     await drainAll(redis, ledger);
@@ -67,7 +67,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await drain(redis, ledger.cursor, 10)).toEqual({ is: 'lost' });
   });
 
-  test('another Redis process is told as lost even when the ledger had seen nothing of what is missing', async () => {
+  test('another Redis process is reported as lost even when the ledger had none of the missing data', async () => {
     const { partition, grant, ledger } = await world();
     const older = await takeSnapshot(redis, partition);
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
@@ -222,7 +222,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     }
   });
 
-  test('what was to be taken back for an entry that got lost with Redis is not taken from the next epoch', async () => {
+  test('a correction for an entry that Redis lost is not applied to the next epoch', async () => {
     const { partition, ledger, budget, call, reread } = await world();
     await call(250);
     const drained = await drain(redis, ledger.cursor, 10);

@@ -43,12 +43,12 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     });
   });
 
-  test('what is settled lowers the bound to what is left', async () => {
+  test('settled money lowers the bound to the money left', async () => {
     const { admission } = await ask(1_000, 500, hold());
     expect(admission).toMatchObject({ is: 'admitted', tokens: 666, heldMicrousd: 500, microusdLeft: 0 });
   });
 
-  test('the bound is never lowered below the least; the refusal tells what is needed', async () => {
+  test('the bound is never lowered below the least; the refusal names the money needed', async () => {
     const { admission } = await ask(1_000, 800, hold());
     expect(admission).toMatchObject({
       is: 'cost_limit_too_low',
@@ -63,7 +63,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     expect(second).toMatchObject({ is: 'cost_held', heldMicrousd: 700, neededMicrousd: 700 });
   });
 
-  test('what is spent to the last microdollar is reached, not too low', async () => {
+  test('a limit spent to the last microdollar is reached, not too low', async () => {
     const { admission } = await ask(1_000, 1_000, hold());
     expect(admission).toMatchObject({ is: 'cost_limit_reached' });
   });

@@ -27,7 +27,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
   const budget = (grant: ReturnType<typeof newGrant>) =>
     figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('what is opened is found again, and ends two days after the grant', async () => {
+  test('an opened grant is found again, and its keys end two days after it', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), budget);

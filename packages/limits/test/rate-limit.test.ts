@@ -41,7 +41,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect((told.admitted ?? 0) + (told.rate_limited ?? 0)).toBe(200);
   });
 
-  test('it fills evenly, up to what a minute allows', async () => {
+  test('it fills evenly, up to the calls of a minute', async () => {
     const grant = await opened(4);
     const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
     const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
@@ -81,7 +81,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(await batch(1)).toMatchObject({ is: 'admitted' });
   });
 
-  test('what is refused, free or asked again counts nothing', async () => {
+  test('a refused, free or repeated call counts nothing', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ costLimitMicrousd: 100, endsWithGrant: false });
     const grant = newGrant(partition, newBudget({ callsPerMinute: 3, maxUses: 100 }), budget);
@@ -127,7 +127,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 30_000);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
-    // Nor keeps it what is used up waiting until it is where it was.
+    // An empty bucket does not wait until the clock has caught up.
     await wait(grant, -3_600_000);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
     await wait(grant, 30_000);

@@ -37,7 +37,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     return { partition, grant, ledger, budget, sums, reread };
   }
 
-  test('what is given back can be used again, in every budget, and is an entry of its own', async () => {
+  test('uses and money given back can be used again, in every budget, and are an entry of their own', async () => {
     const partition = await openPartition(redis);
     const budgets = [newBudget({ maxUses: 3, costLimitMicrousd: 300 }), newBudget({ maxUses: 4 })];
     const grant = newGrant(partition, ...budgets);
@@ -109,7 +109,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     await charge(redis, grant.ref, second);
     const none = { used: '0', settled: '0', held: '0' };
     expect(await budget()).toEqual(none);
-    // Trying again changes nothing, and what was never charged is not written down.
+    // A second try changes nothing, and the ledger gets no row of a call that was never charged.
     for (const call of [first, second]) expect(await forestall(redis, grant.ref, call)).toBe(false);
     expect(await budget()).toEqual(none);
     await drainAll(redis, ledger);

@@ -13,7 +13,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  test('what was held becomes what the call came to, and the call is in the stream', async () => {
+  test('the hold becomes the cost of the call, and the call is in the stream', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const holdId = await admitted(redis, grant, { holdMicrousd: 400 });
@@ -60,7 +60,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
     await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
   });
 
-  test('a cost that is not known is told as such and charged to no budget', async () => {
+  test('an unknown cost is marked as unknown and charged to no budget', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     const hold = await admitted(redis, grant, { holdMicrousd: undefined });

@@ -32,7 +32,7 @@ const DOES: ReadonlySet<string> = new Set([
 
 export const isChargeStep = (step: { readonly do: string }): step is ChargeStep => DOES.has(step.do);
 
-/** Does one step; returns what a new charge was answered, if its gateway heard it. */
+/** Does one step. Returns the reply to a new charge, if its gateway got it. */
 export async function takeCharge(
   world: World,
   redis: RedisClient,
@@ -70,7 +70,7 @@ function newCharged(
   return { chargeId, refundId, grant, uses, cost: hold, record, heard, counted: false, void: false };
 }
 
-/** As a gateway does: ask, open what is unknown, ask again. */
+/** Asks as a gateway does: opens an unknown grant and asks again. */
 async function send(world: World, redis: RedisClient, made: Charged): Promise<Admission> {
   const { chargeId, uses, cost, record, grant } = made;
   const ask = { chargeId, uses, costMicrousd: cost, record };

@@ -27,7 +27,7 @@ export type Step =
   | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
   | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
 
-/** Does one step; returns what an admission was answered. */
+/** Does one step. Returns the reply to an admission. */
 export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
   const redis = one(world.gateways, nth);
   if (isChargeStep(step)) return takeCharge(world, redis, step);
@@ -77,7 +77,7 @@ export async function comeToRest(world: World): Promise<void> {
   for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, grant));
 }
 
-/** As a gateway does: ask, open what is unknown, ask again. */
+/** Asks as a gateway does: opens an unknown grant and asks again. */
 async function call(
   world: World,
   redis: RedisClient,
@@ -162,7 +162,7 @@ async function lose(world: World, redis: RedisClient, to: World['saved']): Promi
     const survives = to ? to.made.has(each) : world.ledger.rows.has(id);
     if (!survives) world.lost.add(each);
   }
-  // What said so may be gone.
+  // The mark that voids a charge may be lost, too.
   for (const each of world.charges) each.void = false;
   if (to) await putBack(redis, world.partition, to.snapshot);
   else await loseAll(redis, world.partition);

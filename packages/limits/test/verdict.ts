@@ -5,7 +5,7 @@ import type { Step } from './take.ts';
 import type { Call, Charged, World } from './world.ts';
 
 /**
- * Limits hold, and each budget says what the calls made on it come to. Under way, a settle tried again in a later
+ * Limits hold, and each budget has the sums of its calls. Under way, a settle tried again in a later
  * epoch may count once more until it is drained: never less than the truth, and never for good.
  */
 export async function expectExactBudgets(world: World, when: 'under way' | 'at rest'): Promise<void> {
@@ -65,7 +65,7 @@ export function expectBounded(world: World): void {
   }
 }
 
-/** The ledger has these and no others: each call, each charge that counted, and what was given back of one. */
+/** The ledger has these and no others: each call, each charge that counted, and each refund. */
 export function expectRows(world: World): void {
   const charges = world.charges.filter(({ counted }) => counted);
   const names = charges.flatMap(({ record, back }) => [
@@ -105,7 +105,7 @@ function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') 
   return sum;
 }
 
-/** What the ledger is to say of a charge, or of what was given back of it. */
+/** The ledger row that a charge or its refund must have. */
 function charged({ uses, cost, back }: Charged, outcome: string): { uses: number; cost: number } | undefined {
   if (outcome === 'settled') return { uses, cost };
   return back && { uses: 0 - back.uses, cost: 0 - back.cost };

@@ -18,7 +18,7 @@ export async function settleCall(
   let left: Left | undefined;
   try {
     left = await retry(() => settle(redis, ref, outcome), leaseMs);
-    if (left?.isKept) log.warn(named, 'kept its use and its hold: its grant has had too much back');
+    if (left?.isKept) log.warn(named, 'charged in full: this grant got too many refused calls back');
     // The only sign of a call that Redis lost before the loss was noticed.
     if (!left && outcome.epoch !== UNHEARD) log.warn(named, 'settled before, or lost');
   } catch (error) {

@@ -80,7 +80,7 @@ export class AppendLog<Entry> {
   }
 
   #write(line: Buffer): void {
-    // A write may take only part of what it is given.
+    // A write may take only a part of the bytes.
     for (let from = 0; from < line.length; ) from += writeSync(this.#descriptor, line, from);
     this.#bytes += line.length;
   }
@@ -117,7 +117,7 @@ function snapshotLines(file: string, header: typeof HEADER & { entries: number }
   throw new Error(`${file} was written by another version of this program, which alone can read it`);
 }
 
-/** The lines that end in a newline; what follows the last of them was being written when the process died. */
+/** The lines that end in a newline; the text after the last newline was being written when the process died. */
 function* wholeLines(content: Buffer): Generator<Buffer> {
   let from = 0;
   for (let end = content.indexOf(NEWLINE); end >= 0; end = content.indexOf(NEWLINE, from)) {

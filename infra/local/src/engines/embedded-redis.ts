@@ -33,9 +33,9 @@ export type EmbeddedRedis = {
 /**
  * Starts a Redis in this process, for other code in it or on this machine; it listens on loopback alone.
  *
- * With `dir`, what a command or script changed is in the log before its reply leaves, a script or transaction
- * as a whole, so that killing the process loses nothing that was answered. Kept are keys of every type with
- * their expiry; scripts, functions and consumer groups are not. If the log cannot be written, every command is
+ * With `dir`, the changes of a command, script or transaction are in the log as a whole before its reply leaves, so that
+ * killing the process loses nothing that was answered. The log keeps keys of every type with their expiry, but no scripts,
+ * functions or consumer groups. If the log cannot be written, every command is
  * refused until the next start. Only one process may use the folder at a time.
  *
  * Throws if the port is taken or the log is damaged, naming it.
@@ -88,7 +88,7 @@ function keepInLog(
   database: RedisDatabase,
   executor: CommandExecutor,
 ): AppendLog<Change[]> {
-  // Built by replay alone, now and later: what a restart would restore. A script's changes are one log entry.
+  // The state that a restart would restore: only replay builds it. A script's changes are one log entry.
   const keyspace: Keyspace = new Map();
   const log = new AppendLog<Change[]>(
     file,
@@ -111,7 +111,7 @@ function keepInLog(
 }
 
 /**
- * Collects what changes. It stands before the bus and does not subscribe, because subscribers get a copy of the
+ * Collects changes. It wraps `emit` and does not subscribe, because subscribers get a copy of the
  * whole value: adding to a stream would cost as much as the stream is long.
  */
 function gatherChanges(database: RedisDatabase, keyspace: Keyspace): Change[] {
@@ -127,7 +127,7 @@ function gatherChanges(database: RedisDatabase, keyspace: Keyspace): Change[] {
   return pending;
 }
 
-/** Commands run one at a time, a script or EXEC as one of them, so what is pending after one is its whole. */
+/** Commands run one at a time, a script or EXEC as one of them, so the changes pending after one are all of its changes. */
 function writeBeforeReply(executor: CommandExecutor, write: () => void): void {
   const execute = executor.executeRaw.bind(executor);
   let failure: string | undefined;

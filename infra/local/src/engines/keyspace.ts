@@ -14,7 +14,7 @@ import {
 /** All keys of the database with their expiry (Unix milliseconds), as the log would restore them. */
 export type Keyspace = Map<string, { value: RedisDataValue; expiresAt?: number | undefined }>;
 
-/** One mutation as the log keeps it: what it changed in a key, not the whole key. */
+/** One mutation as the log keeps it: the change of a key, not the whole key. */
 export type Change =
   | { do: 'clear' }
   | { do: 'delete'; key: string }

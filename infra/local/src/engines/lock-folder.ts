@@ -69,7 +69,7 @@ const LONGEST_PATH = 100;
 /** A holder that is stopped (SIGSTOP, a debugger) accepts and stays silent; it is alive all the same. */
 const SILENT_AFTER_MS = 3_000;
 
-/** Answers those who ask: at once when decided, otherwise at the decision. */
+/** Answers other processes: at once when decided, otherwise at the decision. */
 function createCandidate(): { server: Server; hold(): void; withdraw(): void } {
   const waiting = new Set<Socket>();
   let isHeld = false;

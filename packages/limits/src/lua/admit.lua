@@ -16,7 +16,7 @@
 --            needed_microusd
 --          closed, backlog, unknown, revoked, credential_revoked
 -- include: clock, whole, bucket, give-back
--- The first budget is the grant's own. What others have left of a shared budget is not for the holder of this URL.
+-- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
 -- Calls by the minute are those of the first budget: counted here, never given back.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: the caller clips tokens and rates.

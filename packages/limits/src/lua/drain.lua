@@ -10,7 +10,7 @@
 local epoch, state, drained, run_id = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained', 'run'))
 if not epoch then return reply.lost end
 if epoch ~= arg.epoch then return reply.epoch{epoch = tonumber(epoch)} end
--- A restart or failover may have lost writes that the ledger had not seen yet, or never sees, such as a revocation.
+-- A restart or failover may have lost writes that the ledger does not have yet, or never has, such as a revocation.
 local info = redis.pcall('INFO', 'server')
 if run_id ~= (type(info) == 'string' and string.match(info, 'run_id:(%x+)') or '') then return reply.lost end
 -- The last drained entry was either trimmed by `trim`, which notes it, or it still stands in the stream.

@@ -1,7 +1,7 @@
 #!lua
--- open: puts a grant, its credential and its budgets into Redis from what Postgres has; changes nothing that is there
--- already. A budget starts at what the ledger knows, plus the entries it has not reached, plus the holds that outlived
--- a loss of data.
+-- open: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
+-- already. A budget starts at the sums of the ledger, plus the entries that the ledger has not reached, plus the holds
+-- that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors; each: budget
 -- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; end_ms: of the grant's keys, Unix; version
 --          and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1, settled, per_minute: or
@@ -19,7 +19,7 @@ local fresh = {}
 for i = 1, #each do
   local budget_epoch, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned'))
   if budget_epoch ~= epoch then
-    -- Postgres does not have `returned`: the figure of an older epoch is better than none.
+    -- Postgres does not have `returned`, so the count of an older epoch stays.
     fresh[each.id[i]] = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
       returned = returned or '0'}
   end

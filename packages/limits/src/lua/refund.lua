@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- refund: gives back what a charge took, or a part of it, as an entry of its own in the usage stream.
+-- refund: gives a charge back, or a part of it, as an entry of its own in the usage stream.
 -- A charge is given back once. From then on it is void, should it arrive again. So is a charge that Redis does not
 -- know: it was never counted, or Redis lost it, and nothing is given back. Nor is a charge of a grant that has had too
 -- much back.

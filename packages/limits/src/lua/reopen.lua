@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- reopen: begins a new epoch, closed: what Redis holds of older epochs is no longer believed, and the stream is
--- drained from its start (the ledger knows what it has) before `drain` opens the partition.
+-- reopen: begins a new epoch, closed. Scripts ignore the data of older epochs. The stream is drained from its start (the
+-- ledger passes over calls that it has) before `drain` opens the partition.
 -- KEYS     partition, survivors
 -- ARGV     epoch: the new one
 -- Returns  1, or 0 when the partition is at that epoch or a later one
