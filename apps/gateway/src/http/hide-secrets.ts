@@ -1,6 +1,121 @@
+import { createDecoder, type Decoder } from './decoder.ts';
+
 /** Shorter texts occur by chance, and keep nothing secret. */
 const LEAST_CHARS = 6;
+const STAR = 0x2a;
 
-/** Replaces each secret in a text. */
-export const hideSecrets = (text: string, secrets: readonly string[]): string =>
-  secrets.reduce((rest, each) => (each.length < LEAST_CHARS ? rest : rest.replaceAll(each, '***')), text);
+/** The longest compressed body that is decoded to be masked. */
+const CODED_MAX_BYTES = 1024 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** Sent in place of a compressed body that cannot be decoded, because it may quote a secret. */
+const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
+
+/**
+ * Masks secrets in an answer that passes in pieces. Errors quote what was sent, keys included. A mask is as long as the
+ * secret, so that the length of the body stays. Only bytes that may begin a secret wait for the next piece.
+ */
+export class SecretMask {
+  readonly #secrets: readonly Buffer[];
+  readonly #borders: readonly Uint32Array[];
+  #pending: Buffer = NOTHING;
+
+  constructor(secrets: readonly string[]) {
+    this.#secrets = formsOf(secrets).map((each) => Buffer.from(each));
+    this.#borders = this.#secrets.map(bordersOf);
+  }
+
+  push(chunk: Buffer): Buffer {
+    if (this.#secrets.length === 0) return chunk;
+    const bytes = Buffer.concat([this.#pending, chunk]);
+    const found = this.#secrets.map((secret) => placesOf(bytes, secret));
+    for (const [i, places] of found.entries())
+      for (const at of places) bytes.fill(STAR, at, at + (this.#secrets[i]?.length ?? 0));
+    const begun = this.#secrets.map((secret, i) => begunAtEnd(bytes, secret, this.#borders[i]));
+    const passes = bytes.length - Math.max(0, ...begun);
+    this.#pending = bytes.subarray(passes);
+    return bytes.subarray(0, passes);
+  }
+
+  /** The bytes that still wait, after the last piece. */
+  end(): Buffer {
+    const rest = this.#pending;
+    this.#pending = NOTHING;
+    return rest;
+  }
+}
+
+/** Masks secrets in a header or another text in one piece. */
+export function hideSecrets(text: string, secrets: readonly string[]): string {
+  const mask = new SecretMask(secrets);
+  // Headers hold bytes, not characters.
+  return Buffer.concat([mask.push(Buffer.from(text, 'latin1')), mask.end()]).toString('latin1');
+}
+
+/** Masks secrets in a body. One with a content coding is decoded, and is whole only at its end. */
+export class MaskedBody {
+  readonly #mask: SecretMask;
+  readonly #decoder: Decoder | undefined;
+  readonly #decoded: Buffer[] = [];
+
+  constructor(contentEncoding: string, secrets: readonly string[]) {
+    this.#mask = new SecretMask(secrets);
+    this.#decoder = isCoded(contentEncoding)
+      ? createDecoder(contentEncoding, CODED_MAX_BYTES, (bytes) => this.#decoded.push(bytes) > 0)
+      : undefined;
+  }
+
+  push(chunk: Buffer): Buffer {
+    if (!this.#decoder) return this.#mask.push(chunk);
+    this.#decoder.push(chunk);
+    return NOTHING;
+  }
+
+  async end(): Promise<Buffer> {
+    if (!this.#decoder) return this.#mask.end();
+    const isWhole = await this.#decoder.end();
+    if (!isWhole) return NOT_SHOWN;
+    return Buffer.concat([...this.#decoded.map((each) => this.#mask.push(each)), this.#mask.end()]);
+  }
+}
+
+export const isCoded = (contentEncoding: string): boolean => !/^(identity)?$/i.test(contentEncoding.trim());
+
+/** A secret as an answer may quote it: as it is, as JSON writes it, and percent-encoded. */
+function formsOf(secrets: readonly string[]): readonly string[] {
+  const forms = secrets
+    .filter((each) => each.length >= LEAST_CHARS)
+    .flatMap((each) => [each, JSON.stringify(each).slice(1, -1), encodeURIComponent(each.toWellFormed())]);
+  return [...new Set(forms)];
+}
+
+function placesOf(bytes: Buffer, secret: Buffer): number[] {
+  const places: number[] = [];
+  for (let at = bytes.indexOf(secret); at >= 0; at = bytes.indexOf(secret, at + secret.length))
+    places.push(at);
+  return places;
+}
+
+/**
+ * For each beginning of a text, the length of its longest proper beginning that is also its end. With it a search never
+ * reads a byte twice (Knuth, Morris and Pratt, 1977).
+ */
+function bordersOf(text: Buffer): Uint32Array {
+  const borders = new Uint32Array(text.length);
+  for (let i = 1, length = 0; i < text.length; i++) {
+    while (length > 0 && text[i] !== text[length]) length = borders[length - 1] ?? 0;
+    if (text[i] === text[length]) length++;
+    borders[i] = length;
+  }
+  return borders;
+}
+
+/** How many bytes at the end begin the secret. */
+function begunAtEnd(bytes: Buffer, secret: Buffer, borders: Uint32Array = new Uint32Array()): number {
+  let length = 0;
+  for (let i = Math.max(0, bytes.length - secret.length + 1); i < bytes.length; i++) {
+    while (length > 0 && bytes[i] !== secret[length]) length = borders[length - 1] ?? 0;
+    if (bytes[i] === secret[length]) length++;
+  }
+  return length;
+}

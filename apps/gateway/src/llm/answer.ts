@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
 import type { Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
+import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { type Charge, keepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
@@ -40,10 +41,17 @@ export class Answer {
   /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
+  #secrets: readonly string[] = [];
+  #masked: MaskedBody | undefined;
 
   constructor(response: ServerResponse, plan: AnswerPlan) {
     this.#response = response;
     this.#plan = plan;
+  }
+
+  /** Masks these secrets in an answer that is an error. Errors quote the key that they reject. */
+  hide(secrets: readonly string[]): void {
+    this.#secrets = secrets;
   }
 
   /** The provider's status and headers, cleaned. */
@@ -52,20 +60,29 @@ export class Answer {
     const { meter, keepsLast, streams, memory } = this.#plan;
     const isStream = /^text\/event-stream\b/i.test(contentType) || (streams && status < 400);
     this.#status = status;
+    const contentEncoding = headerOf(headers, 'content-encoding') ?? '';
     this.#headers =
       meter?.dropsUsageEvent && isStream ? withoutHeaders(headers, ['content-length']) : headers;
+    if (status >= 300) this.#maskError(contentEncoding);
     this.#left = Number(headerOf(this.#headers, 'content-length') ?? Number.NaN);
     if (meter) {
-      const contentEncoding = headerOf(headers, 'content-encoding') ?? '';
       this.#meter = createMeter({ ...meter, status, contentType, contentEncoding, keepsLast, memory });
     }
     if (keepsLast && !isStream) this.#kept = [];
     else this.#writeHead([]);
   }
 
+  #maskError(contentEncoding: string): void {
+    this.#masked = new MaskedBody(contentEncoding, this.#secrets);
+    this.#headers = this.#headers.map((each) => hideSecrets(each, this.#secrets));
+    if (isCoded(contentEncoding))
+      this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
+  }
+
   /** Passes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
   data(chunk: Buffer): boolean {
-    const passed = this.#meter.pass(chunk);
+    const metered = this.#meter.pass(chunk);
+    const passed = metered && this.#masked ? this.#masked.push(metered) : metered;
     this.#left -= chunk.length;
     // Chunks that wait for the meter must not pile up.
     const isReady = this.#meter.whenReady === undefined;
@@ -91,8 +108,11 @@ export class Answer {
   }
 
   /** Returns, after the provider's last byte, the usage that the answer reported. */
-  end(): Promise<Metered> {
-    return this.#meter.end();
+  async end(): Promise<Metered> {
+    const metered = await this.#meter.end();
+    if (!this.#masked) return metered;
+    const last = metered.rest ? this.#masked.push(metered.rest) : Buffer.alloc(0);
+    return { ...metered, rest: Buffer.concat([last, await this.#masked.end()]) };
   }
 
   /** Sends what is kept back. If the head has not been sent, it gets the `late` headers, too. */

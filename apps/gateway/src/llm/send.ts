@@ -27,8 +27,16 @@ export type Sent =
   | { readonly is: 'unsealable' }
   | { readonly is: 'failed' };
 
+/** The holder's side of the answer. `hide` names the key that an error may quote. */
+type LlmReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => void };
+
 /** Sends an admitted call with the real credential and passes the answer on. Never throws, because the call must be settled. */
-export async function send(deps: LlmDeps, call: Call, admitted: Admitted, answer: Receiver): Promise<Sent> {
+export async function send(
+  deps: LlmDeps,
+  call: Call,
+  admitted: Admitted,
+  answer: LlmReceiver,
+): Promise<Sent> {
   try {
     return await sendWithCredential(deps, call, admitted, answer);
   } catch (error) {
@@ -42,11 +50,12 @@ async function sendWithCredential(
   deps: LlmDeps,
   call: Call,
   admitted: Admitted,
-  answer: Receiver,
+  answer: LlmReceiver,
 ): Promise<Sent> {
   const { incoming, grant, target, policy, plan } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
+  answer.hide([loaded.secret]);
   const body = plan.bodyFor(Math.min(admitted.tokens, plan.askedTokens));
   const credential = credentialOf(grant.provider, target.path);
   const given = requestHeaders(incoming.rawHeaders, credential, loaded.secret);

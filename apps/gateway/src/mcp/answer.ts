@@ -4,7 +4,7 @@ import type { Refusal } from '@presign/schema';
 import type { Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
-import { hideSecrets } from '../http/hide-secrets.ts';
+import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
 import { EventSplitter, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
@@ -55,6 +55,8 @@ export class McpAnswer implements Receiver {
   #keptBytes = 0;
   #reservedBytes = 0;
   #secrets: readonly string[] = [];
+  /** Of an answer that is no stream. */
+  #masked: MaskedBody | undefined;
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
@@ -77,6 +79,7 @@ export class McpAnswer implements Receiver {
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;
     this.#headers = this.#cleaned(headers);
+    if (!this.#isStream) this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
     if (this.#isStream) this.#beginStream();
     else if (this.#requests || status >= 400) this.#kept = [];
     else this.#writeHead();
@@ -84,7 +87,10 @@ export class McpAnswer implements Receiver {
 
   data(chunk: Buffer): boolean {
     if (this.#discards || this.#isOver) return true;
-    if (this.#kept) return this.#keep(chunk);
+    if (this.#masked) {
+      const masked = this.#masked.push(chunk);
+      return this.#kept ? this.#keep(masked) : this.#response.write(masked);
+    }
     if (!this.#events) return this.#response.write(chunk);
     const events = this.#events.push(chunk);
     if (!this.#reserve(this.#events.waiting)) {
@@ -138,13 +144,14 @@ export class McpAnswer implements Receiver {
   async finish(): Promise<void> {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
-    const kept = this.#kept && this.#withoutSecrets(Buffer.concat(this.#kept));
+    const rest = await this.#masked?.end();
+    const kept = this.#kept && Buffer.concat([...this.#kept, ...(rest ? [rest] : [])]);
     if (kept) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
     clearInterval(this.#keepAlive);
     if (this.#response.destroyed) return;
     if (kept) this.#writeHead();
-    this.#response.end(kept ?? this.#events?.rest());
+    this.#response.end(kept ?? rest ?? this.#events?.rest());
   }
 
   /**
@@ -186,10 +193,10 @@ export class McpAnswer implements Receiver {
     return sealSession(encryptionKeys, call.grant, session);
   }
 
-  #withoutSecrets(body: Buffer): Buffer {
-    if (!this.#secrets.some((each) => body.includes(each))) return body;
-    this.#headers = withoutHeaders(this.#headers, ['content-length']);
-    return Buffer.from(hideSecrets(body.toString('latin1'), this.#secrets), 'latin1');
+  #maskBody(contentEncoding: string): void {
+    this.#masked = new MaskedBody(contentEncoding, this.#secrets);
+    if (isCoded(contentEncoding))
+      this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
   }
 
   #beginStream(): void {

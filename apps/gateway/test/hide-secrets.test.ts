@@ -1,0 +1,73 @@
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { MaskedBody, SecretMask } from '../src/http/hide-secrets.ts';
+
+function inPieces(mask: SecretMask, text: string, size: number): string {
+  const bytes = Buffer.from(text);
+  const out: Buffer[] = [];
+  // A mask keeps its own copy of what waits, so the caller may use the piece again.
+  for (let at = 0; at < bytes.length; at += size) {
+    const piece = Buffer.from(bytes.subarray(at, at + size));
+    out.push(Buffer.from(mask.push(piece)));
+    piece.fill(0);
+  }
+  return Buffer.concat([...out, mask.end()]).toString();
+}
+
+describe('a secret in a body that passes in pieces', () => {
+  const SECRET = 'sk-abcabcabd';
+
+  test('is masked wherever the pieces end, and everything else passes as it is', () => {
+    const part = fc.oneof(
+      fc.constant(SECRET),
+      fc.constantFrom('sk-', 'abc', 'sk-abcabc', 'sk-abcabcab', 'd', '***'),
+      fc.string({ maxLength: 5 }),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 12 }), fc.integer({ min: 1, max: 20 }), (parts, size) => {
+        const text = parts.join('');
+        const masked = text.replaceAll(SECRET, '*'.repeat(SECRET.length));
+        expect(inPieces(new SecretMask([SECRET]), text, size)).toBe(masked);
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  test('is masked as JSON and as a query write it', () => {
+    const secret = 'a"b/c\\d é';
+    const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
+    for (const form of forms)
+      for (const size of [1, 3, 100]) {
+        const masked = inPieces(new SecretMask([secret]), `before ${form} after`, size);
+        expect(masked).toMatch(/^before \*+ after$/);
+      }
+  });
+
+  test('takes linear work, even of a secret that repeats itself', () => {
+    const secret = `${'a'.repeat(5_000)}b`;
+    const mask = new SecretMask([secret]);
+    const piece = Buffer.alloc(64 * 1024, 'a');
+    let passed = 0;
+    for (let i = 0; i < 500; i++) passed += mask.push(piece).length;
+    expect(passed + mask.end().length).toBe(500 * piece.length);
+  });
+
+  test('is masked in a compressed body, of which nothing passes where it cannot be decoded', async () => {
+    const text = `Incorrect API key provided: ${SECRET}.`;
+    for (const [coding, bytes] of [
+      ['gzip', gzipSync(text)],
+      ['br', brotliCompressSync(text)],
+    ] as const) {
+      const body = new MaskedBody(coding, [SECRET]);
+      for (const byte of bytes) expect(body.push(Buffer.of(byte)).length).toBe(0);
+      expect((await body.end()).toString()).toBe(`Incorrect API key provided: ${'*'.repeat(SECRET.length)}.`);
+    }
+    const broken = new MaskedBody('gzip', [SECRET]);
+    broken.push(Buffer.from(text));
+    expect((await broken.end()).toString()).not.toContain('sk-');
+    const unknown = new MaskedBody('zstd', [SECRET]);
+    unknown.push(Buffer.from(text));
+    expect((await unknown.end()).toString()).not.toContain('sk-');
+  });
+});
