@@ -61,6 +61,10 @@ const HOLDERS_OWN = [
   'X_Api_Key: holder',
   'x_goog_api_key: holder',
   'Ocp-Apim-Subscription-Key: holder',
+  // Azure answers it with a trace of the whole request.
+  'Ocp-Apim-Trace: holder',
+  'Cookie: holder=1',
+  'Cookie2: $Version="holder"',
 ];
 
 test.each([

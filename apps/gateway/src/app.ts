@@ -3,7 +3,7 @@ import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
 import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
-import { ANSWER_HEADERS } from './http/headers.ts';
+import { ANSWER_HEADERS, ambiguousRequest } from './http/headers.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
@@ -17,8 +17,13 @@ import { watchReadiness } from './readiness.ts';
 export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   const app = new Hono<GatewayEnv>();
   app.use(async (c, next) => {
-    c.set('requestId', randomUUID());
-    await next();
+    const requestId = randomUUID();
+    c.set('requestId', requestId);
+    const message = ambiguousRequest(c.env.incoming);
+    if (message === undefined) return next();
+    const refused = refusalAnswer({ code: 'invalid_request', message }, requestId);
+    refused.headers.set('connection', 'close');
+    return refused;
   });
   app.onError((error, c) => {
     // Only the stack's frames are logged: a message may quote a secret.
