@@ -64,7 +64,7 @@ describe('a created API key', () => {
     expect(stack.logs.join('')).not.toContain(key.slice(11, 40));
   });
 
-  test('expires when it was told to, and not before', async () => {
+  test('expires at its own time, and not before', async () => {
     const { admin } = await newAccount();
     const { key, expires_at: ends, created_at: began } = await create(admin, { expires_in: 60 });
     expect((ends ?? 0) - began).toBeCloseTo(60, 6);
@@ -79,7 +79,7 @@ describe('a created API key', () => {
     expect((await create(admin)).expires_at).toBeNull();
   });
 
-  test('has its last use told', async () => {
+  test('shows when it was last used', async () => {
     const { admin } = await newAccount();
     const { id, key } = await create(admin, { scopes: ['read'] });
     expect(read<ApiKeyAnswer>(await ask(admin, 'GET', `/${id}`)).last_used_at).toBeNull();
@@ -135,7 +135,7 @@ describe('a revoked API key', () => {
     expect((await list(admin)).data.find((each) => each.id === id)?.revoked_at).toBe(revokedAt);
   });
 
-  test('that is another account’s is not found, and goes on working', async () => {
+  test('of another account returns 404, and keeps working', async () => {
     const own = await newAccount();
     const other = await newAccount();
     const { id, key } = await create(other.admin);
@@ -197,7 +197,7 @@ describe('the last valid admin key', () => {
 });
 
 describe('the list of API keys', () => {
-  test('is newest first, whole over pages of any size, and keys made meanwhile shift nothing', async () => {
+  test('is newest first and complete at any page size, and new keys do not shift it', async () => {
     const { admin } = await newAccount();
     const made: string[] = [];
     for (let i = 0; i < 5; i++) made.unshift((await create(admin, { name: `key ${i}` })).id);
@@ -223,7 +223,7 @@ describe('the list of API keys', () => {
     },
   );
 
-  test('wants the scope admin, as everything here does', async () => {
+  test('needs the scope admin, like every route of API keys', async () => {
     const { id, admin } = await newAccount();
     const { id: keyId } = await create(admin);
     const apiKey = await addApiKey(stack, id, { scopes: ['presign', 'read'] });

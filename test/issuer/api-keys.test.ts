@@ -19,7 +19,7 @@ describe('an API key', () => {
   const withHeader = (authorization: string) =>
     send(stack, { apiKey: undefined, headers: { authorization }, body: ask });
 
-  test('that is missing, malformed or unknown gets one and the same answer', async () => {
+  test('that is missing, malformed or unknown always gets the same answer', async () => {
     const key = stack.apiKey;
     const unknown = generateApiKey();
     const headers = [
@@ -43,7 +43,7 @@ describe('an API key', () => {
     expect(refused(await send(stack, { apiKey: undefined, body: ask }), 'unauthenticated')).toBe(WANTED);
   });
 
-  test('is taken with the scheme in any case (RFC 9110 §11.1)', async () => {
+  test('is accepted whatever the case of its scheme (RFC 9110 §11.1)', async () => {
     for (const scheme of ['Bearer', 'bearer', 'BEARER']) {
       expect((await withHeader(`${scheme} ${stack.apiKey}`)).status).toBe(200);
     }
@@ -78,7 +78,7 @@ describe('an API key', () => {
     }
   });
 
-  test('has its last use noted, and an unused one none', async () => {
+  test('has a time of last use once it was used', async () => {
     const { id, apiKey } = await addAccount(stack);
     const lastUse = async () => {
       const [row] = await stack.db.select().from(apiKeys).where(eq(apiKeys.accountId, id));
@@ -92,7 +92,7 @@ describe('an API key', () => {
     expect(noted.getTime()).toBeLessThanOrEqual(Date.now());
   });
 
-  test('is asked for before the body is looked at', async () => {
+  test('is checked before the body is read', async () => {
     refused(await send(stack, { apiKey: undefined, body: '{' }), 'unauthenticated');
     refused(await send(stack, { apiKey: undefined, body: 'x'.repeat(2_000_000) }), 'unauthenticated');
   });

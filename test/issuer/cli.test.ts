@@ -35,7 +35,7 @@ const COMMANDS = [
 ];
 
 describe('without any store', () => {
-  test('--help tells of every command, and each command of its options', async () => {
+  test('--help lists every command, and each command lists its options', async () => {
     const { code, out } = await presign(['--help']);
     expect(code).toBe(0);
     for (const command of COMMANDS) expect(out).toContain(`  ${command.join(' ')} `);
@@ -58,14 +58,14 @@ describe('without any store', () => {
     [['api-keys', 'revoke'], 'ID is missing'],
     [['api-keys', 'list', 'more'], 'unexpected argument "more"'],
     [['reseal', '--batch', '0'], '--batch: expected a whole number'],
-  ])('what is not understood (%j) is told why, with exit code 2', async (args, why) => {
+  ])('an invalid command line (%j) gets the reason, and exit code 2', async (args, why) => {
     const env = { ENCRYPTION_KEYS: generateEncryptionKey('k1') };
     const { code, out, err } = await presign(args, env);
     expect([code, out]).toEqual([2, '']);
     expect(err).toContain(why);
   });
 
-  test('a missing variable, or a store that does not answer, is named in one line, with exit code 1', async () => {
+  test('one line names a missing variable or a store that does not answer, with exit code 1', async () => {
     const missing = await presign(['api-keys', 'list']);
     expect(missing.err).toMatch(/^presign api-keys list: DATABASE_URL is missing: .*\n$/);
     const away = await presign(['api-keys', 'list'], { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
@@ -84,7 +84,7 @@ describe('without any store', () => {
     expect(read.err).toContain('DATABASE_URL is missing');
   });
 
-  test('token-keys rotate prints a key pair, keeps the keys there are, and tells the steps', async () => {
+  test('token-keys rotate prints a key pair, keeps the existing keys, and lists the steps', async () => {
     const [older, present] = [generateSigningKey(), generateSigningKey()];
     const publicKeys = [older, present].map((key) => readSigningKey(key).publicKey);
     const { code, out, err } = await presign(['token-keys', 'rotate'], {
@@ -108,7 +108,7 @@ describe('without any store', () => {
     expect(err).not.toContain('k4.secret.');
   });
 
-  test('token-keys rotate without the keys in use prints nothing that could end them, unless there are none', async () => {
+  test('token-keys rotate without the keys in use prints no list that would end them', async () => {
     const { code, out, err } = await presign(['token-keys', 'rotate'], {});
     expect([code, out]).toEqual([1, '']);
     expect(err).toContain('TOKEN_PUBLIC_KEYS or TOKEN_SIGNING_KEY is needed');
@@ -191,7 +191,7 @@ describe.skipIf(!canReachDatabase)('beside running services', () => {
     expect((await presign(['api-keys', 'list', '--account', randomUUID()], env)).code).toBe(1);
   });
 
-  test('a virtual key is made, rotated and deleted, its key read from standard input and told nowhere', async () => {
+  test('a virtual key is created, rotated and deleted; its key comes from standard input and is printed nowhere', async () => {
     const args = ['--provider', 'openai', '--name', 'cli', '--max-uses', '9', '--config', '{"max_tokens":5}'];
     const { out: id, err } = await done(['virtual-keys', 'create', ...args], 'sk-from-stdin\n');
     const { url } = await stack.issue({ provider: 'openai', path: least.path, virtual_key: id });
@@ -217,7 +217,7 @@ describe.skipIf(!canReachDatabase)('beside running services', () => {
     expect([err, rotated.out, rotated.err, JSON.stringify(json)].join('')).not.toMatch(/sk-(from|second)/);
   });
 
-  test('a virtual key that cannot be made says why, and makes nothing', async () => {
+  test('a virtual key that cannot be created gets the reason, and leaves no rows', async () => {
     const create = ['virtual-keys', 'create', '--name', 'x'];
     const unknown = await presign([...create, '--provider', 'no-such'], env, 'sk-x');
     expect([unknown.code, unknown.out]).toEqual([1, '']);
@@ -228,7 +228,7 @@ describe.skipIf(!canReachDatabase)('beside running services', () => {
     expect([badly.code, badly.out]).toEqual([2, '']);
   });
 
-  test('token-keys status tells when the last URL expires that was issued before a time', async () => {
+  test('token-keys status shows when the last URL issued before a time expires', async () => {
     const { url } = await stack.issue({ ...least, expires_in: -1 });
     const { exp, jti } = claimsOf(stack, url);
     const status = async (before: number) =>

@@ -29,7 +29,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.close());
 
-test(`no request makes a failure or an answer that is not documented, of ${REQUESTS} by seed ${SEED}`, async () => {
+test(`no request causes a failure or an undocumented answer, out of ${REQUESTS} by seed ${SEED}`, async () => {
   const check = fc.asyncProperty(randomRequest(), async (request) => {
     const sent = await ask(request);
     expect(sent.status, whyFailed(sent)).toBeLessThan(500);

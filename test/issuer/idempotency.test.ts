@@ -48,7 +48,7 @@ test('the same key and body get byte for byte the same answer, and one grant', a
   expect(new Set(texts).size).toBe(1);
 });
 
-test('that holds with a session, a virtual key and every field in the request', async () => {
+test('a repeated request with a session, a virtual key and every field gets the same answer', async () => {
   const virtual_key = await addVirtualKey(stack, await ownAccount(stack), {
     budget: 5,
     config: { max_tokens: 3 },
@@ -68,7 +68,7 @@ test('that holds with a session, a virtual key and every field in the request', 
   expect((await withKey(key, fields)).text).toBe(first.text);
 });
 
-test('50 parallel requests of one key make one grant, and all get its URL', async () => {
+test('50 parallel requests with one key create one grant, and all get its URL', async () => {
   const key = newKey();
   let sent: Sent[] = [];
   const rows = await added(async () => {
@@ -92,7 +92,7 @@ test('the same key with another body is refused with 409, however small the diff
   expect(rows).toEqual({ grants: 0, sessions: 0, budgets: 0, keys: 0 });
 });
 
-test('of 20 parallel requests of one key with two bodies, all of one body pass and all of the other do not', async () => {
+test('20 parallel requests with one key and two bodies: all with one body pass, and all with the other are refused', async () => {
   const key = newKey();
   const bodies = Array.from({ length: 20 }, (_, i) => ({ max_uses: 1 + (i % 2) }));
   const sent = await Promise.all(bodies.map((fields) => withKey(key, fields)));
@@ -101,7 +101,7 @@ test('of 20 parallel requests of one key with two bodies, all of one body pass a
   expect(new Set(urls).size).toBe(1);
 });
 
-test('keys belong to their account: another account may use the same one', async () => {
+test('another account can use the same key', async () => {
   const other = await addAccount(stack);
   const key = newKey();
   const mine = await withKey(key);
@@ -123,7 +123,7 @@ test('a request that was refused leaves its key free', async () => {
   expect((await withKey(key)).status).toBe(200);
 });
 
-test('a key is remembered for 24 hours, then it is new, also for another body', async () => {
+test('a key is valid for 24 hours, and can then be used with another body', async () => {
   let now = Date.now();
   const later = await startOwnIssuer(stack, { now: () => now });
   const key = newKey();
@@ -138,7 +138,7 @@ test('a key is remembered for 24 hours, then it is new, also for another body', 
   await later.close();
 });
 
-test('it holds over a rotation of the encryption key, as long as the old one is kept', async () => {
+test('a key stays valid when the encryption key is rotated and the old one is kept', async () => {
   const key = newKey();
   const first = await withKey(key);
   const newer = generateEncryptionKey('newer');
@@ -155,7 +155,7 @@ test('it holds over a rotation of the encryption key, as long as the old one is 
   await forgetful.close();
 });
 
-test('nothing is kept of a body but a keyed fingerprint', async () => {
+test('only a keyed fingerprint of the body is stored', async () => {
   const key = newKey();
   const sent = await withKey(key, { client_api_key: 'sk-fingerprint' });
   const rows = await stack.db.select().from(idempotencyKeys);
@@ -180,7 +180,7 @@ test.each([
     expect(refused(sent, 'invalid_request', 'Idempotency-Key')).toMatch(/1 to 255 visible ASCII/);
 });
 
-test('without a key two requests are two grants', async () => {
+test('two requests without a key create two grants', async () => {
   const rows = await added(async () => {
     for (let i = 0; i < 2; i++) expect((await send(stack, { body: least })).status).toBe(200);
   });

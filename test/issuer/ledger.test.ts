@@ -129,7 +129,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(await waiting()).toBe(0);
   });
 
-  test('when there are more than one transaction takes', async () => {
+  test('when there are more calls than one transaction writes', async () => {
     const issuer = await start();
     const url = await issueOn(issuer);
     await settleBare(
@@ -141,7 +141,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(await budgetOf(url)).toMatchObject({ used: 1_201, settledMicrousd: 3_603 });
   });
 
-  test('when one stands in the stream twice, in one batch or in two', async () => {
+  test('when a call is in the stream twice, in one batch or in two', async () => {
     const issuer = await start();
     const url = await issueOn(issuer);
     const [first, second] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')];
@@ -153,7 +153,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(await budgetOf(url)).toMatchObject({ used: 2, settledMicrousd: 5 });
   });
 
-  test('with what is known of them: an unknown cost is null, a use given back is 0', async () => {
+  test('with a null cost where it is unknown, and 0 uses where the use was given back', async () => {
     const issuer = await start();
     const url = await issueOn(issuer, { external_user: 'user-7' });
     await settleBare(url, [
@@ -170,7 +170,7 @@ describe('settled calls reach the ledger exactly once', () => {
     expect(rows.every((row) => row.settledAt.getTime() > Date.now() - 60_000)).toBe(true);
   });
 
-  test('whatever a holder named as the model: nothing keeps the ledger from going on', async () => {
+  test('whatever text a holder sends as the model', async () => {
     const issuer = await start();
     const url = await issueOn(issuer);
     await settleBare(url, [{ mod: 'a\0b' }, { mod: '\ud800' }, { mod: 'm'.repeat(100_000) }, { mod: '' }]);
@@ -197,7 +197,7 @@ describe('an issuer that stops between commit and trim', () => {
       },
     });
 
-  test('has the next one trim, and count nothing again', async () => {
+  test('leaves the trim to the next issuer, which counts no call again', async () => {
     const dying = await start({ redis: untrimmed() });
     const url = await issueOn(dying, { max_uses: 9 });
     expect(await times(5, url)).toBe(5);
@@ -231,7 +231,7 @@ describe('Postgres away for a while', () => {
       },
     });
 
-  test('keeps what is settled in Redis, and the ledger catches up by itself', async () => {
+  test('leaves settled calls in Redis, and the ledger catches up by itself', async () => {
     let away = false;
     const issuer = await start({ db: failing(() => away) });
     const urls = await Promise.all(Array.from({ length: 8 }, () => issueOn(issuer)));
@@ -249,7 +249,7 @@ describe('Postgres away for a while', () => {
     }
   });
 
-  test('for some partitions only, keeps none of the others waiting for good', async () => {
+  test('for some partitions does not stop the others', async () => {
     let turn = 0;
     let flaky = true;
     const issuer = await start({ db: failing(() => flaky && turn++ % 2 === 0) });

@@ -34,7 +34,7 @@ const credentialOf = async (answer: McpPresignAnswer, name = 'docs') =>
 const idOf = async (answer: McpPresignAnswer) => (await credentialOf(answer)).id;
 
 describe('a refresh token', () => {
-  test('is one credential, however often it is handed in, and has one chain of tokens', async () => {
+  test('is one credential with one chain of tokens, however often a backend sends it', async () => {
     const first = await idOf(await issueOauth(refreshing()));
     expect(await idOf(await issueOauth(refreshing()))).toBe(first);
     const rows = await stack.db.select().from(oauthTokens).where(eq(oauthTokens.credentialId, first));
@@ -42,7 +42,7 @@ describe('a refresh token', () => {
     expect(rows[0]?.origin).toMatch(/^[\w-]+\.[\w-]{43}$/);
   });
 
-  test('that its chain has left behind finds that chain, which stays as it is', async () => {
+  test('that its chain has already replaced leads to that chain, unchanged', async () => {
     const config = refreshing({ refresh_token: secret('old') });
     const id = await idOf(await issueOauth(config));
     const moved = { sealed: 'sealed newer tokens', version: 7 };
@@ -79,7 +79,7 @@ describe('a refresh token', () => {
     expect((await credentialOf(answers[4] as McpPresignAnswer)).accountId).toBe(other.id);
   });
 
-  test('is found again after a rotation of the encryption key', async () => {
+  test('leads to the same credential after the encryption key was rotated', async () => {
     const config = refreshing({ refresh_token: secret('rotated') });
     const id = await idOf(await issueOauth(config));
     const keys = `${generateEncryptionKey('newer')},${stack.keys.encryption}`;
@@ -88,7 +88,7 @@ describe('a refresh token', () => {
     await rotated.close();
   });
 
-  test('handed in with another client secret has that from then on, as a new version', async () => {
+  test('sent with another client secret gives its credential a new version', async () => {
     const config = refreshing({ refresh_token: secret('amended'), client_secret: secret('mistyped') });
     const first = await credentialOf(await issueOauth(config));
     const mended = { ...config, client_secret: secret('right') };
@@ -98,7 +98,7 @@ describe('a refresh token', () => {
     expect(await credentialOf(await issueOauth(mended))).toEqual(second);
   });
 
-  test('is what makes a credential shared: without one, each server has its own', async () => {
+  test('makes servers share a credential; without one, each server has its own', async () => {
     const config = {
       token_url: 'https://id.example.com/token',
       client_id: 'client',

@@ -113,7 +113,7 @@ test('a refund that reaches the ledger after its call does, twice, is counted on
   expect(await budgetOf(answer)).toMatchObject({ used: 0, settledMicrousd: 0 });
 });
 
-test('what a holder calls a tool does not keep the ledger from going on', async () => {
+test('no name of a tool stops the ledger', async () => {
   const answer = await issueMcp(stack, { servers });
   await addCalls(answer, [{ server: 'docs', uses: 1, cost: 1, record: { tol: `a\0${'b'.repeat(300)}` } }]);
   expect((await rowsOf(answer))[0]?.tool).toBe(`a${'b'.repeat(254)}`);

@@ -130,7 +130,7 @@ describe('the tokens', () => {
   );
 });
 
-describe('what is written', () => {
+describe('the written rows', () => {
   test('one budget for all servers, of the limits that were asked for', async () => {
     const answer = await issueMcp(stack, { servers: two, max_uses: 3, cost_limit: 0 });
     const { own, ofServers } = await writtenBundle(stack, answer);
@@ -177,7 +177,7 @@ describe('what is written', () => {
     expect(opened(stack, byName('constructor').credentials)).toEqual({ type: 'none' });
   });
 
-  test('the document of the bundle, sealed: what bundle_url is to give', async () => {
+  test('the document of the bundle is stored sealed', async () => {
     const answer = await issueMcp(stack, { servers: two });
     const { own } = await writtenBundle(stack, answer);
     expect(opened(stack, own.credentials)).toEqual({ mcpServers: answer.servers });
@@ -185,8 +185,8 @@ describe('what is written', () => {
   });
 });
 
-describe('who may ask', () => {
-  test('a key with the scope presign, or admin; nobody without a key', async () => {
+describe('the API key', () => {
+  test('the scope presign or admin is needed', async () => {
     const account = await ownAccount(stack);
     const withScope = async (scope: string) => ({
       issuerUrl: stack.issuerUrl,
@@ -201,7 +201,7 @@ describe('who may ask', () => {
     });
   });
 
-  test('a request that is not as documented is refused by the name of its field, and leaves nothing', async () => {
+  test('an undocumented request gets the name of its wrong field, and leaves no rows', async () => {
     await writesNothing(async () => {
       const cases: [object, string][] = [
         [

@@ -58,7 +58,7 @@ describe('Idempotency-Key', () => {
     expect(new Set(texts).size).toBe(1);
   });
 
-  test('20 parallel requests of one key make one bundle, and all get its URLs', async () => {
+  test('20 parallel requests with one key create one bundle, and all get its URLs', async () => {
     const key = newKey();
     let sent: Sent[] = [];
     const rows = await added(async () => {
@@ -142,7 +142,7 @@ describe('session_id', () => {
     expect(rows).toEqual(nothing);
   });
 
-  test('GET /v1/sessions/{id} tells of each grant its kind, server, bundle and the budget they share', async () => {
+  test('GET /v1/sessions/{id} shows the kind, server and bundle of each grant, and their shared budget', async () => {
     const answer = await issueMcp(stack, {
       servers: two,
       max_uses: 5,

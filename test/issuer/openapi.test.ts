@@ -52,7 +52,7 @@ describe('the document', () => {
     expect(api.info.version).toBe(release.version);
   });
 
-  test('names every operation once, so that programs can be made from it', () => {
+  test('gives every operation a unique name', () => {
     const names = named.map(([name]) => name);
     expect(new Set(names).size).toBe(names.length);
     for (const name of names) expect(name).toMatch(/^[a-z][A-Za-z]+$/);
@@ -63,7 +63,7 @@ describe('the document', () => {
     expect(undescribed.map(({ name }) => name)).toEqual([]);
   });
 
-  test('has no example that its own schema refuses', () => {
+  test('has only examples that match their schemas', () => {
     const examples = schemasIn(api).flatMap((schema) =>
       (schema.examples ?? []).map((example) => ({ schema, example })),
     );
@@ -74,7 +74,7 @@ describe('the document', () => {
   });
 });
 
-test('an answer that the document does not have is found', () => {
+test('the check of answers finds an undocumented one', () => {
   const headers = new Headers({ 'content-type': 'application/json', 'x-request-id': randomUUID() });
   const answer = { url: 'https://a.example', session_id: randomUUID(), expires_at: 1 };
   const judge = (changed: object) =>
@@ -125,14 +125,14 @@ describe('an operation answers as documented', () => {
     else expect(sent.status, sent.text).toBeLessThan(300);
   });
 
-  test.each(guarded)('%s refuses who has no API key, or one without its scope', async (_name, place) => {
+  test.each(guarded)('%s refuses a request without an API key or without its scope', async (_name, place) => {
     const request = { method: place.method, path: pathOf(place, {}) };
     refused(await send(stack, { ...request, apiKey: undefined }), 'unauthenticated');
     const sent = await send(stack, { ...request, apiKey: powerless });
     expect(refused(sent, 'forbidden')).toContain(`"${scopeOf(place.operation)}"`);
   });
 
-  test.each(withId)('%s finds nothing under an id that names nothing, or is none', async (_name, place) => {
+  test.each(withId)('%s returns 404 for an unknown or malformed id', async (_name, place) => {
     const body = bodyOf(place.operation)?.examples?.[0] as object | undefined;
     for (const id of [randomUUID(), 'none', '%00', '%F0%9F%92%A9', '..%2F']) {
       const path = pathOf(place, { id });
@@ -142,7 +142,7 @@ describe('an operation answers as documented', () => {
   });
 
   test.each(withBody)(
-    '%s refuses what is no JSON, no object, too long, or of another type',
+    '%s refuses a body that is not a JSON object, too long or of another type',
     async (_name, place) => {
       const request = { method: place.method, path: pathOf(place, {}) };
       refused(await send(stack, { ...request, body: '{' }), 'invalid_json');
@@ -184,7 +184,7 @@ describe('the reference page', () => {
     return { answer, text: await answer.text() };
   };
 
-  test('is whole by itself: no script, nothing from elsewhere, and a policy that allows no more', async () => {
+  test('needs no script and no other resource, and its policy allows none', async () => {
     const { answer, text } = await page();
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8']);
     const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? '';

@@ -25,26 +25,23 @@ afterAll(async () => {
 /** The embedded engine has one connection, which a transaction keeps. */
 const onServer = test.skipIf(process.env.TEST_DATABASE_URL === undefined);
 
-onServer(
-  'a keyed request that joins a session which is locked for long hears 503 with Retry-After, and not a failure',
-  async () => {
-    const { session_id } = await issue(stack, {});
-    const [locked, refusal] = [deferred(), deferred()];
-    const held = stack.db.transaction(async (tx) => {
-      await tx.execute(sql`select 1 from sessions where id = ${session_id} for update`);
-      locked.resolve();
-      await refusal.promise;
-    });
-    await locked.promise;
-    const headers = { 'idempotency-key': crypto.randomUUID() };
-    const sent = await send(stack, { body: { ...least, session_id }, headers });
-    refusal.resolve();
-    refused(sent, 'database_unavailable');
-    expect(sent.headers.get('retry-after')).toBe('1');
-    await held;
-    expect((await send(stack, { body: { ...least, session_id }, headers })).status).toBe(200);
-  },
-);
+onServer('a keyed request that waits too long for a locked session gets 503 with Retry-After', async () => {
+  const { session_id } = await issue(stack, {});
+  const [locked, refusal] = [deferred(), deferred()];
+  const held = stack.db.transaction(async (tx) => {
+    await tx.execute(sql`select 1 from sessions where id = ${session_id} for update`);
+    locked.resolve();
+    await refusal.promise;
+  });
+  await locked.promise;
+  const headers = { 'idempotency-key': crypto.randomUUID() };
+  const sent = await send(stack, { body: { ...least, session_id }, headers });
+  refusal.resolve();
+  refused(sent, 'database_unavailable');
+  expect(sent.headers.get('retry-after')).toBe('1');
+  await held;
+  expect((await send(stack, { body: { ...least, session_id }, headers })).status).toBe(200);
+});
 
 test('an account has at most 20 endpoints, however many are added at once', async () => {
   const { id } = await addAccount(stack);
@@ -55,7 +52,7 @@ test('an account has at most 20 endpoints, however many are added at once', asyn
   await stack.db.execute(sql`delete from webhooks where account_id = ${id}`);
 });
 
-test('a key that was revoked while its request held the body back makes no other key', async () => {
+test('a key that is revoked while its request holds back the body cannot create another key', async () => {
   const { id } = await addAccount(stack);
   const good = await addApiKey(stack, id, { scopes: ['admin'] });
   const leaked = await addApiKey(stack, id, { scopes: ['admin'], name: 'leaked' });
@@ -82,7 +79,7 @@ test('a key that was revoked while its request held the body back makes no other
   expect(heard.split('\r\n')[0]).toBe('HTTP/1.1 401 Unauthorized');
 });
 
-onServer('usage that many ask for at once leaves room for issuing', async () => {
+onServer('many usage reports at once leave connections for issuing', async () => {
   const usage: ReturnType<typeof send>[] = [];
   await stack.db.transaction(async (tx) => {
     await tx.execute(sql`lock table ledger in access exclusive mode`);

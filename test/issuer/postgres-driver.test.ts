@@ -10,7 +10,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 const url = process.env.TEST_DATABASE_URL ?? '';
 const quiet = { fetch_types: false, onnotice: () => {} } as const;
 
-test('a query is told when its server accepts connections and closes them at once', async () => {
+test('a query fails when its server accepts connections and closes them at once', async () => {
   const server = createServer((socket) => socket.on('error', () => {}).end()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { db, close } = connectDatabase(`postgres://a@127.0.0.1:${(server.address() as AddressInfo).port}/a`);
@@ -36,7 +36,7 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
     (await tx`select pg_backend_pid() as pid`)[0]?.['pid'] as number;
   const end = (pid: number) => open()`select pg_terminate_backend(${pid})`.execute();
 
-  test('in the middle of a transaction is opened anew, and the pool can be closed', async () => {
+  test('in the middle of a transaction is replaced, and the pool can be closed', async () => {
     const client = open();
     const lost = client.begin(async (tx) => {
       const pid = await pidOf(tx);
@@ -47,7 +47,7 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
     expect(await client`select ${3}::int as three`).toEqual([{ three: 3 }]);
   });
 
-  test('between two statements of a transaction has no more of it run in the next one', async () => {
+  test('between two statements of a transaction runs no later statement of it elsewhere', async () => {
     const client = open();
     const ran: unknown[] = [];
     const lost = client.begin(async (tx) => {

@@ -90,7 +90,7 @@ describe('provider', () => {
     await issue(stack, { provider });
   });
 
-  test('an unknown one is refused, and those known are named', async () => {
+  test('that is unknown is refused, and the message lists the known ones', async () => {
     for (const provider of ['opneai', 'OpenAI', '__proto__', 'sk-marked-by-mistake']) {
       const message = refused(
         await send(stack, { body: { ...least, provider } }),

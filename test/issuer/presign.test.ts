@@ -124,7 +124,7 @@ describe('the token', () => {
   });
 });
 
-describe('what is written', () => {
+describe('the written rows', () => {
   test('every field reaches Postgres as it was sent', async () => {
     const fields = {
       method: 'PUT',
@@ -163,7 +163,7 @@ describe('what is written', () => {
     });
   });
 
-  test('what was left out is unlimited, or null: never the text "null"', async () => {
+  test('fields that are left out become unlimited or null, never the text "null"', async () => {
     const row = await written((await issue(stack, {})).url);
     expect(row.budgets).toMatchObject({ maxUses: null, costLimitMicrousd: null });
     expect(row.grants).toMatchObject({

@@ -122,7 +122,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     return { bundleUrl, oauthId, webhookId };
   }
 
-  test('beside calls, issuing and rotations, and broken off once: no call fails, and the old key can go', async () => {
+  test('runs during calls, issuing and rotations, survives an interruption, and makes the old key unnecessary', async () => {
     const { bundleUrl, oauthId, webhookId } = await sealOthers();
     const accountId = await ownAccount(stack);
     const own = await Promise.all(Array.from({ length: 120 }, (_, i) => issueOwn(stack, `sk-own-${i}`)));
@@ -221,7 +221,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect(unseal(newKeys, row?.sealed ?? '', context)).toBe('sk-after');
   });
 
-  test('changes no version, so that no gateway has to ask anew, and nothing when run again', async () => {
+  test('changes no version, so no gateway reloads, and changes nothing in a second run', async () => {
     await issueOwn(stack, 'sk-again');
     const versions = () =>
       stack.db
@@ -234,7 +234,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     expect((await presign(['reseal', '--wait', '0'], env)).err).not.toContain('resealed');
   });
 
-  test('of a row whose key is not known tells, with exit code 1, and seals the others', async () => {
+  test('reports rows whose key is unknown with exit code 1, and seals the others', async () => {
     const accountId = await ownAccount(stack);
     const id = randomUUID();
     const foreign = seal(

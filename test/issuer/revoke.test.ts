@@ -85,7 +85,7 @@ describe('DELETE /v1/sessions/{id}', () => {
     expect(await calls(other.url)).toEqual(RAN);
   });
 
-  test('is told by the session, which nothing can join any more', async () => {
+  test('shows in the session, which no grant can join afterwards', async () => {
     const { session_id } = await issue(stack, {});
     await revoked(`sessions/${session_id}`);
     const told = await session(session_id);
@@ -164,7 +164,7 @@ describe('DELETE /v1/sessions', () => {
     expect(await calls((await issue(stack, theirs)).url)).toEqual(RAN);
   });
 
-  test('of nobody known revokes nothing, and of another account nothing here', async () => {
+  test('of an unknown user revokes nothing, and of another account nothing in this one', async () => {
     const { id } = await addAccount(stack);
     const other = { ...stack, apiKey: await addApiKey(stack, id) };
     const external_user = randomUUID();
@@ -175,7 +175,7 @@ describe('DELETE /v1/sessions', () => {
     await revoked(`sessions?external_user=${randomUUID()}`);
   });
 
-  test('wants exactly one filter, and without it revokes nothing', async () => {
+  test('needs exactly one filter, and revokes nothing without it', async () => {
     const alive = and(isNull(grants.revokedAt), eq(grants.accountId, await ownAccount(stack)));
     const before = await stack.db.$count(grants, alive);
     const wrong = ['', '?', '?external_user=a&external_session=b'];
@@ -215,7 +215,7 @@ describe('DELETE /v1/sessions', () => {
   });
 });
 
-test('what has expired is told to gateways as long as a call may be under way, and told again when asked again', async () => {
+test('revoking an expired grant reaches gateways while a call of it can still run, every time', async () => {
   const { url, session_id } = await issue(stack, {});
   const { jti, prt } = claimsOf(stack, url);
   const revokedAt = async () =>
@@ -238,7 +238,7 @@ test('what has expired is told to gateways as long as a call may be under way, a
   expect(await stack.redis.exists(keys.grant(prt, jti))).toBe(0);
 });
 
-test("another account's grants and sessions, unknown ones, and no id at all are not found", async () => {
+test('grants and sessions of another account, unknown ids and malformed ids return 404', async () => {
   const { url, session_id } = await issue(stack, {});
   const { id } = await addAccount(stack);
   const other = { ...stack, apiKey: await addApiKey(stack, id, { scopes: ['admin'] }) };

@@ -58,7 +58,7 @@ test('a session shows what its grants used and spent, live at once and settled w
   expect(after.status).toBe('active');
 });
 
-test('a session tells what its grants were issued with: their virtual key and metadata, whatever is in it', async () => {
+test('a session shows the virtual key and the metadata of each grant, whatever the metadata contains', async () => {
   const virtual_key = await addVirtualKey(stack, await ownAccount(stack));
   const metadata = { tags: ['a', null, 1.5], text: 'NUL \0 and \ud800', nested: { a: {} } };
   const first = await stack.issue({ ...ask, client_api_key: null, virtual_key, metadata });
@@ -69,7 +69,7 @@ test('a session tells what its grants were issued with: their virtual key and me
   expect(found).toMatchObject([{ metadata: null }]);
 });
 
-test('the grants of a session come in pages, and what it says of itself is told of all of them', async () => {
+test('the grants of a session come in pages, and its own figures cover all of them', async () => {
   const { session_id } = await stack.issue({ ...ask, external_user: 'u-0', expires_in: 3_600 });
   for (let i = 1; i < 5; i++) await stack.issue({ ...ask, session_id, external_user: `u-${i}` });
   const page = async (query: string) =>
@@ -96,7 +96,7 @@ test('the grants of a session come in pages, and what it says of itself is told 
   expect([odd.status, await odd.json()]).toMatchObject([400, { error: { param: 'cursor' } }]);
 });
 
-test("another account's session, an unknown one and no id at all are not found", async () => {
+test('a session of another account, an unknown id and a malformed id return 404', async () => {
   const { session_id } = await stack.issue(ask);
   const { id } = await addAccount(stack);
   const stranger = await addApiKey(stack, id, { scopes: ['read'] });

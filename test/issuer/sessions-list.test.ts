@@ -70,7 +70,7 @@ describe('pages', () => {
     }
   });
 
-  test('are told apart where sessions are of one moment, or of one millisecond', async () => {
+  test('separate sessions of the same moment or millisecond', async () => {
     const own = await fresh();
     const issued = await issueMany(own, 6);
     for (const [i, id] of issued.entries()) {
@@ -82,7 +82,7 @@ describe('pages', () => {
     expect([...order].sort()).toEqual([...issued].sort());
   });
 
-  test('stay as they are while sessions are opened', async () => {
+  test('do not shift while sessions are created', async () => {
     const own = await fresh();
     const issued = await issueMany(own, 5);
     await stack.db
@@ -172,7 +172,7 @@ describe('a filter', () => {
     }
   });
 
-  test('has none with the grants of a deleted virtual key, which say that they are revoked', async () => {
+  test('by status active finds no session whose grants belong to a deleted virtual key', async () => {
     const own = await fresh(['admin']);
     const key = await createVirtualKey(own);
     const { session_id: id } = await issue(own, { virtual_key: key.id });
@@ -194,7 +194,7 @@ describe('a filter', () => {
   });
 });
 
-test('a session tells how many grants it has, whose, and when the last of them expires', async () => {
+test('a session shows how many grants it has, their external ids, and when the last one expires', async () => {
   const own = await fresh();
   const { session_id } = await issue(own, { external_user: 'b', external_session: 's', expires_in: 60 });
   await issue(own, { session_id, external_user: 'a' });

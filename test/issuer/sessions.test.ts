@@ -50,7 +50,7 @@ describe('session_id', () => {
     expect((await issue(stack, { session_id })).session_id).toBe(session_id);
   });
 
-  test('of another account is refused with 409, which tells nothing of it', async () => {
+  test('of another account is refused with 409, without any detail of it', async () => {
     const { session_id } = await issue(stack, {});
     const before = await stack.db.$count(grants);
     const sent = await send(stack, { apiKey: other.apiKey, body: { ...least, session_id } });

@@ -30,7 +30,7 @@ afterAll(async () => {
   await takeAway();
 });
 
-/** Asks for the whole report on a connection of its own, which nobody reads further than the first bytes. */
+/** Asks for the whole report on a connection of its own and reads only the first bytes. */
 async function beginReading(): Promise<net.Socket> {
   const socket = net.connect(Number(new URL(stack.issuerUrl).port), '127.0.0.1');
   const query = 'from=0&group_by=external_user,session';
@@ -57,7 +57,7 @@ describe('a report of 20,000 groups', () => {
     expect(lines.map(([user]) => user)).toEqual(users);
   });
 
-  test('whose callers leave in the middle keeps nobody from the next report', async () => {
+  test('whose callers leave in the middle does not block the next report', async () => {
     for (let round = 0; round < 3; round++) {
       const sockets = await Promise.all(Array.from({ length: 3 }, beginReading));
       for (const socket of sockets) socket.destroy();

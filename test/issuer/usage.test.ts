@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 describe('sums', () => {
-  test('of real calls are what their session has settled, by user, model and virtual key', async () => {
+  test('of real calls equal the settled figures of their session, by user, model and virtual key', async () => {
     const account = await ownAccount(stack);
     const virtual_key = await addVirtualKey(stack, account);
     const external_user = randomUUID();
@@ -90,14 +90,14 @@ describe('sums', () => {
     expect((await report(one, { session_id: theirs[0]?.sessionId ?? '' })).total).toEqual(none);
   });
 
-  test('of nothing are 0: one row without grouping, none with', async () => {
+  test('of an empty range are 0: one row without grouping, and no row with it', async () => {
     const of = await fresh(stack);
     expect(await report(of, {})).toMatchObject({ group_by: [], data: [none], total: none });
     expect(await report(of, { group_by: 'day' })).toMatchObject({ data: [], total: none });
     expect(await csv(of, { group_by: 'day' })).toBe(`day,${USAGE_SUMS.join(',')}\r\n`);
   });
 
-  test('beyond 2^53 − 1 are exact in CSV and refused in JSON, which would tell another number', async () => {
+  test('beyond 2^53 − 1 are exact in CSV, and refused in JSON, which would round them', async () => {
     const of = await fresh(stack);
     const costMicrousd = Number.MAX_SAFE_INTEGER;
     await stack.db.insert(ledger).values([row(of, { costMicrousd }), row(of, { costMicrousd, uses: 2 })]);
@@ -176,7 +176,7 @@ describe('CSV', () => {
     expect(sent.headers.get('vary')).toBe('Accept');
   });
 
-  test('says whatever a user or tool is called, and no spreadsheet runs it', async () => {
+  test('holds any name of a user or tool, and no spreadsheet runs it as a formula', async () => {
     const of = await fresh(stack);
     const names = ['plain', 'a,b', 'say "hi"', 'two\r\nlines', 'ünï 😀', "it's", ' =1', '5-3'];
     const formulas = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '\n=1', '＝1', '=HYPERLINK("x","y")'];
@@ -195,7 +195,7 @@ describe('CSV', () => {
     expect(new Set(rows.map((cells) => cells.slice(1).join()))).toEqual(new Set(['0,-1,-5,0,0,0']));
   });
 
-  test('tells a text without characters from nothing', async () => {
+  test('separates an empty text from a missing value', async () => {
     const of = await fresh(stack);
     await stack.db.insert(ledger).values([row(of, { externalUser: '' }), row(of, { externalUser: null })]);
     const [, ...lines] = (await csv(of, { group_by: 'external_user' })).split('\r\n');
@@ -239,7 +239,7 @@ describe('refused', () => {
     for (const [query, param] of wrong) refused(await get(of, query), 'invalid_request', param);
   });
 
-  test('and are told what would mend them', async () => {
+  test('for queries that do not mean anything come with a hint', async () => {
     const of = await fresh(stack);
     const told = async (query: string) => {
       const sent = await send(of, { method: 'GET', path: `/v1/usage?${query}` });
@@ -253,7 +253,7 @@ describe('refused', () => {
     expect(await told('from=0&from=1')).toBe('from: this parameter appears twice.');
   });
 
-  test('are more groups than an answer holds, and one fewer is told whole', async () => {
+  test('are more groups than an answer holds, and the largest allowed number is answered whole', async () => {
     const of = await fresh(stack);
     const insert = async (from: number, to: number) => {
       await stack.db.execute(sql`

@@ -65,7 +65,7 @@ async function copiesOf(id: string): Promise<number[]> {
 }
 
 describe('a rotated virtual key', () => {
-  test('is what the next call of each of its URLs is made with, in every partition, on every gateway', async () => {
+  test('sends the new key with the next call of each URL, in every partition, on every gateway', async () => {
     const { id } = await createVirtualKey(stack);
     const urls = await Promise.all(Array.from({ length: 24 }, () => issue(id)));
     expect(new Set(urls.map((url) => claimsOf(stack, url).prt)).size).toBeGreaterThan(8);
@@ -79,7 +79,7 @@ describe('a rotated virtual key', () => {
     expect(await keyOf(over(await issue(id), 1))).toBe('Bearer sk-third');
   });
 
-  test('is what every call is made with that begins after the answer, while calls never stop', async () => {
+  test('sends the new key with every call that begins after the answer, while calls go on', async () => {
     const { id } = await createVirtualKey(stack, { key: 'sk-0' });
     const rotations = { done: 0, begun: 0, ended: false };
     const late: string[] = [];

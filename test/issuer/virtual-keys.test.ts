@@ -38,7 +38,7 @@ const call = (url: string) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: BODY });
 
 describe('a created virtual key', () => {
-  test('is told as it was asked for, and no part of the key is ever told, kept in clear or logged', async () => {
+  test('is shown as requested, and no part of the key is shown, stored in clear or logged', async () => {
     const key = 'sk-Qx9RememberThisSecretZ7';
     const config = { max_tokens: 7 };
     const created = await createVirtualKey(stack, { key, name: 'Ünïcode', config, budget: { max_uses: 3 } });
@@ -115,7 +115,7 @@ describe('a created virtual key', () => {
     expect(second.next_cursor).toBeNull();
   });
 
-  test('is not found by another account, nor is what is no id', async () => {
+  test('returns 404 to another account, and so does a malformed id', async () => {
     const { id } = await createVirtualKey(stack);
     const { id: accountId } = await addAccount(stack);
     const admin = await addApiKey(stack, accountId, { scopes: ['admin'] });
@@ -184,7 +184,7 @@ describe('the budget of a virtual key', () => {
     expect(budget?.live).toEqual({ used: 6, spent: 300, held: 0 });
   });
 
-  test('that is spent is told apart from the limits of a URL, and its figures are told to no holder', async () => {
+  test('that is spent gets a refusal of its own, which shows its figures to no holder', async () => {
     const errorOf = async (url: string) => ((await (await call(url)).json()) as { error: object }).error;
     const uses = await createVirtualKey(stack, { budget: { max_uses: 1 } });
     const url = await issue(uses.id, { max_uses: 5, cost_limit: 1_000 });
@@ -212,7 +212,7 @@ describe('the budget of a virtual key', () => {
     });
   });
 
-  test('is told live before the ledger has it, and null when Redis does not answer', async () => {
+  test('is shown live before the ledger has it, and as null when Redis does not answer', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: -1, cost_limit: 1_000 } });
     await (await call(await issue(id))).text();
     const { budget } = await getVirtualKey(stack, id);

@@ -83,7 +83,7 @@ function told<T extends WebhookEvent['type']>(endpoint: Endpoint, type: T): Data
 }
 
 describe('session.threshold', () => {
-  test('tells 50, 80 and 100 percent of each limit once, by the ledger, while two issuers drain', async () => {
+  test('announces 50, 80 and 100 percent of each limit once, while two issuers drain', async () => {
     const endpoint = await listen('session.threshold');
     const { url, session_id } = await issue(stack, {
       max_uses: 10,
@@ -126,7 +126,7 @@ describe('session.threshold', () => {
     });
   });
 
-  test('tells of the budget of a virtual key, and not of an endless URL', async () => {
+  test('announces the budget of a virtual key, and nothing for a URL without limits', async () => {
     const endpoint = await listen('session.threshold');
     const virtualKey = await addVirtualKey(stack, await ownAccount(stack), { budget: 2 });
     const { url } = await stack.issue({
@@ -151,7 +151,7 @@ describe('session.threshold', () => {
 });
 
 describe('session.exhausted', () => {
-  test('is told when the last active grant of a session has reached a limit, and not before', async () => {
+  test('is announced when the last active grant of a session reaches a limit, and not before', async () => {
     const endpoint = await listen('session.exhausted');
     const first = await issue(stack, { max_uses: 2 });
     const { url } = await issue(stack, { cost_limit: 100, session_id: first.session_id });
@@ -178,7 +178,7 @@ describe('session.exhausted', () => {
     expect(told(endpoint, 'session.exhausted')).toMatchObject([{ session_id: first.session_id }]);
   });
 
-  test('is told once when two grants reach their limits at the same moment', async () => {
+  test('is announced once when two grants reach their limits at the same moment', async () => {
     const endpoint = await listen('session.exhausted');
     const sessions: string[] = [];
     for (let i = 0; i < 8; i++) {
@@ -198,7 +198,7 @@ describe('session.exhausted', () => {
 });
 
 describe('grant.revoked', () => {
-  test('tells of each grant of a revoked session once, and of a bundle by its own grant', async () => {
+  test('announces each grant of a revoked session once, and a bundle by its own grant', async () => {
     const endpoint = await listen('grant.revoked');
     const { url, session_id } = await issue(stack, { max_uses: 3, external_user: 'user-8' });
     await stack.issueMcp({
@@ -228,7 +228,7 @@ describe('grant.revoked', () => {
     });
   });
 
-  test('tells of a grant that the service ended, because a call cost more than its worst case', async () => {
+  test('announces a grant that the service ended because a call cost more than its hold', async () => {
     const endpoint = await listen('grant.revoked');
     const { url } = await issue(stack, { cost_limit: 1_000 });
     await settle(url, [
@@ -244,7 +244,7 @@ describe('grant.revoked', () => {
 });
 
 describe('grant.expired', () => {
-  test('tells of each expired grant once, of a bundle by its own, and of none that was revoked or expired before', async () => {
+  test('announces each expired grant once, a bundle by its own, and no grant that was revoked or expired before', async () => {
     const expire = (sessionId: string) =>
       stack.db.update(grants).set({ expiresAt: sql`now()` }).where(eq(grants.sessionId, sessionId));
     const before = await issue(stack, {});
@@ -309,7 +309,7 @@ async function statusOf(sessionId: string): Promise<string | undefined> {
 }
 
 describe('usage.settled', () => {
-  test('tells every settled call in one event, many in each, and their figures are those of the ledger', async () => {
+  test('announces every settled call in one event, many in each, with the figures of the ledger', async () => {
     const endpoint = await listen('usage.settled');
     const { url, session_id } = await issue(stack, {});
     const costs = Array.from({ length: 130 }, (_, i) => ({ cost: i }));
@@ -335,7 +335,7 @@ describe('an account', () => {
   const rowsOf = (accountId: string) =>
     stack.db.select().from(webhookEvents).where(eq(webhookEvents.accountId, accountId));
 
-  test('without an endpoint leaves nothing behind, and hears of nothing that was before its first', async () => {
+  test('without an endpoint leaves no rows, and gets no event from before its first endpoint', async () => {
     const own = await ownAccount(stack);
     const before = (await rowsOf(own)).length;
     const { url, session_id } = await issue(stack, { max_uses: 2, expires_in: 1 });
@@ -349,7 +349,7 @@ describe('an account', () => {
     expect(endpoint.ids()).toEqual([]);
   });
 
-  test('is told of its own alone, and each endpoint of the events that it asks for', async () => {
+  test('gets only its own events, and each endpoint only its subscribed types', async () => {
     const other = await addAccount(stack);
     const usage = await listen('usage.settled');
     const thresholds = await listen('session.threshold', 'session.exhausted');
@@ -374,7 +374,7 @@ describe('an account', () => {
     expect(await rowsOf(other.id)).toEqual([]);
   });
 
-  test('whose endpoint is being deleted keeps neither a revocation nor the ledger from going on', async () => {
+  test('whose endpoint is being deleted stops neither a revocation nor the ledger', async () => {
     const endpoint = await listen();
     const [url, other] = [
       (await issue(stack, { max_uses: 9 })).url,

@@ -129,7 +129,7 @@ describe('an address inside', () => {
 });
 
 describe('an endpoint', () => {
-  test('of another account is not found, by whatever is asked of it', async () => {
+  test('of another account returns 404 for every request', async () => {
     const made = await create(guarded, { url: 'https://example.com/' });
     const { id } = JSON.parse(made.text) as { id: string };
     const { apiKey } = await adminOf(await addAccount(stack));
@@ -149,7 +149,7 @@ describe('an endpoint', () => {
     await send(guarded, { method: 'DELETE', path: `/v1/webhooks/${id}` });
   });
 
-  test('wants a key that may do everything', async () => {
+  test('needs the scope admin', async () => {
     const account = await ownAccount(stack);
     for (const scopes of [['presign'], ['read'], ['presign', 'read']]) {
       const apiKey = await addApiKey(stack, account, { scopes });
