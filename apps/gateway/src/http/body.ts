@@ -77,7 +77,7 @@ export async function scanBody(
       if (size > SMALL_BODY_BYTES) await sleep(SCAN_PAUSE_MS);
     }
   } catch {
-    // What was scanned so far stands.
+    // The result of the scan up to here is kept.
   } finally {
     clearTimeout(late);
   }

@@ -113,7 +113,7 @@ function ownPath(gatewayUrl: string, target: string): string {
   return `${prefix}/mcp/mcp?${kept.join('&')}`;
 }
 
-/** What a gateway that got a POST sends to the gateway that holds its stream. */
+/** The message of the gateway that got a POST to the gateway that holds its stream. */
 type Notice =
   | { readonly opened: readonly (string | number)[] }
   | { readonly answered: readonly (string | number)[]; readonly errors?: unknown };
