@@ -24,6 +24,13 @@ test.each(bullets)('"$name" links to a test that exists', ({ links }) => {
   expect(links.filter((link) => !isTest(link))).toEqual([]);
 });
 
+test('each attack links to a test that exists', () => {
+  const links = Array.from((page.split(/^## Attacks$/m)[1] ?? '').matchAll(TEST_LINK));
+  const rows = (page.split(/^## Attacks$/m)[1] ?? '').split('\n').filter((line) => line.startsWith('| '));
+  expect(links.length).toBeGreaterThanOrEqual(rows.length - 2);
+  expect(links.filter(([, file = '', title = '']) => !isTest({ file, title }))).toEqual([]);
+});
+
 test('a test that does not exist is noticed', () => {
   expect(isTest({ file: 'test/e2e/no-such.test.ts', title: 'limits' })).toBe(false);
   expect(isTest({ file: 'test/e2e/limits.test.ts', title: 'no such test' })).toBe(false);
