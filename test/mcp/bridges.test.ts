@@ -44,7 +44,7 @@ describe.skipIf(!mayFetch).each(BRIDGES)('a stdio server behind %s over %s', (pr
   });
   afterAll(() => bridge?.close());
 
-  test('tells its tools and runs them through the gateway, and no more of them than there are uses', async () => {
+  test('lists its tools and runs them through the gateway, up to max_uses', async () => {
     const { servers } = await stack.issueMcp({ servers: [{ name: 'stdio', url, transport }], max_uses: 2 });
     const client = await connect(new URL(servers.stdio?.url ?? ''), transport);
     const { tools } = await client.listTools();

@@ -40,7 +40,7 @@ const get = (answer: McpPresignAnswer, query = '', gateway = 0) =>
   send(at(stack, gateway, answer.bundle_url) + query, 'GET');
 const messageOf = (text: string) => (JSON.parse(text) as { error: { code: string; param: string } }).error;
 
-test('the document is what was issued and nothing else, at every gateway, any number of times', async () => {
+test('every gateway returns the issued document, any number of times', async () => {
   const answer = await issue({ max_uses: 1, cost_limit: 0 });
   for (let i = 0; i < 6; i++) {
     const heard = await get(answer, '', i % 2);
@@ -97,7 +97,7 @@ test("each format is that client's, and an unknown one is named", async () => {
   }
 });
 
-test('after revocation it is 403 at every gateway, and nothing that looks like a login', async () => {
+test('every gateway answers 403 after revocation, without anything that looks like a login', async () => {
   const answer = await issue();
   expect((await get(answer)).status).toBe(200);
   await revoke(answer.bundle_token);
@@ -116,7 +116,7 @@ test('the document outlives the revocation of one of its servers', async () => {
   expect(outcomes(await post(urlOf(answer, 'files & more'), toolCall('run')))).toEqual(['ran']);
 });
 
-test('after expiry it is 403', async () => {
+test('a gateway answers 403 after expiry', async () => {
   const answer = await issue({ expires_in: 60 });
   expect((await get(answer)).status).toBe(200);
   aheadMs = 60_000;
@@ -128,7 +128,7 @@ test('after expiry it is 403', async () => {
   ]);
 });
 
-test('a HEAD is a GET without the document; a POST is told that it is no server', async () => {
+test('a HEAD is answered like a GET without the document, and a POST with the advice to GET', async () => {
   const answer = await issue();
   const head = await send(answer.bundle_url, 'HEAD');
   expect([head.status, head.text, head.headers['cache-control']]).toEqual([200, '', 'no-store']);

@@ -88,7 +88,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(5);
   });
 
-  test('is found out through the gateway as it is without', async () => {
+  test('is detected through the gateway as it is directly', async () => {
     const auto = { generation: 'v2', negotiate: 'auto' } as const;
     const { direct, outcome, used, seen } = await bothWays(auto, async ({ client }) =>
       client instanceof ClientV2 ? client.getNegotiatedProtocolVersion() : undefined,
@@ -140,7 +140,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(4);
   });
 
-  test('tells progress while it works', async () => {
+  test('reports progress while it works', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const steps: number[] = [];
       const onprogress = ({ progress }: { progress: number }) => {
@@ -155,7 +155,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(1);
   });
 
-  test('learns that a call was called off, which counts all the same', async () => {
+  test('learns that a call was cancelled, and the call counts', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const before = server.cancelled();
       const abort = new AbortController();
@@ -173,7 +173,7 @@ describe('a server of revision 2026-07-28', () => {
     expect(used).toBe(1);
   });
 
-  test('tells who listens that a resource has changed, for nothing', async () => {
+  test('notifies a subscriber that a resource has changed, without cost', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => {
       const { client, heard } = driven;
       if (!(client instanceof ClientV2)) throw new Error('older clients do not listen');

@@ -38,7 +38,7 @@ export const ASKING: readonly Scenario[] = [
   },
   {
     feature: 'tools: a failing call',
-    // The tool's own failure, told as a result, is work done.
+    // A tool that fails with a result has worked.
     uses: 2,
     run: async (driven) => ({
       badArguments: (await callTool(driven, 'get-sum', sum('two', 3))).isError,

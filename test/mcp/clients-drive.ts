@@ -29,7 +29,7 @@ export type Driven = {
   readonly heard: { readonly method: string; readonly params?: Record<string, unknown> }[];
   /** What the server asked this client to do. */
   readonly asked: string[];
-  /** What the client tells a server that asks for its roots. */
+  /** The client's answer to a server that asks for its roots. */
   readonly roots: { uri: string; name: string }[];
   readonly close: () => Promise<void>;
 };

@@ -1,7 +1,7 @@
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 
-/** What of a session's limits is used, as `GET /v1/sessions/{id}` tells it: uses, and microdollars. */
+/** The uses and microdollars that a session has spent, as `GET /v1/sessions/{id}` returns them. */
 export async function figuresOf(stack: Stack, sessionId: string): Promise<{ used: number; spent: number }> {
   return eventually(async () => {
     const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${sessionId}`, {

@@ -14,7 +14,7 @@ export type Exchange = {
   text: string;
 };
 
-/** A client's way to a server: it tells what went over it, and it can be cut. */
+/** A client's connection to a server. It records what it carried, and it can be cut. */
 export type Road = {
   readonly fetch: (url: string | URL, init?: RequestInit) => Promise<Response>;
   readonly exchanges: readonly Exchange[];

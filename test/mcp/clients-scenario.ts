@@ -4,7 +4,7 @@ import type { Driven, Generation } from './clients-drive.ts';
 /** Something that a client does with the reference server. */
 export type Scenario = {
   readonly feature: string;
-  /** What it comes to. No ids and no times: so that it comes to the same each time. */
+  /** The outcome. It has no ids and no times, so it is the same each time. */
   readonly run: (driven: Driven) => Promise<unknown>;
   readonly outcome: unknown;
   /** Uses that count, over both transports. A request that the server answers with -32602 counts. */

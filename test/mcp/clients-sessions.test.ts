@@ -73,7 +73,7 @@ describe.concurrent.each(GENERATIONS)('a session of the %s client over http', (g
     expect(used).toBe(1);
   });
 
-  test("is told what it missed while the server's own stream was cut", async () => {
+  test("gets the events that it missed while the server's stream was cut", async () => {
     const { direct, outcome, used } = await bothWays(transport, async ({ url, road }) => {
       const driven = await drive({ generation, transport, url, road });
       await say(driven, 'demo://before');
@@ -90,7 +90,7 @@ describe.concurrent.each(GENERATIONS)('a session of the %s client over http', (g
     expect(used).toBe(0);
   });
 
-  test('is gone on with by its id, until it is deleted', async () => {
+  test('continues by its id until it is deleted', async () => {
     const { direct, outcome, used } = await bothWays(transport, async ({ url, road }) => {
       const first = await drive({ generation, transport, url, road });
       const { sessionId = '' } = first.transport as { sessionId?: string };
@@ -166,7 +166,7 @@ describe.concurrent("another holder's session", () => {
     },
   );
 
-  test("is not found by the server's own id, which no holder is given", async () => {
+  test("is not found by the server's own id, which no holder gets", async () => {
     const [owner] = await threeHolders('http');
     const own = await drive({ generation: 'v1', transport: 'http', url: owner.url, road: openRoad() });
     const said = textOf(await callTool(own, 'toggle-simulated-logging'));

@@ -4,7 +4,7 @@ import { eventually } from '../harness/eventually.ts';
 import type { Driven } from './clients-drive.ts';
 import { type Called, callTool, codeOf, type Scenario, textOf } from './clients-scenario.ts';
 
-/** What a server asks of its client, and tells it while it works. */
+/** The requests and notifications of a server while it works. */
 export const TELLING: readonly Scenario[] = [
   {
     feature: 'sampling',
@@ -170,7 +170,7 @@ export const TELLING: readonly Scenario[] = [
   },
 ];
 
-/** The server asks for the roots of its own accord, when it comes to that. */
+/** The server may ask for the roots at any time. */
 const withoutRoots = ({ asked }: Driven) => asked.filter((method) => method !== 'roots/list');
 
 const toldOf = ({ heard }: Driven, text: string) =>

@@ -58,7 +58,7 @@ describe('mcp-remote, as the document for claude-desktop starts it', () => {
   });
 });
 
-/** What claude_desktop_config.json tells npx to run, without `-y mcp-remote`. */
+/** The arguments that claude_desktop_config.json gives npx, without `-y mcp-remote`. */
 async function remoteArgs(bundleUrl: string, name: string): Promise<string[]> {
   const answer = await fetch(`${bundleUrl}?format=claude-desktop`);
   type Entry = { readonly command: string; readonly args: readonly string[] };
@@ -94,7 +94,7 @@ describe.skipIf(!mayFetch)('the inspector', () => {
     },
   );
 
-  test.each(['modern', 'older'])('calls %s by its address alone', async (name) => {
+  test.each(['modern', 'older'])('calls %s with nothing but its address', async (name) => {
     const { servers } = await issueBoth();
     const { url = '', transport = 'http' } = servers[name] ?? {};
     expect(told(await inspect('--server-url', url, '--transport', transport))).toContain('"42"');
@@ -102,7 +102,7 @@ describe.skipIf(!mayFetch)('the inspector', () => {
 });
 
 describe.skipIf(!mayFetch)('@langchain/mcp-adapters', () => {
-  test('takes the bundle as it is: MultiServerMCPClient', async () => {
+  test('MultiServerMCPClient takes the bundle unchanged', async () => {
     const home = mkdtempSync(join(folder, 'langchain-'));
     const packages = ['@langchain/mcp-adapters@1.1.4', '@langchain/core@1', '@langchain/langgraph@1'];
     const installed = await runProgram('npm', ['install', '--prefix', home, '--no-audit', ...packages]);

@@ -111,7 +111,7 @@ export async function ledgerOf(stack: Stack, { session_id, bundle_token }: McpPr
     .orderBy(asc(ledger.startedAt), asc(ledger.settledAt));
 }
 
-/** What a session's ledger comes to. */
+/** The sums of a session's ledger. */
 export async function sumOf(stack: Stack, answer: McpPresignAnswer) {
   const rows = await ledgerOf(stack, answer);
   return {

@@ -138,7 +138,7 @@ test.each([
 });
 
 test.each(['param\u017f', 'PARAM\u017f'])(
-  '%s beside params is refused: Go takes it for them',
+  '%s next to params is refused, because Go reads it as params',
   async (key) => {
     const url = urlOf(await issue({}, { tools: ['run'] }), 'a');
     const call = JSON.stringify({ ...toolCall('run'), [key]: { name: 'other' } });
@@ -155,7 +155,7 @@ test('commands to a proxy in front of the gateway do not pass', async () => {
   for (const name of Object.keys(commands)) expect(headers[name]).toBeUndefined();
 });
 
-test('after an event too long to be waited for a refusal is not told into the void', async () => {
+test('after an event that is too long to wait for, a refusal is not sent into the stream', async () => {
   const answer = await issue({ max_uses: 1 }, { url: upstream.sseUrl });
   const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
   for (const each of upstream.streams) each.write(`data: "${'x'.repeat(17 * 1024 * 1024)}"\n\n`);
@@ -178,7 +178,7 @@ test('prices that no store can sum stop neither the ledger nor other calls', asy
   expect(await stack.redis.xlen(keys.usage(grantIn(answer.bundle_token).partition))).toBe(0);
 });
 
-test('events that never end are held within what all calls may hold, and then pass as they come', async () => {
+test('events that never end stay within the shared memory, and then pass unread', async () => {
   const url = urlOf(await issue(), 'a');
   const bytes = HELD_BYTES / 2;
   upstream.behaves = ({ method }, response) => {

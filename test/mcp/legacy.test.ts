@@ -62,7 +62,7 @@ test('the stream is the same MCP server through any gateway, and the endpoint is
   expect(await stream.reached(1)).toMatchObject([{ id: 1, result: {} }]);
 });
 
-test('a limit that one gateway finds is told on the stream that another holds, and the POST is a 202', async () => {
+test('a limit that one gateway finds is sent to the stream at another, and the POST is answered with 202', async () => {
   const answer = await issue({ max_uses: 3 });
   const { stream, endpoint } = await connect(answer);
   const heard = await Promise.all(
@@ -82,7 +82,7 @@ test('a limit that one gateway finds is told on the stream that another holds, a
   expect((await stream.reached(51)).at(-1)).toMatchObject({ id: 'p', result: {} });
 });
 
-test('a tool that is not allowed, and each request of a refused batch, is told on the stream', async () => {
+test('the refusal of a tool, and of each request of a batch, is sent to the stream', async () => {
   const { stream, endpoint } = await connect(await issue({ max_uses: 1 }, { tools: ['run'] }));
   expect((await post(endpoint, toolCall('delete', 'x'))).status).toBe(202);
   expect(await stream.reached(1)).toMatchObject([{ id: 'x', error: { data: { code: 'tool_not_allowed' } } }]);
@@ -94,7 +94,7 @@ test('a tool that is not allowed, and each request of a refused batch, is told o
   expect(upstream.ran).toEqual([]);
 });
 
-test('a limit is 404 when no stream listens any more, so that its client does not wait', async () => {
+test('a limit is answered with 404 when no stream listens, so that its client does not wait', async () => {
   const { stream, endpoint } = await connect(await issue({ max_uses: 1 }));
   await post(endpoint, toolCall('run'));
   stream.leave();
@@ -110,11 +110,11 @@ test('a limit is 404 when no stream listens any more, so that its client does no
   expect(upstream.ran).toHaveLength(1);
 });
 
-test('a dead gateway is not waited for: what it was to tell is 404 once its presence has run out', async () => {
+test('a message for a stream at a dead gateway is answered with 404 once its presence has expired', async () => {
   const answer = await issue({ max_uses: 1 });
   const { stream, endpoint } = await connect(answer);
   await post(endpoint, toolCall('run'));
-  // As after a gateway's death: nobody renews what says that the stream is there.
+  // As after a gateway's death: the stream's presence is not renewed.
   const present = await redisKeys(stack.redis, keys.listening(0, '*').replace('{p00}', '{p??}'));
   expect(present.length).toBeGreaterThan(0);
   for (const key of present) {
@@ -125,7 +125,7 @@ test('a dead gateway is not waited for: what it was to tell is 404 once its pres
   expect(stream.messages()).toHaveLength(1);
 });
 
-test('a server that broke off or refuses connections is told on the stream, and only the latter gives back', async () => {
+test('the stream gets an error for a server that broke off or refuses connections, and only the latter refunds', async () => {
   const answer = await issue({ max_uses: 2 });
   const { stream, endpoint } = await connect(answer);
   upstream.behaves = (_arrived, _response, request) => request.socket.destroy();
@@ -138,7 +138,7 @@ test('a server that broke off or refuses connections is told on the stream, and 
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
 });
 
-test('a server that does not know the session says so with its own status, and the use is given back', async () => {
+test('a server that does not know the session answers with its own status, and the use is refunded', async () => {
   const answer = await issue({ max_uses: 1 });
   const { endpoint } = await connect(answer);
   upstream.behaves = ({ method }, response) =>
@@ -150,7 +150,7 @@ test('a server that does not know the session says so with its own status, and t
   expect(await sumOf(stack, answer)).toEqual({ rows: 6, uses: 0, cost: 0 });
 });
 
-test('an error that comes on the stream gives nothing back: it is no answer of the POST itself', async () => {
+test('an error on the stream refunds nothing, because it does not answer the POST itself', async () => {
   const answer = await issue({ max_uses: 1 });
   const { stream, endpoint } = await connect(answer);
   await post(endpoint, toolCall('error-32602'));
@@ -209,7 +209,7 @@ test('a POST that the server refuses leaves nothing open on the stream', async (
   expect(stream.messages()).toEqual([]);
 });
 
-test('a stream costs nothing, and is refused in JSON-RPC where it cannot be had', async () => {
+test('a stream costs nothing, and its refusal is JSON-RPC', async () => {
   const answer = await issue({ max_uses: 1, cost_limit: 0 });
   await connect(answer);
   await connect(answer);
@@ -220,7 +220,7 @@ test('a stream costs nothing, and is refused in JSON-RPC where it cannot be had'
   expect([heard.status, ...outcomes(heard)]).toEqual([502, 'upstream_unreachable']);
 });
 
-test('a stream that ends right after its endpoint is passed on whole', async () => {
+test('a stream that ends right after its endpoint passes whole', async () => {
   upstream.behaves = ({ method }, response) =>
     method === 'GET' &&
     response

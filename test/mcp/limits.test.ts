@@ -61,7 +61,7 @@ describe.each([
     },
   );
 
-  test('what is spent of a cost_limit never exceeds it, with a price for each tool', async () => {
+  test('spending never exceeds cost_limit, with a price for each tool', async () => {
     const pricing = { default: 10_000, tools: { cheap: 40, dear: 900 } };
     const answer = await issue({ cost_limit: 1_000 }, { pricing });
     await post(urlOf(answer, 'a'), ask('initialize'));
@@ -118,7 +118,7 @@ test('a batch is let through whole or refused whole, and each of its requests ge
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 5, cost: 5_000 });
 });
 
-test('parallel batches never take a part of what is left', async () => {
+test('parallel batches pass whole or not at all', async () => {
   const answer = await issue({ max_uses: 7 });
   const batch = [toolCall('run', 1), toolCall('run', 2)];
   const heard = await many(urlOf(answer, 'a'), stack.gatewayUrls, Array(20).fill(batch));
@@ -126,7 +126,7 @@ test('parallel batches never take a part of what is left', async () => {
   expect(ran()).toHaveLength(6);
 });
 
-test('what does no work is free, even when all uses are spent', async () => {
+test('messages that do no work are free, even when all uses are spent', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);

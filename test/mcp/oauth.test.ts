@@ -46,7 +46,7 @@ const parallel = (url: string, count: number) =>
   Promise.all(Array.from({ length: count }, (_, i) => post(at(stack, i % 2, url), toolCall('run', i))));
 const carried = () => upstream.arrived.at(-1)?.headers.authorization;
 
-test('an access token that was handed in is sent, and a server that refuses it is not asked twice', async () => {
+test('an access token of the issue request is sent, and a server that refuses it is not asked twice', async () => {
   const answer = await issue({ access_token: 'access-token-own' }, { max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -63,7 +63,7 @@ describe.each([
   ['client credentials', () => client(), 'client_credentials', 2],
   ['a refresh token', () => ({ ...client(), refresh_token: 'refresh-token-0' }), 'refresh_token', 1],
 ])('with %s', (_what, auth, grantType, mostAtOnce) => {
-  test('many parallel calls over two gateways fetch an access token once, and it is kept', async () => {
+  test('many parallel calls over two gateways fetch an access token once, and keep it', async () => {
     const url = urlOf(await issue(auth()), 'a');
     expect(tally(await parallel(url, 40))).toEqual({ ran: 40 });
     // A client's own token is each gateway's; a refresh is one over all.

@@ -70,7 +70,7 @@ const outage = (heard: Heard) =>
     ...outcomes(heard),
   ]).toEqual([503, '1', 'application/json', 'limits_unavailable']);
 
-test('while Redis is away no call reaches a server, and what is said of it is no limit', async () => {
+test('while Redis is away no call reaches a server, and no refusal names a limit', async () => {
   const [known, fresh] = [await issue({ max_uses: 2 }), await issue({ max_uses: 2 })];
   const url = urlOf(known, 'a');
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
@@ -105,7 +105,7 @@ test('a charge whose reply was lost is given back, and the call does not run', a
   const before = upstream.arrived.length;
   road.loseReplies();
   const asked = post(url, toolCall('run'));
-  // The charge has arrived; that it has, nobody was told.
+  // Redis has the charge, and its reply is lost.
   await sleep(300);
   await road.cut();
   outage(await asked);
@@ -121,7 +121,7 @@ test('a charge whose reply was lost is given back, and the call does not run', a
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['uses_exhausted']);
 });
 
-test('an answer waits until its charge is given back, but not for long where that cannot be', async () => {
+test('an answer waits for its refund, and not for long when Redis is away', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -130,7 +130,7 @@ test('an answer waits until its charge is given back, but not for long where tha
     response.writeHead(429).end('their words');
   };
   const asked = post(url, toolCall('run'));
-  // Given back by now, but nobody was told.
+  // Redis has the refund, and its reply is lost.
   expect(await Promise.race([asked, sleep(500, 'it waits')])).toBe('it waits');
   const heard = await asked;
   expect([heard.status, heard.text]).toEqual([429, 'their words']);
@@ -140,7 +140,7 @@ test('an answer waits until its charge is given back, but not for long where tha
   expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
 });
 
-test('what cannot be given back at once is given back later, once', async () => {
+test('a refund that fails at once is made later, once', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   expect(outcomes(await post(url, ask('ping')))).toEqual(['ran']);
@@ -157,7 +157,7 @@ test('what cannot be given back at once is given back later, once', async () => 
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
 });
 
-test('a session of the older transport outlives an outage, and a limit is told on its stream again', async () => {
+test('a session of the older transport outlives an outage, and a limit is sent to its stream again', async () => {
   const answer = await issue({ max_uses: 1 }, { url: upstream.sseUrl, transport: 'sse' });
   const { stream, endpoint: elsewhere } = await openSession(stack, urlOf(answer, 'a'));
   const endpoint = at(stack, 0, elsewhere);

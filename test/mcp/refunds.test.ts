@@ -71,7 +71,7 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
     expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
   });
 
-  test('of a batch that is given back which did not run, at its own price', async () => {
+  test('each request of a batch that did not run is refunded at its own price', async () => {
     const answer = await issue({ max_uses: 3 });
     const url = urlOf(answer, 'a');
     const batch = [
@@ -96,7 +96,7 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
 });
 
 test.each([404, 405, 406, 413, 415, 429])(
-  'an answer of %i gives all back and passes as it is',
+  'an answer of %i refunds everything and passes unchanged',
   async (status) => {
     const answer = await issue({ max_uses: 2 });
     const url = urlOf(answer, 'a');
@@ -117,7 +117,7 @@ test.each([404, 405, 406, 413, 415, 429])(
 );
 
 test.each([400, 402, 408, 409, 422, 500, 502, 503, 504])(
-  'an answer of %i, which a proxy may send after the call ran, keeps the charge and passes as it is',
+  'an answer of %i, which a proxy may send after the call ran, keeps the charge and passes unchanged',
   async (status) => {
     const answer = await issue({ max_uses: 1 });
     upstream.behaves = (_arrived, response) =>
@@ -137,7 +137,7 @@ test('a redirect keeps the charge', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
 });
 
-test('-32601 in an answer of 400 gives back what it answers', async () => {
+test('-32601 in an answer of 400 refunds the call', async () => {
   const answer = await issue({ max_uses: 1 });
   upstream.behaves = ({ body }, response) =>
     response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(run(body, [])[0]));
@@ -145,7 +145,7 @@ test('-32601 in an answer of 400 gives back what it answers', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
 });
 
-test('a server that refuses connections gives all back, and the holder is told in JSON-RPC', async () => {
+test('a server that refuses connections refunds everything, and the holder gets a JSON-RPC error', async () => {
   const port = await freePort();
   const answer = await issue({ max_uses: 1 }, `http://127.0.0.1:${port}/mcp`);
   for (let i = 0; i < 3; i++) {
@@ -156,7 +156,7 @@ test('a server that refuses connections gives all back, and the holder is told i
   expect(await sumOf(stack, answer)).toEqual({ rows: 6, uses: 0, cost: 0 });
 });
 
-test('a host name that does not exist gives all back', async () => {
+test('a host name that does not exist refunds everything', async () => {
   const answer = await issue({ max_uses: 1 }, 'http://nowhere.invalid/mcp');
   for (let i = 0; i < 2; i++) {
     expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
@@ -164,7 +164,7 @@ test('a host name that does not exist gives all back', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 4, uses: 0, cost: 0 });
 });
 
-test('a connection reset after the call was sent gives nothing back', async () => {
+test('a connection reset after the call was sent refunds nothing', async () => {
   const answer = await issue({ max_uses: 1 });
   upstream.behaves = (_arrived, _response, request) => request.socket.destroy();
   const heard = await post(urlOf(answer, 'a'), toolCall('run', 'x'));
@@ -178,7 +178,7 @@ test('a connection reset after the call was sent gives nothing back', async () =
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
 });
 
-test('a server that takes the call and closes without a word gives nothing back', async () => {
+test('a server that takes the call and closes without an answer gets no refund', async () => {
   const silent = createServer((socket) => socket.once('data', () => socket.destroy())).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const address = silent.address();
@@ -203,7 +203,7 @@ test('a stream that breaks off after -32601 gives that call back, and no more', 
   expect([sum.uses, sum.cost]).toEqual([1, 300]);
 });
 
-test('a message that is none, beside a call that runs, does not give the call back', async () => {
+test('an error without an id does not refund a call of the same batch', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
   // What a server says of a message it cannot read has no id (JSON-RPC 2.0 §5): it need not mean the call.
@@ -227,7 +227,7 @@ test.each([
   expect([sum.rows, sum.uses, sum.cost]).toEqual([1, uses, 70_000 + (uses - 1) * 300]);
 });
 
-test('an error longer than what is kept back passes, whatever becomes of its charge', async () => {
+test('an error longer than the buffer passes unchanged', async () => {
   const answer = await issue({ max_uses: 5 });
   const long = randomBytes(1_500_000).toString('hex');
   upstream.behaves = (_arrived, response) => {

@@ -283,7 +283,7 @@ test("a server's challenge never arrives, with whatever status it comes", async 
   for (const method of METHODS) expect((await ask(url, method)).headers['www-authenticate']).toBeUndefined();
 });
 
-test('where a client looks for an authorization server there is none', async () => {
+test('a client finds no authorization server at the gateway', async () => {
   const gateway = stack.gatewayUrls[0] ?? '';
   const names = ['oauth-authorization-server', 'oauth-protected-resource', 'openid-configuration'];
   const paths = names.flatMap((name) => [

@@ -78,14 +78,14 @@ test.each([
   }
 });
 
-test("an API key goes into the query where it is to be, and the holder's query does not", async () => {
+test("an API key goes into the query that the credential names, and the holder's query is dropped", async () => {
   const auth = { auth_type: 'api_key', auth_config: { key: 'a&b=#+', query: 'key' } };
   const url = urlOf(await issue({}, { ...auth, url: `${upstream.url}?tenant=1` }), 'a');
   expect(outcomes(await post(`${url}&key=${MARK}&x=${MARK}`, toolCall('run')))).toEqual(['ran']);
   expect(reached()).toMatchObject([{ url: '/mcp?tenant=1&key=a%26b%3D%23%2B' }]);
 });
 
-test('what the protocol says in headers passes, and the body to the byte', async () => {
+test('protocol headers pass, and the body passes byte for byte', async () => {
   const url = urlOf(await issue(), 'a');
   const body =
     '{ "jsonrpc":"2.0", "id":1e0,\n"method":"tools/call","params":{"name":"run","arguments":{"a":1,"A":"\\u00e9"}} }';
@@ -106,7 +106,7 @@ test('what the protocol says in headers passes, and the body to the byte', async
   expect(reached()[1]?.headers['content-encoding']).toBeUndefined();
 });
 
-test('a header of revision 2026-07-28 that says other than the body is refused', async () => {
+test('a header of revision 2026-07-28 that disagrees with the body is refused', async () => {
   const url = urlOf(await issue(), 'a');
   for (const headers of [{ 'mcp-method': 'tools/list' }, { 'mcp-name': 'other' }]) {
     const heard = await post(url, toolCall('run'), headers);
@@ -130,7 +130,7 @@ test('a server that repeats its session id in every answer is one session to the
   expect(await sessionIn(post(urlOf(answer, 'b'), ask('initialize')))).not.toBe(session);
 });
 
-test("a session id opens at every gateway, for its own grant alone, and the server's own is never given", async () => {
+test("a session id unseals at every gateway, for its own grant only, and hides the server's own id", async () => {
   const servers = ['a', 'b'].map((name) => ({ name, url: upstream.url, transport: 'http' }));
   const answer = await stack.issueMcp({ servers });
   const url = urlOf(answer, 'a');

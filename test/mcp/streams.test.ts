@@ -78,7 +78,7 @@ test('events pass one by one as they come, in the bytes they came in', async () 
   for (const [i, event] of events.entries()) {
     response?.write(event.slice(0, 9));
     response?.write(event.slice(9));
-    // The last LF of a CRLF tells a reader nothing: it may come with the next event.
+    // A reader does not need the last LF of a CRLF, so it may come with the next event.
     const sofar = events
       .slice(0, i + 1)
       .join('')

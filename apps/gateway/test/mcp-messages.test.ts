@@ -64,7 +64,7 @@ describe('messages', () => {
     expect(usesOf({ jsonrpc: '2.0', id: 1, error: { code: 1, message: '' } })).toBe(0);
   });
 
-  it('what has a method is a request, whatever stands beside it', () => {
+  it('a message with a method is a request, whatever else it holds', () => {
     expect(usesOf({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a' }, result: {} })).toBe(
       1,
     );
@@ -102,7 +102,7 @@ describe('messages', () => {
     ],
   ])('%s is refused', (_, body, code) => expect(codeOf(body)).toBe(code));
 
-  it("a tool's own arguments may be named alike but for case", () => {
+  it("a tool's own arguments may have names that differ only in case", () => {
     const body = request('tools/call', { name: 'a', arguments: { name: 1, Name: 2, METHOD: 3 } });
     expect(codeOf(body)).toBeUndefined();
   });

@@ -27,7 +27,7 @@ const events: MeterOptions = {
 const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
 
 describe('a stream', () => {
-  test('wherever it is cut, comes out whole but for the event that was asked for', async () => {
+  test('wherever it is cut, passes whole except for the event that the gateway asked for', async () => {
     const bytes = Buffer.from(STREAM);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(bytes.length)), fc.boolean(), async (cuts, keepsLast) => {

@@ -213,7 +213,7 @@ test.each<[string, Misbehaviour]>([
   },
 );
 
-test('a registered error code is told', async () => {
+test('a registered error code is shown', async () => {
   server.misbehaves = (_, response) => answerJson(response, 400, { error: 'invalid_scope' });
   expect(await gateway.authorize(credential)).toMatchObject({
     refusal: { message: 'The authorization server gave no access token (invalid_scope).' },
