@@ -1,6 +1,5 @@
 export type * from '../generated/types.ts';
-export { createPresign, type PresignOptions } from './create-presign.ts';
-export { each } from './each.ts';
+export { createPresign, each, type PresignOptions } from './create-presign.ts';
 export type { CallOptions, Input, IssueOptions, OperationId, Presign } from './methods.ts';
 export { type ErrorCode, PresignError } from './presign-error.ts';
 export {

@@ -5,6 +5,7 @@ import {
   admit,
   type Charge,
   charge,
+  checkGrant,
   type GrantRef,
   surelyNotRun,
   UNHEARD,
@@ -14,6 +15,7 @@ import type { GatewayDeps } from '../deps.ts';
 import { OPENINGS, openGrantOnce, type Policy, type PolicyDeps } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+import { checkQuota } from '../workers/read-quota.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 
@@ -159,4 +161,28 @@ export function newHoldId(): string {
   const id = pool.toString('hex', next, next + ID_BYTES);
   next += ID_BYTES;
   return id;
+}
+
+type Asked = {
+  readonly grant: VerifiedGrant;
+  readonly policy: Policy;
+  readonly uses: 0 | 1;
+  /** A large body would be read, or one of unknown size. */
+  readonly readsMuch: boolean;
+};
+
+/**
+ * Refuses a call before its body is read: the URL has sent too much to read, or a large body would be refused in the end.
+ * Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
+ */
+export async function precheck(
+  deps: PolicyDeps & Pick<GatewayDeps, 'readQuota'>,
+  requestId: string,
+  { grant, policy, uses, readsMuch }: Asked,
+): Promise<Refusal | undefined> {
+  const early = checkQuota(deps.readQuota, grant);
+  if (early || !readsMuch) return early;
+  const ask = { uses, spends: policy.costLimited && uses > 0 };
+  const counted = await count(deps, requestId, grant, () => checkGrant(deps.redis, policy.ref, ask));
+  return 'refusal' in counted ? counted.refusal : undefined;
 }
