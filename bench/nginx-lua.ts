@@ -19,7 +19,7 @@ type Peer = {
   readonly scripts: { readonly admit: string; readonly settle: string };
 };
 
-/** What the two scripts must be given for a URL's grant. */
+/** The input of the two scripts for a URL's grant. */
 export async function grantOf(redis: RedisClient, url: string): Promise<Grant> {
   const token = new URL(url).pathname.split('/')[3] ?? '';
   const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
@@ -49,7 +49,7 @@ export async function loadScripts(redis: RedisClient): Promise<{ admit: string; 
   return { admit: await load(admitScript.text), settle: await load(settleScript.text) };
 }
 
-/** What the scripts take, as Lua expressions. */
+/** The arguments of the scripts, as Lua expressions. */
 const [partition, grant, credential, hold, leases, usage, survivors, budget] = KEYS.map((key) =>
   key === 'hold' ? 'grant.keys.hold .. hold' : `grant.keys.${key}`,
 ) as [string, string, string, string, string, string, string, string];

@@ -1,5 +1,5 @@
 // What one fully enforced call costs: CPU of the proxy's own process, calls a second, latency. 1 KB in, 2 KB out.
-// Beside it, on the same upstream and in turn: no proxy, nginx alone, nginx + Lua running the same two Redis
+// For comparison, on the same upstream and in turn: no proxy, nginx alone, nginx + Lua running the same two Redis
 // scripts, and Portkey's gateway, which enforces nothing. Peers that are not installed are left out.
 // Needs redis-server. Run: pnpm --filter @presign/bench proxy   (PORTKEY_DIR=folder where @portkey-ai/gateway is installed)
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -144,7 +144,7 @@ async function load({ name, origin, paths: targets, headers, pid, settles }: Sub
   const began = performance.now();
   await Promise.all(Array.from({ length: CONNECTIONS }, one));
   const seconds = (performance.now() - began) / 1000;
-  // What is settled after the answer belongs to the call.
+  // The work of a settle after the answer belongs to the call.
   await sleep(100);
   const cpu = pid === undefined ? Number.NaN : (cpuMicros(pid) - cpuBefore) / CALLS;
   await pool.destroy();

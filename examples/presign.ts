@@ -8,7 +8,7 @@ export const issuerUrl = process.env.ISSUER_URL ?? 'http://127.0.0.1:8787';
 
 await fetch(`${issuerUrl}/healthz`).catch(() => {
   process.stderr.write(
-    `Nobody answers at ${issuerUrl}. Is \`npx -y pnpm@12 start\` running? (ISSUER_URL says where.)\n`,
+    `No issuer answers at ${issuerUrl}. Is \`npx -y pnpm@12 start\` running? (ISSUER_URL sets the address.)\n`,
   );
   process.exit(1);
 });

@@ -14,14 +14,14 @@ export type Event =
 
 const EVENTS: Event['type'][] = ['usage.settled', 'grant.revoked'];
 
-/** What the issuer tells: to a receiver here where it may, or else what its log says of the attempts. */
+/** Receives the issuer's events on this machine, or, where that is not allowed, reads them from the log of deliveries. */
 export async function listen() {
   const events = new Map<string, Event>();
   let webhook: Webhook | undefined;
   let refused = 0;
   const server = createServer(async (request, response) => {
     const event = verified(webhook, request.headers, await text(request));
-    // An event may come twice, with the same webhook-id: the map keeps one.
+    // An event can arrive twice with the same webhook-id. The map keeps one.
     if (event) events.set(String(request.headers['webhook-id']), event);
     else if (webhook) refused++;
     response.writeHead(event ? 204 : 400).end();
@@ -47,7 +47,7 @@ export async function listen() {
   };
 }
 
-/** The event, if it is from who has the secret: over the exact bytes, before they are parsed. */
+/** The event, if its sender has the secret. The signature is over the exact bytes, before they are parsed. */
 function verified(webhook: Webhook | undefined, headers: IncomingMessage['headers'], body: string) {
   try {
     return webhook?.verify(body, headers as Record<string, string>) as Event | undefined;
@@ -64,12 +64,12 @@ async function addEndpoint(port: number): Promise<{ endpoint: WebhookWithSecret;
   } catch (error) {
     if (!(error instanceof PresignError && error.param === 'url')) throw error;
     tell(`No events to this machine without ALLOW_PRIVATE_UPSTREAMS=true (${error.message})`);
-    // A name that nobody has (RFC 6761 §6.4) is taken, and its log tells what would have been sent.
+    // The issuer accepts a name that does not exist (RFC 6761 §6.4), and its log shows the events.
     return { endpoint: await add('https://receiver.invalid/events'), reachable: false };
   }
 }
 
-/** The log has the event. The first of them has been tried, and nobody was reached. */
+/** The log has the event. Its first attempt was made, and could not reach the endpoint. */
 async function attempted({ id }: WebhookWithSecret, type: Event['type']): Promise<void> {
   await until(`${type} in the log`, async () => {
     const { data: deliveries } = await presign.listDeliveries({ id });

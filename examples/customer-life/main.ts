@@ -69,7 +69,7 @@ const { budget } = await backend.getVirtualKey({ id: virtualKey });
 assert.deepEqual(budget?.settled, settled);
 tell(`The session and the budget: ${session.settled.used} used, ${session.settled.spent} spent.`);
 
-// The bill: each call once, at the cost that its answer told.
+// The bill: each call once, at the cost that its answer stated.
 const range = { from: aMinuteAgo, group_by: ['external_user'], virtual_key: virtualKey } as const;
 const usage = await backend.getUsage(range);
 const [row] = usage.data;
@@ -80,14 +80,18 @@ assert.deepEqual([sums.calls, sums.uses, sums.cost, sums.calls_of_unknown_cost],
 assert.deepEqual(usage.total, sums);
 tell(`Usage: ${sums.calls} calls, ${sums.cost} microdollars.`);
 
-// The same was told to the customer's backend, call by call, in as many events as the ledger had batches.
-const told = await webhook.heard('usage.settled', (events) => {
+// The customer's backend receives the same costs, call by call, in one event for each batch of the ledger.
+const announced = await webhook.heard('usage.settled', (events) => {
   const calls = events.flatMap((event) => (event.type === 'usage.settled' ? event.data.calls : []));
   const ours = calls.filter((one) => one.session_id === session_id);
   return ours.length >= 3 ? ours.map(({ cost }) => cost) : undefined;
 });
-if (told) assert.deepEqual(told.toSorted(), costs.toSorted());
-tell(told ? 'Events, signed and verified, told the same costs.' : 'The log of deliveries has usage.settled.');
+if (announced) assert.deepEqual(announced.toSorted(), costs.toSorted());
+tell(
+  announced
+    ? 'Events, signed and verified, have the same costs.'
+    : 'The log of deliveries has usage.settled.',
+);
 
 // The user is gone. 204 means that no gateway serves the URL any more.
 await backend.revokeSession({ id: session_id });
@@ -105,7 +109,7 @@ const revoked = await webhook.heard('grant.revoked', (events) =>
     .find((data) => data.session_id === session_id),
 );
 if (revoked) assert.deepEqual([revoked.reason, revoked.settled], ['revoked', settled]);
-tell(revoked ? 'An event told of it.' : 'The log of deliveries has grant.revoked.');
+tell(revoked ? 'An event announced it.' : 'The log of deliveries has grant.revoked.');
 
 // The bill as a spreadsheet reads it: the same row, and nothing for the call that was refused.
 const csv = await backend.getUsage({ ...range, format: 'csv' });

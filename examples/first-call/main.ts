@@ -27,7 +27,7 @@ const usesLeft = answer.headers.get('x-presign-uses-remaining');
 assert.equal(usesLeft, '2');
 process.stdout.write(`The model said: ${said}\nUses left: ${usesLeft}\n`);
 
-// What the URL does not allow stays out of reach.
+// The URL does not reach other paths.
 const elsewhere = await fetch(url.replace('/v1/chat/completions', '/v1/embeddings'), { method: 'POST' });
 assert.equal(elsewhere.status, 403);
 const refusal = (await elsewhere.json()) as { error: { code: string; message: string } };

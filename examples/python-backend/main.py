@@ -12,7 +12,7 @@ ISSUER = os.environ.get("ISSUER_URL", "http://127.0.0.1:8787")
 try:
     requests.get(f"{ISSUER}/healthz", timeout=30)
 except requests.ConnectionError:
-    raise SystemExit(f"Nobody answers at {ISSUER}. Is `npx -y pnpm@12 start` running? (ISSUER_URL says where.)") from None
+    raise SystemExit(f"No issuer answers at {ISSUER}. Is `npx -y pnpm@12 start` running? (ISSUER_URL sets the address.)") from None
 
 API_KEY_FILE = Path(__file__).parents[2] / ".presign" / "api-key"
 API_KEY = os.environ.get("PRESIGN_API_KEY") or API_KEY_FILE.read_text().strip()

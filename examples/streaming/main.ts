@@ -1,4 +1,4 @@
-/** The official OpenAI SDK, unmodified but for its options, streams through an issued URL. */
+/** The official OpenAI SDK streams through an issued URL. Only its options differ. */
 import { strict as assert } from 'node:assert';
 import { openaiOptions } from '@presign/client';
 import OpenAI from 'openai';

@@ -32,7 +32,7 @@ test('the page, as one program, does what it says', async () => {
   ]);
 });
 
-/** What the bill has of the one call, if the call has reached the ledger by then. */
+/** The one call in the bill, if it has reached the ledger by then. */
 const usageOf = (stdout: string): string[] =>
   stdout.split('\n').filter((line) => /^user-42, sandbox-1: 1 calls, \d+ microdollars$/.test(line));
 

@@ -73,6 +73,14 @@ describe('the prose of the project has none of the habits that CONTRIBUTING.md a
     expect(sources.length).toBeGreaterThan(100);
     expect(found(sources, sourceProse)).toEqual([]);
   });
+
+  test('in the examples, and in the tests of the packages that both services share', () => {
+    const others = files.filter((file) =>
+      /^(examples|docs|infra|packages\/(client|crypto|outbound|schema))\/.*\.ts$/.test(file),
+    );
+    expect(others.length).toBeGreaterThan(50);
+    expect(found(others, sourceProse)).toEqual([]);
+  });
 });
 
 test('the habits are found, and good sentences pass', () => {

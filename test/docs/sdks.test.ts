@@ -29,7 +29,7 @@ type Expected = {
   readonly says: string;
 };
 
-/** What stands behind each section's provider, and what must come of its snippets. */
+/** The upstream of each section's provider, and the expected output of its snippets. */
 const EXPECTED: ReadonlyMap<string, Expected> = new Map([
   ['OpenAI', { start: startSandboxUpstream, key: BEARER, says: SANDBOX_SAYS }],
   ['Anthropic', { start: startSandboxUpstream, key: ['x-api-key', REAL_KEY], says: SANDBOX_SAYS }],

@@ -50,7 +50,7 @@ async function start(more: Env = {}) {
   return { env, gatewayPort, close };
 }
 
-/** What it exits with and all that it prints. */
+/** The exit code and everything that it prints. */
 function run(program: string, args: string[], more: Env = {}) {
   return new Promise<{ code: unknown; output: string }>((resolve) => {
     execFile(program, args, { cwd: EXAMPLES, env: { ...env, ...more } }, (error, stdout, stderr) =>
@@ -100,15 +100,15 @@ describe.each([
 
 test('an example that reaches no issuer says where it looked, and what is to be started', async () => {
   const ISSUER_URL = `http://127.0.0.1:${await freePort()}`;
-  const told = `Nobody answers at ${ISSUER_URL}. Is \`npx -y pnpm@12 start\` running?`;
+  const hint = `No issuer answers at ${ISSUER_URL}. Is \`npx -y pnpm@12 start\` running?`;
   const { code, output } = await typescript('first-call', { ISSUER_URL });
-  expect([code, output]).toEqual([1, expect.stringContaining(told)]);
+  expect([code, output]).toEqual([1, expect.stringContaining(hint)]);
   if (!hasRequests) return;
   const python = await run(PYTHON, ['python-backend/main.py'], { ISSUER_URL });
-  expect([python.code, python.output]).toEqual([1, expect.stringContaining(told)]);
+  expect([python.code, python.output]).toEqual([1, expect.stringContaining(hint)]);
 });
 
-test('an agent is told of a budget that its grants share once', async () => {
+test('an agent sees a budget that its grants share once', async () => {
   const { output } = await typescript('mcp-agent');
   expect(output.match(/mcp \d+ used/g)).toEqual(['mcp 3 used']);
 });
@@ -116,8 +116,8 @@ test('an agent is told of a budget that its grants share once', async () => {
 test('the example customer-life receives and verifies events where `start` allows an endpoint on this machine', async () => {
   const open = await start({ ALLOW_PRIVATE_UPSTREAMS: 'true' });
   const { code, output } = await typescript('customer-life', open.env).finally(open.close);
-  expect(output).toContain('Events, signed and verified, told the same costs.');
-  expect(output).toContain('An event told of it.');
+  expect(output).toContain('Events, signed and verified, have the same costs.');
+  expect(output).toContain('An event announced it.');
   expect(code).toBe(0);
 });
 

@@ -6,7 +6,7 @@ import { sql } from 'drizzle-orm';
 import postgres, { type TransactionSql } from 'postgres';
 import { afterEach, describe, expect, test } from 'vitest';
 
-// What patches/postgres@3.4.9.patch mends: each of these fails without it. docs/adr/0006-postgres-driver.md
+// Each of these fails without patches/postgres@3.4.9.patch. See docs/adr/0006-postgres-driver.md.
 const url = process.env.TEST_DATABASE_URL ?? '';
 const quiet = { fetch_types: false, onnotice: () => {} } as const;
 

@@ -37,7 +37,7 @@ test('arguments that do not fit are an error of the tool', async () => {
   await client.close();
 });
 
-test('sessions are apart, and one that was ended answers 404, so that a client begins anew', async () => {
+test('sessions are separate, and an ended one answers 404, so that a client starts another', async () => {
   const transports = [1, 2].map(() => new StreamableHTTPClientTransport(new URL(sandbox.url)));
   const [first, second] = await Promise.all(transports.map(connectWith));
   const [id, otherId] = transports.map(({ sessionId }) => sessionId);

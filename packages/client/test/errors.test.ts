@@ -50,7 +50,7 @@ test.each([
 });
 
 test('an issuer that is not there is named by its address and how it was missed', async () => {
-  const url = await nobodysUrl();
+  const url = await closedUrl();
   const below = url.replace('//', '//user:secret@');
   const presign = createPresign({ url: `${below}/below/a-secret`, apiKey: API_KEY, maxRetries: 0 });
   const error = await caught(presign.publicKeys());
@@ -112,8 +112,8 @@ test.each([
   expect(String(error)).toContain(`${name}: `);
 });
 
-/** Of a port that nobody listens on any more. */
-async function nobodysUrl(): Promise<string> {
+/** The URL of a port without a listener. */
+async function closedUrl(): Promise<string> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;

@@ -57,7 +57,7 @@ test('a field that is undefined is not sent, and null is in a body', async () =>
   expect(seen[1]?.body).toBe('{"provider":"openai","path":"/v1/x","cost_limit":null}');
 });
 
-test('in a query a list has commas between its entries, and a date is told in ISO 8601', async () => {
+test('in a query a list has commas between its entries, and a date is in ISO 8601', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
   const from = new Date(Date.UTC(2026, 0, 31, 12));
   await presign.getUsage({ from, to: 1_795_278_581.468, group_by: ['model', 'day'] });

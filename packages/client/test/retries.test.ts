@@ -49,7 +49,7 @@ test('each call has an Idempotency-Key of its own, or the one that it is given',
 test.each([
   ['the connection broke off', brokenOff, 'connection_failed'],
   ['503', refusal(503, 'database_unavailable', NOW), 'database_unavailable'],
-] as const)('what cannot be told from its repetition is not sent twice: %s', async (_what, answer, code) => {
+] as const)('a request without an Idempotency-Key is not sent twice: %s', async (_what, answer, code) => {
   const { presign, seen } = await pretendIssuer([answer, json(201, KEPT)]);
   expect(await codeOf(presign.createVirtualKey(NEW_KEY))).toBe(code);
   expect(seen).toHaveLength(1);
@@ -61,7 +61,7 @@ test('but is when it was refused before it was begun', async () => {
   expect(seen).toHaveLength(2);
 });
 
-test('or when there was nobody who could have received it', async () => {
+test('or when no issuer can have received it', async () => {
   let calls = 0;
   const refused = () => {
     calls++;

@@ -33,7 +33,7 @@ describe('the Anthropic SDK adds the version, too', () => {
   });
 });
 
-describe('the Google SDK is told the version', () => {
+describe('the Google SDK gets the version', () => {
   test.each(['v1beta', 'v1', 'v1alpha', 'v1beta2'])('%s', (apiVersion) => {
     const url = `${TOKEN}/${apiVersion}/models/gemini-2.5-flash:generateContent`;
     expect(googleOptions({ url })).toEqual({

@@ -46,7 +46,7 @@ describe('a fingerprint', () => {
     },
   );
 
-  test('is checked with the key that made it while that is listed, and told apart once it is not', () => {
+  test('is checked with the key that made it while that is listed, and is unknown afterwards', () => {
     const rotated = readEncryptionKeys(`${newKey},${oldKey}`);
     expect(checkMac(rotated, 'idempotency', body, made)).toBe('same');
     expect(mac(rotated, 'idempotency', body)).toMatch(/^k2\./);

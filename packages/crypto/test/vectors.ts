@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** The official PASETO and PASERK vectors are looked for beside the repository; they are no part of it. */
+/** The official PASETO and PASERK vectors are not in the repository. They are searched for next to it. */
 const FOLDER = new URL('../../../../shared/vectors/', import.meta.url);
 
 export const vectorsPresent = existsSync(FOLDER);

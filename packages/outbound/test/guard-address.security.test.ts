@@ -176,7 +176,7 @@ test('what is allowed by host and port lets exactly that pass', async () => {
 
 test('an allowed host without a port means the port of its scheme', async () => {
   const dispatcher = guardedDispatcher(new Set(['127.0.0.1:80']));
-  // Nobody listens on port 80 or somebody does: either way the guard has let it pass.
+  // Whether or not a server listens on port 80, the guard has let the call pass.
   const error = await request('http://127.0.0.1/', { dispatcher }).catch((thrown: Error) => thrown);
   expect(error).not.toMatchObject({ code: 'BLOCKED_ADDRESS' });
   await dispatcher.destroy();

@@ -6,7 +6,7 @@ const store = {
   url: 'postgres://h/d',
   log: {
     error: () => {
-      throw new Error('told too early');
+      throw new Error('logged too early');
     },
   },
 } as const;
@@ -30,6 +30,6 @@ test.each([
   ['redis+sentinel://a:1,b:2/mymaster', 'a:1,b:2'],
   ['postgres://presign:m%40rked@[::1]:5432/presign?sslmode=require', '[::1]:5432'],
   ['redis://:mar/ked@redis:6379/0', 'redis:6379'],
-])('the address in %s is told without user and password', (url, address) => {
+])('the address in %s is shown without user and password', (url, address) => {
   expect(addressOf(url)).toBe(address);
 });

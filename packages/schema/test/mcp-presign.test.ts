@@ -21,7 +21,7 @@ function read(body: unknown): McpPresignRequest | string {
   return refusal.message ?? '';
 }
 const withFields = (fields: object) => read({ servers: [one], ...fields });
-/** A second server with these fields, so that its place is told. */
+/** A second server with these fields, so that the error names its place. */
 const withServer = (fields: object) => read({ servers: [one, { ...one, name: 'second', ...fields }] });
 const second = (result: McpPresignRequest | string) =>
   typeof result === 'string' ? result : result.servers[1];
@@ -140,7 +140,7 @@ describe('servers[].name', () => {
       'servers[1].name: expected a name that no other server of the bundle has.',
     );
     expect(second(withServer({ name: 'Docs' }))).toHaveProperty('name', 'Docs');
-    // What is composed and what is not are two names: keys of JSON are compared code point by code point.
+    // A composed name and a decomposed one differ: keys of JSON are compared code point by code point.
     const twins = {
       servers: [
         { ...one, name: '\u00e9' },

@@ -257,7 +257,7 @@ describe('fields', () => {
     ['paths', 'path'],
     ['expires_ni', 'expires_in'],
     ['externalUser', 'external_user'],
-  ])('for the unknown field "%s" the name is told that was meant: %s', (field, meant) => {
+  ])('an unknown field "%s" is answered with the known name that is nearest: %s', (field, meant) => {
     expect(read({ [field]: 1 })).toBe(`${field}: this field is not known (did you mean ${meant}?).`);
   });
 

@@ -55,7 +55,7 @@ export class McpAnswer implements Receiver {
   #keptBytes = 0;
   #reservedBytes = 0;
   #secrets: readonly string[] = [];
-  /** Of an answer that is no stream. */
+  /** For an answer that is not a stream. */
   #masked: MaskedBody | undefined;
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
