@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   keysEndMs,
   type RedisClient,
@@ -69,7 +70,14 @@ export async function applyChange(deps: Deps, changeId: ChangeId): Promise<Pendi
   const own = and(eq(pendingChanges.changeId, changeId), eq(pendingChanges.done, false));
   const stopped = new AbortController();
   const all = async () => {
-    while (!stopped.signal.aborted && (await applySome(deps, await findIds(deps.db, own))));
+    for (let tries = 1; !stopped.signal.aborted; ) {
+      try {
+        if (!(await applySome(deps, await findIds(deps.db, own)))) return;
+      } catch (error) {
+        if (tries++ === TRIES) throw error;
+        await sleep(PAUSE_MS);
+      }
+    }
   };
   try {
     await inTime(all());
@@ -81,6 +89,10 @@ export async function applyChange(deps: Deps, changeId: ChangeId): Promise<Pendi
     stopped.abort();
   }
 }
+
+/** How often a request tries what fails, with a pause between: one timeout of a busy Redis is no outage. */
+const TRIES = 3;
+const PAUSE_MS = 100;
 
 const findIds = async (db: Database, which: SQL | undefined) => {
   const rows = await db.select({ id: pendingChanges.id }).from(pendingChanges).where(which).limit(BATCH);
