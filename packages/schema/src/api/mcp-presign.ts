@@ -9,16 +9,14 @@ export const MCP_TRANSPORTS = ['sse', 'http'] as const;
 export const MCP_SERVERS_MAX = 50;
 /** Seconds: one minute to one day. */
 export const MCP_EXPIRES_IN = { least: 60, most: 86_400 } as const;
-const TOOLS_MAX = 500;
-const NAME_MAX_CHARS = 128;
-
+const MOST = { tools: 500, nameChars: 128 } as const;
 const VALIDITY = expected(`a whole number of seconds from ${MCP_EXPIRES_IN.least} to ${MCP_EXPIRES_IN.most}`);
 const expiresIn = z.int(VALIDITY).min(MCP_EXPIRES_IN.least, VALIDITY).max(MCP_EXPIRES_IN.most, VALIDITY);
 
 const name = z
   .string(expected('a string'))
-  .refine((text) => text.length >= 1 && [...text].length <= NAME_MAX_CHARS, {
-    error: `expected 1 to ${NAME_MAX_CHARS} characters`,
+  .refine((text) => text.length >= 1 && [...text].length <= MOST.nameChars, {
+    error: `expected 1 to ${MOST.nameChars} characters`,
     abort: true,
   })
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== '__proto__', {
@@ -27,13 +25,13 @@ const name = z
 
 const toolNames = z
   .array(name, expected('an array of names of tools'))
-  .max(TOOLS_MAX, `expected at most ${TOOLS_MAX} tools`);
+  .max(MOST.tools, `expected at most ${MOST.tools} tools`);
 
 /** Microdollars by tool. The number of tools is checked before each price is read. */
 const toolPrices = z
   .custom<Record<string, unknown>>(isJsonObject, expected('an object: name of a tool → microdollars'))
-  .refine((prices) => Object.keys(prices).length <= TOOLS_MAX, {
-    error: `expected at most ${TOOLS_MAX} tools`,
+  .refine((prices) => Object.keys(prices).length <= MOST.tools, {
+    error: `expected at most ${MOST.tools} tools`,
     abort: true,
   })
   // Zod's record ignores this name.
@@ -77,7 +75,7 @@ const serverFields = z.strictObject(
       description: "The prices of this server's calls, in microdollars.",
     }),
     tools: optional(toolNames).meta({
-      description: `The tools that may be called, at most ${TOOLS_MAX}. Left out: all.`,
+      description: `The tools that may be called, at most ${MOST.tools}. Left out: all.`,
     }),
   },
   expected('an object with name and url'),
