@@ -22,7 +22,7 @@ export type RunningGateway = {
   readonly close: (graceMs?: number) => Promise<void>;
 };
 
-/** What `startGateway` creates itself. */
+/** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
   | ('providers' | 'bodyMemory' | 'bodyWorkers' | 'readQuota');

@@ -22,7 +22,7 @@ export const SMALL_BODY_BYTES = 64 * 1024;
 /** Kept free for small bodies, so that a few large bodies that arrive slowly do not stop all other calls. */
 const SMALL_SHARE = 1 / 8;
 
-/** What one URL may use of the memory for large bodies, so that no URL can use all of it. */
+/** The share of the memory for large bodies that one URL may use, so that no URL can use all of it. */
 const URL_SHARE = 1 / 4;
 
 /**

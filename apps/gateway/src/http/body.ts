@@ -87,7 +87,7 @@ export async function scanBody(
 export const contentCoding = ({ headers }: IncomingMessage): string =>
   (headers['content-encoding'] || 'identity').toLowerCase();
 
-/** What Node keeps for each chunk besides its bytes. It counts, because a body may arrive in chunks of one byte. */
+/** The overhead of Node for each chunk. It counts, because a body may arrive in chunks of one byte. */
 const CHUNK_OVERHEAD_BYTES = 256;
 
 async function gather(

@@ -55,7 +55,7 @@ export type Call = {
   readonly beganMs: number;
 };
 
-/** What planning needs to know. */
+/** The call to plan: its grant, target, policy and content, and the time in ms. */
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;

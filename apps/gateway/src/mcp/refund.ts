@@ -75,7 +75,7 @@ export class UnrunRequests {
     return this.#unrun;
   }
 
-  /** What stays charged, as far as it is known. */
+  /** The uses and cost that stay charged, as far as they are known. */
   get kept(): Amount {
     const { uses, costMicrousd } = this.#all;
     return { uses: uses - this.#unrun.uses, costMicrousd: costMicrousd - this.#unrun.costMicrousd };

@@ -5,7 +5,7 @@ import { oauthTokensContext } from '@presign/schema/tables';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 
-/** What authenticating to MCP servers needs of the gateway. */
+/** The parts of the gateway that authentication to MCP servers needs. */
 export type AuthorizerDeps = {
   readonly db: Database;
   readonly dispatcher: Dispatcher;
