@@ -17,7 +17,7 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
   let stack: Stack;
   let browser: Browser;
   let page: Page;
-  /** What the browser asked the gateway for, preflights too, of which pages are not told. */
+  /** The methods that the browser sent to the gateway, with preflights, which pages do not see. */
   const methods: string[] = [];
   const record = (message: unknown) => {
     const { request } = message as { request: IncomingMessage };

@@ -3,13 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Seen, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type Random, seeded } from './random.ts';
 
-/** What a model's tokens cost, in microdollars per million. */
+/** The price of a model's tokens, in microdollars per million. */
 export type Price = { readonly input: number; readonly output: number };
 
 /** How the provider treats a call. */
 export type Fate =
   | 'answer' // whole or streamed, as asked, with its usage
-  | 'silent' // answers, and tells no usage
+  | 'silent' // answers, and reports no usage
   | 'broken' // answers a part and resets the connection
   | 'hung up' // resets the connection before a word
   | 'page' // an intermediary's 502 page
@@ -17,12 +17,12 @@ export type Fate =
   | 'rate limited' // 429
   | 'own error'; // 500 of the provider itself
 
-/** What the provider wrote down of a call: its own bill. */
+/** The provider's own record of a call: its bill. */
 export type Billed = {
   readonly fate: Fate;
-  /** What the work cost by the model's price; 0 where none was done. */
+  /** The cost of the work by the model's price; 0 for a call without work. */
   readonly microusd: number;
-  /** The bound it was told to keep to. */
+  /** The bound in the request. */
   readonly maxTokens: number;
   /** When it came, Unix ms. */
   readonly atMs: number;
@@ -75,7 +75,7 @@ export async function startBillingProvider(options: Options): Promise<BillingPro
   return { ...upstream, billed };
 }
 
-/** What tokens cost, rounded up once to a whole microdollar. */
+/** The cost of the tokens, rounded up once to a whole microdollar. */
 export const costOf = ({ prompt_tokens, completion_tokens }: Usage, { input, output }: Price): number =>
   Number(
     (BigInt(prompt_tokens) * BigInt(input) + BigInt(completion_tokens) * BigInt(output) + 999_999n) /

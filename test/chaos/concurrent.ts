@@ -8,7 +8,7 @@ import { seeded } from './random.ts';
 import { budgetOf, type Reckoning, reckon, rowsOf } from './reckon.ts';
 import { refOf, type Samples, startSampler } from './sample.ts';
 
-/** What many concurrent calls on one cost limit came to. */
+/** The result of many concurrent calls on one cost limit. */
 export type Concurrent = {
   readonly limit: number;
   readonly outcomes: readonly (Outcome & { readonly model: string; readonly tries: number })[];

@@ -8,11 +8,11 @@ import type { World } from './world.ts';
 export type Load = {
   /** Whether it has lasted as long as it was to. */
   readonly over: () => boolean;
-  /** What its calls came to so far. */
+  /** The outcomes of its calls so far. */
   readonly outcomes: readonly Outcome[];
 };
 
-/** What was done. */
+/** The actions that a disaster took. */
 export type Deed = {
   readonly kills: number;
   /**
@@ -25,12 +25,12 @@ export type Deed = {
 /** Lasts as long as the load does, or the load as long as it; what it broke stands again when it ends. */
 export type Strike = (load: Load) => Promise<Deed>;
 
-/** What is done to the world while calls are under way. */
+/** A disaster that strikes while calls are under way. */
 export type Disaster = {
   readonly name: string;
   /** Microdollars; without it, what most loads spend near their end. */
   readonly limit?: number;
-  /** What must stand before the first call comes. */
+  /** Prepares the world before the first call. */
   readonly prepare: (world: World) => Promise<Strike>;
 };
 

@@ -34,7 +34,7 @@ export async function failOverSpent(world: World): Promise<Strike> {
     await answered(outcomes, 402);
     await world.issuer.kill();
     await replica.takeOver();
-    await sleep(PAUSE_MS); // what the old master refused has been told by then
+    await sleep(PAUSE_MS); // calls that the old master refused have been answered by then
     await answered(outcomes, 402, outcomes.length);
     await world.issuer.start();
     return { kills: 2, lostSince };

@@ -2,7 +2,7 @@ import { Agent, request } from 'undici';
 import type { Price } from './billing-provider.ts';
 import { type Random, seeded } from './random.ts';
 
-/** What a call came to, as its holder saw it. */
+/** The outcome of a call, as its holder saw it. */
 export type Outcome = {
   /** 0: the connection broke. */
   readonly status: number;

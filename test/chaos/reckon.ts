@@ -17,7 +17,7 @@ export type Reckoning = {
   readonly missing: readonly string[];
   /** Uses that the ledger has kept. */
   readonly uses: number;
-  /** What is not as it must be, one line each. */
+  /** The violated guarantees, one line each. */
   readonly violations: readonly string[];
 };
 
@@ -31,7 +31,7 @@ type Books = {
 export const rowsOf = (db: Database, grantId: string): Promise<Row[]> =>
   db.select().from(ledger).where(eq(ledger.grantId, grantId));
 
-/** What the budget's sums in Postgres are. */
+/** The budget's sums in Postgres. */
 export async function budgetOf(db: Database, budgetId: string) {
   const [budget] = await db.select().from(budgets).where(eq(budgets.id, budgetId));
   if (!budget) throw new Error('no such budget');
@@ -64,7 +64,7 @@ export function reckon({ billed, rows, held }: Books): Reckoning {
   };
 }
 
-/** What is wrong with a call's row; undefined if nothing. */
+/** The fault of a call's row; undefined if the row is right. */
 function faultOf(row: Row, billed: Billed | undefined, held: number | undefined): string | undefined {
   const cost = row.costMicrousd ?? Number.NaN;
   if (row.overrunMicrousd !== 0) return `overrun of ${row.overrunMicrousd}`;

@@ -4,7 +4,7 @@ import type { Database } from '@presign/schema/database';
 import { budgets, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 
-/** What was seen of a budget while calls were under way. */
+/** The observed states of a budget while calls were under way. */
 export type Samples = {
   readonly count: number;
   /** The most that was settled and held together, in microdollars. */
@@ -13,7 +13,7 @@ export type Samples = {
   readonly over: number;
   /** The most settled calls that waited in Redis for the ledger, in this URL's partition. */
   readonly backlog: number;
-  /** What was held, by hold id. */
+  /** The amounts held, by hold id. */
   readonly held: ReadonlyMap<string, number>;
   /** When each epoch of the partition was first seen, Unix ms: a new one begins when a loss is detected. */
   readonly epochs: ReadonlyMap<string, number>;

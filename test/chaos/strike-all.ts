@@ -46,7 +46,7 @@ export async function openDisasters(seconds: number, seed: number): Promise<Disa
   };
 }
 
-/** What the concurrent calls came to, one line each. */
+/** The results of the concurrent calls, one line each. */
 export function tellConcurrent(run: Concurrent): string[] {
   const { limit, outcomes, samples, reckoning, settledMicrousd } = run;
   const percent = (microusd: number) => `${((microusd / limit) * 100).toFixed(3)} %`;

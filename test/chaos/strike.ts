@@ -23,11 +23,11 @@ export type Struck = {
   readonly violations: readonly string[];
 };
 
-/** What Redis acknowledged and lost. */
+/** The writes that Redis acknowledged and lost. */
 export type Loss = {
   /** From the first lost write until it was detected. */
   readonly ms: number;
-  /** What the calls cost that came in that time: the stated bound of what may be spent beyond the limit. */
+  /** The cost of the calls that came in that time: the stated bound of the money spent beyond the limit. */
   readonly boundMicrousd: number;
   /** Calls that no ledger has; each of them came in that time. */
   readonly notBilled: number;

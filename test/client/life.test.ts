@@ -100,7 +100,7 @@ test('an API key made for a backend works, may only what it may, and ends', asyn
   expect(await refusalOf(backend.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
 });
 
-test('an endpoint is added, tried, told again, and removed', async () => {
+test('an endpoint is added, tried, notified again, and removed', async () => {
   const url = `${upstream.url}/events`;
   const { id, secret } = await presign.createWebhook({ url, events: ['grant.revoked'] });
   const { id: delivery_id } = await presign.testWebhook({ id });

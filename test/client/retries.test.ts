@@ -40,11 +40,14 @@ async function sessionsOf(external_user: string): Promise<string[]> {
   return ids;
 }
 
-test.each(ISSUES)('%s whose answers were lost twice has issued once, and tells what', async (_id, issue) => {
-  const user = randomUUID();
-  const { session_id } = await issue(clientOf({ fetch: losing(2) }), user);
-  expect(await sessionsOf(user)).toEqual([session_id]);
-});
+test.each(ISSUES)(
+  '%s whose answers were lost twice has issued once, and returns the issued session',
+  async (_id, issue) => {
+    const user = randomUUID();
+    const { session_id } = await issue(clientOf({ fetch: losing(2) }), user);
+    expect(await sessionsOf(user)).toEqual([session_id]);
+  },
+);
 
 test.each(ISSUES)('%s that is asked for twice at once by one key has issued once', async (_id, issue) => {
   const user = randomUUID();

@@ -7,7 +7,7 @@ import { type RunningLocal, readLocalEnv, runLocal } from '@presign/local';
 import { pino } from 'pino';
 import { freePort } from '../harness/free-port.ts';
 
-/** What `pnpm start` runs, in a folder of its own, on ports of its own. */
+/** The services that `pnpm start` runs, in a folder of its own, on ports of its own. */
 export type Local = RunningLocal & {
   /** The reader's folder: `.presign` with the keys, and the packages that snippets import. */
   readonly folder: string;

@@ -9,7 +9,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts';
 
 const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
 
-/** What a call came to: 200, or the code of the refusal. */
+/** The outcome of a call: 200, or the code of the refusal. */
 async function outcome(url: string, behave = 'answer'): Promise<number | string> {
   const answer = await fetch(url, { method: 'POST', headers: { 'x-behave': behave }, body: '{"model":"m"}' });
   const body = (await answer.json().catch(() => ({}))) as { error?: { code?: string } };

@@ -7,7 +7,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { startOwnIssuer } from '../issuer/own-issuer.ts';
 
-/** Nobody listens there. */
+/** No server listens at this address. */
 const away = connectDatabase('postgres://nobody@127.0.0.1:1/none');
 
 let upstream: Upstream;

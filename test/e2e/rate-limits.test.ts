@@ -53,14 +53,14 @@ describe('a URL with calls_per_minute', () => {
       '"presign";q=5;w=60',
       '"presign";r=0;t=…',
     ]);
-    // What was refused cost no use.
+    // The refused calls cost no use.
     expect(await (await fetch(url.slice(0, url.indexOf('/v1/')))).json()).toMatchObject({
       used: 5,
       calls_per_minute: 5,
     });
   });
 
-  test('tells with every answer how many calls are left, beside what the provider says of its own', async () => {
+  test('says with every answer how many calls are left, in addition to the headers of the provider', async () => {
     const { url } = await stack.issue({ ...forwarded, calls_per_minute: 60 });
     expect(told(await call(url))).toEqual(['"presign";q=60;w=60', '"theirs";r=1;t=1, "presign";r=59;t=1']);
     const exposed = (await call(url)).headers.get('access-control-expose-headers')?.split(', ');
@@ -83,7 +83,7 @@ describe('a URL with calls_per_minute', () => {
     await openai.chat.completions.create({ model: 'm', messages: [] });
   });
 
-  test('a session tells it', async () => {
+  test('a session shows it', async () => {
     const { session_id: id } = await stack.issue({ ...forwarded, calls_per_minute: 7 });
     const answer = await fetch(`${stack.issuerUrl}/v1/sessions/${id}`, {
       headers: { authorization: `Bearer ${stack.apiKey}` },
@@ -120,7 +120,7 @@ describe('an API key', () => {
     return () => send({ ...stack, issuerUrl }, { apiKey, body: least });
   };
 
-  test('may make so many requests a minute over all issuers, and is told so', async () => {
+  test('may make its number of requests a minute over all issuers, and answers state the limit', async () => {
     const other = await startOwnIssuer(stack);
     const apiKey = await addApiKey(stack, await ownAccount(stack), { requestsPerMinute: 6 });
     const sent = await Promise.all(

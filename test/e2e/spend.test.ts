@@ -36,7 +36,7 @@ const call = (url: string, sent: object = body()) =>
 const client = (url: string) =>
   new OpenAI({ baseURL: url.replace('/chat/completions', ''), apiKey: 'placeholder', maxRetries: 0 });
 
-test('an answer tells what it cost and what is left, before its body', async () => {
+test('an answer states its cost and the money left, before its body', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 10_000 });
   const answer = await call(url);
   expect(answer.status).toBe(200);
@@ -94,7 +94,7 @@ test('what has no known price or bound does not pass under a limit', async () =>
   expect(await code(body({ some_new_field: 1 }))).toBe('cost_unbounded');
 });
 
-test('an output bound is lowered to what is left, the caller is told, and the provider keeps to it', async () => {
+test('an output bound is lowered to the money left, the answer says so, and the provider keeps to it', async () => {
   const { url } = await stack.issue({ ...ask, cost_limit: 300 });
   const answer = await call(url, body({ max_tokens: 1_000_000 }));
   expect(answer.status).toBe(200);

@@ -26,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => started.close());
 
-/** What `start` runs, in a folder of its own, and the environment that leads a program to it. */
+/** The services that `start` runs, in a folder of its own, and the environment that leads a program to them. */
 async function start(more: Env = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'presign-'));
   const [issuerPort, gatewayPort] = await Promise.all([freePort(), freePort()]);

@@ -77,7 +77,7 @@ test('what is allowed by host and port lets exactly that pass', async () => {
   expect(reached).toBe(before);
 });
 
-test('why an address was not reached is told to the operator alone, with the variable that allows it', async () => {
+test('only the operator learns why an address was not reached, and which variable allows it', async () => {
   const { url } = await stack.issue({ provider: 'one', path: '/v1/x', client_api_key: 'sk-real' });
   const answer = await request(url, { method: 'POST', body: '{}' });
   const told = await answer.body.text();

@@ -255,6 +255,6 @@ test('half a body that a config must act on is not taken for a whole one', async
     await exchange(gateway, `POST ${target} HTTP/1.1\r\nHost: g\r\n${framing}\r\n\r\n${body}`, 0);
   }
   expect(await wholeRequests()).toEqual([]);
-  // Of the later call alone.
+  // The request line is that of the later call.
   expect(requestLines()).toHaveLength(1);
 });

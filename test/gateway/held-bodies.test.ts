@@ -30,7 +30,7 @@ beforeAll(async () => {
   const refusing = { extends: 'openai', base_url: `http://127.0.0.1:${await freePort()}` };
   stack = await startStack({
     providers: { ...providers.file, refusing },
-    // The largest body decides the share of a URL: all of the memory here, but for one test.
+    // The largest body decides the share of a URL: all of the memory here, except in one test.
     gateway: { maxHeldBodyBytes: BUDGET_BYTES, maxBodyBytes: 16 * KIB * KIB },
   });
   url = await issue();

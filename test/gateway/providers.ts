@@ -4,11 +4,11 @@ import { type Answer, startUpstream, type Upstream } from '../harness/upstream.t
 export type Providers = Upstream & {
   /** `PROVIDERS_FILE` that puts all providers there. */
   readonly file: object;
-  /** How it answers until told otherwise. */
+  /** How it answers until a test changes it. */
   answer: Answer;
 };
 
-/** What is sent when no test says otherwise. */
+/** The answer when no test sets another one. */
 export const OK: Answer = (_seen, response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
 };

@@ -59,7 +59,7 @@ const rowCount = async () => {
 };
 const works = (url: string) => eventually(async () => ((await call(url)).is === 200 ? true : undefined));
 
-/** Holds the answer back until told. */
+/** Holds the answer back until the test sends it. */
 function held(): Promise<ServerResponse> {
   return new Promise((resolve) => {
     providers.answer = (_seen, response) => resolve(response);
@@ -108,7 +108,7 @@ test('a settle whose reply was lost is tried again and counts once', async () =>
   road.loseReplies();
   response.end('{"ok":true}');
   expect((await calling).is).toBe(200);
-  // The settle has arrived; that it has, nobody was told.
+  // Redis has the settle, but the gateway got no answer to it.
   await new Promise((resolve) => setTimeout(resolve, 300));
   await road.mend();
   providers.answer = OK;
@@ -139,7 +139,7 @@ test('a call that Redis counted as the connection died is given back when it ans
   providers.seen.length = 0;
   road.loseReplies();
   const calling = call(url);
-  // The call has arrived; that it has, nobody was told.
+  // Redis has the call, but the gateway got no answer to it.
   await new Promise((resolve) => setTimeout(resolve, 300));
   await road.cut();
   expect((await calling).is).toBe('limits_unavailable');
@@ -162,7 +162,7 @@ test('a call that Redis surely never got leaves nothing to give back', async () 
   await works(url);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
   expect((await newRows(known, 1)).map((row) => row.uses)).toEqual([1]);
-  // But for the first, which came before the gateway had noticed.
+  // The first call may count: it came before the gateway had noticed.
   expect((await marks()) - before).toBeLessThanOrEqual(1);
   expect((await call(url)).is).toBe('uses_exhausted');
 });

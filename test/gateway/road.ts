@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A way to a server that can be cut and mended while the server lives on, as when a network fails. */
+/** A way to a server that can be cut and restored while the server lives on, as when a network fails. */
 export type Road = {
   readonly port: number;
   /** Ends all connections and refuses new ones. */

@@ -31,7 +31,7 @@ const stallers: [string, () => string][] = [
   ],
 ];
 
-test.each(stallers)('500 holders who %s keep nobody else from calling', async (_what, sent) => {
+test.each(stallers)('500 holders who %s do not keep others from calling', async (_what, sent) => {
   const opened = await Promise.all(Array.from({ length: 500 }, () => openSocket(new URL(url).origin)));
   for (const socket of opened) {
     socket.on('error', () => {});
@@ -45,7 +45,7 @@ test.each(stallers)('500 holders who %s keep nobody else from calling', async (_
     ),
   );
   expect(answers).toEqual(Array.from({ length: 50 }, () => ({ ok: true })));
-  // Those who stall in a small body have reached nobody.
+  // Holders who stall in a small body have reached no provider.
   expect(providers.seen.length - before).toBe(50);
 });
 

@@ -12,7 +12,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 const MB = 1024 * 1024;
 const BLOCK = Buffer.alloc(64 * 1024, 'x');
 
-/** A provider told by the path what to do; it keeps nothing of what it gets or sends. */
+/** A provider that does what the path says. It keeps nothing that it gets or sends. */
 let server: Server;
 let stack: Stack;
 let url: string;
@@ -134,7 +134,7 @@ test('a holder who does not read stops the provider from being read, and gets al
     `POST ${new URL(url).pathname}/v1/send/200 HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
   );
   const { grew } = await peakWhile(untilStill(() => sent));
-  // What lies in sockets and buffers between the two; the rest is still with the provider.
+  // Sockets and buffers between the two hold this much; the rest is still with the provider.
   expect(sent).toBeLessThan(20 * MB);
   expect(grew).toBeLessThan(20 * MB);
   const got = await peakWhile(drain(socket));

@@ -13,7 +13,7 @@ import { OK, type Providers, startProviders } from './providers.ts';
 
 let providers: Providers;
 let stack: Stack;
-/** What a provider of bytes does with a connection once it has heard something. */
+/** The action of a provider of bytes on a connection once it has heard something. */
 let rude: (socket: Socket) => void = (socket) => socket.destroy();
 const rudeServer = createServer((socket) => {
   socket.on('error', () => {});

@@ -33,11 +33,11 @@ function compilable(schema: object): object {
   return JSON.parse(JSON.stringify(schema).replaceAll('"#/components/schemas/', '"api#/$defs/')) as object;
 }
 
-/** What the document does not have of an answer; undefined when it has all of it. */
+/** The part of an answer that the document lacks; undefined when it has every part. */
 export function undocumented({ method, path, status, headers, text }: Answered): string | undefined {
   if (method === 'HEAD' || OPERATORS.has(path)) return undefined;
   const route = routeOf(method, path);
-  // Elsewhere there is nothing, and who may not ask is not told so.
+  // Other paths have no route. A caller without a valid key gets 401 there, not 404.
   if (!route) return [401, 404, 413].includes(status) ? judge(ERROR, text) : `${status} from no route`;
   const response = route.responses[String(status)];
   if (!response) return `${status} is not documented`;

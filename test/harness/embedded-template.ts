@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { migrateEmbedded, openEmbeddedPostgres } from '@presign/local';
 
 /**
- * Once for all files: an embedded Postgres with its tables, as a file that each stack begins with. To make one anew
+ * Once for all files: an embedded Postgres with its tables, as a file that each stack begins with. To make another
  * takes seconds.
  */
 export default async function setup(): Promise<(() => Promise<void>) | undefined> {

@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below those that a system gives to connections (Linux: 32,768 and up), and for each of vitest's workers its own: so
- * nobody takes a port between here and its use.
+ * Below those that a system gives to connections (Linux: 32,768 and up), and for each of vitest's workers its own, so
+ * no other process takes a port between here and its use.
  */
 const FIRST = 10_000;
 const OF_A_WORKER = 1_200;
 const first = FIRST + (Number(process.env.VITEST_POOL_ID ?? 0) % 8) * OF_A_WORKER;
 let next = Math.floor(Math.random() * OF_A_WORKER);
 
-/** A port of this machine's own address that is free, and is told once. */
+/** A port of this machine's own address that is free. No port is returned twice. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < OF_A_WORKER; tries++) {
     const port = first + (next++ % OF_A_WORKER);

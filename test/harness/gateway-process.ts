@@ -17,10 +17,10 @@ export type GatewayProcess = {
 };
 
 const MAIN = fileURLToPath(new URL('../../apps/gateway/src/main.ts', import.meta.url));
-/** Where nobody listens: a gateway that needs Postgres fails, one that finds its grants in Redis does not. */
+/** No server listens here: a gateway that needs Postgres fails, one that finds its grants in Redis does not. */
 const NO_DATABASE = 'postgres://nobody@127.0.0.1:1/none';
 
-/** A gateway in a process of its own, beside those of the stack and for the same URLs. */
+/** A gateway in a process of its own, in addition to those of the stack and for the same URLs. */
 export async function startGatewayProcess(
   stack: Stack,
   env: Record<string, string> = {},

@@ -29,7 +29,7 @@ export function openSocket(origin: string): Promise<Socket> {
 export const exchange = (origin: string, bytes: string | Buffer, answers = 1): Promise<string> =>
   heard(origin, bytes, (text) => (readAnswers(text).length >= answers ? SILENCE_MS : PATIENCE_MS));
 
-/** What comes until the server closes, or is silent for as long as `patience` has with what came so far. */
+/** The text that comes until the server closes, or is silent for as long as `patience` has with what came so far. */
 async function heard(origin: string, bytes: string | Buffer, patience: (text: string) => number) {
   const socket = await openSocket(origin);
   return new Promise<string>((resolve) => {

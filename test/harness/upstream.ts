@@ -22,7 +22,7 @@ const OK: Answer = (_seen, response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
 };
 
-/** A provider that records what it got and answers as it is told; the body is read whole first. */
+/** A provider that records its requests and answers as the test says. It reads the whole body first. */
 export async function startUpstream(answer: Answer = OK): Promise<Upstream> {
   const seen: Seen[] = [];
   const server = createServer(async (request, response) => {

@@ -115,7 +115,7 @@ describe('a created API key', () => {
     [{ name: 'a', scopes: ['presgin'] }, 'scopes[0]', 'expected one of presign, read, admin.'],
     [{ name: 'a', scope: ['read'] }, 'scope', 'this field is not known (did you mean scopes?).'],
     [{ name: '', scopes: ['read'] }, 'name', 'expected 1 to 255 characters, not white space alone.'],
-  ])('that is asked for by %j is refused with what would mend it', async (body, param, problem) => {
+  ])('that is requested with %j is refused with a hint how to correct it', async (body, param, problem) => {
     const { admin } = await newAccount();
     const sent = await ask(admin, 'POST', '', body);
     expect(refused(sent, 'invalid_request', param)).toBe(`${param}: ${problem}`);

@@ -30,7 +30,7 @@ export async function issueMcp(issuer: Issuer, fields: object = {}): Promise<Mcp
 export const serverToken = (answer: McpPresignAnswer, name: string): string =>
   new URL(answer.servers[name]?.url ?? '').searchParams.get('token') ?? '';
 
-/** What a token says, its signature checked as a gateway does. */
+/** The claims of a token, its signature checked as a gateway does. */
 export function verified(stack: Stack, token: string): unknown {
   const read = verifyToken(token, readPublicKeys(stack.keys.publicKeys));
   if (!read.ok) throw new Error(`the token is refused: ${read.reason}`);
@@ -62,7 +62,7 @@ export async function writtenBundle(stack: Stack, answer: McpPresignAnswer) {
   return { own, ofServers, byName };
 }
 
-/** What a credential holds. */
+/** The content of a credential. */
 export function opened(stack: Stack, row: typeof credentials.$inferSelect): unknown {
   const keys = readEncryptionKeys(stack.keys.encryption);
   return JSON.parse(unseal(keys, row.sealed, credentialContext(row.accountId, row.id)));

@@ -6,7 +6,7 @@ import type { Stack } from '../harness/stack.ts';
 import { addAccount, addApiKey } from './accounts.ts';
 import { send } from './ask.ts';
 
-/** Who reads usage. */
+/** The caller that reads usage. */
 export type Reader = { readonly issuerUrl: string; readonly apiKey: string; readonly account: string };
 export type LedgerRow = typeof ledger.$inferInsert;
 
@@ -28,7 +28,7 @@ export const get = (
   headers: Record<string, string> = {},
 ) => send(of, { method: 'GET', path: `/v1/usage?${new URLSearchParams(query)}`, headers });
 
-/** Of all time, unless the query says otherwise. */
+/** The usage of all time, unless the query says otherwise. */
 export async function report(of: Pick<Reader, 'issuerUrl' | 'apiKey'>, query: Query) {
   const sent = await get(of, { from: '0', ...query });
   expect(sent.status, sent.text).toBe(200);
@@ -65,7 +65,7 @@ export const none = {
   output_tokens: 0,
 };
 
-/** What RFC 4180 says a text holds. */
+/** The cells of a text by RFC 4180. */
 export function parseCsv(text: string): string[][] {
   expect(text.endsWith('\r\n')).toBe(true);
   const rows: string[][] = [[]];

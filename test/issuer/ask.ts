@@ -74,7 +74,7 @@ export function refused(sent: Sent, code: ErrorCode, param: string | null = null
 /** The token of an issued URL. */
 export const tokenOf = (url: string): string => /\/t\/([^/]+)/.exec(url)?.[1] ?? '';
 
-/** What the token of an issued URL says, its signature checked as a gateway does. */
+/** The claims of an issued URL's token, its signature checked as a gateway does. */
 export function claimsOf(stack: Stack, url: string): LlmClaims {
   const verified = verifyToken(tokenOf(url), readPublicKeys(stack.keys.publicKeys));
   if (!verified.ok) throw new Error(`the token is refused: ${verified.reason}`);

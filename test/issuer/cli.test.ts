@@ -131,7 +131,7 @@ describe('without any store', () => {
   });
 });
 
-describe.skipIf(!canReachDatabase)('beside running services', () => {
+describe.skipIf(!canReachDatabase)('with running services', () => {
   let removeDatabase: () => Promise<void>;
   let upstream: Upstream;
   let stack: Stack;

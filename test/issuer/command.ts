@@ -4,7 +4,7 @@ import { runCli } from '@presign/issuer';
 
 const CLI = fileURLToPath(new URL('../../apps/issuer/src/cli.ts', import.meta.url));
 
-/** What a command left: its exit code, and what it wrote. */
+/** The result of a command: its exit code and its output. */
 export type Left = { readonly code: number | null; readonly out: string; readonly err: string };
 
 type Env = Readonly<Record<string, string | undefined>>;

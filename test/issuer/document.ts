@@ -25,7 +25,7 @@ export function resolved(schema: Schema): Schema {
   return name === undefined ? schema : (api.components.schemas[name] ?? {});
 }
 
-/** What an operation's body must be; undefined when it takes none. */
+/** The schema of an operation's body; undefined when it takes no body. */
 export function bodyOf({ requestBody }: Operation): Schema | undefined {
   const schema = requestBody?.content['application/json'].schema;
   return schema && resolved(schema);
@@ -35,7 +35,7 @@ export function bodyOf({ requestBody }: Operation): Schema | undefined {
 export function fieldsOf(operation: Operation): { name: string; described: boolean }[] {
   const parameters = (operation.parameters ?? []).map(({ name, description, in: place }) => ({
     name,
-    // What an id in a path names is said by the path.
+    // The path already says what its id names.
     described: description !== undefined || place === 'path',
   }));
   const body = bodyOf(operation);

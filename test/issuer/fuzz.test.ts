@@ -9,14 +9,14 @@ import { bodyOf, operations, pathOf } from './document.ts';
 import { type RandomRequest, randomRequest } from './random-requests.ts';
 
 const REQUESTS = Number(process.env.FUZZ_REQUESTS ?? 500);
-/** The same seed makes the same requests again; ids in them are those that this run's answers tell. */
+/** The same seed makes the same requests again; their ids are those in this run's answers. */
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 31);
 
 let stack: Stack;
 let powerless: string;
 /** The keys that all requests are made with: none may revoke them. */
 const untouchable = new Set<string>();
-/** Ids that answers told, by the subject whose paths they stand in, newest first. */
+/** Ids in answers, by the subject whose paths they stand in, newest first. */
 const ids = new Map<string, string[]>();
 /** How often each operation answered with each status. */
 const seen = new Map<string, number>();
@@ -69,7 +69,7 @@ function ask({ place, method, ids: wanted, query, body, headers, key }: RandomRe
   });
 }
 
-/** What the log says of a request. */
+/** The answer to a request, and the lines of the log about it. */
 const whyFailed = ({ text, headers }: Sent) =>
   [text, ...stack.logs.filter((line) => line.includes(headers.get('x-request-id') ?? '-'))].join('\n');
 
@@ -84,7 +84,7 @@ function forbidden({ place, method, body }: RandomRequest): boolean {
   }
 }
 
-/** Whatever an answer tells of may be asked for, changed and ended by later requests. */
+/** Later requests may read, change and end anything that an answer names. */
 function note({ place, method }: RandomRequest, { status, headers, text }: Sent): void {
   if (method !== place.method) return;
   const name = `${place.operation.operationId} ${status}`;

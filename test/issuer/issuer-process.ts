@@ -13,7 +13,7 @@ export type IssuerProcess = {
   readonly apiKey: string;
   readonly env: Readonly<Record<string, string>>;
   readonly child: ChildProcess;
-  /** What it has written to standard output: its log. */
+  /** Its standard output so far: its log. */
   readonly log: () => string;
   readonly kill: (signal: NodeJS.Signals) => Promise<number | null>;
 };

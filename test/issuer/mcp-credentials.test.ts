@@ -146,7 +146,7 @@ describe('no secret', () => {
     const sent = await sendMcp(stack, { servers, external_user: marked }, headers);
     expect((await sendMcp(stack, { servers, external_user: marked }, headers)).text).toBe(sent.text);
     const answer = JSON.parse(sent.text) as McpPresignAnswer;
-    // What is no secret is found, so the search does find.
+    // The search finds a text that is not secret, so it works.
     expect(await tablesWith(MARK)).toEqual(['grants']);
     await stack.db.update(grants).set({ externalUser: null }).where(eq(grants.externalUser, marked));
     const tokens = [answer.bundle_token, ...servers.map(({ name }) => serverToken(answer, name))];

@@ -36,7 +36,7 @@ async function added(run: () => Promise<unknown>) {
   return Object.fromEntries(names.map((name) => [name, after[name] - before[name]]));
 }
 const nothing = { grants: 0, sessions: 0, budgets: 0, credentials: 0, keys: 0 };
-/** Of one bundle with two servers: grants and credentials of the bundle and its servers. */
+/** The rows of one bundle with two servers: grants and credentials of the bundle and its servers. */
 const one = { grants: 3, sessions: 1, budgets: 1, credentials: 3, keys: 1 };
 
 describe('Idempotency-Key', () => {

@@ -120,7 +120,7 @@ describe('an operation answers as documented', () => {
       path: pathOf(place, {}),
       body: example as object,
     });
-    // What it is for need not exist.
+    // The id in the path need not exist.
     if (place.path.includes('{')) expect(sent.status).toBe(404);
     else expect(sent.status, sent.text).toBeLessThan(300);
   });
@@ -240,7 +240,7 @@ const plain = (text: string) =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
 
-/** What a shell command prints; the issuer, which is in this process, goes on meanwhile. */
+/** The output of a shell command. The issuer, which is in this process, goes on meanwhile. */
 async function run(command: string, env: NodeJS.ProcessEnv): Promise<string> {
   const { stdout } = await promisify(execFile)('sh', ['-c', command], { env });
   return stdout;

@@ -218,7 +218,7 @@ async function openTunnel(url: string) {
     url: Object.assign(new URL(url), { port: String(port) }).href,
     swallow: (on: boolean) => {
       swallowing = on;
-      // What was swallowed is gone: such a connection is of no use any more, and the network says so in the end.
+      // The swallowed bytes are gone: such a connection is of no use any more, and the network ends it.
       if (!on) for (const socket of sockets) socket.destroy();
     },
     close: async () => {

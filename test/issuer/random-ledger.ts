@@ -74,7 +74,7 @@ export function randomQuery(random: Random, { keyIds, sessionIds }: Made): Query
   };
 }
 
-/** What the ledger's rows come to, one by one. */
+/** The sums of the ledger's rows, added one by one. */
 export function expected({ rows, keyOf }: Made, query: Query): Map<string, Record<string, bigint>> {
   const valuesOf = (each: LedgerRow): Record<UsageDimension, string | null> => ({
     external_user: each.externalUser ?? null,

@@ -9,7 +9,7 @@ export type RandomRequest = {
   readonly place: Place;
   /** Usually the operation's own. */
   readonly method: string;
-  /** Path parameters: the n-th newest id that an answer told so far, or text to be put into the path as it is. */
+  /** Path parameters: the n-th newest id in the answers so far, or text for the path, unchanged. */
   readonly ids: readonly (number | string)[];
   readonly query: readonly (readonly [string, string])[];
   readonly body: string | Uint8Array | undefined;
@@ -190,7 +190,7 @@ function textOf({ format, pattern, minLength = 0, maxLength = 20 }: Schema): fc.
   return fc.string({ unit: 'grapheme', minLength, maxLength: Math.min(maxLength, 40) });
 }
 
-/** What is done to a place in a value, which is found by going down by these numbers. */
+/** A change to a place in a value. These numbers lead down to the place. */
 type Change = {
   readonly way: readonly number[];
   readonly deed: 'drop' | 'put' | 'add' | 'wrap';

@@ -31,7 +31,7 @@ let upstream: Upstream;
 /** Its issuer and gateway have the old key alone. */
 let stack: Stack;
 let env: Record<string, string>;
-/** What began in a test, to be ended with it. */
+/** The functions that end what a test started. */
 const ends: (() => Promise<unknown>)[] = [];
 
 describe.skipIf(!canReachDatabase)('reseal', () => {
@@ -101,7 +101,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
   const issueOauth = (on: Parameters<typeof issueMcp>[0]) =>
     issueMcp(on, { servers: [{ ...server, ...refreshing }] });
 
-  /** All that is sealed beside providers' keys, sealed with the old key. */
+  /** Seals every other kind of secret than providers' keys with the old key. */
   async function sealOthers(): Promise<{ bundleUrl: string; oauthId: string; webhookId: string }> {
     const accountId = await ownAccount(stack);
     const oldKeys = readEncryptionKeys(stack.keys.encryption);

@@ -37,7 +37,7 @@ const idIn = (url: string) => claimsOf(stack, url).jti;
 const session = async (id: string) =>
   sessionAnswer.parse(JSON.parse((await send(stack, { method: 'GET', path: `/v1/sessions/${id}` })).text));
 
-/** What a call comes to at each gateway: `ran`, or the code of the refusal. */
+/** The outcome of a call at each gateway: `ran`, or the code of the refusal. */
 async function calls(url: string): Promise<string[]> {
   const found: string[] = [];
   for (const gateway of [0, 1]) {

@@ -69,7 +69,7 @@ test('no table of Postgres holds a secret in clear', async () => {
   const marked = `user-${MARK}`;
   await issue(stack, { ...ask, external_user: marked }, { 'idempotency-key': 'i1' });
   const found = await tablesWith(MARK);
-  // What is no secret is found, so the search does find.
+  // The search finds a text that is not secret, so it works.
   expect(found).toEqual(['grants']);
   await stack.db.update(grants).set({ externalUser: null }).where(eq(grants.externalUser, marked));
   expect(await tablesWith(MARK)).toEqual([]);

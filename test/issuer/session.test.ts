@@ -25,7 +25,7 @@ const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 
 const get = (id: string, apiKey = stack.apiKey) =>
   fetch(`${stack.issuerUrl}/v1/sessions/${id}`, { headers: { authorization: `Bearer ${apiKey}` } });
 const read = async (id: string) => sessionAnswer.parse(await (await get(id)).json());
-/** The grant of two uses: both are issued in the same second, so their order is not told. */
+/** The grant of two uses: both are issued in the same second, so their order is not known. */
 const limited = async (id: string) => (await read(id)).grants.find((grant) => grant.max_uses === 2);
 const call = (url: string) =>
   fetch(url, {

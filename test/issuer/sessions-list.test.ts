@@ -229,7 +229,7 @@ describe('refused', () => {
     refused(twice, 'invalid_request', 'limit');
   });
 
-  test('is a cursor that is none, and a changed one opens no session of another account', async () => {
+  test('is an invalid cursor, and a changed one shows no session of another account', async () => {
     const [own, other] = [await fresh(), await fresh()];
     await issueMany(own, 3);
     const theirs = await issueMany(other, 3);

@@ -98,14 +98,14 @@ describe('virtual_key', () => {
     return upstream.seen.at(-1)?.headers.authorization;
   };
 
-  test('is used in place of client_api_key, alone or beside it', async () => {
+  test('is used in place of client_api_key, alone or together with it', async () => {
     const virtual_key = await addVirtualKey(stack, mine, { secret: 'sk-virtual' });
     expect(await used({ virtual_key, client_api_key: null })).toBe('Bearer sk-virtual');
     expect(await used({ virtual_key, client_api_key: 'sk-client' })).toBe('Bearer sk-virtual');
     expect(await used({ client_api_key: 'sk-client' })).toBe('Bearer sk-client');
   });
 
-  test('has its grants name its credential: a client_api_key beside it is kept nowhere', async () => {
+  test('gives its grants its own credential: a client_api_key in the same request is not stored', async () => {
     const virtual_key = await addVirtualKey(stack, mine);
     const [key] = await stack.db.select().from(virtualKeys).where(eq(virtualKeys.id, virtual_key));
     const grant = await grantOf((await issue(stack, { virtual_key })).url);

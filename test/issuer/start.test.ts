@@ -10,7 +10,7 @@ import { freePort } from '../harness/free-port.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN, run } from './issuer-process.ts';
 
 const signing = generateSigningKey();
-/** Nobody listens there; a start that gets so far has read all its variables. */
+/** No server listens at these addresses. A start that gets so far has read all its variables. */
 const good = {
   HOST: '127.0.0.1',
   ISSUER_PORT: '0',
@@ -36,7 +36,7 @@ async function outcome(main: string, changed: Readonly<Record<string, string | u
   return { code, out, err };
 }
 
-// Which values are refused, and how each is said, is tested beside each service's `env.ts`.
+// Which values are refused, and how each is said, is tested next to each service's `env.ts`.
 describe.each([
   ['issuer', ISSUER_MAIN],
   ['gateway', GATEWAY_MAIN],
@@ -108,7 +108,7 @@ test('a gateway whose Redis comes up later is ready then', async () => {
 
 type Line = { readonly msg: string; readonly level: number };
 
-/** What a service has logged so far. */
+/** The lines that a service has logged so far. */
 function linesOf(child: ChildProcess): () => Line[] {
   let text = '';
   child.stdout?.on('data', (chunk) => {

@@ -54,7 +54,7 @@ const credentialOf = async (id: string) => {
   if (!row) throw new Error('no such virtual key');
   return row.credential;
 };
-/** What Redis has sealed of a virtual key, in any partition. */
+/** The sealed copies of a virtual key in Redis, in any partition. */
 async function copiesOf(id: string): Promise<number[]> {
   const { id: credentialId } = await credentialOf(id);
   const found = new Map<number, number>();

@@ -16,7 +16,7 @@ export type Endpoint = {
   readonly secret: string;
   /** Every request that came, by `webhook-id`. */
   readonly ids: () => string[];
-  /** What came and was verified with the endpoint's secret by the library, by the time it came. */
+  /** The events in the order of arrival, each verified by the library with the endpoint's secret. */
   readonly events: () => WebhookEvent[];
   readonly upstream: Upstream;
 };
@@ -44,7 +44,7 @@ export async function addEndpoint(
   };
 }
 
-/** What a request says, once the library has accepted it; and of a form that is documented. */
+/** The event of a request, after the library has accepted it. The event must have a documented form. */
 export function verified(secret: string, seen: Upstream['seen'][number]): WebhookEvent {
   const headers = seen.headers as Record<string, string>;
   return webhookEvent.parse(new Webhook(secret).verify(seen.body, headers));

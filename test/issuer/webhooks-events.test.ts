@@ -76,7 +76,7 @@ async function settle(
 }
 
 type Data<T extends WebhookEvent['type']> = Extract<WebhookEvent, { type: T }>['data'];
-/** What an endpoint was told of a kind, repeats left out. */
+/** The events of one type that an endpoint got, without repeats. */
 function told<T extends WebhookEvent['type']>(endpoint: Endpoint, type: T): Data<T>[] {
   const byId = new Map(endpoint.events().map((event, i) => [endpoint.ids()[i], event]));
   return [...byId.values()].filter((event) => event.type === type).map((event) => event.data as Data<T>);

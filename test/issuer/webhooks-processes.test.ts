@@ -85,7 +85,7 @@ withServer('issuers in processes of their own', () => {
   test('take over from one that was killed between sending and recording: each id arrives at most twice', async () => {
     const dying = await start();
     const killed = new Promise<void>((resolve) => dying.child.once('exit', () => resolve()));
-    // Answers come when nobody is there any more to hear them.
+    // Answers come when their process has ended.
     const endpoint = await addEndpoint(dying, {
       answer: async (_seen, response) => {
         await killed;

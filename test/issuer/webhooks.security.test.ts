@@ -111,7 +111,7 @@ describe('an address inside', () => {
     const made = await create(guarded, { url: 'https://example.com/' });
     expect(made.status, made.text).toBe(201);
     const { id } = JSON.parse(made.text) as { id: string };
-    // As if the name had come to lead inside, which nobody here can have another name do.
+    // As if the name now resolved to a private address, which this test cannot do to a real name.
     await stack.db
       .update(webhooks)
       .set({ url: `https://localhost:${port}/` })

@@ -20,7 +20,7 @@ export type Server2026 = {
   readonly seen: readonly IncomingHttpHeaders[];
   /** How many calls were called off while they ran. */
   readonly cancelled: () => number;
-  /** Tells all who listen that a resource is another. */
+  /** Notifies all subscribers that a resource has changed. */
   readonly update: (uri: string) => void;
   readonly close: () => Promise<void>;
 };
@@ -87,7 +87,7 @@ function addPlain(server: McpServer): void {
   server.registerPrompt('grüße', {}, () => ({ messages }));
 }
 
-/** What a server wants of its client it says in its answer; the client calls again with it. */
+/** A server asks its client for input in its answer. The client calls again with the input. */
 function addAsking(server: McpServer): void {
   const wanted = z.object({ name: z.string() });
   server.registerTool('ask', { inputSchema: z.object({}) }, (_args, { mcpReq }) => {
@@ -133,7 +133,7 @@ function addResources(server: McpServer): void {
   server.registerResource('notes', new ResourceTemplate('notes://{id}', { list: undefined }), {}, read);
 }
 
-/** Of the tasks extension (SEP-2663) what is asked after one. */
+/** The requests of the tasks extension (SEP-2663) about one task. */
 function addTasks({ server }: McpServer): void {
   const params = z.object({ taskId: z.string() });
   server.setRequestHandler('tasks/get', { params }, ({ taskId }) => ({ taskId, status: 'working' }));

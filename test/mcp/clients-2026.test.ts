@@ -43,7 +43,7 @@ async function bothWays<T>(client: Client, run: (driven: Driven) => Promise<T>) 
   return { direct, outcome, used, seen: server.seen.slice(before) };
 }
 
-/** What both revisions have. */
+/** The features that both revisions have. */
 async function common(driven: Driven) {
   const { client } = driven;
   const { tools } = await client.listTools();

@@ -4,7 +4,7 @@ import { callTool, codeOf, type Scenario, textOf } from './clients-scenario.ts';
 const RESOURCE = 'demo://resource/dynamic/text/1';
 const sum = (a: unknown, b: unknown) => ({ a, b });
 
-/** What a client asks of a server. */
+/** The requests of a client to a server. */
 export const ASKING: readonly Scenario[] = [
   {
     feature: 'handshake, ping',
@@ -48,7 +48,7 @@ export const ASKING: readonly Scenario[] = [
   },
   {
     feature: 'resources: list, templates, read',
-    // What could not be read is given back where the POST's own answer says so.
+    // A failed read is given back if the POST's own answer reports the failure.
     uses: 2,
     run: async ({ client }) => {
       const { resources } = await client.listResources();

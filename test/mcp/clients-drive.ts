@@ -27,7 +27,7 @@ export type Driven = {
   readonly road: Road;
   /** Notifications of the server, as they came. */
   readonly heard: { readonly method: string; readonly params?: Record<string, unknown> }[];
-  /** What the server asked this client to do. */
+  /** The requests of the server to this client. */
   readonly asked: string[];
   /** The client's answer to a server that asks for its roots. */
   readonly roots: { uri: string; name: string }[];
@@ -39,7 +39,7 @@ export type DriveOptions = {
   readonly transport: Transport;
   readonly url: string;
   readonly road: Road;
-  /** Of the second generation: how it finds out which revision the server speaks. */
+  /** How a client of the second generation finds out which revision the server speaks. */
   readonly negotiate?: 'auto' | { readonly pin: string };
   /** A session to go on with, instead of a new one. */
   readonly sessionId?: string;

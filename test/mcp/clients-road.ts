@@ -10,7 +10,7 @@ export type Exchange = {
   readonly method: string | undefined;
   /** Undefined until the answer has begun. */
   status?: number;
-  /** What has come of the answer so far. */
+  /** The part of the answer that has come so far. */
   text: string;
 };
 

@@ -9,7 +9,7 @@ export type Scenario = {
   readonly outcome: unknown;
   /** Uses that count, over both transports. A request that the server answers with -32602 counts. */
   readonly uses: number;
-  /** Of one generation alone, where the other has no such thing. */
+  /** The only generation that has this feature, if the other has no such thing. */
   readonly generation?: Generation;
 };
 

@@ -81,7 +81,7 @@ export const TELLING: readonly Scenario[] = [
   },
   {
     feature: 'cancellation',
-    // What was begun and called off has run.
+    // A call that was begun and cancelled has run.
     uses: 3,
     run: async (driven) => {
       const { road } = driven;

@@ -13,8 +13,8 @@ import { type Stack, startStack } from '../harness/stack.ts';
 const SERVER = 'github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0';
 
 /**
- * Of the suite's released version: all that there is for revisions to 2025-11-25. Of its next version, which alone
- * has the scenarios of 2026-07-28: those.
+ * The suite's released version has all scenarios for revisions to 2025-11-25. Only its next
+ * version has the scenarios of 2026-07-28.
  */
 const ROUNDS: readonly Round[] = [
   { suite: '0.1.16', scenarios: ['--suite', 'all'], server: ['-stateless=false'] },

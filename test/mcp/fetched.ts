@@ -16,7 +16,7 @@ export const FETCHED = {
 
 export type Fetched = keyof typeof FETCHED;
 
-/** What npx is called with to run one of them. */
+/** The arguments with which npx runs one of them. */
 export const npxArgs = (program: Fetched, args: readonly string[]): string[] => [
   '-y',
   ...FETCHED[program].flatMap((name) => ['-p', name]),

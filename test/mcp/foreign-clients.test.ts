@@ -121,7 +121,7 @@ describe.each(PYTHON_LOADERS)('Python: %s', (module, program) => {
   });
 });
 
-/** What a program printed; what it complained of, when it failed. */
+/** The output of a program. A program that failed shows its errors. */
 function told({ code, stdout, stderr }: Ran): string {
   expect(code, stderr.slice(-2_000)).toBe(0);
   return stdout;

@@ -11,7 +11,7 @@ export type Heard = {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
-  /** Of a JSON body: what it is, or each of a batch. Of a stream: its messages. */
+  /** For a JSON body, its message or each message of its batch. For a stream, its messages. */
   readonly messages: readonly RpcAnswer[];
 };
 
@@ -69,7 +69,7 @@ function messagesIn(text: string): RpcAnswer[] {
   });
 }
 
-/** What calls came to: `ran`, the `data.code` of a refusal, or a server's error code. */
+/** The outcomes of calls: `ran`, the `data.code` of a refusal, or a server's error code. */
 export const outcomes = (heard: Heard): (string | number)[] =>
   heard.messages.map(({ error }) => (error ? (error.data?.code ?? error.code) : 'ran'));
 
@@ -89,7 +89,7 @@ export const at = (stack: Stack, gateway: string | number, url: string): string 
 export const urlOf = (answer: McpPresignAnswer, name: string): string => answer.servers[name]?.url ?? '';
 export const tokenIn = (url: string): string => new URL(url).searchParams.get('token') ?? '';
 
-/** What a token says of its grant; a v4.public payload can be read by anyone, its signature is 64 bytes. */
+/** The grant in a token; a v4.public payload can be read by anyone, its signature is 64 bytes. */
 export function grantIn(token: string): { id: string; partition: number; expiresAtMs: number } {
   const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
   const { jti, prt, exp } = JSON.parse(payload.toString()) as { jti: string; prt: number; exp: string };

@@ -19,7 +19,7 @@ let upstream: McpUpstream;
 let authorization: AuthorizationServer;
 let stack: Stack;
 let aheadMs = 0;
-/** What a gateway may hold of bodies and of events that are not whole. */
+/** The bytes that a gateway may hold of bodies and events that are not whole. */
 const HELD_BYTES = 2 * 1024 * 1024;
 
 beforeAll(async () => {

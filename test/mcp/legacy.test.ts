@@ -77,7 +77,7 @@ test('a limit that one gateway finds is sent to the stream at another, and the P
   for (const { data } of errors) expect(data).toMatchObject({ code: 'uses_exhausted', limit: 3, used: 3 });
   expect(upstream.ran).toHaveLength(3);
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 3, cost: 3_000 });
-  // What is free goes on.
+  // Free requests still pass.
   expect((await post(endpoint, ask('ping', 'p'))).status).toBe(202);
   expect((await stream.reached(51)).at(-1)).toMatchObject({ id: 'p', result: {} });
 });

@@ -165,7 +165,7 @@ test('a session of the older transport outlives an outage, and a limit is sent t
   await stream.reached(1);
   await road.cut();
   outage(await post(at(stack, 1, endpoint), toolCall('run', 'elsewhere')));
-  // The gateway that holds the stream needs no Redis to tell it.
+  // The gateway that holds the stream needs no Redis to pass the answer on.
   expect((await post(endpoint, toolCall('run', 'here'))).status).toBe(202);
   expect((await stream.reached(2))[1]).toMatchObject({
     id: 'here',

@@ -206,7 +206,7 @@ test('a stream that breaks off after -32601 gives that call back, and no more', 
 test('an error without an id does not refund a call of the same batch', async () => {
   const answer = await issue({ max_uses: 1 });
   const url = urlOf(answer, 'a');
-  // What a server says of a message it cannot read has no id (JSON-RPC 2.0 §5): it need not mean the call.
+  // The error for an unreadable message has no id (JSON-RPC 2.0 §5): it need not mean the call.
   const unread = { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'Invalid Request' } };
   upstream.behaves = ({ body }, response) => {
     const answers = [unread, ...run(body, [])];

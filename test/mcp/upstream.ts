@@ -34,7 +34,7 @@ export type McpUpstream = {
   /** How POSTs to the Streamable HTTP endpoint are answered. */
   form: 'json' | 'sse';
   behaves: Behaviour | undefined;
-  /** What the older transport's `endpoint` event says. */
+  /** The data of the older transport's `endpoint` event. */
   endpoint: string;
   /** Refuses connections from now on; those that are open stay. */
   readonly stopListening: () => void;

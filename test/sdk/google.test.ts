@@ -56,7 +56,7 @@ test('a pattern after the first path serves other models', async () => {
   expect(upstream.seen.at(-1)?.url).toBe('/v1beta/models/gemini-2.5-pro:countTokens');
 });
 
-test('config.model decides, whatever model the SDK is told', async () => {
+test('config.model decides, whichever model the SDK asks for', async () => {
   const { url } = await issue({ path: GENERATE, config: { model: 'gemini-2.5-flash' } });
   await clientOf(url).models.generateContent({ ...hello, model: 'gemini-2.5-pro' });
   expect(upstream.seen.at(-1)?.url).toBe(GENERATE);

@@ -3,7 +3,7 @@ import type { Seen } from '../harness/upstream.ts';
 
 /** The provider's key, which the issuer is given; the sandbox takes it too. */
 export const REAL_KEY = 'sk-sandbox-real-key';
-/** What the holder of a URL writes where its SDK wants a key. */
+/** The text that the holder of a URL writes where its SDK wants a key. */
 export const PLACEHOLDER_KEY = 'placeholder-key';
 
 /** Checks that a provider got the real key, in one header, and nothing of the holder's. */

@@ -16,7 +16,7 @@ type Sdk = {
   readonly provider: string;
   readonly path: string;
   readonly call: (base: string) => PromiseLike<unknown>;
-  /** Attempts that it makes, told nothing, when the answer says to come back. */
+  /** Attempts that the SDK makes without further options when the answer says to retry. */
   readonly attempts: number;
   readonly forbidden: new (...args: never[]) => Error;
   readonly unavailable: new (...args: never[]) => Error;

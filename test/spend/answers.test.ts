@@ -58,7 +58,7 @@ const rowsOf = (url: string, count: number) =>
   });
 
 describe('the headers of an answer', () => {
-  test('tell cost, what is left and the uses left, and nothing that is not limited', async () => {
+  test('state the cost, the money left and the uses left, and nothing that is not limited', async () => {
     answer = answering(200, WHOLE);
     const both = await post(await issue({ cost_limit: 1_000, max_uses: 3 }), body());
     expect(own(both.headers)).toEqual({
@@ -71,7 +71,7 @@ describe('the headers of an answer', () => {
     expect(own((await post(await issue({}), body())).headers)).toEqual({});
   });
 
-  test('of a stream tell what is known before it begins', async () => {
+  test('of a stream state the figures that are known before it begins', async () => {
     const stream = `data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
     answer = answering(200, stream, 'text/event-stream');
     const url = await issue({ cost_limit: 1_000, max_uses: 3 });
@@ -81,7 +81,7 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: COST });
   });
 
-  test('of an error tell that it cost nothing, and of a refused call that its use is back', async () => {
+  test('of an error state that it cost nothing, and of a refused call that its use is back', async () => {
     const url = await issue({ cost_limit: 1_000, max_uses: 3 });
     answer = answering(400, '{"error":{"message":"no"}}');
     expect(own((await post(url, body())).headers)).toEqual({
@@ -97,7 +97,7 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: 0, held: 0 });
   });
 
-  test('of an error that an intermediary made tell the hold, which is charged', async () => {
+  test('of an error that an intermediary made state the hold, which is charged', async () => {
     answer = answering(502, '<h1>Bad Gateway</h1>', 'text/html');
     const url = await issue({ cost_limit: 1_000 });
     const cost = Number((await post(url, body())).headers['x-presign-cost']);
@@ -105,7 +105,7 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: cost, held: 0 });
   });
 
-  test('tell a lowered bound, which is the one that the provider got', async () => {
+  test('state a lowered bound, which is the one that the provider got', async () => {
     answer = answering(200, WHOLE);
     const { headers } = await post(await issue({ cost_limit: 500 }), body({ max_tokens: 1_000_000 }));
     const bound = Number(headers['x-presign-max-tokens']);
@@ -119,7 +119,7 @@ describe('the headers of an answer', () => {
 });
 
 describe('GET on a URL without a path', () => {
-  test('tells limits, used, spent and held while a call is under way', async () => {
+  test('returns limits, used, spent and held while a call is under way', async () => {
     let finish = () => {};
     const asked = new Promise<void>((resolve) => {
       answer = async (_seen, response) => {

@@ -19,11 +19,11 @@ const WIDTH = 60;
 const longest = Math.max(...RECORDED.map(({ stream }) => Buffer.byteLength(stream))) + 2;
 
 let spending: Spending;
-/** What comes of a call: told by its model's name. */
+/** The stream that answers calls. The model's name in a call says how the stream is cut. */
 let recorded = RECORDED[0] as Recorded;
-/** Told when the first k bytes of the k-th call have left. */
+/** Called when the first k bytes of the k-th call have left. */
 const onSent = new Map<number, () => void>();
-/** Told when the holder of the k-th call has left. */
+/** Called when the holder of the k-th call has left. */
 const onLeft = new Map<number, () => void>();
 
 beforeAll(async () => {
@@ -79,7 +79,7 @@ function leaveAfter(url: string, body: object, k: number): Promise<void> {
   });
 }
 
-/** What one call of this shape holds: as the holder of a URL is told while a call hangs. */
+/** The amount that one call of this shape holds, as the URL reports it while a call hangs. */
 async function holdOf(shape: Recorded): Promise<number> {
   const url = await spending.issue(shape);
   // Names of one length make bodies of one length.
@@ -128,7 +128,7 @@ describe.each(RECORDED)('$name', (shape) => {
     const rows = await rowsByModel(spending, url, cuts.length);
     expect([...rows.values()].filter((row) => row.costMicrousd !== hold || row.uses !== 1)).toEqual([]);
     expect(rows.size).toBe(cuts.length);
-    // What is not whole never looks whole.
+    // An answer that is not whole never looks whole.
     expect(whole).toEqual([]);
   });
 

@@ -61,7 +61,7 @@ const send = (
     headers: { 'content-type': 'application/json', ...headers },
     body: new Uint8Array(Buffer.from(body)),
   });
-/** What a URL has spent once nothing is held any more. */
+/** The amount that a URL has spent once nothing is held any more. */
 const settled = (url: string) =>
   eventually(async () => {
     const { spent, held } = await statusOf(url);
@@ -173,7 +173,7 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
       0,
     ],
     ['a redirect', bare('HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n'), 'hold'],
-    ['gzip that is none', bare(sized(WHOLE, `${HEAD}Content-Encoding: gzip\r\n`)), 'hold'],
+    ['plain bytes that are called gzip', bare(sized(WHOLE, `${HEAD}Content-Encoding: gzip\r\n`)), 'hold'],
     ['gzip in gzip', bare(sized(WHOLE, `${HEAD}Content-Encoding: gzip, gzip\r\n`)), 'hold'],
     ['a body shorter than its length', bare(`${HEAD}Content-Length: 9999\r\n\r\n${WHOLE}`), 'hold'],
     ['no HTTP', bare('SSH-2.0-OpenSSH\r\n'), 'hold'],

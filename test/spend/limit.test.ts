@@ -62,7 +62,7 @@ describe('1,000 concurrent calls of random cost on one cost_limit, over two gate
   });
 });
 
-test('while money is only held a call is told when to ask again, and then passes', async () => {
+test('while money is only held a refusal says when to retry, and the retry passes', async () => {
   let release = () => {};
   const released = new Promise<void>((resolve) => {
     release = resolve;

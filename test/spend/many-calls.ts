@@ -8,10 +8,10 @@ import type { Answer, Seen } from '../harness/upstream.ts';
 import { startUpstream } from '../harness/upstream.ts';
 import { PRICE, type Recorded } from './recorded.ts';
 
-/** Calls of one test, told apart by a model each; names of one length, so that all hold the same. */
+/** The model of one call of a test. Each call has its own model; names have one length, so all calls hold the same. */
 export const modelOf = (what: string, i: number) => `${what}-${String(i).padStart(4, '0')}`;
 
-/** What a model's name says: which of the test's calls this is. */
+/** The index of a call among those of its test, by its model's name. */
 export const indexIn = (text: string, what: string): number =>
   Number(new RegExp(`${what}-(\\d{4})`).exec(text)?.[1] ?? Number.NaN);
 
@@ -23,7 +23,7 @@ export type Spending = {
   readonly close: () => Promise<void>;
 };
 
-/** A stack whose providers all answer as told, with a price for so many models of each name. */
+/** A stack whose providers all answer as given, with a price for so many models of each name. */
 export async function startSpending(
   names: readonly string[],
   count: number,
@@ -62,7 +62,7 @@ export function urlOf(url: string, { path }: Recorded, model: string): string {
 
 const agent = new Agent({ connections: 200, pipelining: 1 });
 
-/** One call, and all bytes that came, as they came; `broken` where they did not come to an end. */
+/** One call, and all bytes that came, as they came; `broken` where they did not end. */
 export async function post(url: string, body: object, headers: Record<string, string> = {}) {
   const answer = await request(url, {
     method: 'POST',
@@ -80,7 +80,7 @@ export async function post(url: string, body: object, headers: Record<string, st
   return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.concat(chunks), broken };
 }
 
-/** What the ledger has of a URL, by model, once it has so many rows. */
+/** The ledger's rows of a URL, by model, once it has so many rows. */
 export async function rowsByModel({ stack }: Spending, url: string, count: number) {
   const rows = await eventually(async () => {
     await stack.issuer.ledger.drainAll();
@@ -93,7 +93,7 @@ export async function rowsByModel({ stack }: Spending, url: string, count: numbe
   return new Map(rows.map((row) => [row.model ?? '', row]));
 }
 
-/** What a holder is told of its URL. */
+/** The status of a URL, as its holder reads it. */
 export async function statusOf(url: string) {
   const [token = ''] = /^.*\/llm\/t\/[^/]+/.exec(url) ?? [];
   const answer = await fetch(token);

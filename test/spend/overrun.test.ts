@@ -75,7 +75,7 @@ describe.each([false, true])('a provider that reports more than its bound (strea
     expect(spent).toBeLessThan(200);
   });
 
-  test('is in the ledger with what it came to beyond the hold', async () => {
+  test('is in the ledger with the cost beyond the hold', async () => {
     const row = await rowOf(url);
     const { spent } = await statusOf(url);
     expect(row).toMatchObject({

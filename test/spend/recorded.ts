@@ -1,4 +1,4 @@
-/** A provider's stream as it stands on the wire, and the call that brings it. */
+/** A provider's stream as sent on the wire, and the call that it answers. */
 export type Recorded = {
   readonly name: string;
   readonly provider: string;
@@ -12,7 +12,7 @@ export type Recorded = {
 
 /** $0.15 and $0.60 per million tokens, for every model. */
 export const PRICE = { input: 150_000, output: 600_000 };
-/** What every stream here tells: 20 tokens of input, 30 of output. */
+/** The cost of every stream here: 20 tokens of input, 30 of output. */
 export const COST = 21;
 
 const data = (event: object | string) =>

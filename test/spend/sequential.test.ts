@@ -15,7 +15,7 @@ let far: string;
 let slowWay: Tunnel;
 
 const CALLS = thorough ? 200 : 40;
-/** What a call may answer holds more than 12,000 microdollars; what it does answer costs 21. */
+/** A call's longest possible answer holds more than 12,000 microdollars; its real answer costs 21. */
 const MAX_TOKENS = 20_000;
 /** Room for one such hold, not for two. */
 const LIMIT = 23_000;

@@ -15,12 +15,12 @@ import { COST, RECORDED, type Recorded } from './recorded.ts';
 
 const longest = Math.max(...RECORDED.map(({ stream }) => Buffer.byteLength(stream))) + 2;
 
-/** What the provider writes, in pieces that it takes care to send apart. */
+/** The provider's answer, in pieces that it takes care to send apart. */
 type Wire = { readonly headers: Record<string, string>; readonly pieces: (k: number) => readonly Buffer[] };
 
 let spending: Spending;
 let wire: Wire;
-/** What the provider waits for between pieces, instead of the gateway reading each. */
+/** The wait of the provider between pieces, instead of the gateway reading each. */
 let rest: Promise<void> | undefined;
 
 beforeAll(async () => {

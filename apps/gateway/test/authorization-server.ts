@@ -9,13 +9,13 @@ export type TokenRequest = {
   readonly form: Readonly<Record<string, string>>;
 };
 
-/** What it answers instead of tokens: a status with a body, or anything at all. */
+/** Its answer instead of tokens: a status with a body, or anything at all. */
 export type Misbehaviour = (request: TokenRequest, response: ServerResponse) => unknown;
 
 export type AuthorizationServer = {
   readonly url: string;
   readonly requests: readonly TokenRequest[];
-  /** Seconds; undefined: it does not tell. */
+  /** Seconds; undefined: the server does not report it. */
   expiresIn: number | undefined;
   /** Whether each refresh ends its refresh token and gives a new one. */
   rotates: boolean;
@@ -32,7 +32,7 @@ export type AuthorizationServer = {
   readonly close: () => void;
 };
 
-/** An authorization server on a real socket: a token endpoint that counts, rotates, and does as it is told. */
+/** A token endpoint on a real socket that counts requests, rotates tokens, and misbehaves if a test says so. */
 export async function startAuthorizationServer(): Promise<AuthorizationServer> {
   const requests: TokenRequest[] = [];
   let held: Promise<void> = Promise.resolve();

@@ -55,7 +55,7 @@ test('a body has a second more for each 16 KiB that arrived', async () => {
   const arrived = 10 * SLOWEST_BYTES_PER_SECOND;
   const { request, read } = await post('x'.repeat(arrived), 20 * SLOWEST_BYTES_PER_SECOND, '/roomy');
   await vi.waitUntil(() => request.socket.bytesRead >= arrived);
-  // What arrived together with the head does not count.
+  // Bytes that arrived together with the head do not count.
   vi.advanceTimersByTime(PATIENCE_MS + 5_000);
   expect(vi.getTimerCount()).toBe(1);
   vi.advanceTimersByTime(6_000);

@@ -53,7 +53,7 @@ test('the names of the formats are those of the documentation', () => {
 });
 
 test.each(['', 'Cursor', 'claude', 'mcpServers', 'constructor', '__proto__', 'toString'])(
-  'a format "%s" is none',
+  'the format "%s" does not exist',
   (format) => expect(inFormat(bundle, format)).toBeUndefined(),
 );
 

@@ -3,7 +3,7 @@ import { fairQueue } from '../src/workers/body-workers.ts';
 
 const most = { running: 2, waiting: 6, waitingPerOwner: 4 };
 
-/** Tasks that end when they are told to, and the order in which they began. */
+/** Tasks that end when the test ends them, and the order in which they began. */
 function tasks() {
   const begun: string[] = [];
   const ends = new Map<string, () => void>();

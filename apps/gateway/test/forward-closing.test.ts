@@ -3,7 +3,7 @@ import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
 import { forward } from '../src/http/forward.ts';
 
-/** Of how an answer may be framed whose connection ends with it. */
+/** The ways to frame an answer that ends its connection. */
 const FRAMES = {
   'by its length': (body: string) => `Content-Length: ${body.length}\r\n\r\n${body}`,
   'by the end of its connection': (body: string) => `\r\n${body}`,

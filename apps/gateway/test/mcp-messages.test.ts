@@ -329,5 +329,5 @@ describe("a call's URL", () => {
     '/mcp/mcp?url=a&url=a&token=b',
     '/mcp/mcp?url=%zz&token=b',
     '/mcp/mcp?url=a&token=b&ep=%ff',
-  ])('%s is none', (target) => expect(readMcpUrl(target)).toBeUndefined());
+  ])('%s is not valid', (target) => expect(readMcpUrl(target)).toBeUndefined());
 });

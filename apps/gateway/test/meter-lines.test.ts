@@ -21,7 +21,7 @@ describe('a stream of JSON lines', () => {
   const LINES = START + TEXT + END;
 
   test.each([true, false])(
-    'wherever it is cut, passes whole and tells its usage (keeps its last: %s)',
+    'passes whole and reports its usage wherever it is cut (keeps its last: %s)',
     async (keepsLast) => {
       const bytes = Buffer.from(LINES);
       for (let cut = 0; cut <= bytes.length; cut++) {
@@ -41,7 +41,7 @@ describe('a stream of JSON lines', () => {
     expect(seen).toMatchObject({ reported: { usage: COUNTS }, early: START + TEXT, all: LINES });
   });
 
-  test('cut off anywhere tells nothing, and passes', async () => {
+  test('that ends early reports nothing, and passes', async () => {
     const bytes = Buffer.from(LINES);
     for (let size = 0; size < bytes.length; size++) {
       for (const contentEncoding of ['', 'gzip']) {
@@ -55,17 +55,17 @@ describe('a stream of JSON lines', () => {
   });
 
   test.each<[string, string]>([
-    ['that tells of an error', START + line({ message: 'internal server error' }) + END],
-    ['whose end tells no units', START + TEXT + line({ is_finished: true, event_type: 'stream-end' })],
+    ['that reports an error', START + line({ message: 'internal server error' }) + END],
+    ['whose end reports no units', START + TEXT + line({ is_finished: true, event_type: 'stream-end' })],
     ['in one line', LINES.replaceAll('\n', ' ')],
     ['of odd values', 'null\n[]\n"stream-end"\n7\n'],
-  ])('%s tells nothing, and passes', async (_what, text) => {
+  ])('%s reports nothing, and passes', async (_what, text) => {
     const seen = await metered(options, [text]);
     expect(seen.reported).toBeUndefined();
     expect(seen.all).toBe(text);
   });
 
-  test.each(['gzip', 'identity', ''])('in the coding %j tells its usage', async (contentEncoding) => {
+  test.each(['gzip', 'identity', ''])('in the coding %j reports its usage', async (contentEncoding) => {
     const sent = contentEncoding === 'gzip' ? gzipSync(LINES) : Buffer.from(LINES);
     const seen = await metered({ ...options, contentEncoding }, [sent.subarray(0, 20), sent.subarray(20)]);
     expect(seen.reported?.usage).toEqual(COUNTS);
@@ -78,7 +78,7 @@ describe('a stream of JSON lines', () => {
     expect((await metered(options, [text])).reported?.usage).toEqual(COUNTS);
   });
 
-  test('with a line that never ends passes on, is not kept in memory, and tells nothing', async () => {
+  test('with a line that never ends passes on, is not kept in memory, and reports nothing', async () => {
     const chunk = Buffer.alloc(1024 * 1024, ' ');
     for (const keepsLast of [true, false]) {
       const meter = createMeter({ ...options, keepsLast });

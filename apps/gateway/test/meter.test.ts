@@ -52,10 +52,10 @@ describe('a stream', () => {
       'with usage no number holds',
       SAID + data('{"usage":{"prompt_tokens":1e400,"completion_tokens":1}}') + data('[DONE]'),
     ],
-    ['that tells of an error', STREAM.replace(USAGE, USAGE + data({ error: { message: 'overloaded' } }))],
+    ['that reports an error', STREAM.replace(USAGE, USAGE + data({ error: { message: 'overloaded' } }))],
     ['that is no JSON', `data: {{{\n\n${STREAM}`],
     ['of odd values', data('null') + data('[]') + data('"usage"') + data('[DONE]')],
-  ])('%s tells nothing, and passes', async (_what, text) => {
+  ])('%s reports nothing, and passes', async (_what, text) => {
     const seen = await metered({ ...events, dropsUsageEvent: false }, [text]);
     expect(seen.reported).toBeUndefined();
     expect(seen.all).toBe(text);
@@ -66,7 +66,7 @@ describe('a stream', () => {
     expect((await metered(events, [early + STREAM])).reported?.usage).toEqual(COUNTS);
   });
 
-  test('with an event that never ends passes on, is not kept in memory, and tells nothing', async () => {
+  test('with an event that never ends passes on, is not kept in memory, and reports nothing', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     for (const options of [events, { ...events, dropsUsageEvent: false, keepsLast: false }]) {
       const meter = createMeter(options);
@@ -117,7 +117,7 @@ describe('a whole answer', () => {
     expect(seen.all).toBe(String(Buffer.from(bytes)));
   });
 
-  test('longer than is kept passes, and tells nothing', async () => {
+  test('longer than the gateway keeps passes, and reports nothing', async () => {
     const meter = createMeter(json);
     const chunk = Buffer.alloc(8 * 1024 * 1024, ' ');
     for (let i = 0; i < 9; i++) meter.pass(chunk);

@@ -2,7 +2,7 @@ import { BUILT_IN_PROVIDERS, type Spend, spendOf as spendOn } from '@presign/pro
 import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
 
-/** What goes to the holder and what is learnt, of an answer in these chunks. */
+/** The bytes that the holder gets, and the usage that is read, for an answer in these chunks. */
 export async function metered(options: MeterOptions, chunks: readonly (Buffer | string)[]) {
   const meter = createMeter(options);
   const passed = chunks.flatMap((chunk) => meter.pass(Buffer.from(chunk)) ?? []);
@@ -17,10 +17,10 @@ export async function metered(options: MeterOptions, chunks: readonly (Buffer | 
 /** Memory for one answer of any length. */
 export const roomy = () => bodyMemory(2 ** 30, 2 ** 30).newReservation();
 
-/** What every answer of these tests tells. */
+/** The usage that every answer of these tests reports. */
 export const COUNTS = { input_tokens: 20, output_tokens: 30 };
 
-/** What a built-in provider's endpoint knows of spending. */
+/** The spending rules of a built-in provider's endpoint. */
 export const spendOf = (provider: string, path: string): Spend => {
   const found = BUILT_IN_PROVIDERS.get(provider);
   const spend = found && spendOn(found, path);

@@ -112,7 +112,7 @@ test('a client that is refused either way is not tried a third time', async () =
 test.each([
   ['a minute before its end', 3600, 3540],
   ['a tenth of its life before its end, if that is less than a minute', 60, 54],
-  ['an hour, if its life is not told', undefined, 3600],
+  ['an hour, if its life is not reported', undefined, 3600],
   ['not at all, if its life is over at once', 0, 0],
 ])('an access token is used until %s', async (_name, expiresIn, usableSeconds) => {
   server.expiresIn = expiresIn;
@@ -198,7 +198,7 @@ test.each<[string, Misbehaviour]>([
     (_, r) => answerJson(r, 200, { ...GOOD, access_token: 'a\r\nX: y' }),
   ],
 ])(
-  'a token endpoint that %s: no token, and neither secret nor description told',
+  'a token endpoint that %s gives no token, and neither secret nor description is shown',
   async (_name, misbehave) => {
     server.misbehaves = misbehave;
     const answer = await gateway.authorize(credential);

@@ -15,7 +15,7 @@ export type OauthGateway = Authorizer & {
   readonly logged: () => string;
 };
 
-/** What a gateway has for authenticating to MCP servers; several are several gateways. */
+/** The part of a gateway that authenticates to MCP servers. Each call creates another gateway. */
 export function oauthGateway(db: Database, { allowPrivate = true } = {}): OauthGateway {
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });

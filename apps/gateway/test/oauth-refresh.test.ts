@@ -32,7 +32,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-/** What the issuer stores when a refresh token is handed in. */
+/** Stores a credential as the issuer does when a caller hands in a refresh token. */
 async function handIn(more: object = {}): Promise<McpCredential> {
   const handedIn = credentialWith({
     type: 'oauth',

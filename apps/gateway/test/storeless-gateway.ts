@@ -20,7 +20,7 @@ export type StorelessGateway = {
   readonly signingKey: SigningKey;
   /** The gateway's clock, which stands still. */
   readonly clock: { ms: number };
-  /** What was asked of Redis and Postgres; both fail. */
+  /** The requests to Redis and Postgres; both fail. */
   readonly asked: string[];
   /** Claims of a good token for POST /v1/chat/completions of openai. */
   readonly claims: () => LlmClaims;

@@ -93,7 +93,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ microusdLeft: 800, usesLeft: 3 });
   });
 
-  test('a refusal tells whether others hold the money, the rest is too little, or it is spent', async () => {
+  test('a refusal says whether others hold the money, the rest is too little, or it is spent', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));

@@ -9,7 +9,7 @@ import {
   type UsageEntry,
 } from '../src/index.ts';
 
-/** What Postgres holds of one partition, as the issuer keeps it: the ledger, its sums, the cursor. */
+/** The state of one partition in Postgres, as the issuer keeps it: the ledger, its sums, the cursor. */
 export type Ledger = {
   cursor: Cursor;
   readonly rows: Map<string, UsageEntry>;

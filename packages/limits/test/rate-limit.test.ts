@@ -52,7 +52,7 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(await burst()).toEqual([true, true, true, true, false]);
   });
 
-  test('an answer tells how many are left and when all are, a refusal when to come again', async () => {
+  test('an answer says how many calls are left and when all are back; a refusal says when to retry', async () => {
     const grant = await opened(2);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
       rateLimit: { perMinute: 2, left: 1, resetMs: 30_000 },

@@ -45,7 +45,7 @@ export async function keysOf(redis: RedisClient, partition: number | '*'): Promi
   return found.flat();
 }
 
-/** What a FLUSHALL does to one partition. */
+/** Does to one partition what a FLUSHALL does to all. */
 export async function loseAll(redis: RedisClient, partition: number): Promise<void> {
   for (const key of await keysOf(redis, partition)) await redis.del(key);
 }

@@ -42,7 +42,7 @@ export async function takeCharge(
     const made = newCharged(one(world.grants, step.at), step, step.do === 'charge');
     const sent = made.heard || (step.do === 'charge unheard' && step.arrives);
     const answer = sent ? await send(world, redis, made) : undefined;
-    // What was refused, and heard to be, is over.
+    // A refused charge whose gateway got the answer is over.
     if (!made.heard || made.counted) world.charges.push(made);
     return made.heard ? answer : undefined;
   }

@@ -88,7 +88,7 @@ export async function expectAgreement(world: World): Promise<void> {
   }
 }
 
-/** What a budget must say by the calls made on it. */
+/** The sums that a budget must have after the calls made on it. */
 function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') {
   const sum = { used: 0, settled: 0, held: 0 };
   for (const call of world.calls.filter((made) => drawsOn(made, budgetId))) {

@@ -11,12 +11,12 @@ export type Call = {
   readonly epoch: string;
   readonly uses: number;
   readonly hold: number;
-  /** What its gateway says it came to, once it has said so. */
+  /** The uses and cost that its gateway reports, once it has reported them. */
   said?: { uses: number; cost: number };
-  /** What it came to for good. */
+  /** The final result. */
   is: 'live' | 'said' | 'full';
   leaseEnded: boolean;
-  /** How often it was counted again, as a call of an epoch whose holds may be lost, until the ledger tells. */
+  /** How often it was counted again, as a call of an epoch whose holds may be lost, until the ledger has it. */
   repeats: number;
 };
 
@@ -35,9 +35,9 @@ export type Charged = {
   counted: boolean;
   /** Whether its gateway has let go of it: a copy of it that arrives now is void. */
   void: boolean;
-  /** What its gateway wants to give back, once it has said so. */
+  /** The uses and cost that its gateway wants to give back, once it has said so. */
   said?: { uses: number; cost: number };
-  /** What was given back. */
+  /** The uses and cost that were given back. */
   back?: { uses: number; cost: number };
 };
 

@@ -12,7 +12,7 @@ export function known(id: string): Provider {
 export const apply = (id: string, path: string, config: JsonObject, body: JsonObject) =>
   applyConfig(dialectOf(known(id), path), config, { path, body });
 
-/** What is mapped, the config, what the holder sends, what the provider gets. */
+/** The name of the case, the config, the body that the holder sends, and the body that the provider gets. */
 type Row = [what: string, config: JsonObject, sent: JsonObject, body: JsonObject];
 
 /** One test a row: the body becomes the row's last, the path stays. */

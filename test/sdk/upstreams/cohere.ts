@@ -1,6 +1,6 @@
 import { type PacedUpstream, startPacedUpstream } from './paced.ts';
 
-/** What the model says, in the pieces in which a stream brings it. */
+/** The model's text, in the pieces that a stream sends. */
 export const COHERE_PIECES = ['Presigned ', 'URLs ', 'expire.'];
 
 /**

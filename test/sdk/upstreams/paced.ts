@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Seen, startUpstream, type Upstream } from '../../harness/upstream.ts';
 
-/** What an upstream answers: a JSON body, or a stream's events as they stand on the wire. */
+/** The answer of an upstream: a JSON body, or a stream's events as sent on the wire. */
 export type Reply =
   | { readonly status?: number; readonly headers?: Record<string, string>; readonly json: unknown }
   | { readonly events: readonly string[]; readonly contentType?: string };
@@ -77,7 +77,7 @@ async function sendEvents(
 ) {
   response.writeHead(200, { 'content-type': contentType });
   for (const event of events) {
-    // SDKs keep pings to themselves, so nobody could give leave for what follows one.
+    // SDKs do not pass pings on, so no test could give leave for the event after one.
     if (!event.startsWith('event: ping')) await steps?.leave();
     response.write(event);
   }

@@ -50,7 +50,7 @@ describe('usage of Anthropic messages', () => {
     ['code that ran', { server_tool_use: { code_execution_requests: 1 } }],
     ['a compaction', { iterations: [{ type: 'message' }, { type: 'compaction', input_tokens: 9 }] }],
     ['a negative count', { input_tokens: -1 }],
-    ['a count that is none', { cache_read_input_tokens: '12' }],
+    ['a count that is not a number', { cache_read_input_tokens: '12' }],
     ['no count of output', { output_tokens: null }],
   ])('is unknown with %s, which has another price than the list', (_what, fields) => {
     expect(MESSAGES.spend.readAnswer(answer({ ...USAGE, ...fields }))).toBeUndefined();

@@ -47,7 +47,7 @@ describe('usage of Cohere', () => {
       "with a connector's searches",
       { meta: { billed_units: { input_tokens: 1, output_tokens: 1, search_units: 1 } } },
     ],
-    ['with a count that is none', { usage: { billed_units: { input_tokens: -1, output_tokens: 1 } } }],
+    ['with a count below 0', { usage: { billed_units: { input_tokens: -1, output_tokens: 1 } } }],
   ])('is unknown %s', (_what, answer) => {
     expect(V2.spend.readAnswer(answer)).toBeUndefined();
   });

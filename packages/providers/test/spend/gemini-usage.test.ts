@@ -67,7 +67,7 @@ describe('usage of Gemini', () => {
     ['without counts', {}],
     ['of another tier', { ...USAGE, serviceTier: 'priority' }],
     ['of other traffic', { ...USAGE, trafficType: 'PROVISIONED_THROUGHPUT' }],
-    ['with a count that is none', { ...USAGE, thoughtsTokenCount: '700' }],
+    ['with a count that is not a number', { ...USAGE, thoughtsTokenCount: '700' }],
   ])('is unknown %s', (_what, usage) => {
     expect(readAnswer(answer(usage))).toBeUndefined();
   });

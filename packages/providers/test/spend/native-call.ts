@@ -34,7 +34,7 @@ export function refusedField(
 const judge = ({ spend, path }: Pick<Endpoint, 'spend' | 'path'>, body: JsonObject, facts: ModelFacts) =>
   spend.bound(body, { path, bytes: Buffer.byteLength(JSON.stringify(body)), facts });
 
-/** What a stream of these events reported. */
+/** The usage that a stream of these events reported. */
 export function streamed({ spend }: Endpoint, events: readonly unknown[]): Reported | undefined {
   const reader = spend.readStream?.();
   for (const event of events)

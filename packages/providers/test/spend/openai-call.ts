@@ -25,7 +25,7 @@ export const CHAT: readonly (readonly [provider: string, path: string])[] = [
 
 export const FACTS: ModelFacts = { contextWindow: 128_000, maxOutput: 16_384, reasoning: false };
 
-/** What is known of spending on a path, which must be something. */
+/** The spending rules of a path. The path must have some. */
 export function spendOf(provider: string, path: string): Spend {
   const spend = spendOn(known(provider), path);
   if (spend === undefined) throw new Error(`nothing may be spent on ${provider} ${path}`);
@@ -46,7 +46,7 @@ export function boundOf(provider: string, path: string, body: JsonObject, facts?
   return result.bound;
 }
 
-/** What has no bound in a call, as the caller wrote it; undefined if all has. */
+/** The part of a call that has no bound, as the caller wrote it; undefined if every part has one. */
 export function refusedIn(
   provider: string,
   path: string,

@@ -79,7 +79,7 @@ describe('usage of a stream', () => {
         '[DONE]',
       ],
     ],
-  ] as const)('is the last one told: %s %s', (provider, path, events) => {
+  ] as const)('is the last one reported: %s %s', (provider, path, events) => {
     expect(readEvents(provider, path, events)).toEqual({ model: 'm', usage: counted });
   });
 
@@ -87,7 +87,7 @@ describe('usage of a stream', () => {
     ['openai', '/v1/chat/completions'],
     ['groq', '/openai/v1/chat/completions'],
     ['perplexity', '/chat/completions'],
-  ])('is none until the stream has ended: %s', (provider, path) => {
+  ])('is unknown until the stream has ended: %s', (provider, path) => {
     const events = [delta('Hi'), finish({ usage, x_groq: { usage } }), '[DONE]'];
     const words = provider === 'perplexity' ? 2 : 3;
     for (let cut = 0; cut < words; cut++)
@@ -102,16 +102,16 @@ describe('usage of a stream', () => {
     [[delta('Hi', { usage }), '{"choices": [', '[DONE]']],
     [['[DONE]']],
     [[delta('Hi', { usage }), finish({ usage: { ...usage, prompt_tokens: -1 } }), '[DONE]']],
-  ])('is none if the stream broke or did not report it: %j', (events) => {
+  ])('is unknown if the stream broke or did not report it: %j', (events) => {
     expect(readEvents('openai', '/v1/chat/completions', events)).toBeUndefined();
   });
 
-  it("is none if a chunk has an error in the vendor's own field", () => {
+  it("is unknown if a chunk has an error in the vendor's own field", () => {
     const events = [delta('Hi', { usage, x_groq: { error: 'over capacity' } }), '[DONE]'];
     expect(readEvents('groq', '/openai/v1/chat/completions', events)).toBeUndefined();
   });
 
-  it('is none if a stream without [DONE] reports it only before it finishes', () => {
+  it('is unknown if a stream without [DONE] reports it only before it finishes', () => {
     expect(readEvents('perplexity', '/chat/completions', [delta('Hi', { usage }), finish()])).toBeUndefined();
   });
 });

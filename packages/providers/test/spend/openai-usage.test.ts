@@ -43,7 +43,7 @@ describe('usage of an answer', () => {
     { ...usage, prompt_tokens_details: { cached_tokens: -4 } },
     { ...usage, num_sources_used: 3 },
     { ...usage, server_tool_use_details: { web_search_requests: 1 } },
-  ])('is none if it is not reported in full: %j', (held) => {
+  ])('is unknown if it is not reported in full: %j', (held) => {
     expect(chat(held)).toBeUndefined();
   });
 
@@ -70,7 +70,7 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('counts cached tokens that are reported beside the input as input, too', () => {
+  it('counts cached tokens that are reported apart from the input as input, too', () => {
     const held = { ...usage, prompt_tokens_details: { cached_tokens: 100 } };
     expect(read('xai', '/v1/chat/completions', held)).toMatchObject({
       input_tokens: 110,
@@ -78,13 +78,13 @@ describe('usage of an answer', () => {
     });
   });
 
-  it('is none if the model has fees that it does not report', () => {
+  it('is unknown if the model has fees that it does not report', () => {
     const answer = { model: 'gpt-4o-search-preview-2025-03-11', usage };
     expect(spendOf('openai', '/v1/chat/completions').readAnswer(answer)).toBeUndefined();
   });
 
   it.each(['priority', 'flex', 'scale', 'performance'])(
-    'is none at the price of another tier: %s',
+    'is unknown at the price of another tier: %s',
     (service_tier) => {
       const at = (tier: unknown) =>
         spendOf('openai', '/v1/chat/completions').readAnswer({ model: 'm', service_tier: tier, usage });
@@ -137,7 +137,7 @@ describe('an error', () => {
   });
 
   it.each([undefined, null, '<html>', {}, [], { error: null }, { error: {} }, { status: 502 }])(
-    'of an intermediary is none: %j',
+    'of an intermediary is not recognised as the provider’s: %j',
     (answer) => {
       expect(spendOf('openai', '/v1/chat/completions').isOwnError(answer)).toBe(false);
       expect(spendOf('google', '/v1beta/openai/chat/completions').isOwnError(answer)).toBe(false);
