@@ -81,6 +81,12 @@ describe('the prose of the project has none of the habits that CONTRIBUTING.md a
     expect(others.length).toBeGreaterThan(50);
     expect(found(others, sourceProse)).toEqual([]);
   });
+
+  test('in the names and comments of all tests', () => {
+    const tests = files.filter((file) => /^(.*\/)?test\/.*\.ts$/.test(file));
+    expect(tests.length).toBeGreaterThan(250);
+    expect(found(tests, testProse)).toEqual([]);
+  });
 });
 
 test('the habits are found, and good sentences pass', () => {
@@ -88,6 +94,8 @@ test('the habits are found, and good sentences pass', () => {
   expect(paragraphsOf(page).flatMap(habitsIn)).toHaveLength(3);
   const source = "/** It is\n * mended. */\nconst a = 'Who calls again.'; // Nobody.\nconst told = 1;";
   expect(sourceProse(source).flatMap(habitsIn)).toHaveLength(3);
+  const tests = "/** Who calls again. */\ntest.each(['told '])('is none', () => 'a //nobody'); // Told.\n";
+  expect(testProse(tests).flatMap(habitsIn)).toHaveLength(3);
   const good = ['What is a grant? It is a permission.', 'The cost of a call.', 'Besides, it comes to rest.'];
   expect(good.flatMap(habitsIn)).toEqual([]);
 });
@@ -116,6 +124,16 @@ function sourceProse(source: string): string[] {
     ),
     ...texts.map((text) => oneLine(text.slice(1, -1))),
   ];
+}
+
+/** Comments and names of tests, without the data in them. */
+function testProse(source: string): string[] {
+  const comments =
+    source.match(/(?<=^|\s)(?:\/\*\*? .*?\*\/|\/\*\*\n.*?\*\/|(?:\/\/ [^\n]*(?:\n\s*)?)+)/gms) ?? [];
+  const names = source.matchAll(
+    /(?:\b(?:test|it|describe)(?:\.\w+)*|[\])])\(\s*('(?:[^'\\\n]|\\.)*'|"[^"\n]*"|`[^`]*`)/g,
+  );
+  return [...comments.flatMap(sourceProse), ...[...names].map(([, name = '']) => oneLine(name.slice(1, -1)))];
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
