@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { type RedisClient, type RedisHealth, readHealth } from '@presign/limits';
+import { PARTITIONS, type Problem, type Readiness } from '@presign/schema';
+import { type Database, databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
@@ -11,7 +14,6 @@ import { describeGrant } from './llm/describe.ts';
 import { createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
-import { watchReadiness } from './readiness.ts';
 
 /** Builds the gateway: it decides whether a call is allowed, and counts what the call costs. */
 export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
@@ -79,4 +81,52 @@ function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
     const report = await readiness();
     return c.json(report, report.status === 'ready' ? 200 : 503);
   });
+}
+
+/** How long no partition may be open before the gateway is unready: a failover takes a second or two. */
+const CLOSED_MS = 5_000;
+/** A report is this old at most, so that requests for it cannot load the stores. */
+const FRESH_MS = 1_000;
+
+type Deps = { readonly db: Database; readonly redis: RedisClient; readonly now: () => number };
+
+/**
+ * Reports what this gateway cannot do. It is unready only while Redis is read-only, or when no partition has been open
+ * for five seconds: another gateway could do no more, and a load balancer without backends would hide the reason.
+ */
+export function watchReadiness({ db, redis, now }: Deps): () => Promise<Readiness> {
+  let closedSince = Number.NEGATIVE_INFINITY;
+  let latest: { readonly at: number; readonly report: Promise<Readiness> } | undefined;
+  const look = async (): Promise<Readiness> => {
+    const [health, postgres] = await Promise.all([readHealth(redis, PARTITIONS), databaseAnswers(db)]);
+    if (health.open > 0) closedSince = Number.POSITIVE_INFINITY;
+    else closedSince = Math.min(closedSince, now());
+    const isUnready = health.writes === 'read_only' || now() - closedSince >= CLOSED_MS;
+    const problems = [...redisProblems(health), ...(postgres ? [] : [NO_POSTGRES])];
+    return { status: isUnready ? 'unready' : 'ready', problems };
+  };
+  return () => {
+    if (!latest || now() - latest.at >= FRESH_MS) latest = { at: now(), report: look() };
+    return latest.report;
+  };
+}
+
+const NO_POSTGRES: Problem = {
+  store: 'postgres',
+  problem: 'does not answer',
+  effect: 'URLs that Redis does not know yet get 503 database_unavailable. All others work.',
+};
+
+const EVERY_CALL = 'Every call gets 503 limits_unavailable.';
+
+function redisProblems({ writes, open }: RedisHealth): Problem[] {
+  if (writes === 'no_answer') return [{ store: 'redis', problem: 'does not answer', effect: EVERY_CALL }];
+  if (writes === 'read_only') return [{ store: 'redis', problem: 'is read-only', effect: EVERY_CALL }];
+  const full: Problem = { store: 'redis', problem: 'takes no writes', effect: EVERY_CALL };
+  const closed: Problem = {
+    store: 'redis',
+    problem: `${PARTITIONS - open} of ${PARTITIONS} partitions are closed until an issuer has drained them`,
+    effect: 'Calls of URLs in these partitions get 503 limits_unavailable.',
+  };
+  return [...(writes === 'refused' ? [full] : []), ...(open < PARTITIONS ? [closed] : [])];
 }

@@ -22,25 +22,6 @@ export type JsonObject = { readonly [key: string]: unknown };
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Whether a parsed JSON value nests no deeper than `limit`; walks without recursion. */
-export function nestsAtMost(limit: number, root: unknown): boolean {
-  let level: readonly unknown[] = [root];
-  for (let depth = 0; level.length > 0; depth++) {
-    if (depth > limit) return false;
-    level = level.flatMap(children);
-  }
-  return true;
-}
-
-/** Whether JSON can write all numbers again: `1e999` is read as Infinity, and would be written as null. */
-export function allFinite(root: unknown): boolean {
-  if (typeof root === 'number') return Number.isFinite(root);
-  return children(root).every(allFinite);
-}
-
-const children = (value: unknown): readonly unknown[] =>
-  typeof value === 'object' && value !== null ? Object.values(value) : [];
-
 /**
  * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone, so that thousands of long
  * names of one length are each compared with all others: 60 MB of them would stop the process for half a minute.

@@ -1,5 +1,5 @@
 import { type McpPricing, type McpServerPolicy, mcpPricing, type Refusal } from '@presign/schema';
-import { KnownNames } from './known-names.ts';
+import { KnownNames } from '../http/json.ts';
 import { type Message, nameParam } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */

@@ -3,8 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import type { Messages } from '../mcp/messages.ts';
-import type { PlanReply, PlanWork } from './plan-in-worker.ts';
-import type { WorkerStart } from './worker.ts';
+import type { PlanReply, PlanWork, WorkerStart } from './worker.ts';
 
 /**
  * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { allFinite, isJsonObject, nestsAtMost } from '../json.ts';
+import { isJsonObject } from '../json.ts';
 import { expected } from './invalid-request.ts';
 
 /** Default validity of a URL, in seconds. */
@@ -84,3 +84,22 @@ export const pendingAnswer = z.strictObject({ status: z.literal('pending') }).me
   description: 'The change is stored, and Presign applies it as soon as Redis answers.',
 });
 export type Pending = z.infer<typeof pendingAnswer>;
+
+/** Whether a parsed JSON value nests no deeper than `limit`; walks without recursion. */
+function nestsAtMost(limit: number, root: unknown): boolean {
+  let level: readonly unknown[] = [root];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > limit) return false;
+    level = level.flatMap(children);
+  }
+  return true;
+}
+
+/** Whether JSON can write all numbers again: `1e999` is read as Infinity, and would be written as null. */
+function allFinite(root: unknown): boolean {
+  if (typeof root === 'number') return Number.isFinite(root);
+  return children(root).every(allFinite);
+}
+
+const children = (value: unknown): readonly unknown[] =>
+  typeof value === 'object' && value !== null ? Object.values(value) : [];

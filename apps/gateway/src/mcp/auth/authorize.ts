@@ -3,10 +3,10 @@ import type { McpAuth, Refusal } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import { LRUCache } from 'lru-cache';
 import { createExchange } from './exchange.ts';
-import { createRefresh } from './refresh.ts';
 import {
   type AuthorizerDeps,
   authFailed,
+  createRefresh,
   type Fetched,
   isUsable,
   type OauthClient,
