@@ -192,10 +192,12 @@ test('a call that was admitted before expires_at is answered on its stream, whic
     await post(endpoint, toolCall('run', 'too late'));
     return stream.messages().length > 0 ? stream.messages() : undefined;
   });
-  expect(refused).toMatchObject([{ id: 'too late', error: { data: { code: 'token_expired' } } }]);
+  expect(refused[0]).toMatchObject({ id: 'too late', error: { data: { code: 'token_expired' } } });
   for (const each of upstream.streams) each.write(eventOf({ jsonrpc: '2.0', id: 'late', result: {} }));
   expect(await stream.over).toBe('ended');
-  expect(stream.messages().slice(1)).toEqual([{ jsonrpc: '2.0', id: 'late', result: {} }]);
+  // A busy machine may refuse several before the first refusal is heard.
+  const others = stream.messages().filter(({ id }) => id !== 'too late');
+  expect(others).toEqual([{ jsonrpc: '2.0', id: 'late', result: {} }]);
   expect((await post(endpoint, toolCall('run', 'after'))).status).toBe(404);
 });
 

@@ -56,11 +56,12 @@ export async function startGateway(
   // Every open stream listens.
   setMaxListeners(0, closing.signal);
   const listeners = createListeners(options.redis);
-  const bodyWorkers = startBodyWorkers({ providersFile: options.providersFile });
+  const quota = readQuota(options.now);
+  const bodyWorkers = startBodyWorkers(options, quota);
   const own = {
     ...{ dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
-    readQuota: readQuota(options.now),
+    readQuota: quota,
     closing: closing.signal,
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };

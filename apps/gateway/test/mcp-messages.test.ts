@@ -331,3 +331,17 @@ describe("a call's URL", () => {
     '/mcp/mcp?url=a&token=b&ep=%ff',
   ])('%s is not valid', (target) => expect(readMcpUrl(target)).toBeUndefined());
 });
+
+it.each([
+  ['too large to be finite', '1e400'],
+  ['a fraction', '1.5'],
+  ['beyond exact numbers', '9007199254740993'],
+  ['a lone surrogate', '"\\ud800"'],
+  ['longer than 1,024 characters', `"${'x'.repeat(1_025)}"`],
+])(
+  'an id that is %s is refused, because a server may repeat it as the id of another request',
+  (_what, id) => {
+    const read = readMessages(Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"tools/call"}`));
+    expect(read).toMatchObject({ refusal: { code: 'invalid_request' } });
+  },
+);

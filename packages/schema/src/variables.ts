@@ -101,9 +101,9 @@ export const VARIABLES = {
       z
         .int()
         .min(MIB)
-        .max(64 * MIB),
+        .max(32 * MIB),
     ),
-    'the largest body that a gateway reads whole, in bytes, from 1048576 to 67108864; a larger one gets 413',
+    'the largest body that a gateway reads whole, in bytes, from 1048576 to 33554432; a larger one gets 413',
     '16777216',
   ),
   MAX_HELD_BODY_BYTES: variable(

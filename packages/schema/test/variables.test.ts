@@ -42,7 +42,7 @@ describe('a variable', () => {
     ['SANDBOX', ['0', 'off']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],
     ['UPSTREAM_TIMEOUT_SECONDS', ['0', '86401']],
-    ['MAX_BODY_BYTES', ['0', '1048575', '67108865', '16MiB']],
+    ['MAX_BODY_BYTES', ['0', '1048575', '33554433', '16MiB']],
     ['MAX_HELD_BODY_BYTES', ['0', '41943039', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],
   ];

@@ -39,7 +39,7 @@ export async function planBody(
     ...{ bytes: raw, need, target, method, now, providerId: provider.id },
     policy: { config, costLimited },
   };
-  const reply = await bodyWorkers.plan(grant.id, work);
+  const reply = await bodyWorkers.plan(grant, work);
   return 'refusal' in reply ? reply : { plan: planOf(reply.plan, call) };
 }
 

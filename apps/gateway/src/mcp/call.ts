@@ -122,7 +122,7 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   return running;
 }
 
-const NO_MESSAGES = { messages: undefined, body: null } as const;
+const NO_MESSAGES = { messages: undefined, body: { bytes: null } };
 
 /** Sends a charged call, passes its answer on, and refunds what did not run. */
 async function run(
@@ -137,6 +137,7 @@ async function run(
   const stream = { requestId, grant, serverUrl: server.url, target: incoming.url ?? '' };
   const legacy = method === 'GET' ? new LegacyStream(deps, stream) : undefined;
   const eventMemory = deps.bodyMemory.newReservation();
+  eventMemory.belongsTo(grant.id);
   const { encryptionKeys } = deps;
   const answer = new McpAnswer({ call, admitted, refund, legacy, eventMemory, encryptionKeys });
   const sent = await sendMcp(deps, call, admitted, answer);

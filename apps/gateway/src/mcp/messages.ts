@@ -61,12 +61,23 @@ const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },
 });
 
+const ID_MAX_CHARS = 1_024;
+
+/**
+ * Whether every server repeats an id so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
+ * surrogate may come back as U+FFFD: an answer to one request could then give back the charge of another.
+ */
+const isId = (id: unknown): id is string | number | null | undefined =>
+  id === undefined ||
+  id === null ||
+  Number.isSafeInteger(id) ||
+  (typeof id === 'string' && id.length <= ID_MAX_CHARS && id.isWellFormed());
+
 /** A message, or why the value is not a message. */
 function readMessage(value: unknown): Message | string {
   if (!isJsonObject(value)) return 'a message is an object';
   const { id, method, params } = value;
-  if (id !== undefined && id !== null && typeof id !== 'string' && typeof id !== 'number')
-    return 'id is a string or a number';
+  if (!isId(id)) return `id is a whole number, or a string of at most ${ID_MAX_CHARS} characters`;
   if (method === undefined) {
     if (!('result' in value) && !('error' in value)) return 'a message has a method, a result or an error';
     return { id: undefined, method: undefined, name: undefined };

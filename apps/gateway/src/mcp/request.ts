@@ -23,7 +23,8 @@ export type McpCall = {
   readonly server: McpServerPolicy;
   /** The messages of a POST. */
   readonly messages: Messages | undefined;
-  readonly body: Buffer | null;
+  /** The bytes to send. They go once they are sent, because a call may take a day. */
+  readonly body: { bytes: Buffer | null };
   /** The memory that its body takes. */
   readonly bodyMemory: Reservation;
   /** The server's own session id. */
@@ -105,17 +106,17 @@ export async function readPost(
   grant: McpGrant,
   incoming: IncomingMessage,
   memory: Reservation,
-): Promise<{ messages: Messages; body: Buffer } | { refusal: Refusal }> {
+): Promise<{ messages: Messages; body: McpCall['body'] } | { refusal: Refusal }> {
   const early = checkQuota(readQuota, grant);
   if (early) return { refusal: early };
   memory.belongsTo(grant.id);
   const whole = await readDecoded(incoming, memory);
   if ('refusal' in whole) return whole;
   const isLittle = takeWork(readQuota, grant, whole.bytes);
-  const read = isLittle ? readMessages(whole.bytes) : await bodyWorkers.readMessages(grant.id, whole.bytes);
+  const read = isLittle ? readMessages(whole.bytes) : await bodyWorkers.readMessages(grant, whole.bytes);
   if ('refusal' in read) return read;
   const mismatch = checkHeaders(incoming.headers, read.messages);
-  return mismatch ? { refusal: mismatch } : { messages: read.messages, body: whole.bytes };
+  return mismatch ? { refusal: mismatch } : { messages: read.messages, body: { bytes: whole.bytes } };
 }
 
 /** The parameters of an MCP URL. */

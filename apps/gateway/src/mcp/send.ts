@@ -140,6 +140,9 @@ async function attempt(
 ): Promise<Ended> {
   const { server, endpoint, method, body, bodyMemory } = call;
   answer.hide(secretsIn(authorization));
+  const { bytes } = body;
+  // A body that may be sent a second time, with another access token, stays in memory.
+  const isOnce = authorization.token === undefined;
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
   const upstream = {
@@ -147,27 +150,27 @@ async function attempt(
     path: url.pathname + (query === '' ? '' : `?${query}`),
     method,
     headers: mcpHeaders(call, authorization),
-    // A body that may be sent a second time stays in memory.
-    body: authorization.token === undefined ? bodyToSend(body, bodyMemory.release) : body,
+    body: isOnce ? bodyToSend(bytes, bodyMemory.release) : bytes,
   };
+  if (isOnce) body.bytes = null;
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
   const life = watchCall(deps, call, answer);
   return forward(deps.dispatcher, upstream, answer, bounds, life.signal).finally(life.release);
 }
 
-function mcpHeaders({ incoming, session, body }: McpCall, { header }: Authorization): FlatHeaders {
+function mcpHeaders({ incoming, session, body: { bytes } }: McpCall, { header }: Authorization): FlatHeaders {
   const replaced = ['content-length', 'content-encoding', 'accept-encoding', 'mcp-session-id'];
   const kept = withoutHeaders(holdersHeaders(incoming.rawHeaders), [
     ...replaced,
-    ...(body ? ['content-type'] : []),
+    ...(bytes ? ['content-type'] : []),
     ...(header ? [header[0].toLowerCase()] : []),
   ]);
   return [
     ...kept,
     // The gateway reads the events that pass.
     ...['accept-encoding', 'identity'],
-    ...(body ? ['content-type', 'application/json', 'content-length', String(body.length)] : []),
+    ...(bytes ? ['content-type', 'application/json', 'content-length', String(bytes.length)] : []),
     ...(session === undefined ? [] : ['mcp-session-id', session]),
     ...(header ?? []),
   ];

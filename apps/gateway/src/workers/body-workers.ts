@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import type { Messages } from '../mcp/messages.ts';
+import type { QuotaOwner, ReadQuota } from './read-quota.ts';
 import type { PlanReply, PlanWork, WorkerStart } from './worker.ts';
 
 /**
@@ -11,10 +12,10 @@ import type { PlanReply, PlanWork, WorkerStart } from './worker.ts';
  */
 export type BodyWorkers = {
   /** Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards. */
-  readonly plan: (grantId: string, work: PlanWork) => Promise<PlanReply>;
+  readonly plan: (grant: QuotaOwner, work: PlanWork) => Promise<PlanReply>;
   /** Reads the messages of an MCP call. The bytes are copied, because they are sent as they are. */
   readonly readMessages: (
-    grantId: string,
+    grant: QuotaOwner,
     bytes: Buffer,
   ) => Promise<{ messages: Messages } | { refusal: Refusal }>;
   readonly close: () => Promise<void>;
@@ -30,11 +31,23 @@ const WAITING_PER_URL = 32;
 /** A worker that is not done by then is stopped. The largest bodies take a few seconds on a slow machine. */
 const OVERDUE_MS = 30_000;
 
-/** The memory that a body of 16 MiB and a million parts needs in a worker, with a margin. */
-const WORKER_HEAP = { maxOldGenerationSizeMb: 384, maxYoungGenerationSizeMb: 32 };
+/**
+ * The heap of a worker: twice what the dearest body was measured to need. It must not run out, because V8 may then end the
+ * whole process.
+ */
+const workerHeap = (maxBodyBytes: number) => ({
+  maxOldGenerationSizeMb: 128 + 16 * Math.ceil(maxBodyBytes / 2 ** 20),
+  maxYoungGenerationSizeMb: 32,
+});
 
-/** @param start what each worker is started with */
-export function startBodyWorkers(start: WorkerStart): BodyWorkers {
+/** The quota of a URL pays this for a millisecond of a worker, if a body takes longer than its bytes say. */
+const WORK_PER_MS = 16 * 1024;
+
+/** How body workers start. */
+export type BodyWorkersStart = WorkerStart & { readonly maxBodyBytes: number };
+
+/** @param quota pays for the time that a body takes in a worker */
+export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
   let pool: Piscina | undefined;
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
   const run = <T>(name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
@@ -42,15 +55,23 @@ export function startBodyWorkers(start: WorkerStart): BodyWorkers {
     const transferList = bytes ? [bytes.buffer as ArrayBuffer] : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
-  const inTurn = async <T extends object>(grantId: string, task: () => Promise<T>) => {
-    const turn = queue.run(grantId, task);
+  const inTurn = async <T extends object>(grant: QuotaOwner, bytes: number, task: () => Promise<T>) => {
+    const turn = queue.run(grant.id, async () => {
+      const began = performance.now();
+      return task().finally(() => {
+        // The bytes themselves were taken before.
+        quota.take(grant, Math.max(0, (performance.now() - began) * WORK_PER_MS - bytes));
+      });
+    });
     if (!turn) return { refusal: OVERLOADED };
     return turn.catch(() => ({ refusal: TOO_MUCH_WORK }));
   };
   return {
-    plan: (grantId, work) => inTurn(grantId, () => run<PlanReply>('plan', work, work.bytes)),
-    readMessages: (grantId, bytes) =>
-      inTurn(grantId, () => run<{ messages: Messages } | { refusal: Refusal }>('messages', bytes)),
+    plan: (grant, work) => inTurn(grant, work.bytes.length, () => run<PlanReply>('plan', work, work.bytes)),
+    readMessages: (grant, bytes) =>
+      inTurn(grant, bytes.length, () =>
+        run<{ messages: Messages } | { refusal: Refusal }>('messages', bytes),
+      ),
     close: async () => pool?.destroy(),
   };
 }
@@ -67,19 +88,19 @@ const TOO_MUCH_WORK: Refusal = {
   message: 'This body takes too much time or memory to read. Send a smaller one.',
 };
 
-function createPool(workerData: WorkerStart): Piscina {
+function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart): Piscina {
   // The bundle for containers has the worker in one file of this name.
   const file = import.meta.url.endsWith('.ts') ? './worker-from-source.mjs' : './body-worker.js';
   const pool = new Piscina({
     filename: fileURLToPath(new URL(file, import.meta.url)),
-    workerData,
+    workerData: { providersFile } satisfies WorkerStart,
     minThreads: 0,
     maxThreads: THREADS,
     idleTimeout: Number.POSITIVE_INFINITY,
     // The queue stands before the pool, and gives it no more than it can run.
     maxQueue: THREADS,
     atomics: 'disabled',
-    resourceLimits: WORKER_HEAP,
+    resourceLimits: workerHeap(maxBodyBytes),
     execArgv: [],
   });
   // The task of a worker that fails is refused; without a listener the error would end the process.

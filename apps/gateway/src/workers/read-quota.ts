@@ -13,7 +13,7 @@ export type ReadQuota = {
   readonly take: (grant: QuotaOwner, work: number) => void;
 };
 
-type QuotaOwner = { readonly id: string; readonly sessionId: string };
+export type QuotaOwner = { readonly id: string; readonly sessionId: string };
 
 /** Refuses a body before it is read when its URL, or the URL's session, has sent too much already. */
 export function checkQuota(quota: ReadQuota, grant: QuotaOwner): Refusal | undefined {
