@@ -196,7 +196,7 @@ test('a call that was admitted before expires_at is answered on its stream, whic
   for (const each of upstream.streams) each.write(eventOf({ jsonrpc: '2.0', id: 'late', result: {} }));
   expect(await stream.over).toBe('ended');
   // A busy machine may refuse several before the first refusal is heard.
-  const others = stream.messages().filter(({ id }) => id !== 'too late');
+  const others = stream.messages().filter((each) => (each as { id?: unknown }).id !== 'too late');
   expect(others).toEqual([{ jsonrpc: '2.0', id: 'late', result: {} }]);
   expect((await post(endpoint, toolCall('run', 'after'))).status).toBe(404);
 });
