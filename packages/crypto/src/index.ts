@@ -1,10 +1,8 @@
 export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } from './api-key.ts';
+export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
 export { KeyError } from './key-error.ts';
 export { checkMac, mac } from './mac.ts';
 export {
-  EncryptionKeys,
-  generateEncryptionKey,
-  readEncryptionKeys,
   reseal,
   SealError,
   type SealErrorCode,

@@ -1,6 +1,6 @@
 import { createHmac, hkdfSync, type KeyObject } from 'node:crypto';
 import { sameSecret } from './api-key.ts';
-import { type EncryptionKeys, isKeyId } from './seal.ts';
+import { type EncryptionKeys, isKeyId } from './encryption-keys.ts';
 
 /**
  * A keyed fingerprint of data that is not stored: `<key id>.<base64url HMAC-SHA256>`. Unlike a plain hash, it does not let a

@@ -1,6 +1,0 @@
-export {
-  BlockedAddressError,
-  guardedDispatcher,
-  isReserved,
-  type PrivateUpstreams,
-} from './guard-address.ts';
