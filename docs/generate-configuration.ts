@@ -47,7 +47,12 @@ ${table()}
 `);
 
 function table(): string {
-  const defaults = Object.values(READERS).map(defaultsOf);
+  const own = Object.values(READERS).map(defaultsOf);
+  const [, , gateway = new Map<string, string>()] = own;
+  // `start` reads these with the functions of the gateway.
+  const shared = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
+  const fromGateway = shared.map((name) => [name, gateway.get(name) ?? ''] as const);
+  const defaults = own.map((read, i) => (i === 0 ? new Map([...fromGateway, ...read]) : read));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
     const cells = defaults.map((read) => read.get(name) ?? '');
@@ -67,6 +72,7 @@ function defaultsOf(file: string): Map<string, string> {
 function inWords(fallback: string | undefined): string {
   if (fallback === undefined) return '**required**';
   if (fallback === 'undefined' || fallback === "''") return '_optional_';
-  const text = fallback.replace(/^['`]|['`]$/g, '');
+  const isNumber = /^[\d_]+$/.test(fallback);
+  const text = isNumber ? fallback.replaceAll('_', '') : fallback.replace(/^['`]|['`]$/g, '');
   return `\`${text.replace(/\$\{\w*port\}/i, 'PORT').replace(/\$\{\w+\}/, 'HOST')}\``;
 }

@@ -62,7 +62,7 @@ ${FURTHER_FIELDS}
 
 ${table()}
 
-"–" in the last column means that no service sends the code yet. [Spending](spending.md#refusals) says what to do about the
+MCP calls get the same codes in JSON-RPC errors: [Refusals](mcp.md#refusals). [Spending](spending.md#refusals) says what to do about the
 codes of spending.
 `);
 
