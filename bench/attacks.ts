@@ -1,4 +1,4 @@
-// What one URL can do to the calls of others. A gateway as in its container serves calls of a bystander at a steady rate,
+// Measures how one URL slows the calls of others. A gateway as in its container serves a bystander's calls at a steady rate,
 // alone and then while another URL sends an attack as fast as it can. Prints the bystander's p50 and p99 under each attack,
 // their ratio to the same figures without one, the gateway's largest RSS, and the bystander's leases that ended.
 // Needs redis-server. Run: pnpm --filter @presign/bench attacks [name]
