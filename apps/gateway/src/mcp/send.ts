@@ -110,9 +110,11 @@ function watchCall(deps: McpDeps, { policy, grant, method, messages }: McpCall, 
   const unwatch = revocations.watch(policy.ref, end('revoked'));
   const leftMs = Math.max(0, grant.expiresAtMs - now());
   const isWaiting = method === 'GET' || messages?.all.some((each) => each.method === 'subscriptions/listen');
-  const expiry = setTimeout(() => {
+  const expire = () => {
     if (isWaiting) void answer.whenIdle().then(end('expired'));
-  }, leftMs);
+  };
+  // It may have expired while a token was fetched; a timer of 0 ms would come after a quick server's first bytes.
+  const expiry = leftMs > 0 ? setTimeout(expire, leftMs) : void expire();
   const late = setTimeout(end('expired'), leftMs + upstreamTimeoutMs);
   // A client opens its GET again at another gateway. A POST may finish.
   const close = end('closing');
