@@ -98,6 +98,22 @@ test('a second start on the same folder is refused with one clear line', async (
   expect(said.trim().split('\n')).toEqual([expect.stringContaining(dataDir)]);
 });
 
+test.each(['ISSUER_PORT', 'GATEWAY_PORT'])(
+  'a taken port is refused by the name of %s alone',
+  async (taken) => {
+    const folder = mkdtempSync(join(tmpdir(), 'presign-'));
+    const ports = { ISSUER_PORT: String(await freePort()), GATEWAY_PORT: String(await freePort()) };
+    const second = launch({ ...ports, PRESIGN_DATA_DIR: folder, [taken]: env[taken] ?? '' });
+    const exited = once(second, 'exit');
+    let said = '';
+    for await (const chunk of second.stderr ?? []) said += String(chunk);
+    expect(await exited).toEqual([1, null]);
+    expect(said.trim()).toBe(
+      `presign start: ${taken}: port ${env[taken]} is taken. Stop what listens there, or set another port`,
+    );
+  },
+);
+
 test('restarted after kill -9, it keeps sessions, limits and what was used, to the last use', async () => {
   const { url } = await presign(ask);
   const fresh = await presign(ask);

@@ -9,30 +9,34 @@ import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 
 /** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
-runProcess('gateway', 'GATEWAY_PORT', async () => {
-  const env = readGatewayEnv();
-  const log = pino({ name: 'gateway', level: env.logLevel });
-  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
-  let lost: unknown;
-  const warn = (error: Error) => {
-    lost = error;
-    log.warn(causeOf(error), 'Redis');
-  };
-  const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
-  const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
-  const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
-  // Asked only for grants that are not in Redis: not waited for.
-  const select = () => db.execute(sql`select 1`);
-  void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
-  await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
-  const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
-  void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
-  if (env.hasSigningKey)
-    log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
+runProcess(
+  'gateway',
+  () => 'GATEWAY_PORT',
+  async () => {
+    const env = readGatewayEnv();
+    const log = pino({ name: 'gateway', level: env.logLevel });
+    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
+    let lost: unknown;
+    const warn = (error: Error) => {
+      lost = error;
+      log.warn(causeOf(error), 'Redis');
+    };
+    const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
+    const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
+    const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
+    // Asked only for grants that are not in Redis: not waited for.
+    const select = () => db.execute(sql`select 1`);
+    void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
+    await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
+    const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
+    void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
+    if (env.hasSigningKey)
+      log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
 
-  return async () => {
-    await gateway.close();
-    redis.disconnect();
-    await closeDatabase();
-  };
-});
+    return async () => {
+      await gateway.close();
+      redis.disconnect();
+      await closeDatabase();
+    };
+  },
+);

@@ -10,35 +10,39 @@ import { bootstrap } from './keys/bootstrap.ts';
 import { startIssuer } from './start.ts';
 
 /** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
-runProcess('issuer', 'ISSUER_PORT', async (fail) => {
-  const env = readIssuerEnv();
-  const log = pino({ name: 'issuer', level: env.logLevel });
-  const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
-  let lost: unknown;
-  const warn = (error: Error) => {
-    lost = error;
-    log.warn(causeOf(error), 'Redis');
-  };
-  const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
-  const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
-  const select = () => db.execute(sql`select 1`);
-  const isFinal = (error: unknown) => !isDatabaseOutage(error);
-  const up = Promise.all([
-    awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log }),
-    awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, isFinal, log }).then(() =>
-      env.bootstrapApiKey === undefined ? undefined : bootstrap(db, env.bootstrapApiKey),
-    ),
-  ]);
-  await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
-  const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
-  up.then(async () => {
-    log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
-    for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
-  }).catch(fail);
+runProcess(
+  'issuer',
+  () => 'ISSUER_PORT',
+  async (fail) => {
+    const env = readIssuerEnv();
+    const log = pino({ name: 'issuer', level: env.logLevel });
+    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
+    let lost: unknown;
+    const warn = (error: Error) => {
+      lost = error;
+      log.warn(causeOf(error), 'Redis');
+    };
+    const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
+    const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
+    const select = () => db.execute(sql`select 1`);
+    const isFinal = (error: unknown) => !isDatabaseOutage(error);
+    const up = Promise.all([
+      awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log }),
+      awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, isFinal, log }).then(() =>
+        env.bootstrapApiKey === undefined ? undefined : bootstrap(db, env.bootstrapApiKey),
+      ),
+    ]);
+    await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
+    const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
+    up.then(async () => {
+      log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
+      for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
+    }).catch(fail);
 
-  return async () => {
-    await issuer.close();
-    redis.disconnect();
-    await closeDatabase();
-  };
-});
+    return async () => {
+      await issuer.close();
+      redis.disconnect();
+      await closeDatabase();
+    };
+  },
+);

@@ -4,7 +4,7 @@ import { type LocalEnv, readLocalEnv } from './env.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 
 /** `pnpm start`: both services in one process, and a first call to paste. */
-runProcess('start', 'ISSUER_PORT, GATEWAY_PORT', async () => {
+runProcess('start', portVariable, async () => {
   const env = readLocalEnv();
   const local = await runLocal(env, pino({ level: env.logLevel }));
   process.stdout.write(readyMessage(env, local));
@@ -14,6 +14,11 @@ runProcess('start', 'ISSUER_PORT, GATEWAY_PORT', async () => {
     process.exit(0);
   };
 });
+
+/** The variable that sets this port. */
+function portVariable(port: number): string {
+  return port === readLocalEnv().issuerPort ? 'ISSUER_PORT' : 'GATEWAY_PORT';
+}
 
 function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): string {
   const apiKey = keys.apiKeyFile === undefined ? 'BOOTSTRAP_API_KEY' : keys.apiKeyFile;

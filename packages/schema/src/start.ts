@@ -6,12 +6,12 @@ type Fail = (error: unknown) => never;
 
 /**
  * Runs a process. A start that fails ends it with one line.
- * @param portVariable names the variable to change when a port is taken
+ * @param portVariable names the variable to change when this port is taken
  * @param start returns what SIGTERM and SIGINT call
  */
 export function runProcess(
   name: string,
-  portVariable: string,
+  portVariable: (port: number) => string,
   start: (fail: Fail) => Promise<() => Promise<void>>,
 ): void {
   const fail: Fail = (error) => {
@@ -26,10 +26,11 @@ export function runProcess(
 }
 
 /** Why a start failed, in one line for the operator. It quotes nothing that was sent to Postgres. */
-export function explainStart(error: unknown, portVariable: string): string {
+export function explainStart(error: unknown, portVariable: (port: number) => string): string {
   if (!(error instanceof Error)) return 'failed to start';
   if ('code' in error && error.code === 'EADDRINUSE' && 'port' in error) {
-    return `${portVariable}: port ${error.port} is taken. Stop what listens there, or set another port`;
+    const port = Number(error.port);
+    return `${portVariable(port)}: port ${port} is taken. Stop what listens there, or set another port`;
   }
   const state = sqlState(error);
   const code = state === undefined ? '' : ` (${state})`;

@@ -20,8 +20,12 @@ test.each([
     Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8787 }),
     'ISSUER_PORT: port 8787 is taken. Stop what listens there, or set another port',
   ],
+  [
+    Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8788 }),
+    'GATEWAY_PORT: port 8788 is taken. Stop what listens there, or set another port',
+  ],
   [new Error('REDIS_URL: Redis does not answer'), 'REDIS_URL: Redis does not answer'],
   ['thrown', 'failed to start'],
 ])('a start that failed is explained in one line that quotes no query (%#)', (error, line) => {
-  expect(explainStart(error, 'ISSUER_PORT')).toBe(line);
+  expect(explainStart(error, (port) => (port === 8787 ? 'ISSUER_PORT' : 'GATEWAY_PORT'))).toBe(line);
 });

@@ -47,5 +47,5 @@ async function runCommand(command: Command, args: readonly string[], io: Io): Pr
 function explain(error: unknown): string {
   if (error instanceof RefusedError) return error.message;
   if (error instanceof UsageError || error instanceof CommandError) return error.message;
-  return error instanceof VariableError ? error.message : explainStart(error, 'ISSUER_PORT');
+  return error instanceof VariableError ? error.message : explainStart(error, () => 'ISSUER_PORT');
 }
