@@ -13,6 +13,21 @@ await fetch(`${issuerUrl}/healthz`).catch(() => {
   process.exit(1);
 });
 
+/**
+ * The address of the sandbox's MCP server, which `start` prints. `MCP_SERVER_URL` sets another, for example if `start`
+ * runs with another `GATEWAY_PORT`.
+ */
+export async function sandboxMcpUrl(): Promise<string> {
+  const url = process.env.MCP_SERVER_URL ?? 'http://127.0.0.1:8790/mcp';
+  await fetch(url).catch(() => {
+    process.stderr.write(
+      `No MCP server answers at ${url}. \`start\` prints the address: set MCP_SERVER_URL to it.\n`,
+    );
+    process.exit(1);
+  });
+  return url;
+}
+
 /** A client with the API key that `start` made, which has the scope `admin`. */
 export const presign = createPresign({
   url: issuerUrl,

@@ -5,7 +5,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { McpError } from '@modelcontextprotocol/sdk/types.js';
 import { mcpConfig, openaiOptions } from '@presign/client';
 import OpenAI, { APIError } from 'openai';
-import { presign } from '../presign.ts';
+import { presign, sandboxMcpUrl } from '../presign.ts';
 
 // The backend issues both. It names the servers, and what each of them wants as authentication; the sandbox wants none.
 const model = await presign.presign({
@@ -18,7 +18,7 @@ const bundle = await presign.mcpPresign({
   servers: [
     {
       name: 'sandbox',
-      url: process.env.MCP_SERVER_URL ?? 'http://127.0.0.1:8790/mcp',
+      url: await sandboxMcpUrl(),
       transport: 'http',
       pricing: { tools: { add: 250 } },
     },

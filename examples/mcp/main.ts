@@ -2,9 +2,9 @@
 import { strict as assert } from 'node:assert';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { presign } from '../presign.ts';
+import { presign, sandboxMcpUrl } from '../presign.ts';
 
-const url = process.env.MCP_SERVER_URL ?? 'http://127.0.0.1:8790/mcp';
+const url = await sandboxMcpUrl();
 
 // The backend names the servers, and what each of them wants as authentication; the sandbox wants none.
 const { bundle_url } = await presign.mcpPresign({

@@ -108,6 +108,18 @@ test('an example that reaches no issuer says where it looked, and what is to be 
   expect([python.code, python.output]).toEqual([1, expect.stringContaining(hint)]);
 });
 
+test.each(['mcp', 'mcp-agent'])(
+  'the example %s says how to set the address of the MCP server that does not answer',
+  async (name) => {
+    const MCP_SERVER_URL = `http://127.0.0.1:${await freePort()}/mcp`;
+    const { code, output } = await typescript(name, { MCP_SERVER_URL });
+    expect([code, output]).toEqual([
+      1,
+      expect.stringContaining(`No MCP server answers at ${MCP_SERVER_URL}.`),
+    ]);
+  },
+);
+
 test('an agent sees a budget that its grants share once', async () => {
   const { output } = await typescript('mcp-agent');
   expect(output.match(/mcp \d+ used/g)).toEqual(['mcp 3 used']);
