@@ -51,6 +51,13 @@ test('calls with an invalid token, and requests with an invalid API key, meet no
   expect(new Set(statuses)).toEqual(new Set([401]));
 });
 
+test('issuer and gateway speak plain HTTP, and refuse TLS', async () => {
+  for (const url of [stack.issuerUrl, stack.gatewayUrls[0] ?? '']) {
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    await expect(fetch(`${url.replace('http:', 'https:')}/healthz`)).rejects.toThrow('fetch failed');
+  }
+});
+
 test('an MCP tool that quotes its credential on a stream shows it to the holder', async () => {
   server.behaves = ({ headers }, response) =>
     response
