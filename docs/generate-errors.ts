@@ -25,20 +25,25 @@ const FIELDS = markdownTable(
 const FURTHER_FIELDS = markdownTable(
   ['Field', 'With', 'Says'],
   [
-    ['`allowed`', '`path_not_allowed`, `method_not_allowed`', 'what is allowed'],
+    ['`allowed`', '`path_not_allowed`, `method_not_allowed`, `tool_not_allowed`', 'what is allowed'],
     ['`limit`', '`rate_limited`', 'calls a minute'],
     [
       '`limit_of`',
       '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
-      '`url` or `virtual_key`',
+      '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key',
     ],
-    ['`limit`, `used`', '`uses_exhausted` of the URL', 'uses'],
+    ['`limit`, `used`', '`uses_exhausted`, if `limit_of` is `url`', 'uses'],
     [
       '`limit`, `remaining`',
-      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held` of the URL',
+      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held`, if `limit_of` is `url`',
       'microdollars; `remaining` is not charged yet',
     ],
-    ['`needed`', 'the same three', 'microdollars that the call would hold'],
+    ['`used`', 'the same three, in MCP calls', 'microdollars that are charged'],
+    [
+      '`needed`',
+      '`cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
+      'microdollars that the call would hold',
+    ],
   ],
 );
 

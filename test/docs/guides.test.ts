@@ -1,5 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
+import { until } from '../harness/gateway-process.ts';
 import { codeIn, type Fence, fencesIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
 
@@ -42,6 +49,51 @@ test('the MCP client of the guide runs a tool', async () => {
   const [client = ''] = codeIn(page, 'ts');
   expect(await local.run(process.execPath, ['--input-type=module', '-e', client])).toContain("text: '42'");
 });
+
+test('the usage of the guide has its calls once they are in the ledger', async () => {
+  const commands = codeIn(pageOf('read-usage-and-bill.md'), 'bash').map(local.here);
+  const [make = '', sum = ''] = commands;
+  await local.run('bash', ['-euc', make]);
+  const row = await eventually(async () => {
+    const printed = await local.run('bash', ['-euc', `${make.split('\n', 1)[0]}\n${sum}`]);
+    const { data } = JSON.parse(printed) as { data: Record<string, unknown>[] };
+    return data.find((each) => each.external_user === 'user-9');
+  });
+  const [calls, cost] = [Number(row.calls), Number(row.cost)];
+  expect(row).toMatchObject({ model: 'sandbox-1', uses: calls, calls_of_unknown_cost: 0 });
+  expect([calls > 0, cost]).toEqual([true, calls * 9]);
+});
+
+test('the receiver of the webhook guide takes a signed request, and refuses an unsigned one', async () => {
+  const port = await freePort();
+  const [receiver = ''] = codeIn(pageOf('webhooks.md'), 'ts');
+  writeFileSync(join(local.folder, 'receiver.mts'), receiver.replace('3000', String(port)));
+  const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+  const child = spawn(process.execPath, ['--import', 'tsx', 'receiver.mts'], {
+    cwd: local.folder,
+    env: { PATH: process.env.PATH, PRESIGN_WEBHOOK_SECRET: secret },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await until(child, 'ready');
+  const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00Z","data":{}}';
+  const now = new Date();
+  const headers = {
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
+    'webhook-signature': new Webhook(secret).sign('msg_1', now, body),
+  };
+  const post = (more: object) =>
+    fetch(`http://127.0.0.1:${port}`, { method: 'POST', body, headers: { ...headers, ...more } });
+  const shown = until(child, "type: 'webhook.test'");
+  expect((await post({})).status).toBe(204);
+  await shown;
+  expect((await post({ 'webhook-signature': 'v1,AAAA' })).status).toBe(400);
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
+});
+
+const pageOf = (name: string): string => guides.find((guide) => guide.name === name)?.page ?? '';
 
 const END = '\n--- end of a step ---\n';
 
