@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisClient, type RedisHealth, readHealth } from '@presign/limits';
-import { PARTITIONS, type Problem, type Readiness } from '@presign/schema';
+import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@presign/schema';
 import { type Database, databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
 import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
-import { ANSWER_HEADERS, ambiguousRequest } from './http/headers.ts';
+import { ANSWER_HEADERS } from './http/headers.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';

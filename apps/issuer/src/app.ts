@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
-import { type Problem, type Readiness, RefusedError, rateLimited, rateLimitHeaders } from '@presign/schema';
+import {
+  ambiguousRequest,
+  type Problem,
+  type Readiness,
+  RefusedError,
+  rateLimited,
+  rateLimitHeaders,
+} from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
@@ -34,6 +41,12 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     // Probes come every few seconds.
     const isProbe = /^\/(healthz|readyz)$/.test(path) && c.res.ok;
     deps.log[isProbe ? 'debug' : 'info'](line, 'request');
+  });
+  app.use(async (c, next) => {
+    const message = ambiguousRequest(c.env.incoming);
+    if (message === undefined) return next();
+    c.header('connection', 'close');
+    throw new RefusedError({ code: 'invalid_request', message });
   });
   app.onError(answerError(deps.log));
   app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c));

@@ -1,3 +1,4 @@
+import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, SigningKey } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import type { PrivateUpstreams } from '@presign/outbound';
@@ -29,6 +30,7 @@ export type IssuerDeps = {
 
 /** Everything a request carries from middleware to route. */
 export type IssuerEnv = {
+  Bindings: HttpBindings;
   Variables: {
     requestId: string;
     apiKey: ApiKey;

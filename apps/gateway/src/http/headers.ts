@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { CREDENTIAL_QUERY_KEYS, type Credential, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
@@ -93,19 +93,6 @@ const NOT_RETURNED = new Set([
   ...Object.keys(ANSWER_HEADERS),
 ]);
 const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
-
-/** Says why a request line or its Host is not readable by one rule alone. Undefined when it is. */
-export function ambiguousRequest({
-  httpVersion,
-  rawHeaders,
-}: Pick<IncomingMessage, 'httpVersion' | 'rawHeaders'>): string | undefined {
-  // Node reads any version, and this server speaks only these (RFC 9110 §15.6.6).
-  if (httpVersion !== '1.1' && httpVersion !== '1.0')
-    return 'HTTP: only HTTP/1.1 and HTTP/1.0 are supported.';
-  // RFC 9112 §3.2: a request with more than one Host is refused, because a proxy may have read the other one.
-  const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && /^host$/i.test(name));
-  return hosts.length > 1 ? 'Host: the header stands twice.' : undefined;
-}
 
 /** The headers to send upstream: the holder's, cleaned as in `holdersHeaders`, and the real credential. */
 export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {

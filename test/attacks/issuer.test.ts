@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { askRaw } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { least, refused, send } from '../issuer/ask.ts';
 
@@ -28,4 +29,17 @@ test('metadata at its bounds is issued', async () => {
   const many = `[${'0,'.repeat(30_000)}0]`;
   for (const metadata of [`{"a":${deepest}}`, `{"a":${many}}`])
     expect((await send(stack, { body: body(metadata) })).status).toBe(200);
+});
+
+test.each([
+  ['two Hosts', 'HTTP/1.1', ['Host: i', 'Host: holder']],
+  ['two equal Hosts in other cases', 'HTTP/1.1', ['Host: i', 'HOST: i']],
+  ['HTTP/2.0 in its request line', 'HTTP/2.0', ['Host: i']],
+])('the issuer refuses a request with %s, and closes the connection', async (_what, version, hosts) => {
+  const key = `Authorization: Bearer ${stack.apiKey}`;
+  const head = [`GET /v1/sessions ${version}`, ...hosts, key, '', ''].join('\r\n');
+  const answer = await askRaw(stack.issuerUrl, head);
+  expect(answer.status).toBe(400);
+  expect(answer.headers).toContainEqual(['connection', 'close']);
+  expect(JSON.parse(answer.body)).toMatchObject({ error: { code: 'invalid_request' } });
 });
