@@ -91,6 +91,12 @@ describe('a body that readers may differ on, or that is dear to read, is refused
     ['deeper than any call', `{"messages":${'['.repeat(600)}${']'.repeat(600)}}`, 400],
     ['a quarter of a million levels', `${'{"a":'.repeat(250_000)}1${'}'.repeat(250_000)}`, 400],
     ['16 MiB of empty objects', `{"messages":[${'{},'.repeat(5_500_000)}{}]}`, 400],
+    ['500,000 fields', `{${Array.from({ length: 500_000 }, (_, i) => `"${i}":1`)}}`, 400],
+    [
+      '10,001 fields in a message',
+      `{"messages":[{${Array.from({ length: 10_001 }, (_, i) => `"${i}":1`)}}]}`,
+      400,
+    ],
     ['a bound beyond numbers', text.replace('100', '1e400'), 422],
     ['choices as text', text.replace('{', '{"n":"100",'), 422],
     ['a type with a method of its own', text.replace('{', '{"tools":[{"type":{"toString":1}}],'), 422],

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { type AllowList, allow, judge, judgeEach } from '../src/bounds/allow-list.ts';
 import { grownByNormalising, hasLongMarkRun } from '../src/bounds/count-text.ts';
 import { namedTwice } from '../src/gemini/fields.ts';
 import { modelFacts } from '../src/index.ts';
@@ -72,5 +73,41 @@ describe('work on hostile input is linear', () => {
     const names = Object.fromEntries(Array.from({ length: 300_000 }, (_, i) => [`n${i}`, 1]));
     expect(namedTwice({ contents: [names] })).toBeUndefined();
     expect(namedTwice({ contents: [{ ...names, top_k: 1, topK: 2 }] })).toBe('topK');
+  });
+});
+
+describe('judging ends at the first field that is unbounded', () => {
+  /** A list of allowed fields that counts how many fields it is asked for. */
+  class Counted extends Map<string, 'harmless'> implements AllowList {
+    asked = 0;
+    override get(field: string) {
+      this.asked++;
+      return super.get(field);
+    }
+  }
+  const counted = () => new Counted([['known', 'harmless']]);
+
+  test('of an object', () => {
+    const list = counted();
+    const body = {
+      known: 1,
+      unknown: 1,
+      ...Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`f${i}`, 1])),
+    };
+    expect(judge(list, body)).toMatchObject({ at: 'unknown' });
+    expect(list.asked).toBe(2);
+  });
+
+  test('of a list of objects', () => {
+    const list = counted();
+    const objects = Array.from({ length: 1_000 }, () => ({ unknown: 1 }));
+    expect(judgeEach(objects, (each) => judge(list, each))).toMatchObject({ at: '[0].unknown' });
+    expect(list.asked).toBe(1);
+  });
+
+  test('and not at a field that brings the whole window', () => {
+    const list = allow({ brings: 'whole window', known: 'harmless' });
+    expect(judge(list, { brings: 1, known: 1 })).toBe('whole window');
+    expect(judge(list, { brings: 1, known: 1, other: 1 })).toMatchObject({ at: 'other' });
   });
 });

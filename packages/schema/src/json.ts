@@ -29,7 +29,12 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 const NAME_MAX = 16_000;
 
 /** The bounds of a JSON text. */
-export type Modesty = { readonly depth: number; readonly parts: number };
+export type Modesty = {
+  readonly depth: number;
+  readonly parts: number;
+  /** The most members of one object. A copy of an object with 100,000 members takes as long as parsing it. */
+  readonly members?: number;
+};
 
 /**
  * Counts the parts of a JSON text: its strings, members, elements and containers. It counts bytes before the text is
@@ -60,11 +65,15 @@ function measure(
   json: Uint8Array,
   most: Modesty,
 ): { readonly parts: number } | { readonly member: string | undefined } {
+  const { members = Number.POSITIVE_INFINITY } = most;
+  /** The commas in each open container; a list never has too many. */
+  const commas: number[] = [];
   let depth = 0;
   let parts = 0;
   let member: Uint8Array | undefined;
   for (let i = 0; i < json.length; i++) {
     let isLong = false;
+    let isWide = false;
     switch (json[i]) {
       case QUOTE: {
         const end = endOfStringBytes(json, i);
@@ -74,19 +83,24 @@ function measure(
         parts++;
         break;
       }
-      case COMMA:
+      case COMMA: {
         parts++;
+        const count = (commas[depth] ?? 0) + 1;
+        commas[depth] = count;
+        isWide = count >= members;
         break;
+      }
       case BRACE_OPEN:
       case BRACKET_OPEN:
         parts++;
         depth++;
+        commas[depth] = json[i] === BRACE_OPEN ? 0 : Number.NEGATIVE_INFINITY;
         break;
       case BRACE_CLOSE:
       case BRACKET_CLOSE:
-        depth--;
+        depth = Math.max(0, depth - 1);
     }
-    if (isLong || depth > most.depth || parts > most.parts)
+    if (isLong || isWide || depth > most.depth || parts > most.parts)
       return { member: member && new TextDecoder().decode(member) };
   }
   return { parts };

@@ -21,6 +21,22 @@ test.each<[string, string, boolean]>([
   expect(modest(text)).toBe(isTaken);
 });
 
+test.each<[string, string, boolean]>([
+  ['as many members as may be', '{"a":1,"b":{"x":1,"y":2},"c":3}', true],
+  ['more', '{"a":1,"b":2,"c":3,"d":4}', false],
+  ['more, deep inside a list', '[0,[1,{"a":1,"b":2,"c":3,"d":4}]]', false],
+  ['as many, twice', '[{"a":1,"b":2,"c":3},{"a":1,"b":2,"c":3}]', true],
+  ['fewer members than it has texts with commas', '{"a":",,,,","b":1}', true],
+])('a text with an object of %s is modest: %s', (_what, text, isTaken) => {
+  expect(isModest(Buffer.from(text), { depth: 5, parts: 100, members: 3 })).toBe(isTaken);
+});
+
+test('a list may have more elements than an object has members', () => {
+  expect(isModest(Buffer.from('[1,2,3,4,5,{"a":[1,2,3,4,5]}]'), { depth: 5, parts: 100, members: 3 })).toBe(
+    true,
+  );
+});
+
 test.each([
   ['{"a":1,"b":[[[[[[]]]]]]}', 'b'],
   ['{"a":{"b":[[[[[]]]]]}}', 'a'],

@@ -120,13 +120,14 @@ function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { r
 
 /**
  * V8 can parse JSON that is nested too deeply to be written again. One million parts exceed every real call: embeddings
- * take at most 300,000 tokens, chats a few thousand messages.
+ * take at most 300,000 tokens, chats a few thousand messages. An object has a few members, a `logit_bias` some hundreds.
  */
-export const MODEST: Modesty = { depth: 500, parts: 1_000_000 };
+export const MODEST: Modesty = { depth: 500, parts: 1_000_000, members: 10_000 };
 
 const IMMODEST: Refusal = {
   code: 'invalid_json',
-  message: 'The body is nested too deeply, has more than a million parts, or a name of over 16,000 bytes.',
+  message:
+    'The body is nested too deeply, has more than a million parts, an object of more than 10,000 members, or a name of over 16,000 bytes.',
 };
 
 /** The names of all body fields that a config sets, in every spelling that providers accept. */

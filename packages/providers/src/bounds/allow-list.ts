@@ -30,17 +30,21 @@ export const only =
     values.includes(value) ? 'harmless' : { unbounded: reason };
 
 /** The effect of all fields of an object. A field that is null counts as omitted. */
-export function judge(list: AllowList, body: JsonObject): Effect {
-  const effects = Object.entries(body).map(([field, value]) =>
-    judgeField(list.get(field), field, value, body),
-  );
-  return worst(effects);
+export const judge = (list: AllowList, body: JsonObject): Effect => worst(fieldEffects(list, body));
+
+function* fieldEffects(list: AllowList, body: JsonObject): Iterable<Effect> {
+  for (const field of Object.keys(body)) yield judgeField(list.get(field), field, body[field], body);
 }
 
-/** The effect of several things together. */
-export const worst = (effects: readonly Effect[]): Effect =>
-  effects.find((effect) => typeof effect === 'object') ??
-  (effects.includes('whole window') ? 'whole window' : 'harmless');
+/** The effect of several things together. It asks for none after the first that is unbounded. */
+export function worst(effects: Iterable<Effect>): Effect {
+  let known: Effect = 'harmless';
+  for (const effect of effects) {
+    if (typeof effect === 'object') return effect;
+    if (effect === 'whole window') known = effect;
+  }
+  return known;
+}
 
 /** An effect that was found below a field or an index. */
 export function below(place: string | number, effect: Effect): Effect {
@@ -59,11 +63,16 @@ export const asUnbounded = ({ unbounded, at }: Exclude<Effect, string>): Unbound
 /** The effect of all objects of a list. Any other element is unbounded. */
 export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Effect): Effect {
   if (!Array.isArray(value)) return { unbounded: 'is not a list' };
-  return worst(
-    value.map((element, index) =>
-      below(index, isJsonObject(element) ? judgeOne(element) : { unbounded: 'is not an object' }),
-    ),
-  );
+  return worst(elementEffects(value, judgeOne));
+}
+
+function* elementEffects(
+  list: readonly unknown[],
+  judgeOne: (element: JsonObject) => Effect,
+): Iterable<Effect> {
+  for (const [index, element] of list.entries()) {
+    yield below(index, isJsonObject(element) ? judgeOne(element) : { unbounded: 'is not an object' });
+  }
 }
 
 function judgeField(rule: Rule | undefined, field: string, value: unknown, body: JsonObject): Effect {
