@@ -36,21 +36,15 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
   app.options('*', preflight);
   addHealthRoutes(app, deps);
-  const memory = grantMemory();
-  const llm = { ...deps, verify: llmVerifier(deps), memory };
+  const shared = { ...deps, memory: grantMemory(), freeWork: createFreeWork(deps.now) };
+  const llm = { ...shared, verify: llmVerifier(deps) };
   app.get('/llm/t/:token', describeGrant(llm));
   app.all('/llm/t/*', llmCall(llm));
-  const mcp = mcpCall({
-    ...deps,
-    verify: mcpVerifier(deps),
-    memory,
-    authorizer: createAuthorizer(deps),
-    freeWork: createFreeWork(deps.now),
-  });
+  const mcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });
   app.all('/mcp/mcp', mcp);
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   app.all('/mcp/sse', mcp);
-  app.all('/mcp/bundle/:token', bundle({ ...deps, verify: bundleVerifier(deps), memory }));
+  app.all('/mcp/bundle/:token', bundle({ ...shared, verify: bundleVerifier(deps) }));
   return app;
 }
 

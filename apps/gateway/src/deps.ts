@@ -49,19 +49,16 @@ export type GatewayDeps = {
   readonly log: Logger;
 };
 
-export type LlmDeps = GatewayDeps & { readonly verify: Verifier<LlmGrant>; readonly memory: GrantMemory };
-
-export type McpDeps = GatewayDeps & {
-  readonly verify: Verifier<McpGrant>;
+/** Everything that the routes share, and the verifier of their tokens. */
+type RouteDeps<G extends VerifiedGrant> = GatewayDeps & {
+  readonly verify: Verifier<G>;
   readonly memory: GrantMemory;
-  readonly authorizer: Authorizer;
   readonly freeWork: FreeWork;
 };
 
-export type BundleDeps = GatewayDeps & {
-  readonly verify: Verifier<VerifiedGrant>;
-  readonly memory: GrantMemory;
-};
+export type LlmDeps = RouteDeps<LlmGrant>;
+export type McpDeps = RouteDeps<McpGrant> & { readonly authorizer: Authorizer };
+export type BundleDeps = RouteDeps<VerifiedGrant>;
 
 /** Calls and settles that have not ended. A closing gateway waits for them. */
 export type UnderWay = {

@@ -4,15 +4,15 @@ import { LRUCache } from 'lru-cache';
 /** Requests without cost, streams included, that one URL may have open at one gateway. */
 const OPEN_MAX = 64;
 
-/** Messages without cost that one URL may send through one gateway in a minute, all of them at once or evenly. */
+/** Messages without cost that one gateway takes for one URL in a minute, all of them at once or evenly. */
 const PER_MINUTE = 600;
 
 /** How many URLs are remembered. One that is forgotten may send a full minute's messages again. */
 const REMEMBERED = 10_000;
 
 /**
- * The work that costs neither use nor money: handshakes, lists, notifications, streams. It reaches the server even when the
- * URL has no uses left, so each gateway bounds it for each URL.
+ * The work that costs neither use nor money: handshakes, lists, notifications, streams, and what a URL says about itself. It
+ * is done even when the URL has no uses left, so each gateway bounds it for each URL.
  */
 export type FreeWork = {
   /**

@@ -14,12 +14,23 @@ import { splitUrl } from './match.ts';
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
-    const verified = deps.verify(splitUrl(c.env.incoming.url ?? '').token);
-    const read =
-      'refusal' in verified ? verified : await readStatus(deps, c.get('requestId'), verified.grant);
+    const { token } = splitUrl(c.env.incoming.url ?? '');
+    const read = await findStatus(deps, c.get('requestId'), token);
     if ('refusal' in read) return refusalAnswer(read.refusal, c.get('requestId'));
     return c.json(read.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
   };
+}
+
+async function findStatus(
+  deps: LlmDeps,
+  requestId: string,
+  token: string,
+): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
+  const verified = deps.verify(token);
+  if ('refusal' in verified) return verified;
+  const begun = deps.freeWork.begin(verified.grant.id, 1, true);
+  if ('refusal' in begun) return begun;
+  return readStatus(deps, requestId, verified.grant).finally(begun.end);
 }
 
 async function readStatus(

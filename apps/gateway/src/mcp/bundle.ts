@@ -3,6 +3,7 @@ import type { Handler } from 'hono';
 import type { BundleDeps, GatewayEnv } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicy } from '../grant/policy.ts';
+import type { VerifiedGrant } from '../grant/verify.ts';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
@@ -41,7 +42,16 @@ async function findBundle(
 ): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
   const verified = deps.verify(token);
   if ('refusal' in verified) return verified;
-  const { grant } = verified;
+  const begun = deps.freeWork.begin(verified.grant.id, 1, true);
+  if ('refusal' in begun) return begun;
+  return readBundle(deps, requestId, verified.grant).finally(begun.end);
+}
+
+async function readBundle(
+  deps: BundleDeps,
+  requestId: string,
+  grant: VerifiedGrant,
+): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
   // Charges nothing, and is refused when the bundle is revoked.

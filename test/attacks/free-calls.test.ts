@@ -106,3 +106,31 @@ test('subscriptions that stay open count as streams, and calls that cost a use d
   expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
   leaving.abort();
 });
+
+test.each<[string, () => Promise<string>]>([
+  ['the document of a bundle', async () => (await spent()).answer.bundle_url],
+  [
+    'the status of an LLM URL',
+    async () => {
+      const { url } = await stack.issue({ provider: 'openai', path: '/v1/models', client_api_key: 'sk' });
+      return url.replace('/v1/models', '');
+    },
+  ],
+])(`%s is read at most ${FREE_PER_MINUTE} times a minute at a gateway`, async (_what, urlOfOne) => {
+  const [url, other] = [await urlOfOne(), await urlOfOne()];
+  // A few at a time, because only so many may be open at once.
+  for (let i = 0; i < FREE_PER_MINUTE / 20; i++) {
+    const statuses = await Promise.all(
+      Array.from({ length: 20 }, async () => (await send(url, 'GET')).status),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200]));
+  }
+  const over = await send(url, 'GET');
+  expect([over.status, ...outcomesOf(over.text)]).toEqual([429, 'rate_limited']);
+  expect(over.headers['retry-after']).toBe('1');
+  expect((await send(other, 'GET')).status).toBe(200);
+  aheadMs = 1_000;
+  expect((await send(url, 'GET')).status).toBe(200);
+});
+
+const outcomesOf = (text: string) => [(JSON.parse(text) as { error?: { code: string } }).error?.code];
