@@ -83,6 +83,17 @@ export async function scanBody(
   }
 }
 
+/** How many bytes a body has, or infinity when the request does not state it. */
+export function statedSize({ headers }: IncomingMessage): number {
+  return headers['transfer-encoding'] === undefined
+    ? Number(headers['content-length'] ?? 0)
+    : Number.POSITIVE_INFINITY;
+}
+
+/** Whether a body is large, or only its end says how large it is: it is chunked, or small and coded. */
+export const mayBeLarge = (request: IncomingMessage): boolean =>
+  statedSize(request) > SMALL_BODY_BYTES || contentCoding(request) !== 'identity';
+
 /** The body's content coding in lower case. Several codings are returned as sent, separated by commas. */
 export const contentCoding = ({ headers }: IncomingMessage): string =>
   (headers['content-encoding'] || 'identity').toLowerCase();

@@ -9,7 +9,7 @@ import {
   type Refusal,
   readJson,
 } from '@presign/schema';
-import { type Body, contentCoding, readDecoded, readWhole } from '../http/body.ts';
+import { type Body, contentCoding, mayBeLarge, readDecoded, readWhole, statedSize } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { ambiguousKey, type NamesRead } from '../http/json.ts';
 
@@ -40,9 +40,8 @@ const METERED_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Whether the body is read, and it is large or of unknown size. */
 export function readsMuch(request: IncomingMessage, need: Need): boolean {
-  const size = statedSize(request);
-  if (size <= SMALL_BODY_BYTES || need.is === 'none') return false;
-  return need.is === 'must' || (size <= METERED_MAX_BYTES && isPlainJson(request));
+  if (!mayBeLarge(request) || need.is === 'none') return false;
+  return need.is === 'must' || (statedSize(request) <= METERED_MAX_BYTES && isPlainJson(request));
 }
 
 /**
@@ -62,13 +61,6 @@ export async function readBody(
   }
   const whole = need.is === 'must' ? await readDecoded(request, memory) : await readWhole(request, memory);
   return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson } };
-}
-
-/** How many bytes a body has, or infinity when the request does not state it. */
-function statedSize({ headers }: IncomingMessage): number {
-  return headers['transfer-encoding'] === undefined
-    ? Number(headers['content-length'] ?? 0)
-    : Number.POSITIVE_INFINITY;
 }
 
 /**

@@ -84,7 +84,7 @@ async function serve(
   const identified = identify(deps, incoming);
   if ('refusal' in identified) return identified;
   const { grant, method, session, endpoint } = identified;
-  const read = method === 'POST' ? await readPost(deps, grant, incoming, bodyMemory) : NO_MESSAGES;
+  const read = method === 'POST' ? await readPost(deps, requestId, grant, incoming, bodyMemory) : NO_MESSAGES;
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body } = read;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });

@@ -2,10 +2,11 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpServerPolicy, Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
-import type { Policy } from '../grant/policy.ts';
+import { loadPolicy, type Policy } from '../grant/policy.ts';
 import type { McpGrant } from '../grant/verify.ts';
-import { readDecoded } from '../http/body.ts';
+import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
+import { precheck } from '../limits/admit.ts';
 import { checkQuota, takeWork } from '../workers/read-quota.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
 import { checkHeaders, type Messages, readMessages } from './messages.ts';
@@ -102,12 +103,16 @@ const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' }
 
 /** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(
-  { readQuota, bodyWorkers }: Pick<McpDeps, 'readQuota' | 'bodyWorkers'>,
+  deps: McpDeps,
+  requestId: string,
   grant: McpGrant,
   incoming: IncomingMessage,
   memory: Reservation,
 ): Promise<{ messages: Messages; body: McpCall['body'] } | { refusal: Refusal }> {
-  const early = checkQuota(readQuota, grant);
+  const { readQuota, bodyWorkers } = deps;
+  const early =
+    checkQuota(readQuota, grant) ??
+    (mayBeLarge(incoming) ? await refusalOfAny(deps, requestId, grant) : undefined);
   if (early) return { refusal: early };
   memory.belongsTo(grant.id);
   const whole = await readDecoded(incoming, memory);
@@ -117,6 +122,13 @@ export async function readPost(
   if ('refusal' in read) return read;
   const mismatch = checkHeaders(incoming.headers, read.messages);
   return mismatch ? { refusal: mismatch } : { messages: read.messages, body: { bytes: whole.bytes } };
+}
+
+/** The refusal that every message of this URL would get. Free messages pass when the URL's uses are spent. */
+async function refusalOfAny(deps: McpDeps, requestId: string, grant: McpGrant): Promise<Refusal | undefined> {
+  const found = await loadPolicy(deps, requestId, grant);
+  if ('refusal' in found) return found.refusal;
+  return precheck(deps, requestId, { grant, policy: found.policy, uses: 0, readsMuch: true });
 }
 
 /** The parameters of an MCP URL. */
