@@ -24,6 +24,15 @@ const here = PACKAGES.filter((folder) => `${process.cwd()}/`.startsWith(`${join(
 const LONG = '**/*.long.test.ts';
 const all = Boolean(process.env.TEST_ALL);
 
+/** Clients in other languages, which these tests install first: `pnpm test:foreign` runs them, and them alone. */
+const FOREIGN = '**/*.foreign.test.ts';
+const foreign = Boolean(process.env.TEST_FOREIGN);
+
+const globalSetup = [
+  join(root, 'test/harness/embedded-template.ts'),
+  ...(foreign ? [join(root, 'test/foreign/install.ts')] : []),
+];
+
 /** Keeps a package's files together, because a worker serves one package and then ends. */
 class ByPackage extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -39,10 +48,11 @@ export default defineConfig({
       test: {
         name: folder,
         root: join(root, folder),
-        ...(folder === 'test' ? { globalSetup: join(root, 'test/harness/embedded-template.ts') } : {}),
+        ...(folder === 'test' ? { globalSetup } : {}),
+        ...(foreign ? { include: [FOREIGN] } : {}),
       },
     })),
-    exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG])],
+    exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG]), ...(foreign ? [] : [FOREIGN])],
     // A worker keeps its modules and its engines for all files of a package that it runs.
     isolate: false,
     // Many tests wait more than they compute. `test/harness/stores.ts` keeps this many apart on shared servers.

@@ -1,0 +1,120 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { TestProject } from 'vitest/node';
+
+const run = promisify(execFile);
+const HERE = import.meta.dirname;
+const CACHE = join(HERE, '../../node_modules/.cache/presign-foreign');
+const UV = 'uv==0.13.8';
+
+/** Packages that cannot be in one environment, each in a file of `python/requirements`. */
+const ENVIRONMENTS = ['llm', 'litellm', 'mcp1', 'mcp2'] as const;
+
+/** A path, or the reason why this machine cannot have it. */
+export type Installed = { readonly at: string } | { readonly skipped: string };
+
+export type Toolchains = {
+  /** The interpreter of each environment. */
+  readonly python: Readonly<Record<(typeof ENVIRONMENTS)[number], Installed>>;
+  /** The folder of the programs that Go built. */
+  readonly go: Installed;
+  /** A folder whose `node_modules` has the packages of `js/package.json`. */
+  readonly js: Installed;
+};
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    toolchains: Toolchains;
+  }
+}
+
+/** Installs the foreign clients once for all test files. Later runs find them in `node_modules/.cache`. */
+export default async function install(project: TestProject): Promise<void> {
+  mkdirSync(CACHE, { recursive: true });
+  const [uv, js] = await Promise.all([installUv(), installJs()]);
+  const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
+  const [llm, litellm, mcp1, mcp2] = await Promise.all(ENVIRONMENTS.map(environment));
+  if (!llm || !litellm || !mcp1 || !mcp2) throw new Error('an environment is missing');
+  project.provide('toolchains', { python: { llm, litellm, mcp1, mcp2 }, go: await buildGo(), js });
+}
+
+const installUv = () =>
+  once('Python', 'uv', [UV], async (folder) => {
+    await run('python3', ['-m', 'venv', folder]);
+    await run(join(folder, 'bin/pip'), ['install', '--quiet', UV]);
+  }).then(within('bin/uv'));
+
+function installPython(uv: string, name: string): Promise<Installed> {
+  const requirements = join(HERE, `python/requirements/${name}.txt`);
+  return once('Python', name, [readFileSync(requirements)], async (folder) => {
+    await run(uv, ['venv', '--quiet', '--python', 'python3', folder]);
+    const python = join(folder, 'bin/python');
+    await run(uv, ['pip', 'install', '--quiet', '--python', python, '-r', requirements]);
+  }).then(within('bin/python'));
+}
+
+function installJs(): Promise<Installed> {
+  const files = ['package.json', 'package-lock.json'].map((name) => join(HERE, 'js', name));
+  return once(
+    'npm',
+    'js',
+    files.map((file) => readFileSync(file)),
+    async (folder) => {
+      cpSync(join(HERE, 'js'), folder, { recursive: true });
+      await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
+    },
+  );
+}
+
+/** Go keeps a cache of its own, so this builds whenever it is called. */
+async function buildGo(): Promise<Installed> {
+  const folder = join(CACHE, 'go');
+  mkdirSync(folder, { recursive: true });
+  return attempt('Go', folder, () =>
+    run('go', ['build', '-o', `${folder}/`, './...'], { cwd: join(HERE, 'go') }),
+  );
+}
+
+/** Fills a folder that is named for what it is made from, unless an earlier run filled it. */
+async function once(
+  toolchain: string,
+  name: string,
+  from: readonly (string | Buffer)[],
+  fill: (folder: string) => Promise<unknown>,
+): Promise<Installed> {
+  const hash = createHash('sha256');
+  for (const each of from) hash.update(each);
+  const folder = join(CACHE, `${name}-${hash.digest('hex').slice(0, 12)}`);
+  const filled = join(folder, '.filled');
+  if (existsSync(filled)) return { at: folder };
+  rmSync(folder, { recursive: true, force: true });
+  const installed = await attempt(toolchain, folder, () => fill(folder));
+  if ('at' in installed) writeFileSync(filled, '');
+  return installed;
+}
+
+/** A missing program or an unreachable registry skips tests. Any other failure fails them. */
+async function attempt(toolchain: string, at: string, make: () => Promise<unknown>): Promise<Installed> {
+  try {
+    await make();
+    return { at };
+  } catch (error) {
+    const { code, stderr = '' } = error as { code?: unknown; stderr?: string };
+    const why = code === 'ENOENT' ? 'it is not installed' : UNREACHABLE.test(stderr) && 'no registry answers';
+    if (!why) throw error;
+    const skipped = `${toolchain}: ${why}`;
+    console.log(`skipped: ${skipped}`);
+    return { skipped };
+  }
+}
+
+const UNREACHABLE =
+  /dns error|lookup|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|timed out|connection|network is unreachable|no route/i;
+
+const within =
+  (path: string) =>
+  (installed: Installed): Installed =>
+    'at' in installed ? { at: join(installed.at, path) } : installed;
