@@ -12,7 +12,7 @@ export type Case = {
   readonly retries: boolean;
 };
 
-/** What a program saw: an answer, or the error that it caught. */
+/** The outcome of a case in a program: an answer, or the error that it caught. */
 export type Saw = {
   readonly case: string;
   readonly answer?: string;
