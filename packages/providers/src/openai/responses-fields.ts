@@ -41,6 +41,7 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
       stream: only('is neither true nor false', true, false),
       stream_options: objectOf('include_obfuscation'),
       background: only('the answer would not carry the usage', false),
+      client_metadata: texts,
       previous_response_id: 'whole window',
       conversation: 'whole window',
       // A stored prompt may bring tools and another model.
@@ -66,6 +67,12 @@ const reasoning: Rule = (value) =>
         value,
       )
     : { unbounded: 'is not an object' };
+
+/** OpenAI's own client Codex sends texts about itself (openai/codex, codex-rs/codex-api/src/common.rs). */
+const texts: Rule = (value) =>
+  isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string')
+    ? 'harmless'
+    : { unbounded: 'is not an object of texts' };
 
 const judgeTools =
   (serverTools: ServerTools): Rule =>

@@ -27,6 +27,11 @@ describe('responses', () => {
     expect(inputTokens).toBeLessThan(2_000);
   });
 
+  it('are counted by their bytes with the texts that Codex sends about itself', () => {
+    const { inputTokens } = boundOf('openai', PATH, call({ client_metadata: { originator: 'codex' } }));
+    expect(inputTokens).toBeLessThan(2_000);
+  });
+
   it.each([
     call({ previous_response_id: 'resp_1' }),
     call({ conversation: 'conv_1' }),
@@ -45,6 +50,7 @@ describe('responses', () => {
     [call({ context_management: [{ type: 'compaction' }] }), 'context_management'],
     [call({ reasoning: { mode: 'pro' } }), 'reasoning.mode'],
     [call({ moderation: {} }), 'moderation'],
+    [call({ client_metadata: { tools: [{ type: 'web_search' }] } }), 'client_metadata'],
     [call({ max_tool_calls: -1 }), 'max_tool_calls'],
     [call({ max_tool_calls: 10 ** 15 }), 'max_tool_calls'],
     [item({ type: 'additional_tools' }), 'input[0].type'],
