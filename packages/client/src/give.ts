@@ -1,0 +1,214 @@
+import { createPresign } from './create-presign.ts';
+import type { Presign } from './methods.ts';
+import { PresignError } from './presign-error.ts';
+import { MCP_TOOLS, TOOLS } from './tool-settings.ts';
+
+/** The input and output of the command. */
+export type Io = {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Writes a line of the result to standard output. */
+  readonly out: (line: string) => void;
+  /** Writes a line for a person to standard error. */
+  readonly note: (line: string) => void;
+};
+
+/** A command with wrong options: exit code 2. */
+class UsageError extends Error {}
+
+/** A command that failed: one line for a person, exit code 1. */
+class CommandError extends Error {}
+
+/**
+ * Runs `presign give …`: issues a URL, and prints the settings of the tool that will call it.
+ * @returns the exit code: 0 done, 1 failed, 2 not understood
+ */
+export async function runCommand(args: readonly string[], io: Io): Promise<number> {
+  const [command, ...rest] = args;
+  if (command === undefined || args.includes('--help') || args.includes('-h')) {
+    io.out(HELP);
+    return command === undefined ? 2 : 0;
+  }
+  try {
+    if (command !== 'give') throw new UsageError(`unknown command "${command}": expected give`);
+    await give(readAsked(rest), io);
+    return 0;
+  } catch (error) {
+    io.note(`presign: ${explain(error)}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+function explain(error: unknown): string {
+  const known = [UsageError, CommandError, PresignError, TypeError].some((kind) => error instanceof kind);
+  return known ? (error as Error).message : 'failed';
+}
+
+const HELP = `Usage: presign give DOLLARS --for TOOL [options]
+
+Issues a URL that may spend so many dollars, and prints the settings of the tool to paste.
+
+  --for TOOL          ${[...TOOLS.keys()].join(', ')}
+  --model MODEL       the only model that may be called
+  --uses COUNT        calls that may be made; default unlimited
+  --expires-in TIME   such as 30m, 12h, 7d or 600 (seconds); default one hour
+  --provider NAME     another provider that has the API of the tool, such as sandbox
+  --virtual-key ID    the provider's key, stored with Presign
+  --mcp NAME=URL      gives this MCP server instead of a model; may be repeated. With it, --for takes
+                      ${[...MCP_TOOLS.keys()].join(', ')}
+
+Variables: ISSUER_URL (default http://127.0.0.1:8787), PRESIGN_API_KEY with the scope presign, and PROVIDER_API_KEY,
+the provider's key, without --virtual-key. Standard output has the settings alone.`;
+
+/** The command line, understood. */
+type Asked = {
+  readonly costLimit: number;
+  readonly tool: string;
+  readonly limits: { readonly max_uses?: number; readonly expires_in?: number };
+  readonly model: string | undefined;
+  readonly provider: string | undefined;
+  readonly virtualKey: string | undefined;
+  readonly servers: readonly { readonly name: string; readonly url: string }[];
+};
+
+const OPTIONS = ['for', 'model', 'uses', 'expires-in', 'provider', 'virtual-key', 'mcp'];
+
+/** @throws UsageError */
+function readAsked(args: readonly string[]): Asked {
+  const values = new Map<string, string[]>();
+  const amounts: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const [, name, joined] = /^--([^=]+)(?:=(.*))?$/s.exec(args[at] ?? '') ?? [];
+    if (name === undefined) {
+      amounts.push(args[at] ?? '');
+      continue;
+    }
+    if (!OPTIONS.includes(name)) throw new UsageError(`unknown option --${name}`);
+    const value = joined ?? args[++at];
+    if (value === undefined || value === '') throw new UsageError(`--${name} needs a value`);
+    values.set(name, [...(values.get(name) ?? []), value]);
+  }
+  const [amount, unexpected] = amounts;
+  if (amount === undefined) throw new UsageError('DOLLARS is missing: how much the URL may spend, such as 5');
+  if (unexpected !== undefined) throw new UsageError(`unexpected argument "${unexpected}"`);
+  const last = (name: string) => values.get(name)?.at(-1);
+  const servers = (values.get('mcp') ?? []).map(readServer);
+  const tools = servers.length > 0 ? MCP_TOOLS : TOOLS;
+  const tool = last('for') ?? '';
+  if (!tools.has(tool)) throw new UsageError(`--for: expected one of ${[...tools.keys()].join(', ')}`);
+  const [uses, expiresIn] = [last('uses'), last('expires-in')];
+  return {
+    costLimit: readMicrodollars(amount),
+    tool,
+    limits: {
+      ...(uses !== undefined && { max_uses: readCount(uses) }),
+      ...(expiresIn !== undefined && { expires_in: readSeconds(expiresIn) }),
+    },
+    model: last('model'),
+    provider: last('provider'),
+    virtualKey: last('virtual-key'),
+    servers,
+  };
+}
+
+/** Dollars as written, in microdollars. No fraction is computed with. */
+function readMicrodollars(text: string): number {
+  const [, whole = '', part = ''] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
+  const microdollars = Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
+  if (whole === '' || microdollars === 0)
+    throw new UsageError('DOLLARS: expected an amount above 0 with at most 6 decimals, such as 5 or 0.50');
+  return microdollars;
+}
+
+function readCount(text: string): number {
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
+  throw new UsageError('--uses: expected a whole number from 1');
+}
+
+const SECONDS = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+function readSeconds(text: string): number {
+  const [, figure, unit = 's'] = /^([1-9]\d{0,8})([smhd])?$/.exec(text) ?? [];
+  if (figure === undefined)
+    throw new UsageError('--expires-in: expected a time such as 30m, 12h, 7d or 600 (seconds)');
+  return Number(figure) * SECONDS[unit as keyof typeof SECONDS];
+}
+
+function readServer(text: string): { name: string; url: string } {
+  const [, name, url] = /^([\w-]+)=(https?:\/\/.+)$/.exec(text) ?? [];
+  if (name === undefined || url === undefined)
+    throw new UsageError('--mcp: expected NAME=URL, such as docs=https://mcp.example.com/mcp');
+  return { name, url };
+}
+
+async function give(asked: Asked, { env, out, note }: Io): Promise<void> {
+  const apiKey = env.PRESIGN_API_KEY;
+  if (!apiKey)
+    throw new CommandError('PRESIGN_API_KEY is not set. Set it to an API key with the scope presign.');
+  const presign = createPresign({ url: env.ISSUER_URL || 'http://127.0.0.1:8787', apiKey });
+  const given =
+    asked.servers.length > 0 ? await giveServers(presign, asked) : await giveModel(presign, asked, env);
+  out(given.settings);
+  const expires = new Date(given.expiresAt * 1000).toISOString().replace('.000', '');
+  const limits = [`${asked.costLimit / 1_000_000} dollars`];
+  if (asked.limits.max_uses !== undefined) limits.push(`${asked.limits.max_uses} uses`);
+  note(`\nPaste this into ${given.where}. It allows ${limits.join(' and ')}, until ${expires}.`);
+  note(`Anyone who has it can use it. To revoke it: DELETE /v1/sessions/${given.sessionId}`);
+}
+
+type Given = {
+  readonly settings: string;
+  readonly where: string;
+  readonly expiresAt: number;
+  readonly sessionId: string;
+};
+
+async function giveModel(presign: Presign, asked: Asked, env: Io['env']): Promise<Given> {
+  const tool = TOOLS.get(asked.tool);
+  if (!tool) throw new UsageError('--for: unknown tool');
+  const { model, virtualKey, limits } = asked;
+  if (tool.needsModel && model === undefined)
+    throw new UsageError(`--model is missing: the settings of ${asked.tool} name a model`);
+  const provider = asked.provider ?? tool.provider;
+  const issued = await presign.presign({
+    provider,
+    path: [...tool.paths],
+    cost_limit: asked.costLimit,
+    ...limits,
+    ...(model !== undefined && { config: { model } }),
+    ...(virtualKey === undefined
+      ? { client_api_key: providerKey(env, provider) }
+      : { virtual_key: virtualKey }),
+  });
+  const settings = tool.settings(issued, model);
+  return { settings, where: tool.where, expiresAt: issued.expires_at, sessionId: issued.session_id };
+}
+
+function providerKey(env: Io['env'], provider: string): string {
+  // The sandbox accepts every key that begins so.
+  const key = env.PROVIDER_API_KEY || (provider === 'sandbox' ? 'sk-sandbox' : undefined);
+  if (key !== undefined) return key;
+  throw new CommandError(
+    `The key of ${provider} is missing. Name a stored one with --virtual-key, or set PROVIDER_API_KEY.`,
+  );
+}
+
+async function giveServers(presign: Presign, asked: Asked): Promise<Given> {
+  const bundle = await presign.mcpPresign({
+    servers: asked.servers.map((server) => ({ ...server, transport: 'http' as const })),
+    cost_limit: asked.costLimit,
+    ...asked.limits,
+  });
+  const where = MCP_TOOLS.get(asked.tool) ?? '';
+  const settings = await readFormat(bundle.bundle_url, asked.tool);
+  return { settings, where, expiresAt: bundle.expires_at, sessionId: bundle.session_id };
+}
+
+/** The bundle's document in the format of a client. An error names no URL, because anyone who has it can use it. */
+async function readFormat(bundleUrl: string, format: string): Promise<string> {
+  const answer = await fetch(`${bundleUrl}?format=${format}`).catch(() => undefined);
+  if (!answer?.ok)
+    throw new CommandError(
+      `The gateway at ${new URL(bundleUrl).origin} did not return the settings${answer ? ` (status ${answer.status})` : ''}.`,
+    );
+  return JSON.stringify(await answer.json(), null, 2);
+}

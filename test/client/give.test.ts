@@ -1,0 +1,200 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Local, startLocalForDocs } from '../docs/local.ts';
+
+const CLIENT = fileURLToPath(new URL('../../packages/client/', import.meta.url));
+const { bin } = JSON.parse(readFileSync(join(CLIENT, 'package.json'), 'utf8')) as {
+  bin: { presign: string };
+};
+
+let local: Local;
+/** The package as it is published. */
+let folder: string;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'presign-client-'));
+  mkdirSync(join(folder, 'bin'));
+  for (const file of ['package.json', bin.presign]) copyFileSync(join(CLIENT, file), join(folder, file));
+  const tsc = createRequire(join(CLIENT, 'package.json')).resolve('typescript/bin/tsc');
+  const options = ['-p', join(CLIENT, 'tsconfig.dist.json'), '--outDir', join(folder, 'dist')];
+  const built = spawnSync(process.execPath, [tsc, ...options], { encoding: 'utf8' });
+  expect([built.status, built.stdout]).toEqual([0, '']);
+  local = await startLocalForDocs();
+});
+afterAll(async () => {
+  await local.close();
+  rmSync(folder, { recursive: true });
+});
+
+type Ran = { readonly code: number | null; readonly out: string; readonly note: string };
+
+/** Runs the command to its end while the services in this process answer it. */
+async function presign(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  const child = spawn(process.execPath, [join(folder, bin.presign), ...args], {
+    env: {
+      ISSUER_URL: `http://127.0.0.1:${local.issuerPort}`,
+      PRESIGN_API_KEY: local.keys.apiKey,
+      ...env,
+    },
+  });
+  const [out, note, code] = await Promise.all([
+    textOf(child.stdout),
+    textOf(child.stderr),
+    new Promise<number | null>((resolve) => child.once('close', resolve)),
+  ]);
+  return { code, out, note };
+}
+
+async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
+  let text = '';
+  for await (const chunk of stream) text += String(chunk);
+  return text;
+}
+
+const SANDBOX = ['--provider', 'sandbox', '--model', 'sandbox-1'];
+const URL_IN_TEXT = /http:\/\/127\.0\.0\.1:\d+\/llm\/t\/[^"\s/]+[^"\s]*/;
+const MESSAGE = { max_tokens: 20, messages: [{ role: 'user', content: 'Hello' }] };
+
+/** Calls a URL as the tool does, and returns the answer's text. */
+async function call(url: string, body: object): Promise<string> {
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+    body: JSON.stringify(body),
+  });
+  expect(answer.status).toBe(200);
+  return answer.text();
+}
+
+const TOOLS = [
+  ['claude-code', '/v1/messages?beta=true', MESSAGE],
+  ['codex', '/responses', { input: 'Hello', client_metadata: { 'x-codex-turn-metadata': '{}' } }],
+  ['cursor', '/chat/completions', MESSAGE],
+  ['vscode', '', MESSAGE],
+  ['openai-python', '/chat/completions', MESSAGE],
+  ['openai-ts', '/chat/completions', MESSAGE],
+  ['anthropic-python', '/v1/messages', MESSAGE],
+  ['anthropic-ts', '/v1/messages', MESSAGE],
+] as const;
+
+test.each(TOOLS)('give 5 --for %s prints a URL that the tool can call', async (tool, path, body) => {
+  const { code, out, note } = await presign(['give', '5', '--for', tool, ...SANDBOX, '--uses', '3']);
+  expect([code, note]).toEqual([0, expect.stringMatching(/It allows 5 dollars and 3 uses, until 20\S+Z\./)]);
+  const [base = ''] = URL_IN_TEXT.exec(out) ?? [];
+  expect(await call(base + path, { model: 'another', ...body })).toContain('You said: Hello');
+  const described = await fetch(base.replace(/(\/llm\/t\/[^/]+).*/, '$1'));
+  expect(await described.json()).toMatchObject({ cost_limit: 5_000_000, max_uses: 3 });
+});
+
+describe('the settings', () => {
+  const settingsOf = async (tool: string) =>
+    (await presign(['give', '1', '--for', tool, ...SANDBOX, '--expires-in=12h'])).out;
+
+  test('of Claude Code are its settings.json', async () => {
+    const { env, ...rest } = JSON.parse(await settingsOf('claude-code')) as { env: Record<string, string> };
+    expect(rest).toEqual({});
+    expect(env).toEqual({
+      ANTHROPIC_BASE_URL: expect.stringMatching(/\/llm\/t\/[^/]+$/),
+      ANTHROPIC_AUTH_TOKEN: 'presigned',
+      ANTHROPIC_MODEL: 'sandbox-1',
+    });
+  });
+
+  test('of Codex are its config.toml', async () => {
+    expect((await settingsOf('codex')).replace(/http\S+(?=\/v1")/, 'URL')).toBe(`model = "sandbox-1"
+model_provider = "presign"
+web_search = "disabled"
+
+[model_providers.presign]
+name = "Presign"
+base_url = "URL/v1"
+wire_api = "responses"
+`);
+  });
+
+  test('of VS Code are its chatLanguageModels.json', async () => {
+    const [group] = JSON.parse(await settingsOf('vscode')) as { models: object[] }[];
+    expect(group).toMatchObject({ vendor: 'customendpoint', apiType: 'chat-completions' });
+    const url = expect.stringMatching(/\/v1\/chat\/completions$/) as string;
+    expect(group?.models).toEqual([expect.objectContaining({ id: 'sandbox-1', url, toolCalling: true })]);
+  });
+
+  test('of a program are code that runs', async () => {
+    const code = `${await settingsOf('openai-ts')}
+      const { choices } = await client.chat.completions.create({
+        model: 'any',
+        messages: [{ role: 'user', content: 'Hello' }],
+      });
+      console.log(choices[0].message.content);`;
+    writeFileSync(join(local.folder, 'given.mjs'), code);
+    expect(await local.run(process.execPath, ['given.mjs'])).toContain('You said: Hello');
+  });
+});
+
+test.each([
+  ['claude-code', 'mcpServers'],
+  ['cursor', 'mcpServers'],
+  ['vscode', 'servers'],
+])('--mcp gives %s the servers in its own format', async (tool, under) => {
+  const server = `tools=${local.sandboxMcpUrl}`;
+  const { code, out } = await presign(['give', '0.50', '--for', tool, '--mcp', server]);
+  expect(code).toBe(0);
+  const settings = JSON.parse(out) as Record<string, Record<string, { url: string }>>;
+  const { url = '' } = settings[under]?.tools ?? {};
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: INITIALIZE }),
+  });
+  expect(answer.status).toBe(200);
+});
+
+const INITIALIZE = {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'test', version: '1' },
+};
+
+test.each([
+  [[], 2, 'Usage: presign give DOLLARS'],
+  [['take', '5'], 2, 'unknown command "take"'],
+  [['give'], 2, 'DOLLARS is missing'],
+  [['give', '5'], 2, '--for: expected one of claude-code, codex'],
+  [['give', '5', '--for', 'emacs'], 2, '--for: expected one of'],
+  [['give', '0', '--for', 'codex'], 2, 'DOLLARS: expected an amount above 0'],
+  [['give', '1e3', '--for', 'codex'], 2, 'DOLLARS: expected an amount above 0'],
+  [['give', '0.0000001', '--for', 'codex'], 2, 'DOLLARS: expected an amount above 0'],
+  [['give', '5', '--for', 'vscode', '--provider', 'sandbox'], 2, '--model is missing'],
+  [['give', '5', '--for', 'codex', '--uses', '0'], 2, '--uses: expected'],
+  [['give', '5', '--for', 'codex', '--expires-in', '1y'], 2, '--expires-in: expected'],
+  [['give', '5', '--for', 'codex', '--mcp', 'a=https://a.example/'], 2, '--for: expected one of claude-code'],
+  [['give', '5', '--for', 'codex', '--color', 'red'], 2, 'unknown option --color'],
+  [['give', '5', '--for'], 2, '--for needs a value'],
+  [['give', '5', '--for', 'codex'], 1, 'The key of openai is missing'],
+  [['give', '5', '--for', 'codex', '--provider', 'none', '--virtual-key', 'vk_none'], 1, 'provider'],
+])('presign %j explains what is wrong', async (args, code, text) => {
+  const ran = await presign(args);
+  expect([ran.code, ran.out + ran.note]).toEqual([code, expect.stringContaining(text)]);
+});
+
+test('no output has the API key or the provider’s key', async () => {
+  const key = 'sk-sandbox-marked';
+  const env = { PROVIDER_API_KEY: key };
+  const given = await presign(['give', '5', '--for', 'codex', ...SANDBOX], env);
+  const refused = await presign(['give', '5', '--for', 'codex', '--provider', 'none'], env);
+  const wrong = 'presign_sk_wrong';
+  const unauthenticated = await presign(['give', '5', '--for', 'codex', ...SANDBOX], {
+    PRESIGN_API_KEY: wrong,
+  });
+  const unreachable = await presign(['give', '5', '--for', 'codex', ...SANDBOX], {
+    ISSUER_URL: 'http://127.0.0.1:1',
+  });
+  expect([given, refused, unauthenticated, unreachable].map(({ code }) => code)).toEqual([0, 1, 1, 1]);
+  for (const { out, note } of [given, refused, unauthenticated, unreachable])
+    for (const secret of [key, wrong, local.keys.apiKey]) expect(out + note).not.toContain(secret);
+});
