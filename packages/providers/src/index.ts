@@ -4,6 +4,7 @@ export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts'
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { configMatchesPaths } from './model-in-path.ts';
+export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';
 export {
   checkCallPath,
   checkPathPattern,
@@ -27,4 +28,4 @@ export {
 export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
 export type { VendorRules } from './vendor-rules.ts';
-export { BUILT_IN_PROVIDERS, modelFacts } from './vendors.ts';
+export { BUILT_IN_PROVIDERS, encodingOf, modelFacts } from './vendors.ts';

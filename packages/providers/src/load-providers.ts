@@ -122,8 +122,8 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
   if (first === undefined || bases.length < [names].flat().length) {
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
-  // It has the others' API and rules, but its own prices and models. It may bill the errors that the others bill.
-  const { priceList: _, models: __, resells: ___, makerNames: ____, ...api } = first;
+  // It has the others' API and rules, but its own prices, models and encodings. It may bill the errors that the others bill.
+  const { priceList: _, models: __, resells: ___, makerNames: ____, encodings: _____, ...api } = first;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );

@@ -1,4 +1,5 @@
 import type { Dialect } from './dialect.ts';
+import type { Encoding } from './openai/count-tokens.ts';
 import type { VendorRefusals } from './refusals.ts';
 import type { VendorRules } from './vendor-rules.ts';
 
@@ -80,6 +81,8 @@ export type Provider = {
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;
+  /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */
+  encodings?: ReadonlyMap<string, Encoding>;
   /** Names of the vendor in the model names of resellers: `mistralai` in `mistralai/codestral`. */
   makerNames?: readonly string[];
   /** It sells other vendors' models too, under the names of their makers. */

@@ -1,4 +1,5 @@
 import type { JsonObject } from './json.ts';
+import type { CountTokens } from './openai/count-tokens.ts';
 
 /**
  * Amounts that were used or can be used, in the units of @pydantic/genai-prices: `input_tokens` (all input, cached input
@@ -52,6 +53,8 @@ export type CallFacts = {
   /** Most tokens of the body's own text: its length as JSON in UTF-8, plus the tokens that the vendor adds. */
   readonly bytes: number;
   readonly facts: ModelFacts;
+  /** Counts plain text in the encoding of the model. Absent: each of its bytes is a token. */
+  readonly count?: CountTokens | undefined;
 };
 
 /** The usage that a stream or an answer reported in full. */

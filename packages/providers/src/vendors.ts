@@ -1,3 +1,4 @@
+import type { Encoding } from './openai/count-tokens.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';
 import { anthropic } from './vendors/anthropic.ts';
@@ -45,6 +46,10 @@ export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model
   const [contextWindow, maxOutput, thinks] = rowOf(provider, model) ?? UNKNOWN;
   return { contextWindow, maxOutput, reasoning: thinks === 'thinks' };
 }
+
+/** The encoding of a provider's model. Undefined if its text cannot be counted. */
+export const encodingOf = ({ encodings }: Pick<Provider, 'encodings'>, model: string): Encoding | undefined =>
+  encodings?.get(model.replace(/-\d{4}-\d{2}-\d{2}$/, ''));
 
 const UNKNOWN = [undefined, undefined, 'thinks'] as const;
 

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type AllowList, allow, judge, judgeEach } from '../src/bounds/allow-list.ts';
 import { grownByNormalising, hasLongMarkRun } from '../src/bounds/count-text.ts';
 import { namedTwice } from '../src/gemini/fields.ts';
-import { modelFacts } from '../src/index.ts';
+import { modelFacts, tokenCounter } from '../src/index.ts';
 import { known } from './apply.ts';
 
 /**
@@ -19,6 +21,16 @@ describe('work on hostile input is linear', () => {
   test('halfwidth voiced sound marks, and marks beyond the BMP, count as combining marks', () => {
     expect(hasLongMarkRun('\uff9e\u0315'.repeat(40))).toBe(true);
     expect(hasLongMarkRun('\u{1d165}\u{1d16e}'.repeat(40))).toBe(true);
+  });
+
+  test('texts that are slow to merge or to match are counted in linear time', () => {
+    const file = createRequire(import.meta.url).resolve('gpt-tokenizer/data/o200k_base.tiktoken');
+    const count = tokenCounter('o200k_base', readFileSync(file));
+    const run = (unit: string) => unit.repeat(Math.ceil(2_000 / unit.length));
+    for (const piece of ['a', 'A', 'ab', ' ', '\n', '=', '的', "a'", '\u0301', '<|', '7', 'x\u0085']) {
+      expect(count(piece.repeat(1_000_000))).toBeGreaterThan(0);
+      expect(count(`${run(piece)}x, `.repeat(500))).toBeGreaterThan(0);
+    }
   });
 
   test('ordinary text, emoji and stacked accents are normalised exactly', () => {

@@ -5,7 +5,7 @@ import { type Dialect, MODEL, NAMES } from '../dialect.ts';
 import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
 import type { Bounded, DialectSpend, ModelFacts, Reported } from '../spend.ts';
 import { chatFields, standardTier } from './fields.ts';
-import { argumentsIn, boundPrompts, inputOf } from './input.ts';
+import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import type { Parts } from './messages.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { isUsageChunk, readChunks } from './stream.ts';
@@ -51,13 +51,17 @@ function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string):
   const fields = allow(allowed, { service_tier: standardTier(rules.standardTier) });
   return {
     ...chunkSpend(rules, outputBound),
-    boundBody: (body, { bytes, facts }) =>
+    boundBody: (body, { facts, ...call }) =>
       boundText(body, facts, {
         input: () => {
           const items = Array.isArray(body.messages) ? body.messages : [];
           const rewritten = [body.tools, body.functions, body.response_format, ...items.flatMap(argumentsIn)];
           return boundPrompts(judge(fields, body), facts, () =>
-            inputOf(body, { bytes, input }, { items, rewritten, tools: toolCount(body) }),
+            inputOf(
+              body,
+              { ...call, input },
+              { items, rewritten, tools: toolCount(body), texts: plainTexts(items) },
+            ),
           );
         },
         times: countIn(body, 'n', MOST_CHOICES),

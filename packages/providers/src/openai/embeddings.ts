@@ -22,7 +22,8 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
     streams: () => false,
     boundBody: (body, { bytes, facts }) => {
       const items = prompts(body.input);
-      const measured = () => inputOf(body, { bytes, input: rules.input }, { items, rewritten: [], tools: 0 });
+      const parts = { items, rewritten: [], tools: 0, texts: [] };
+      const measured = () => inputOf(body, { bytes, input: rules.input }, parts);
       const input = boundPrompts(judge(FIELDS, body), facts, measured, items.length);
       if ('unbounded' in input) return input;
       return { bound: { inputTokens: input.tokens, fees: {}, output: undefined } };

@@ -1,7 +1,8 @@
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
 import { grownByNormalising, grownByRewriting } from '../bounds/count-text.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
-import type { ModelFacts, Unbounded } from '../spend.ts';
+import type { CallFacts, ModelFacts, Unbounded } from '../spend.ts';
+import type { CountTokens } from './count-tokens.ts';
 import type { InputRules } from './rules.ts';
 
 /** The parts of a body whose bytes do not bound their tokens. */
@@ -11,6 +12,8 @@ export type InputParts = {
   /** JSON that a provider writes into the prompt in its own format: tools, schemas, arguments. */
   readonly rewritten: readonly unknown[];
   readonly tools: number;
+  /** Text that the provider gives to the model unchanged. It may be counted. */
+  readonly texts: readonly string[];
 };
 
 /**
@@ -19,8 +22,8 @@ export type InputParts = {
  */
 export function inputOf(
   body: JsonObject,
-  { bytes, input }: { readonly bytes: number; readonly input: InputRules },
-  { items, rewritten, tools }: InputParts,
+  { bytes, input, count }: Omit<CallFacts, 'path' | 'facts'> & { readonly input: InputRules },
+  { items, rewritten, tools, texts }: InputParts,
 ): number {
   const images = items.flatMap(imagesIn);
   const perImage = input.imageTokens?.(body.model);
@@ -29,7 +32,8 @@ export function inputOf(
   const grown = rewritten.reduce<number>((sum, value) => sum + grownByRewriting(asJson(value)), 0);
   const normalised = input.normalises ? grownByNormalising(JSON.stringify(body)) : 0;
   return (
-    bytes +
+    bytes -
+    (count ? savedBy(count, texts) : 0) +
     ofImages +
     grown +
     normalised +
@@ -38,6 +42,34 @@ export function inputOf(
     input.perTool * tools
   );
 }
+
+/** The tokens by which the count of texts is below one for each of their bytes. */
+function savedBy(count: CountTokens, texts: readonly string[]): number {
+  let saved = 0;
+  let left = COUNTED_MOST;
+  for (const text of texts) {
+    left -= text.length;
+    if (left < 0) break;
+    saved += Buffer.byteLength(JSON.stringify(text)) - count(text);
+  }
+  return saved;
+}
+
+/** Characters of one call that are counted. No window holds more English text. */
+const COUNTED_MOST = 4 * 1024 * 1024;
+
+/** The text of messages or items that templates lay out unchanged. Results of tools may be written as JSON again. */
+export const plainTexts = (items: readonly unknown[]): string[] =>
+  items.filter(isJsonObject).flatMap(({ role, content }) => {
+    if (!PLAIN_ROLES.includes(role)) return [];
+    const parts = Array.isArray(content) ? content.filter(isJsonObject) : [{ type: 'text', text: content }];
+    return parts.flatMap(({ type, text }) =>
+      PLAIN_PARTS.includes(type) && typeof text === 'string' ? [text] : [],
+    );
+  });
+
+const PLAIN_ROLES: readonly unknown[] = ['system', 'developer', 'user', 'assistant'];
+const PLAIN_PARTS: readonly unknown[] = ['text', 'input_text', 'output_text'];
 
 /**
  * The input bound: the tokens measured, at most all that fits in the context window.

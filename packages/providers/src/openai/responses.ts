@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Bound, DialectSpend, Reported, Usage } from '../spend.ts';
 import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
 import { standardTier } from './fields.ts';
-import { argumentsIn, boundPrompts, inputOf } from './input.ts';
+import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import { responsesFields, type ServerTools, serverToolsIn } from './responses-fields.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
@@ -43,10 +43,10 @@ function responsesSpend(
   return {
     model: modelIn,
     streams: (body) => body.stream === true,
-    boundBody: (body, { bytes, facts }) => {
+    boundBody: (body, { facts, ...call }) => {
       const input = () =>
         boundPrompts(judge(fields, body), facts, () =>
-          inputOf(body, { bytes, input: rules.input }, partsOf(body)),
+          inputOf(body, { ...call, input: rules.input }, partsOf(body)),
         );
       const bounded = boundText(body, facts, { input, times: 1, minimum });
       return 'unbounded' in bounded ? bounded : { bound: withTurns(bounded.bound, body, serverTools) };
@@ -60,12 +60,13 @@ function responsesSpend(
   };
 }
 
-function partsOf({ input, tools, text }: JsonObject) {
+function partsOf({ input, instructions, tools, text }: JsonObject) {
   const items = Array.isArray(input) ? input : [input];
   return {
     items,
     rewritten: [tools, text, ...items.flatMap(argumentsIn)],
     tools: Array.isArray(tools) ? tools.length : 0,
+    texts: [...[instructions, input].filter((value) => typeof value === 'string'), ...plainTexts(items)],
   };
 }
 

@@ -2,6 +2,7 @@ import { allow, harmless } from '../bounds/allow-list.ts';
 import { textOf } from '../json.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
+import type { Encoding } from '../openai/count-tokens.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { CACHE_AND_RECORDS } from '../openai/fields.ts';
 import { openaiResponses } from '../openai/responses.ts';
@@ -95,6 +96,22 @@ const IMAGE_TOKENS: ReadonlyMap<string, number> = new Map([
   ['gpt-5-nano', Math.ceil(1_536 * 2.46)],
 ]);
 
+/**
+ * Models by their encoding, as tiktoken 0.14.0 maps names (https://github.com/openai/tiktoken, tiktoken/model.py: any name
+ * that begins with `gpt-5` has o200k_base). Only names that are listed here are counted, so that a later model of another
+ * encoding is not taken for one of these. Models that run several times or bring prompts of their own (`-pro`, `-chat`) are
+ * not listed.
+ */
+const ENCODINGS: ReadonlyMap<string, Encoding> = new Map<string, Encoding>([
+  ...['gpt-3.5-turbo', 'gpt-4', 'gpt-4-turbo'].map((name) => [name, 'cl100k_base'] as const),
+  ...[
+    ...['gpt-4o', 'gpt-4o-mini', 'gpt-4.1', 'gpt-4.1-mini', 'gpt-4.1-nano', 'o1', 'o3', 'o3-mini', 'o4-mini'],
+    ...['gpt-5', 'gpt-5-mini', 'gpt-5-nano', 'gpt-5-codex', 'gpt-5.1', 'gpt-5.1-codex', 'gpt-5.1-codex-mini'],
+    ...['gpt-5.1-codex-max', 'gpt-5.2', 'gpt-5.2-codex', 'gpt-5.3-codex', 'gpt-5.4', 'gpt-5.4-mini'],
+    ...['gpt-5.4-nano', 'gpt-5.5', 'gpt-5.6-luna', 'gpt-5.6-sol', 'gpt-5.6-terra'],
+  ].map((name) => [name, 'o200k_base'] as const),
+]);
+
 /** Most tokens of one image. Undefined if the model's maximum is not published. */
 const imageTokens = (model: unknown): number | undefined =>
   IMAGE_TOKENS.get(textOf(model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
@@ -177,5 +194,6 @@ export const openai: Provider = {
   rules: OPENAI_VENDOR_RULES,
   refusals: 'undocumented',
   models: OPENAI_MODELS,
+  encodings: ENCODINGS,
   makerNames: ['openai'],
 };
