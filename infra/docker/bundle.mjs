@@ -61,6 +61,13 @@ await build({
   plugins: [migrationsBesideCode],
 });
 await cp(resolve(packages, 'limits/src/lua'), resolve(dist, 'lua'), { recursive: true });
+if (workers.length > 0) {
+  // Workers of the gateway count tokens by these.
+  for (const encoding of ['o200k_base', 'cl100k_base']) {
+    const name = `${encoding}.tiktoken`;
+    await cp(resolve(app, 'node_modules/gpt-tokenizer/data', name), resolve(dist, name));
+  }
+}
 await cp(resolve(packages, 'schema/migrations'), resolve(dist, 'migrations'), { recursive: true });
 // The code is ES modules wherever dist/ is copied to.
 await writeFile(resolve(dist, 'package.json'), '{ "type": "module" }\n');

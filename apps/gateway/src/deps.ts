@@ -40,6 +40,8 @@ export type GatewayDeps = {
   readonly bodyMemory: BodyMemory;
   readonly bodyWorkers: BodyWorkers;
   readonly readQuota: ReadQuota;
+  /** Models, as `provider model`, that have reported more input than was counted. Their calls are held by bytes. */
+  readonly uncounted: Set<string>;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
   /** How long an answer under a cost limit waits for its settle, where that is not 50 ms. */

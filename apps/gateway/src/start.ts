@@ -25,7 +25,7 @@ export type RunningGateway = {
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
-  | ('providers' | 'bodyMemory' | 'bodyWorkers' | 'readQuota');
+  | ('providers' | 'bodyMemory' | 'bodyWorkers' | 'readQuota' | 'uncounted');
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
@@ -62,6 +62,7 @@ export async function startGateway(
     ...{ dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
     readQuota: quota,
+    uncounted: new Set<string>(),
     closing: closing.signal,
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };

@@ -44,7 +44,8 @@ export const chargeCall = (
   ask: Charge,
 ): Promise<Counted> => count(deps, requestId, grant, () => chargeOnce(deps, policy, ask));
 
-type Counted = { admitted: Admitted } | { refusal: Refusal };
+/** An admitted call, or the refusal. */
+export type Counted = { admitted: Admitted } | { refusal: Refusal };
 
 /** Asks Redis until the grant is open there, and makes a refusal of every other answer. */
 export async function count(

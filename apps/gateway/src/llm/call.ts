@@ -11,8 +11,9 @@ import type { LlmGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { refusalAnswer } from '../http/refuse.ts';
-import { type Admitted, admitCall, newHoldId, precheck } from '../limits/admit.ts';
+import { newHoldId, precheck } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
+import { admitTightly, checkCount, type Tight } from './admit-tightly.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
 import { type Need, namesRead, readBody, readsMuch } from './body.ts';
 import { type Charge, endRefusal, judge } from './judge-end.ts';
@@ -86,10 +87,10 @@ async function serve(
   const call: Call = {
     ...{ requestId, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs },
   };
-  const ask = { holdId, uses: 1, hold: plan.hold, leaseMs: deps.leaseMs, record: callRecord(call) };
-  const counted = await admitCall(deps, requestId, grant, policy, ask);
-  if ('refusal' in counted) return counted.refusal;
-  const running = run(deps, call, counted.admitted);
+  const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
+  const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
+  if ('refusal' in tight) return tight.refusal;
+  const running = run(deps, call, tight);
   deps.underWay.track(running);
   return running;
 }
@@ -108,8 +109,9 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
 }
 
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
-async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refusal | undefined> {
+async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | undefined> {
   const { grant, policy, holdId, plan, outgoing } = call;
+  const { admitted } = tight;
   deps.leases.add(grant.partition, holdId);
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
@@ -119,6 +121,7 @@ async function run(deps: LlmDeps, call: Call, admitted: Admitted): Promise<Refus
   memory.release();
   const charge = judge(call, admitted, sent, metered);
   logCall(deps, call, sent, charge);
+  checkCount(deps, grant, plan, tight, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
   const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record };

@@ -1,11 +1,22 @@
 import { fixedHold, type Hold } from '@presign/limits';
-import { type JsonObject, type ModelFacts, modelFacts, type Provider, type Spend } from '@presign/providers';
+import {
+  type CountTokens,
+  type Encoding,
+  encodingOf,
+  type JsonObject,
+  type ModelFacts,
+  modelFacts,
+  type Provider,
+  type Spend,
+} from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { outputMicrousd, type Pricing, pricingOf } from './price.ts';
 
 /** A call whose highest possible cost is known. */
 export type Held = {
   readonly hold: Hold;
+  /** The most input tokens that the hold covers. */
+  readonly inputTokens: number;
   /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
   readonly askedTokens: number;
   readonly spend: Spend;
@@ -15,9 +26,13 @@ export type Held = {
   readonly body: JsonObject;
 };
 
+/** The counter of an encoding. */
+export type CounterOf = (encoding: Encoding) => CountTokens;
+
 /**
  * The highest possible cost of a call, at the prices that its usage is charged at. Refuses calls without a known bound.
  * @param body the body to send, apart from its output bound
+ * @param counterOf counts plain text; absent: each of its bytes is a token
  */
 export function worstCase(
   provider: Provider,
@@ -25,6 +40,7 @@ export function worstCase(
   body: JsonObject,
   path: string,
   now: number,
+  counterOf?: CounterOf,
 ): Held | { readonly refusal: Refusal } {
   if (!spend) return unbounded(undefined, 'the cost of this endpoint has no known bound');
   const model = spend.model(body, path);
@@ -38,7 +54,9 @@ export function worstCase(
   const own = modelFacts(provider, model);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing.contextWindow };
   const bytes = Buffer.byteLength(JSON.stringify(standard));
-  const judged = spend.bound(standard, { path, bytes, facts });
+  const encoding = counterOf && encodingOf(provider, model);
+  const count = encoding && counterOf?.(encoding);
+  const judged = spend.bound(standard, { path, bytes, facts, count });
   if ('unbounded' in judged) return unbounded(judged.unbounded.param, judged.unbounded.reason);
   const { inputTokens, fees, output } = judged.bound;
   const feesMicrousd = pricing.fees(fees);
@@ -51,7 +69,7 @@ export function worstCase(
     return unbounded('model', `the price of ${briefly(model)} has no rate for ${kind} tokens`);
   }
   const fixedMicrousd = outputMicrousd(inputTokens, inputRate) + feesMicrousd;
-  const known = { spend, model, pricing, body: standard };
+  const known = { spend, model, pricing, body: standard, inputTokens };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
   const bounds = output.coversReasoning ? output : wholeOutput(facts);
   if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);

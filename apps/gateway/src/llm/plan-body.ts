@@ -4,7 +4,7 @@ import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../workers/read-quota.ts';
-import type { PlanData } from '../workers/worker.ts';
+import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent } from './body.ts';
 import type { Target } from './match.ts';
 import { type Plan, planCall } from './plan.ts';
@@ -20,27 +20,63 @@ export type Unplanned = {
   readonly now: number;
 };
 
+/** A planned call, and the work of counting it if its body is JSON. */
+export type Planned = { readonly plan: Plan; readonly counting: Counting | undefined };
+
+export type Counting = {
+  /** The size of the copy of the body that a worker reads. */
+  readonly bytes: number;
+  /** Makes the copy. */
+  readonly work: () => PlanWork;
+};
+
 /** Reads a body and plans its call: a small one at once, a large one in a worker. The work is taken from the URL's quota. */
 export async function planBody(
   { bodyWorkers, readQuota }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota'>,
   call: Unplanned,
-): Promise<{ plan: Plan } | { refusal: Refusal }> {
+): Promise<Planned | { refusal: Refusal }> {
   const { grant, target, policy, need, now, arrived } = call;
   const { raw, isJson } = arrived;
-  if (!isJson || !(raw instanceof Buffer))
-    return planCall({ grant, target, policy, now, content: { raw, json: undefined } });
+  if (!isJson || !(raw instanceof Buffer)) {
+    const planned = planCall({ grant, target, policy, now, content: { raw, json: undefined } });
+    return 'refusal' in planned ? planned : { ...planned, counting: undefined };
+  }
   if (takeWork(readQuota, grant, raw)) {
     const read = readContent(raw, need, undefined);
-    return 'refusal' in read ? read : planCall({ grant, target, policy, now, content: read.content });
+    if ('refusal' in read) return read;
+    const planned = planCall({ grant, target, policy, now, content: read.content });
+    if ('refusal' in planned) return planned;
+    // A copy, because the bytes move to the worker and the buffer may be part of a larger one.
+    const work = () => workOf(call, Uint8Array.from(raw), policy.config);
+    return { ...planned, counting: { bytes: raw.length, work } };
   }
+  const reply = await bodyWorkers.plan(grant, workOf(call, raw, policy.config));
+  if ('refusal' in reply) return reply;
+  const { body, askedTokens } = reply.plan;
+  const bound = Buffer.from(String(askedTokens));
+  const parts = body.flatMap((part, i) => (i === 0 ? [part] : [bound, part]));
+  const bytes = parts.reduce((sum, { length }) => sum + length, 0);
+  // The config is in the planned body already.
+  const work = () => workOf(call, joined(parts, bytes), undefined);
+  return { plan: planOf(reply.plan, call), counting: { bytes, work } };
+}
+
+function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
+  const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
-  const { config, costLimited } = policy;
-  const work = {
-    ...{ bytes: raw, need, target, method, now, providerId: provider.id },
-    policy: { config, costLimited },
-  };
-  const reply = await bodyWorkers.plan(grant, work);
-  return 'refusal' in reply ? reply : { plan: planOf(reply.plan, call) };
+  const limits = { config, costLimited: policy.costLimited };
+  return { bytes, need, target, method, now, providerId: provider.id, policy: limits };
+}
+
+/** A copy, because the parts are sent as they are. */
+function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /** A worker's plan, with the functions that cannot be sent between threads. */

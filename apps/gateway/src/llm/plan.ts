@@ -14,7 +14,7 @@ import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import type { Content } from './body.ts';
-import { worstCase } from './hold.ts';
+import { type CounterOf, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
 import { type Pricing, pricingOf } from './price.ts';
 
@@ -22,6 +22,8 @@ import { type Pricing, pricingOf } from './price.ts';
 export type Plan = {
   /** The cost that admission must hold. Undefined when no budget limits spending. */
   readonly hold: Hold | undefined;
+  /** The most input tokens that the hold covers; 0 when nothing is held. */
+  readonly inputTokens: number;
   /** How to read its answer. Undefined when the endpoint is not known, or costs nothing. */
   readonly spend: Spend | undefined;
   readonly model: string | undefined;
@@ -62,6 +64,8 @@ export type Asked = {
   readonly policy: Pick<Policy, 'config' | 'costLimited'>;
   readonly content: Content;
   readonly now: number;
+  /** Counts plain text in place of its bytes. Only workers count. */
+  readonly counterOf?: CounterOf;
 };
 
 /** Decides what a call can cost and what its body will be. It counts nothing. */
@@ -87,6 +91,7 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
 
 const UNKNOWN = {
   hold: undefined,
+  inputTokens: 0,
   spend: undefined,
   model: undefined,
   pricing: undefined,
@@ -106,11 +111,12 @@ function freePlan(asked: Asked): Plan {
 
 /** Under a spend limit a call passes only when its highest possible cost at the standard price is known. */
 function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
-  const { grant, target } = asked;
-  const spend = spendOf(grant.provider, target.path);
-  const held = worstCase(grant.provider, spend, configured(asked) ?? {}, target.path, asked.now);
+  const { target, now, counterOf } = asked;
+  const { provider } = asked.grant;
+  const spend = spendOf(provider, target.path);
+  const held = worstCase(provider, spend, configured(asked) ?? {}, target.path, now, counterOf);
   if ('refusal' in held) return held;
-  const { hold, pricing } = held;
+  const { hold, pricing, inputTokens } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
   const bodyFor = once((tokens) => {
     const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, tokens);
@@ -118,7 +124,11 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   });
   const { model, askedTokens } = held;
   return {
-    plan: { ...UNKNOWN, ...asks, hold, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
+    plan: {
+      ...UNKNOWN,
+      ...asks,
+      ...{ hold, inputTokens, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
+    },
   };
 }
 

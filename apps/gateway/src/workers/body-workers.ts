@@ -4,7 +4,7 @@ import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import type { Messages } from '../mcp/messages.ts';
 import type { QuotaOwner, ReadQuota } from './read-quota.ts';
-import type { PlanReply, PlanWork, WorkerStart } from './worker.ts';
+import type { CountReply, PlanReply, PlanWork, WorkerStart } from './worker.ts';
 
 /**
  * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start
@@ -13,6 +13,11 @@ import type { PlanReply, PlanWork, WorkerStart } from './worker.ts';
 export type BodyWorkers = {
   /** Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards. */
   readonly plan: (grant: QuotaOwner, work: PlanWork) => Promise<PlanReply>;
+  /**
+   * Counts the tokens of an LLM call. Its bytes move to the worker.
+   * @returns undefined if they cannot be counted, or too many bodies are waiting
+   */
+  readonly count: (grant: QuotaOwner, work: PlanWork) => Promise<CountReply | undefined>;
   /** Reads the messages of an MCP call. The bytes are copied, because they are sent as they are. */
   readonly readMessages: (
     grant: QuotaOwner,
@@ -68,6 +73,13 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
   };
   return {
     plan: (grant, work) => inTurn(grant, work.bytes.length, () => run<PlanReply>('plan', work, work.bytes)),
+    count: async (grant, work) => {
+      // The quota pays for all of its time: nothing was taken for it before.
+      const reply = await inTurn(grant, 0, async () => ({
+        count: await run<CountReply | undefined>('count', work, work.bytes),
+      }));
+      return 'count' in reply ? reply.count : undefined;
+    },
     readMessages: (grant, bytes) =>
       inTurn(grant, bytes.length, () =>
         run<{ messages: Messages } | { refusal: Refusal }>('messages', bytes),

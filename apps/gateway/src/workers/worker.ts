@@ -1,11 +1,21 @@
 import { randomInt } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import type { Hold } from '@presign/limits';
-import { loadProviders, type Provider } from '@presign/providers';
+import {
+  type CountTokens,
+  type Encoding,
+  loadProviders,
+  type Provider,
+  tokenCounter,
+} from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import type { Policy } from '../grant/policy.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
+import type { CounterOf } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
 import { planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
@@ -25,6 +35,38 @@ export function plan(work: PlanWork) {
   return move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply satisfies PlanReply });
 }
 
+/** Bounds an LLM call again, its plain text counted in tokens. */
+export function count(work: PlanWork): CountReply | undefined {
+  const planned = planWork(providers, work, counterOf);
+  if ('refusal' in planned || !planned.plan.hold) return undefined;
+  const { hold, inputTokens } = planned.plan;
+  return { fixedMicrousd: hold.fixedMicrousd, inputTokens };
+}
+
+/** The bound of a counted call. */
+export type CountReply = {
+  /** The most that its input and fees can cost. */
+  readonly fixedMicrousd: number;
+  readonly inputTokens: number;
+};
+
+/** Ranks take a few megabytes for each encoding, so they are read with the first call that needs them. */
+const counters = new Map<Encoding, CountTokens>();
+
+function counterOf(encoding: Encoding): CountTokens {
+  const known = counters.get(encoding);
+  if (known) return known;
+  const counter = tokenCounter(encoding, readFileSync(ranksOf(encoding)));
+  counters.set(encoding, counter);
+  return counter;
+}
+
+/** In the bundle for containers the ranks are in the folder of the code. Without it, the loader adds a query to the file's address. */
+const ranksOf = (encoding: Encoding): string =>
+  /\.ts(?:\?|$)/.test(import.meta.url)
+    ? createRequire(import.meta.url).resolve(`gpt-tokenizer/data/${encoding}.tiktoken`)
+    : fileURLToPath(new URL(`./${encoding}.tiktoken`, import.meta.url));
+
 /** Reads the messages of an MCP call. */
 export const messages = (bytes: Uint8Array) =>
   readMessages(Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength));
@@ -43,6 +85,7 @@ export type PlanWork = {
 /** The part of a plan that is data. */
 export type PlanData = {
   readonly hold: Hold | undefined;
+  readonly inputTokens: number;
   /** Whether the endpoint's usage is metered. */
   readonly isMetered: boolean;
   readonly model: string | undefined;
@@ -59,18 +102,26 @@ export type PlanReply = { readonly plan: PlanData } | { readonly refusal: Refusa
 
 /** Reads and plans a call. It runs in a worker. */
 export function planInWorker(providers: ReadonlyMap<string, Provider>, work: PlanWork): PlanReply {
-  const provider = providers.get(work.providerId);
-  if (!provider) return { refusal: { code: 'unknown_provider' } };
-  const { bytes, need, method, target, policy, now } = work;
-  const raw = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
-  const read = readContent(raw, need, MODEST);
-  if ('refusal' in read) return read;
-  const planned = planCall({ grant: { provider, method }, target, policy, content: read.content, now });
+  const planned = planWork(providers, work);
   if ('refusal' in planned) return planned;
   const { spend, pricing: _, bodyFor, ...data } = planned.plan;
   const writesBound = data.hold?.ratePerMtok !== undefined && spend?.withOutputBound !== undefined;
   const body = writesBound ? aroundBound(bodyFor) : wholeBody(bodyFor);
   return { plan: { ...data, isMetered: spend !== undefined, body } };
+}
+
+function planWork(
+  providers: ReadonlyMap<string, Provider>,
+  { bytes, need, providerId, method, target, policy, now }: PlanWork,
+  counter?: CounterOf,
+): ReturnType<typeof planCall> {
+  const provider = providers.get(providerId);
+  if (!provider) return { refusal: { code: 'unknown_provider' } };
+  const raw = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+  const read = readContent(raw, need, MODEST);
+  if ('refusal' in read) return read;
+  const asked = { grant: { provider, method }, target, policy, content: read.content, now };
+  return planCall(counter ? { ...asked, counterOf: counter } : asked);
 }
 
 function wholeBody(bodyFor: (tokens: number) => unknown): readonly Uint8Array[] {

@@ -1,0 +1,87 @@
+import type { Ask } from '@presign/limits';
+import { encodingOf } from '@presign/providers';
+import type { LlmDeps } from '../deps.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { LlmGrant } from '../grant/verify.ts';
+import { type Admitted, admitCall, type Counted } from '../limits/admit.ts';
+import type { CountReply } from '../workers/worker.ts';
+import type { Charge } from './judge-end.ts';
+import type { Plan } from './plan.ts';
+import type { Counting, Planned } from './plan-body.ts';
+
+/** An admitted call. */
+export type Tight = {
+  readonly admitted: Admitted;
+  /** The most input tokens by a count; undefined when the call is held by its bytes. */
+  readonly countedTokens: number | undefined;
+};
+
+/** The call to admit. Its hold is the plan's. */
+export type TightCall = {
+  readonly requestId: string;
+  readonly grant: LlmGrant;
+  readonly policy: Policy;
+  readonly ask: Omit<Ask, 'hold'>;
+};
+
+/**
+ * Admits a call by the bytes of its body. Only if the money that is left does not cover them, or would lower its output
+ * bound, a worker counts its tokens, and the call is asked for again.
+ */
+export async function admitTightly(
+  deps: LlmDeps,
+  { requestId, grant, policy, ask }: TightCall,
+  { plan, counting }: Planned,
+): Promise<Tight | Extract<Counted, { refusal: unknown }>> {
+  const { hold } = plan;
+  const admit = async (by: typeof hold, countedTokens?: number) => {
+    const counted = await admitCall(deps, requestId, grant, policy, { ...ask, hold: by });
+    return 'refusal' in counted ? counted : { ...counted, countedTokens };
+  };
+  if (!hold || !counting || !isCountable(deps, grant, plan)) return admit(hold);
+  const first = await admit({ ...hold, leastTokens: hold.askedTokens });
+  if (!('refusal' in first) || !FOR_WANT_OF_MONEY.has(first.refusal.code)) return first;
+  const count = await countIn(deps, grant, plan, counting);
+  if (count) return admit({ ...hold, fixedMicrousd: count.fixedMicrousd }, count.inputTokens);
+  // Its output bound may be lowered now.
+  return hold.leastTokens < hold.askedTokens ? admit(hold) : first;
+}
+
+const FOR_WANT_OF_MONEY: ReadonlySet<string> = new Set(['cost_limit_too_low', 'cost_held']);
+
+const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '' }: Plan): boolean =>
+  encodingOf(provider, model) !== undefined && !uncounted.has(`${provider.id} ${model}`);
+
+/** Counts a call in a worker. Undefined if that saves nothing, or there is no room for the copy that the worker reads. */
+async function countIn(
+  deps: LlmDeps,
+  grant: LlmGrant,
+  { hold, inputTokens }: Plan,
+  { bytes, work }: Counting,
+): Promise<CountReply | undefined> {
+  const memory = deps.bodyMemory.newReservation();
+  memory.belongsTo(grant.id);
+  try {
+    if (!memory.reserve(bytes)) return undefined;
+    const count = await deps.bodyWorkers.count(grant, work());
+    return count && hold && count.inputTokens < inputTokens && count.fixedMicrousd < hold.fixedMicrousd
+      ? count
+      : undefined;
+  } finally {
+    memory.release();
+  }
+}
+
+/** Holds calls of a model by their bytes from now on, once it has reported more input than was counted. */
+export function checkCount(
+  { uncounted, log }: Pick<LlmDeps, 'uncounted' | 'log'>,
+  { id, provider }: LlmGrant,
+  { model = '' }: Plan,
+  { countedTokens }: Tight,
+  { usage }: Charge,
+): void {
+  const reported = usage?.input_tokens ?? 0;
+  if (countedTokens === undefined || reported <= countedTokens) return;
+  uncounted.add(`${provider.id} ${model}`);
+  log.error({ grant: id, provider: provider.id, model, countedTokens, reported }, 'input over its count');
+}
