@@ -10,6 +10,8 @@ export type Dialect = {
   modelInPath?: ModelInPath;
   /** How its calls are bounded and metered. Absent: the endpoint is refused under a cost limit. */
   spend?: DialectSpend;
+  /** The form of its errors. Absent: OpenAI's. */
+  errors?: ErrorShape;
   /**
    * The API reads protocol-buffer JSON, which has two names for every field
    * (`generationConfig`, `generation_config`): both are one field.
@@ -18,6 +20,23 @@ export type Dialect = {
    */
   protoJson?: { callersOwn: readonly string[] };
 };
+
+/** A refusal of the gateway, before it gets the form of an API's errors. */
+export type PlainError = {
+  readonly status: number;
+  readonly code: string;
+  /** Contains the code, because some SDKs drop every other field. */
+  readonly message: string;
+  /** The class of the error, as OpenAI names it. */
+  readonly type: string;
+  /** The field at fault, as the caller wrote it. */
+  readonly param: string | null;
+  readonly requestId: string;
+  readonly details: Readonly<Record<string, unknown>>;
+};
+
+/** Writes a refusal as an API writes its own errors. Returns a body to serialize as JSON. */
+export type ErrorShape = (error: PlainError) => object;
 
 /** One setting of an API, as `config` and holders may spell it. */
 export type Setting = {

@@ -1,10 +1,12 @@
 export { applyConfig } from './apply-config.ts';
-export type { Dialect } from './dialect.ts';
+export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
+export { errorShapeOf } from './error-shape.ts';
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { configMatchesPaths } from './model-in-path.ts';
 export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';
+export { openaiErrors } from './openai/errors.ts';
 export {
   checkCallPath,
   checkPathPattern,

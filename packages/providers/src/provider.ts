@@ -1,4 +1,4 @@
-import type { Dialect } from './dialect.ts';
+import type { Dialect, ErrorShape } from './dialect.ts';
 import type { Encoding } from './openai/count-tokens.ts';
 import type { VendorRefusals } from './refusals.ts';
 import type { VendorRules } from './vendor-rules.ts';
@@ -78,6 +78,8 @@ export type Provider = {
   free?: readonly FreeCall[];
   /** Rules about money, for calls in every dialect. */
   rules: VendorRules;
+  /** The form of its errors on a path that no route has. Absent: OpenAI's. */
+  errors?: (path: string) => ErrorShape;
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;

@@ -30,11 +30,13 @@ import {
   type Usage,
   usageOf,
 } from '../spend.ts';
+import { anthropicErrors } from './errors.ts';
 import { anthropicContent, anthropicTools } from './input.ts';
 
 /** Token counting takes a message's input without the fields that shape its output. */
 export const anthropicCountTokens: Dialect = {
   id: 'anthropic-count-tokens',
+  errors: anthropicErrors,
   settings: [MODEL, ...NO_OUTPUT],
 };
 
@@ -77,6 +79,7 @@ const SPEND: DialectSpend = {
 /** Messages (`@anthropic-ai/sdk`, resources/messages). The provider refuses unknown fields. */
 export const anthropicMessages: Dialect = {
   id: 'anthropic-messages',
+  errors: anthropicErrors,
   settings: [
     MODEL,
     { at: ['max_tokens'], names: NAMES.outputBound },

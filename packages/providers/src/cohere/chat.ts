@@ -15,6 +15,7 @@ import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bou
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Bounded, CallFacts } from '../spend.ts';
+import { cohereErrors } from './errors.ts';
 import { isCohereError, readCohereAnswer, readCohereStream } from './usage.ts';
 
 /**
@@ -23,6 +24,7 @@ import { isCohereError, readCohereAnswer, readCohereStream } from './usage.ts';
  */
 export const cohereChat: Dialect = {
   id: 'cohere-chat',
+  errors: cohereErrors,
   settings: [
     MODEL,
     { at: ['max_tokens'], names: NAMES.outputBound },

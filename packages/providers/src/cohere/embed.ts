@@ -5,6 +5,7 @@ import { isCount } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
 import type { JsonObject } from '../json.ts';
 import type { Bounded, CallFacts } from '../spend.ts';
+import { cohereErrors } from './errors.ts';
 import { isCohereError, readCohereAnswer } from './usage.ts';
 
 const shared = {
@@ -17,6 +18,7 @@ const shared = {
 /** Embed, v2 and v1 (V2EmbedRequest, EmbedRequest). */
 export const cohereEmbed: Dialect = {
   id: 'cohere-embed',
+  errors: cohereErrors,
   settings: [MODEL, ...NO_OUTPUT],
   spend: { ...shared, boundBody: boundEmbed },
 };
@@ -24,6 +26,7 @@ export const cohereEmbed: Dialect = {
 /** Rerank, v2 and v1 (V2RerankRequest, RerankRequest). Other vendors speak it, too. */
 export const cohereRerank: Dialect = {
   id: 'cohere-rerank',
+  errors: cohereErrors,
   settings: [MODEL, ...NO_OUTPUT],
   spend: { ...shared, boundBody: boundRerank },
 };

@@ -23,6 +23,7 @@ import {
   type Usage,
   usageOf,
 } from '../spend.ts';
+import { geminiErrors } from './errors.ts';
 import {
   EMBED_FIELDS,
   GENERATE_FIELDS,
@@ -59,6 +60,7 @@ const generation = (name: string, names: readonly string[]): Setting => ({
  */
 export const geminiGenerate: Dialect = {
   id: 'gemini-generate',
+  errors: geminiErrors,
   protoJson,
   modelInPath: modelInPath(['model']),
   settings: [
@@ -90,6 +92,7 @@ export const geminiGenerate: Dialect = {
  */
 export const geminiCountTokens: Dialect = {
   id: 'gemini-count-tokens',
+  errors: geminiErrors,
   protoJson,
   modelInPath: modelInPath(['model'], ['generateContentRequest', 'model']),
   settings: NO_OUTPUT,
@@ -101,6 +104,7 @@ export const geminiCountTokens: Dialect = {
  */
 export const geminiEmbed: Dialect = {
   id: 'gemini-embed',
+  errors: geminiErrors,
   protoJson,
   modelInPath: modelInPath(['model'], ['requests', '[]', 'model']),
   settings: NO_OUTPUT,

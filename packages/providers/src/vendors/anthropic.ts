@@ -1,3 +1,4 @@
+import { anthropicErrors } from '../anthropic/errors.ts';
 import { anthropicCountTokens, anthropicMessages } from '../anthropic/messages.ts';
 import type { ModelRows, Provider } from '../provider.ts';
 
@@ -57,6 +58,7 @@ export const anthropic: Provider = {
   ],
   // The dialect is Anthropic's own, so it counts all tokens that Anthropic adds.
   rules: { addedInput: 0 },
+  errors: () => anthropicErrors,
   refusals: 'undocumented',
   models: MODELS,
   makerNames: ['anthropic'],

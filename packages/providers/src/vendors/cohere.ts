@@ -1,7 +1,9 @@
 import { cohereChat } from '../cohere/chat.ts';
 import { cohereEmbed, cohereRerank } from '../cohere/embed.ts';
+import { cohereErrors } from '../cohere/errors.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { openaiErrors } from '../openai/errors.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
@@ -60,6 +62,7 @@ export const cohere: Provider = {
   ],
   // Cohere does not bill its template (`billed_units` excludes it).
   rules: { addedInput: 0 },
+  errors: (path) => (path.startsWith('/compatibility/') ? openaiErrors : cohereErrors),
   refusals: 'undocumented',
   models: MODELS,
   makerNames: ['cohere'],

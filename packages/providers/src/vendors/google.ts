@@ -1,6 +1,8 @@
+import { geminiErrors } from '../gemini/errors.ts';
 import { geminiCountTokens, geminiEmbed, geminiGenerate } from '../gemini/generate.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
@@ -90,6 +92,7 @@ export const google: Provider = {
   ],
   // The Gemini dialect is Google's own, so it counts all tokens that Google adds.
   rules: { addedInput: 0 },
+  errors: (path) => (/^\/[^/]+\/openai\//.test(path) ? openaiErrors : geminiErrors),
   // https://ai.google.dev/gemini-api/docs/billing: a request that fails with a 400 or 500 error is not charged.
   refusals: [
     { status: 400, billing: 'free' },

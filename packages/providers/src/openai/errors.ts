@@ -1,0 +1,9 @@
+import type { ErrorShape } from '../dialect.ts';
+
+/**
+ * OpenAI's form. Vendors that follow its API read it, too. It has no `detail`: Mistral's SDKs expect a list there in a 422
+ * (`@mistralai/mistralai`, models/errors/httpvalidationerror).
+ */
+export const openaiErrors: ErrorShape = ({ code, message, type, param, requestId, details }) => ({
+  error: { code, message, type, param, request_id: requestId, ...details },
+});
