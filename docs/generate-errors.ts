@@ -3,10 +3,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { BUILT_IN_PROVIDERS, errorShapeOf } from '../packages/providers/src/index.ts';
 import { ERRORS, errorBody } from '../packages/schema/src/errors.ts';
 import { markdownTable } from './markdown-table.ts';
 
-const EXAMPLE = { code: 'uses_exhausted', details: { limit_of: 'url', limit: 3, used: 3 } } as const;
+const REQUEST_ID = '0d9c8b7a-6f5e-4d3c-8b2a-190807060504';
+const OF_ISSUER = {
+  code: 'invalid_request',
+  param: 'max_uses',
+  message: 'max_uses: expected a whole number from 1, or -1 for unlimited.',
+} as const;
+const OF_GATEWAY = { code: 'uses_exhausted', details: { limit_of: 'url', limit: 3, used: 3 } } as const;
 
 const FIELDS = markdownTable(
   ['Field', 'Says'],
@@ -49,27 +56,74 @@ const FURTHER_FIELDS = markdownTable(
 
 process.stdout.write(`# Errors
 
-Issuer and gateway answer each of their refusals with the same body. The OpenAI and Anthropic SDKs can read it:
+The issuer answers each of its refusals with this body:
 
 \`\`\`json
-${JSON.stringify(errorBody(EXAMPLE, '0d9c8b7a-6f5e-4d3c-8b2a-190807060504'), null, 2)}
+${json(errorBody(OF_ISSUER, REQUEST_ID))}
 \`\`\`
 
 ${FIELDS}
+
+## Refusals of an LLM call
+
+The gateway refuses a call in the form in which the call's API gives its own errors, so that its SDK can read the refusal. The
+provider and the path of the call decide. If the URL's token cannot be read, the path decides alone. The message begins with the
+code, and the header \`x-presign-code\` has the code, too.
+
+OpenAI, and every provider that follows its API:
+
+\`\`\`json
+${json(refusal('openai', '/v1/chat/completions'))}
+\`\`\`
+
+Anthropic:
+
+\`\`\`json
+${json(refusal('anthropic', '/v1/messages'))}
+\`\`\`
+
+Google, where all values in \`metadata\` are strings:
+
+\`\`\`json
+${json(refusal('google', '/v1beta/models/gemini-2.5-flash:generateContent'))}
+\`\`\`
+
+Cohere:
+
+\`\`\`json
+${json(refusal('cohere', '/v2/chat'))}
+\`\`\`
+
+The answer to a URL that is expired, revoked or invalid has \`Connection: close\`. The gateway reads the rest of the request for up
+to 30 seconds before it closes the connection, so that the holder can read the answer.
+
+## Codes
 
 Some codes carry further fields:
 
 ${FURTHER_FIELDS}
 
 - \`Retry-After\` is set if the same request may succeed later.
-- A provider's own error passes through the gateway unchanged, status and body. Only a refusal of the gateway has an
-  \`error.request_id\` that equals the answer's \`x-presign-request-id\`.
+- A provider's own error passes through the gateway unchanged, status and body. Only a refusal of the gateway has the header
+  \`x-presign-code\`.
 
 ${table()}
 
 MCP calls get the same codes in JSON-RPC errors: [Refusals](mcp.md#refusals). [Spending](spending.md#refusals) says what to do about the
 codes of spending.
 `);
+
+function json(value: unknown): string {
+  return JSON.stringify(value, null, 2);
+}
+
+/** The body of a refusal of the gateway at a path of a provider. */
+function refusal(provider: string, path: string): object {
+  const { code, message, type, param } = errorBody(OF_GATEWAY, REQUEST_ID).error;
+  const error = { code, message: `${code}: ${message}`, type, param, status: ERRORS[OF_GATEWAY.code][0] };
+  const { details } = OF_GATEWAY;
+  return errorShapeOf(BUILT_IN_PROVIDERS.get(provider), path)({ ...error, requestId: REQUEST_ID, details });
+}
 
 function table(): string {
   const senders = { issuer: sourceOf('../apps/issuer/src'), gateway: sourceOf('../apps/gateway/src') };

@@ -199,7 +199,9 @@ describe('the example web-app', () => {
       for (const content of ['Hello', 'And again', 'Once more', 'Still there?', 'The fifth']) {
         expect(await say(page, content)).toMatch(new RegExp(`You said: ${content.replace('?', '\\?')}`));
       }
-      expect(await say(page, 'The sixth')).toBe('This URL has no uses left (max_uses 5). Issue a new URL.');
+      expect(await say(page, 'The sixth')).toBe(
+        'uses_exhausted: This URL has no uses left (max_uses 5). Issue a new URL.',
+      );
 
       const toGateway = asked.filter(({ url }) => url.includes('/llm/t/'));
       expect(toGateway).toHaveLength(6);

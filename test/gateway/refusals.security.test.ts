@@ -3,8 +3,9 @@ import { readSigningKey, signToken } from '@presign/crypto';
 import { revokeGrant } from '@presign/limits';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
-import { exchange, readAnswers } from '../harness/raw-http.ts';
+import { exchange, openSocket, readAnswers } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
@@ -55,10 +56,12 @@ async function spent() {
   return post(one);
 }
 
-async function expired() {
+const expired = () => post(expiredUrl());
+
+function expiredUrl() {
   const claims = JSON.parse(payloadOf(url)) as Record<string, unknown>;
   const token = signToken({ ...claims, exp: '2020-01-01T00:00:00Z' }, readSigningKey(stack.keys.signing));
-  return post(`${new URL(url).origin}/llm/t/${token}/v1/chat/completions`);
+  return `${new URL(url).origin}/llm/t/${token}/v1/chat/completions`;
 }
 
 const payloadOf = (issued: string) =>
@@ -66,17 +69,21 @@ const payloadOf = (issued: string) =>
     .subarray(0, -64)
     .toString();
 
-async function revoked() {
+const revoked = async () => post(await revokedUrl());
+
+async function revokedUrl() {
   const one = await urlOf({});
   await (await post(one)).body.dump();
   const { jti, prt, exp } = JSON.parse(payloadOf(one)) as { jti: string; prt: number; exp: string };
   await revokeGrant(stack.redis, { id: jti, partition: prt, expiresAtMs: Date.parse(exp) });
-  return post(one);
+  return one;
 }
+
+const invalidUrl = () => url.replace('/v4.public.', '/v4.public.A');
 
 const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   ['invalid_json', 400, async () => post(await urlOf({ config: { model: 'x' } }), '{')],
-  ['token_invalid', 401, () => post(url.replace('/v4.public.', '/v4.public.A'))],
+  ['token_invalid', 401, () => post(invalidUrl())],
   ['token_expired', 401, expired],
   ['uses_exhausted', 403, spent],
   ['grant_revoked', 403, revoked],
@@ -101,13 +108,14 @@ test.each(REFUSALS)(
     expect(Object.keys(body)).toEqual(['error']);
     expect(body.error).toMatchObject({
       code,
-      message: expect.any(String),
+      message: expect.stringMatching(`^${code}: .`) as string,
       type: expect.any(String) as string,
     });
     expect(body.error).toHaveProperty('param');
     expect(answer.headers).toMatchObject({
       'content-type': 'application/json',
       'x-request-id': body.error.request_id,
+      'x-presign-code': code,
       'cache-control': 'no-store',
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
@@ -118,6 +126,26 @@ test.each(REFUSALS)(
     expect(JSON.stringify(body)).not.toMatch(/\\n\s+at /);
   },
 );
+
+test.each([
+  ['token_invalid', invalidUrl],
+  ['token_expired', expiredUrl],
+  ['grant_revoked', revokedUrl],
+])('%s is read by a holder who is still sending, and then the connection is closed', async (code, dead) => {
+  const { origin, pathname } = new URL(await dead());
+  const body = Buffer.alloc(1024 * 1024);
+  const socket = await openSocket(origin);
+  const ended = new Promise((resolve) => socket.once('end', () => resolve('end')).once('error', resolve));
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += String(chunk);
+  });
+  socket.write(`POST ${pathname} HTTP/1.1\r\nHost: g\r\nContent-Length: ${body.length}\r\n\r\n`);
+  await eventually(async () => text.includes(`"${code}"`) || undefined);
+  socket.write(body);
+  expect(await ended).toBe('end');
+  expect(readAnswers(text)[0]?.headers).toContainEqual(['connection', 'close']);
+});
 
 test.each([
   ['an upgrade', 'Connection: upgrade\r\nUpgrade: websocket\r\n', 'Upgrade'],

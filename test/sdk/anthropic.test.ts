@@ -92,8 +92,10 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   expect(error).toMatchObject({
     status: 403,
     type: 'permission_error',
-    apiMessage: 'This URL has no uses left (max_uses 1). Issue a new URL.',
-    error: { error: { code: 'uses_exhausted' } },
+    errorCode: 'uses_exhausted',
+    apiMessage: 'uses_exhausted: This URL has no uses left (max_uses 1). Issue a new URL.',
+    details: { limit_of: 'url', limit: 1, used: 1 },
+    error: { type: 'error', error: { code: 'uses_exhausted' } },
   });
 });
 
@@ -106,7 +108,7 @@ test('an expired URL is an AuthenticationError that says so', async () => {
   expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
   expect(error).toMatchObject({
     type: 'authentication_error',
-    apiMessage: 'This URL has expired. Issue a new URL.',
+    apiMessage: 'token_expired: This URL has expired. Issue a new URL.',
   });
 });
 

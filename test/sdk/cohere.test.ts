@@ -74,7 +74,7 @@ test('spent uses are a ForbiddenError that says so', async () => {
   expect(error).toMatchObject({
     statusCode: 403,
     message: expect.stringContaining('This URL has no uses left (max_uses 1). Issue a new URL.'),
-    body: { error: { code: 'uses_exhausted' } },
+    body: { code: 'uses_exhausted', limit: 1 },
   });
 });
 

@@ -101,7 +101,7 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
     status: 403,
     code: 'uses_exhausted',
     type: 'permission_error',
-    message: '403 This URL has no uses left (max_uses 1). Issue a new URL.',
+    message: '403 uses_exhausted: This URL has no uses left (max_uses 1). Issue a new URL.',
     requestID: expect.stringMatching(/./),
   });
 });
@@ -115,7 +115,7 @@ test('an expired URL is an AuthenticationError that says so', async () => {
   expect(error).toBeInstanceOf(OpenAI.AuthenticationError);
   expect(error).toMatchObject({
     code: 'token_expired',
-    message: '401 This URL has expired. Issue a new URL.',
+    message: '401 token_expired: This URL has expired. Issue a new URL.',
   });
 });
 

@@ -33,7 +33,7 @@ const call = (url: string, documents: number, model = 'priced') =>
   post(url, { model, query: 'q', documents: Array.from({ length: documents }, (_, i) => `document ${i}`) });
 
 const codeOf = ({ bytes }: { readonly bytes: Buffer }) =>
-  (JSON.parse(bytes.toString()) as { error?: { code: string } }).error?.code;
+  (JSON.parse(bytes.toString()) as { code?: string }).code;
 
 test('a rerank is held and charged by searches of 100 documents', async () => {
   const url = await issue(10 * SEARCH);

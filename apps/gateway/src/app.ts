@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisClient, type RedisHealth, readHealth } from '@presign/limits';
+import { errorShapeOf } from '@presign/providers';
 import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@presign/schema';
 import { type Database, databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
@@ -11,6 +12,7 @@ import { refusalAnswer } from './http/refuse.ts';
 import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
+import { splitUrl } from './llm/match.ts';
 import { createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
@@ -23,7 +25,7 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
     c.set('requestId', requestId);
     const message = ambiguousRequest(c.env.incoming);
     if (message === undefined) return next();
-    const refused = refusalAnswer({ code: 'invalid_request', message }, requestId);
+    const refused = refusalAnswer({ code: 'invalid_request', message }, requestId, shapeFor(c));
     refused.headers.set('connection', 'close');
     return refused;
   });
@@ -31,7 +33,7 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
     // Only the stack's frames are logged: a message may quote a secret.
     const frames = error.stack?.split('\n').filter((line) => line.startsWith('    at '));
     deps.log.error({ request_id: c.get('requestId'), error: error.name, stack: frames }, 'internal_error');
-    return refusalAnswer({ code: 'internal_error' }, c.get('requestId'));
+    return refusalAnswer({ code: 'internal_error' }, c.get('requestId'), shapeFor(c));
   });
   app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
   app.options('*', preflight);
@@ -47,6 +49,9 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.all('/mcp/bundle/:token', bundle({ ...shared, verify: bundleVerifier(deps) }));
   return app;
 }
+
+/** The form of an error where only the path is known. */
+const shapeFor = (c: Context<GatewayEnv>) => errorShapeOf(undefined, splitUrl(c.env.incoming.url ?? '').path);
 
 /** How long a browser may remember a preflight. Chromium allows at most 2 hours. */
 const PREFLIGHT_SECONDS = '7200';

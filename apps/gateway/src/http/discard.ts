@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /** A chunk has at most 64 KiB, so one request is discarded at up to 3 MB/s. */
 const PAUSE_MS = 20;
@@ -14,14 +14,17 @@ const seen = new WeakSet<IncomingMessage>();
  * Reads the rest of a refused request and forgets it. A holder who is still sending can so read the answer: a closed
  * connection would be a reset, which SDKs take for a failure and try again. It reads slowly, because reading costs time
  * that other calls need.
+ * @param whenRead called when nothing more will be read
  */
-export function discardRest(request: IncomingMessage): void {
-  if (seen.has(request)) return;
-  seen.add(request);
+export function discardRest(request: IncomingMessage, whenRead?: () => void): void {
   if (request.complete || request.destroyed) {
     request.resume();
+    whenRead?.();
     return;
   }
+  if (whenRead) request.once('end', whenRead).once('close', whenRead);
+  if (seen.has(request)) return;
+  seen.add(request);
   discarding++;
   let pause: NodeJS.Timeout | undefined;
   const late = setTimeout(() => request.destroy(), PATIENCE_MS);
@@ -38,4 +41,20 @@ export function discardRest(request: IncomingMessage): void {
   // Whichever comes first.
   request.on('data', onData).on('end', stop).on('close', stop);
   request.resume();
+}
+
+/**
+ * Answers a request, and closes its connection once the rest of it has been read. Node closes the connection with the end
+ * of the answer, so the end waits. The holder has the whole answer before, by its `Content-Length`.
+ */
+export async function answerAndClose(
+  request: IncomingMessage,
+  outgoing: ServerResponse,
+  answer: Response,
+): Promise<void> {
+  const body = Buffer.from(await answer.arrayBuffer());
+  const headers = { 'content-length': String(body.length), connection: 'close' };
+  outgoing.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
+  outgoing.write(body);
+  discardRest(request, () => outgoing.end());
 }

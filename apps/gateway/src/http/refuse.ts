@@ -1,3 +1,4 @@
+import { type ErrorShape, openaiErrors } from '@presign/providers';
 import {
   causeOf,
   errorBody,
@@ -9,25 +10,39 @@ import {
 import type { Logger } from 'pino';
 import { ANSWER_HEADERS } from './headers.ts';
 
-/** The one place where a refusal becomes an answer. */
-export const refusalAnswer = (refusal: Refusal, requestId: string): Response =>
-  Response.json(errorBody(refusal, requestId), {
-    status: errorStatus(refusal),
-    headers: refusalHeaders(refusal, requestId),
-  });
+/**
+ * The one place where a refusal becomes an answer.
+ * @param shape writes the body as the API of the call writes its errors
+ */
+export function refusalAnswer(
+  refusal: Refusal,
+  requestId: string,
+  shape: ErrorShape = openaiErrors,
+): Response {
+  const status = errorStatus(refusal);
+  const { code, message, type, param } = errorBody(refusal, requestId).error;
+  const { details = {} } = refusal;
+  const body = shape({ status, code, message: `${code}: ${message}`, type, param, requestId, details });
+  return Response.json(body, { status, headers: refusalHeaders(refusal, requestId) });
+}
 
 /** The headers of an answer that refuses. */
-export function refusalHeaders(refusal: Refusal, requestId: string): Record<string, string> {
+function refusalHeaders(refusal: Refusal, requestId: string): Record<string, string> {
   const headers: Record<string, string> = {
     ...ANSWER_HEADERS,
     'cache-control': 'no-store',
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
+    'x-presign-code': refusal.code,
   };
   if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return headers;
 }
+
+/** Whether the URL itself is refused, and so is everything that is sent to it. */
+export const isDead = ({ code }: Refusal): boolean =>
+  code === 'token_invalid' || code === 'token_expired' || code === 'grant_revoked';
 
 /** The refusal of a call whose limits cannot be checked now. */
 export const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeconds: 1 };

@@ -2,15 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { revokeGrant } from '@presign/limits';
-import { costsNothing, dialectOf } from '@presign/providers';
+import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
-import type { LlmGrant } from '../grant/verify.ts';
+import type { LlmGrant, Verified } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
-import { discardRest } from '../http/discard.ts';
-import { refusalAnswer } from '../http/refuse.ts';
+import { answerAndClose, discardRest } from '../http/discard.ts';
+import { isDead, refusalAnswer } from '../http/refuse.ts';
 import { newHoldId, precheck } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
 import { admitTightly, checkCount, type Tight } from './admit-tightly.ts';
@@ -38,31 +38,44 @@ export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
     const incoming = c.env.incoming as IncomingMessage;
     const outgoing = c.env.outgoing as ServerResponse;
     const bodyMemory = deps.bodyMemory.newReservation();
-    const serving = serve(deps, c.get('requestId'), incoming, outgoing, bodyMemory);
+    const url = splitUrl(incoming.url ?? '');
+    const verified = deps.verify(url.token);
+    const serving = serve(deps, c.get('requestId'), { incoming, outgoing, url, verified }, bodyMemory);
     const refusal = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
+    const grant = 'grant' in verified ? verified.grant : verified.expired;
+    const answer = refusalAnswer(refusal, c.get('requestId'), errorShapeOf(grant?.provider, url.path));
+    if (isDead(refusal)) {
+      await answerAndClose(incoming, outgoing, answer);
+      return RESPONSE_ALREADY_SENT;
+    }
     discardRest(incoming);
-    return refusalAnswer(refusal, c.get('requestId'));
+    return answer;
   };
 }
+
+/** A request, and what its URL says. */
+type Arrived = {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  readonly url: ReturnType<typeof splitUrl>;
+  readonly verified: Verified<LlmGrant>;
+};
 
 /** Serves one call. Returns a refusal only while nothing has been written. */
 async function serve(
   deps: LlmDeps,
   requestId: string,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
+  { incoming, outgoing, url, verified }: Arrived,
   bodyMemory: Reservation,
 ): Promise<Refusal | undefined> {
   const beganMs = deps.now();
   const unservable = unservableHeader(incoming);
   if (unservable) return unservable;
-  const { token, path, query } = splitUrl(incoming.url ?? '');
-  const verified = deps.verify(token);
   if ('refusal' in verified) return verified.refusal;
   const { grant } = verified;
-  const matched = match(grant, incoming.method ?? '', path, query);
+  const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
   const found = await loadPolicy(deps, requestId, grant);

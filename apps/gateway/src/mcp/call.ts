@@ -8,6 +8,7 @@ import type { McpGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { isCut, type Why } from '../http/forward.ts';
+import { isDead } from '../http/refuse.ts';
 import { type Admitted, chargeCall, newHoldId } from '../limits/admit.ts';
 import { McpAnswer } from './answer.ts';
 import {
@@ -21,7 +22,7 @@ import { type Messages, wantsAnswer } from './messages.ts';
 import { NOTHING, priceCalls } from './price.ts';
 import { logMcpCall, mcpRecord } from './record.ts';
 import { ChargeRefund } from './refund.ts';
-import { isDead, mcpRefusalAnswer } from './refuse.ts';
+import { mcpRefusalAnswer } from './refuse.ts';
 import { identify, isLegacy, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
 import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp } from './send.ts';

@@ -1,6 +1,6 @@
 import { type ErrorCode, errorMessage, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
-import { refusalAnswer } from '../http/refuse.ts';
+import { isDead, refusalAnswer } from '../http/refuse.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -18,10 +18,6 @@ export type Refused = {
   /** It belongs to the 2024-11-05 transport, whose clients read only the status. */
   readonly isLegacy: boolean;
 };
-
-/** Whether the URL itself is refused, and so is everything that is sent to it. */
-export const isDead = ({ code }: Refusal): boolean =>
-  code === 'token_invalid' || code === 'token_expired' || code === 'grant_revoked';
 
 /** Whether a refusal is about the call itself, and so is the protocol's answer to it. */
 const isAboutCall = ({ code, param }: Refusal): boolean =>
@@ -48,6 +44,7 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
     'cache-control': 'no-store',
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
+    'x-presign-code': refusal.code,
   };
   if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
