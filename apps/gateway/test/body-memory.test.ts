@@ -29,3 +29,17 @@ test('released memory is free for others, and a second release changes nothing',
   expect(second.reserve(700 * KIB)).toBe(true);
   expect(first.reserve(65 * KIB)).toBe(false);
 });
+
+test('the small bodies of one URL leave room for those of others', () => {
+  const { newReservation } = bodyMemory(800 * KIB, 16 * KIB);
+  const of = (url: string) => {
+    const reservation = newReservation();
+    reservation.belongsTo(url);
+    return reservation;
+  };
+  let taken = 0;
+  while (taken < 1_000 && of('attacker').reserve(10 * KIB)) taken++;
+  // A quarter of the 700 KiB for large bodies, and half of the 100 KiB for small ones.
+  expect(taken).toBe(22);
+  expect(of('bystander').reserve(64 * KIB)).toBe(true);
+});

@@ -33,6 +33,8 @@ export function bodyMemory(mostBytes: number, maxBodyBytes: number): BodyMemory 
   const mostForLarge = Math.floor(mostBytes * (1 - SMALL_SHARE));
   // A body is counted with an overhead for each of its chunks, hence twice.
   const mostForUrl = Math.min(mostForLarge, Math.max(Math.floor(mostForLarge * URL_SHARE), 2 * maxBodyBytes));
+  // A URL whose large bodies fill its share has room for small ones, but not for so many that others find none.
+  const mostOfUrl = mostForUrl + Math.floor((mostBytes - mostForLarge) / 2);
   const byUrl = new Map<string, number>();
   let all = 0;
   return {
@@ -55,7 +57,8 @@ export function bodyMemory(mostBytes: number, maxBodyBytes: number): BodyMemory 
         reserve: (bytes) => {
           const isLarge = own + bytes > SMALL_BODY_BYTES;
           if (all + bytes > (isLarge ? mostForLarge : mostBytes)) return false;
-          if (isLarge && url !== undefined && (byUrl.get(url) ?? 0) + bytes > mostForUrl) return false;
+          const ofUrl = url === undefined ? 0 : (byUrl.get(url) ?? 0);
+          if (ofUrl + bytes > (isLarge ? mostForUrl : mostOfUrl)) return false;
           add(bytes);
           return true;
         },
