@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { checkHeaders, readAnswers, readMessages } from '../src/mcp/messages.ts';
+import { KnownNames } from '../src/http/json.ts';
+import { checkHeaders, OpenRequests, readAnswers, readMessages } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';
 import { readMcpUrl } from '../src/mcp/request.ts';
@@ -165,7 +166,7 @@ describe('a name that a server may read as another one', () => {
     ['with a dotless i', (name) => name.replace('i', 'ı')],
     ['with a dotted capital I', (name) => name.replace('i', 'İ')],
     ['decomposed', (name) => name.normalize('NFD')],
-    ['behind a million spaces', (name) => ' '.repeat(1_000_000) + name],
+    ['behind 7,000 spaces', (name) => ' '.repeat(7_000) + name],
   ];
   const TOOL = 'seekcité';
   const refusalOf = (message: object, own: object, operators: object = {}) => {
@@ -229,8 +230,7 @@ describe('a name that a server may read as another one', () => {
   it('takes work that grows with its length, not with the square of it', () => {
     // Canonical ordering of combining marks is quadratic: this would take minutes.
     const marks = '\u0315\u0316'.repeat(4_000_000);
-    expect(refusalOf(calls(`run${marks}`), { pricing: { tools: { run: 2 } } })).toBeUndefined();
-    expect(refusalOf(request(`ping${marks}`), {})).toBeUndefined();
+    expect(new KnownNames(['run']).alike(`run${marks}`)).toBeUndefined();
   });
 });
 
@@ -345,3 +345,37 @@ it.each([
     expect(read).toMatchObject({ refusal: { code: 'invalid_request' } });
   },
 );
+
+describe('the open requests of a stream', () => {
+  it('take a bounded amount of memory, however many there are and however long their ids', () => {
+    for (const [length, most] of [
+      [4, 2_000],
+      [1_000, 130],
+    ] as const) {
+      const open = new OpenRequests(undefined);
+      for (let i = 0; i < 5_000; i++) open.add([`${i}`.padEnd(length)]);
+      expect(open.size).toBeLessThan(most);
+      expect(open.size).toBeGreaterThan(most * 0.8);
+      // Room that answered requests leave is used again.
+      open.answered(open.ids);
+      expect(open.size).toBe(0);
+      open.add(['next']);
+      expect(open.ids).toEqual(['next']);
+    }
+  });
+
+  it('are those of a whole batch with the longest ids', () => {
+    const batch = Array.from({ length: 100 }, (_, i) => call(`${i}`.padEnd(1_024)));
+    expect(new OpenRequests(messagesOf(batch)).size).toBe(100);
+  });
+});
+
+it('a method or a name may have 8,000 characters', () => {
+  const [long, longer] = ['x'.repeat(8_000), 'x'.repeat(8_001)];
+  expect(read(request(long))).toMatchObject({ messages: {} });
+  expect(read(request(longer))).toMatchObject({ refusal: { code: 'invalid_request' } });
+  expect(read(request('tools/call', { name: long }))).toMatchObject({ messages: {} });
+  expect(read(request('resources/read', { uri: longer }))).toMatchObject({
+    refusal: { code: 'invalid_request' },
+  });
+});

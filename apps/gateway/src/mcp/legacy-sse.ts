@@ -91,7 +91,7 @@ export class LegacyStream {
   }
 
   #receive(notice: Notice, send: (message: string) => void): void {
-    if ('opened' in notice && this.open.size < OPEN_MAX) this.open.add(notice.opened);
+    if ('opened' in notice) this.open.add(notice.opened);
     if ('answered' in notice) this.open.answered(notice.answered);
     if ('errors' in notice) send(JSON.stringify(notice.errors));
   }
@@ -118,8 +118,7 @@ type Notice =
   | { readonly opened: readonly (string | number)[] }
   | { readonly answered: readonly (string | number)[]; readonly errors?: unknown };
 
-/** How many unanswered requests a stream remembers, and how long their ids may be together in one POST. */
-const OPEN_MAX = 1_000;
+/** How long the ids of one POST may be together. */
 const IDS_MAX_CHARS = 64 * 1024;
 
 /** A POST of this transport. Its answer arrives on its stream. */

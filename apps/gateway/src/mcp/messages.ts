@@ -62,6 +62,11 @@ const invalid = (why: string): { refusal: Refusal } => ({
 });
 
 const ID_MAX_CHARS = 1_024;
+/**
+ * Names are compared with known ones in every form that a server may take for them, and kept while the call runs. A `uri` is
+ * a name, too: RFC 9110 §4.1 recommends at least 8,000 octets.
+ */
+const NAME_MAX_CHARS = 8_000;
 
 /**
  * Whether every server repeats an id so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
@@ -82,8 +87,11 @@ function readMessage(value: unknown): Message | string {
     if (!('result' in value) && !('error' in value)) return 'a message has a method, a result or an error';
     return { id: undefined, method: undefined, name: undefined };
   }
-  if (typeof method !== 'string') return 'method is a string';
+  if (typeof method !== 'string' || method.length > NAME_MAX_CHARS)
+    return `method is a string of at most ${NAME_MAX_CHARS} characters`;
   const name = nameIn(method, params);
+  if (typeof name === 'string' && name.length > NAME_MAX_CHARS)
+    return `params.${nameParam(method)} has at most ${NAME_MAX_CHARS} characters`;
   const isOdd = name !== undefined && typeof name !== 'string';
   return {
     ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
@@ -155,9 +163,15 @@ function parse(text: string): unknown {
 
 type Id = string | number;
 
+/** What one id takes in memory besides its text, roughly. */
+const ID_OVERHEAD_BYTES = 64;
+/** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may be that of many POSTs. */
+const IDS_MAX_BYTES = 128 * 1024;
+
 /** The requests whose answers one stream still has to bring. */
 export class OpenRequests {
   readonly #ids = new Map<string, Id>();
+  #bytes = 0;
   #whenNone: (() => void)[] = [];
 
   constructor(messages: Messages | undefined) {
@@ -174,12 +188,22 @@ export class OpenRequests {
     return this.#ids.size;
   }
 
+  /** Adds requests. Those whose ids find no room in memory are not remembered. */
   add(ids: readonly Id[]): void {
-    for (const id of ids) this.#ids.set(JSON.stringify(id), id);
+    for (const id of ids) {
+      const key = JSON.stringify(id);
+      const bytes = key.length + ID_OVERHEAD_BYTES;
+      if (this.#ids.has(key) || this.#bytes + bytes > IDS_MAX_BYTES) continue;
+      this.#ids.set(key, id);
+      this.#bytes += bytes;
+    }
   }
 
   answered(ids: readonly unknown[]): void {
-    for (const id of ids) this.#ids.delete(JSON.stringify(id));
+    for (const id of ids) {
+      const key = JSON.stringify(id);
+      if (this.#ids.delete(key)) this.#bytes -= key.length + ID_OVERHEAD_BYTES;
+    }
     if (this.#ids.size > 0) return;
     for (const resolve of this.#whenNone.splice(0)) resolve();
   }
