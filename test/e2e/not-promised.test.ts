@@ -58,13 +58,12 @@ test('issuer and gateway speak plain HTTP, and refuse TLS', async () => {
   }
 });
 
-test('an MCP tool that quotes its credential on a stream shows it to the holder', async () => {
+test('an MCP tool that quotes its credential in a form of its own shows it to the holder', async () => {
+  const encoded = (text = '') => Buffer.from(text).toString('base64');
   server.behaves = ({ headers }, response) =>
     response
-      .writeHead(200, { 'content-type': 'text/event-stream' })
-      .end(
-        `data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result: { quoted: headers.authorization } })}\n\n`,
-      );
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: { quoted: encoded(headers.authorization) } }));
   const bundle = await stack.issueMcp({
     servers: [
       {
@@ -77,5 +76,5 @@ test('an MCP tool that quotes its credential on a stream shows it to the holder'
     ],
   });
   const answer = await post(urlOf(bundle, 'a'), toolCall('run', 1));
-  expect(answer.text).toContain('Bearer quoted-token');
+  expect(answer.text).toContain(encoded('Bearer quoted-token'));
 });

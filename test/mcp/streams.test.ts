@@ -96,7 +96,7 @@ const messagesIn = (text: string) =>
 
 test('streams that wait for events end at expires_at, and a call that was admitted before finishes', async () => {
   const answer = await issue({ expires_in: 60 });
-  aheadMs = 58_500;
+  aheadMs = 55_000;
   const listeners = await Promise.all([0, 1].map((i) => listen(at(stack, i, urlOf(answer, 'a')))));
   const posted = await stream(urlOf(answer, 'a'));
   const waiting = await stream(urlOf(answer, 'a'), ask('subscriptions/listen', 's'));
@@ -137,6 +137,45 @@ test('a revocation answers every open request of a stream with an error, and no 
     errorOf('grant_revoked', 2),
   ]);
   await gone(posted.response);
+});
+
+test('a server that breaks off a stream leaves no request of it without an answer', async () => {
+  const url = urlOf(await issue(), 'a');
+  const posted = await stream(url, [toolCall('run', 1), ask('ping', 'p'), toolCall('run', 2)]);
+  posted.response.write(eventOf({ jsonrpc: '2.0', id: 'p', result: {} }));
+  posted.response.write('event: message\ndata: {"half');
+  const bytes = posted.heard.body[Symbol.asyncIterator]();
+  const first = String((await bytes.next()).value);
+  posted.response.destroy();
+  let rest = '';
+  for (let next = await bytes.next(); !next.done; next = await bytes.next()) rest += String(next.value);
+  expect(messagesIn(first + rest)).toMatchObject([
+    { id: 'p', result: {} },
+    errorOf('upstream_unreachable', 1),
+    errorOf('upstream_unreachable', 2),
+  ]);
+});
+
+test.each([
+  ['an event had an id', 'id: 7\ndata: \n\n'],
+  ['every request is answered', eventOf({ jsonrpc: '2.0', id: 1, result: {} })],
+])('a stream that its server breaks off breaks off for its client when %s', async (_what, event) => {
+  const posted = await stream(urlOf(await issue(), 'a'));
+  posted.response.write(event);
+  const bytes = posted.heard.body[Symbol.asyncIterator]();
+  expect(String((await bytes.next()).value)).toBe(event);
+  posted.response.destroy();
+  await expect(bytes.next()).rejects.toThrow();
+});
+
+test('a server that breaks off a JSON answer of a call leaves its request with an error', async () => {
+  const url = urlOf(await issue(), 'a');
+  upstream.behaves = (_arrived, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.write('{"jsonrpc":', () => response.destroy());
+  };
+  const heard = await post(url, toolCall('run', 'x'));
+  expect([heard.status, heard.messages]).toMatchObject([502, [errorOf('upstream_unreachable', 'x')]]);
 });
 
 test('a revocation answers a call whose JSON answer has begun with an error', async () => {

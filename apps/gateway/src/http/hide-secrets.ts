@@ -27,14 +27,19 @@ export class SecretMask {
 
   push(chunk: Buffer): Buffer {
     if (this.#secrets.length === 0) return chunk;
-    const bytes = Buffer.concat([this.#pending, chunk]);
-    const found = this.#secrets.map((secret) => placesOf(bytes, secret));
-    for (const [i, places] of found.entries())
-      for (const at of places) bytes.fill(STAR, at, at + (this.#secrets[i]?.length ?? 0));
+    const bytes = this.whole(Buffer.concat([this.#pending, chunk]));
     const begun = this.#secrets.map((secret, i) => begunAtEnd(bytes, secret, this.#borders[i]));
     const passes = bytes.length - Math.max(0, ...begun);
     this.#pending = bytes.subarray(passes);
     return bytes.subarray(0, passes);
+  }
+
+  /** Masks the secrets in a piece at whose ends no secret is cut off. It overwrites the piece. */
+  whole(bytes: Buffer): Buffer {
+    const found = this.#secrets.map((secret) => placesOf(bytes, secret));
+    for (const [i, places] of found.entries())
+      for (const at of places) bytes.fill(STAR, at, at + (this.#secrets[i]?.length ?? 0));
+    return bytes;
   }
 
   /** The bytes that still wait, after the last piece. */

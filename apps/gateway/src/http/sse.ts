@@ -102,6 +102,12 @@ export function readEvent(bytes: Buffer): StreamEvent | undefined {
   return data === undefined ? undefined : { data, name };
 }
 
+/** Whether an event has an id, so that a client that loses the stream can ask for the events after it. */
+export const hasId = (bytes: Buffer): boolean =>
+  bytes.subarray(0, 3).equals(ID) || bytes.includes('\nid:') || bytes.includes('\rid:');
+
+const ID = Buffer.from('id:');
+
 /** Reads one JSON text. Undefined for a blank line. */
 function readLine(bytes: Buffer): StreamEvent | undefined {
   const data = bytes.toString('utf8').trim();

@@ -4,8 +4,8 @@ import type { Refusal } from '@presign/schema';
 import type { Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
-import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
-import { EventSplitter, readEvent } from '../http/sse.ts';
+import { hideSecrets, isCoded, MaskedBody, SecretMask } from '../http/hide-secrets.ts';
+import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { OpenRequests, readAnswers } from './messages.ts';
@@ -23,19 +23,22 @@ type AnswerParts = {
   readonly refund: ChargeRefund;
   /** For a GET, which can become a stream of the 2024-11-05 transport. */
   readonly legacy: LegacyStream | undefined;
-  /** The memory of events that are not complete yet. */
-  readonly eventMemory: Reservation;
+  /** The memory of bytes that wait: an event that is not complete yet, or an answer in one piece. */
+  readonly answerMemory: Reservation;
   readonly encryptionKeys: EncryptionKeys;
 };
 
 /** The longest event that is waited for, if there is memory for it. After a longer one the stream passes unread. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
-/** Memory for incomplete events is reserved in steps of this size. Shorter events are not counted. */
-const EVENT_STEP_BYTES = 64 * 1024;
+/** Memory for incomplete events is reserved in steps of this size. */
+const EVENT_STEP_BYTES = 16 * 1024;
 /** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
+/** How much the gateway itself writes into a stream that its holder does not read. The server's own events wait at the server. */
+const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
+const NOTHING_LEFT = Buffer.alloc(0);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
@@ -55,8 +58,11 @@ export class McpAnswer implements Receiver {
   #keptBytes = 0;
   #reservedBytes = 0;
   #secrets: readonly string[] = [];
-  /** For an answer that is not a stream. */
+  #mask = new SecretMask([]);
+  /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
+  /** The stream had an event with an id. */
+  #isResumable = false;
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
@@ -71,6 +77,7 @@ export class McpAnswer implements Receiver {
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
   hide(secrets: readonly string[]): void {
     this.#secrets = secrets;
+    this.#mask = new SecretMask(secrets);
   }
 
   head(status: number, headers: FlatHeaders): void {
@@ -79,9 +86,9 @@ export class McpAnswer implements Receiver {
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;
     this.#headers = this.#cleaned(headers);
-    if (!this.#isStream) this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
-    if (this.#isStream) this.#beginStream();
-    else if (this.#requests || status >= 400) this.#kept = [];
+    if (this.#isStream) return void this.#beginStream();
+    this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
+    if (this.#requests || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
@@ -91,28 +98,32 @@ export class McpAnswer implements Receiver {
       const masked = this.#masked.push(chunk);
       return this.#kept ? this.#keep(masked) : this.#response.write(masked);
     }
-    if (!this.#events) return this.#response.write(chunk);
-    const events = this.#events.push(chunk);
-    if (!this.#reserve(this.#events.waiting)) {
-      this.#parts.eventMemory.release();
-      events.push(this.#events.rest());
-      this.#events = undefined;
-      clearInterval(this.#keepAlive);
-      // Without event boundaries no message of the gateway can be written.
-      this.#parts.legacy?.close();
-    }
+    const events = this.#events?.push(chunk) ?? [];
+    if (this.#events && !this.#reserve(this.#events.waiting))
+      events.push(this.#passUnread(this.#events.rest()));
     return this.#pass(events);
+  }
+
+  /** Lets the rest of a stream pass without its events. Returns the first bytes of it. */
+  #passUnread(begun: Buffer): Buffer {
+    this.#parts.answerMemory.release();
+    this.#events = undefined;
+    clearInterval(this.#keepAlive);
+    // Without event boundaries no message of the gateway can be written.
+    this.#parts.legacy?.close();
+    this.#masked = new MaskedBody('', this.#secrets);
+    return this.#masked.push(begun);
   }
 
   /** Reserves memory for an incomplete event. Returns false when it is too long or there is no memory. */
   #reserve(bytes: number): boolean {
-    const { eventMemory } = this.#parts;
-    if (bytes <= EVENT_STEP_BYTES) {
-      eventMemory.release();
+    const { answerMemory } = this.#parts;
+    if (bytes <= EVENT_STEP_BYTES && this.#reservedBytes > 0) {
+      answerMemory.release();
       this.#reservedBytes = 0;
     }
-    while (this.#reservedBytes + EVENT_STEP_BYTES < bytes) {
-      if (bytes > EVENT_MAX_BYTES || !eventMemory.reserve(EVENT_STEP_BYTES)) return false;
+    while (this.#reservedBytes < bytes) {
+      if (bytes > EVENT_MAX_BYTES || !answerMemory.reserve(EVENT_STEP_BYTES)) return false;
       this.#reservedBytes += EVENT_STEP_BYTES;
     }
     return true;
@@ -129,11 +140,14 @@ export class McpAnswer implements Receiver {
     else this.#response.once('drain', resume);
   }
 
-  /** Writes a message of the gateway into the stream, between two events. */
+  /** Writes a message of the gateway into the stream, between two events. Cuts off a holder who does not read. */
   send(message: string): void {
-    if (this.#events && !this.#isOver) {
-      this.#response.write(`event: message\ndata: ${message}\n\n`);
-    }
+    if (this.#response.writableLength > UNREAD_MAX_BYTES) this.#response.destroy();
+    else this.#writeMessage(message);
+  }
+
+  #writeMessage(message: string): void {
+    if (this.#events && !this.#isOver) this.#response.write(`event: message\ndata: ${message}\n\n`);
   }
 
   whenIdle(): Promise<void> {
@@ -151,21 +165,26 @@ export class McpAnswer implements Receiver {
     clearInterval(this.#keepAlive);
     if (this.#response.destroyed) return;
     if (kept) this.#writeHead();
-    this.#response.end(kept ?? rest ?? this.#events?.rest());
+    this.#response.end(kept ?? rest ?? this.#mask.whole(this.#events?.rest() ?? NOTHING_LEFT));
   }
 
   /**
-   * Ends an answer that broke off.
-   * @param cut why the gateway ended the call itself. A stream then answers its open requests with it, and ends normally.
-   *   Any other answer must not look complete.
+   * Ends an answer that broke off. A stream then answers its open requests with the refusal, because clients would wait for
+   * them without end, and it ends normally. Any other answer must not look complete.
+   * @param isCut whether the gateway ended the call itself
    */
-  abort(cut: Refusal | undefined): void {
+  async abort(refusal: Refusal, isCut: boolean): Promise<void> {
+    // One of the last events may still be being rewritten.
+    await this.#busy;
     clearInterval(this.#keepAlive);
     // Nothing is written yet: the holder gets the refusal instead.
-    if (cut && !this.#response.headersSent) return;
-    if (!cut || !this.#isStream) return void this.#response.destroy();
+    if (!this.#response.headersSent) return;
+    // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
+    const isOpen = this.#events !== undefined && this.#open.size > 0 && !this.#isResumable;
+    if (!this.#isStream || !(isCut || isOpen)) return void this.#response.destroy();
     const { requestId } = this.#parts.call;
-    for (const error of errorsFor(cut, this.#open.ids, requestId)) this.send(JSON.stringify(error));
+    for (const error of errorsFor(refusal, this.#open.ids, requestId))
+      this.#writeMessage(JSON.stringify(error));
     this.#response.end();
   }
 
@@ -200,19 +219,26 @@ export class McpAnswer implements Receiver {
   }
 
   #beginStream(): void {
+    const isReadable = !isCoded(headerOf(this.#headers, 'content-encoding') ?? '');
+    if (isReadable) this.#readEvents();
+    // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
+    this.#headers.push('x-accel-buffering', 'no');
+    this.#writeHead();
+    if (!isReadable) this.#passUnread(NOTHING_LEFT);
+  }
+
+  #readEvents(): void {
     this.#events = new EventSplitter();
     this.#keepAlive = setInterval(() => {
       if (!this.#isOver) this.#response.write(KEEP_ALIVE);
     }, KEEP_ALIVE_MS);
     this.#response.once('close', () => clearInterval(this.#keepAlive));
-    // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
-    this.#headers.push('x-accel-buffering', 'no');
-    this.#writeHead();
   }
 
   #pass(events: readonly Buffer[]): boolean {
     if (events.length === 0) return true;
-    if (!events.some((bytes) => this.#mustWait(bytes))) return this.#response.write(Buffer.concat(events));
+    const waits = events.map((bytes) => this.#mustWait(bytes));
+    if (!waits.includes(true)) return this.#response.write(this.#mask.whole(Buffer.concat(events)));
     this.#busy = this.#passEach(events).finally(() => {
       this.#busy = undefined;
     });
@@ -223,6 +249,7 @@ export class McpAnswer implements Receiver {
   #mustWait(bytes: Buffer): boolean {
     const { legacy } = this.#parts;
     if (!legacy && this.#open.size === 0) return false;
+    this.#isResumable ||= hasId(bytes);
     const event = readEvent(bytes);
     if (!event) return false;
     if (legacy && event.name === 'endpoint') return true;
@@ -240,7 +267,7 @@ export class McpAnswer implements Receiver {
       const event = legacy && readEvent(bytes);
       if (event?.name !== 'endpoint') {
         if (this.#requests?.isDone) await this.#refund(this.#requests);
-        this.#response.write(bytes);
+        this.#response.write(this.#mask.whole(bytes));
         continue;
       }
       const rewriting = legacy?.rewriteEndpoint(event.data, (message) => this.send(message));
@@ -253,7 +280,8 @@ export class McpAnswer implements Receiver {
   #keep(chunk: Buffer): boolean {
     this.#kept?.push(chunk);
     this.#keptBytes += chunk.length;
-    if (this.#keptBytes <= KEPT_MAX_BYTES) return true;
+    if (this.#keptBytes <= KEPT_MAX_BYTES && this.#parts.answerMemory.reserve(chunk.length)) return true;
+    this.#parts.answerMemory.release();
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;
     this.#writeHead();

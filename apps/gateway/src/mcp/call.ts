@@ -7,7 +7,7 @@ import { loadPolicy } from '../grant/policy.ts';
 import type { McpGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
-import { isCut, type Why } from '../http/forward.ts';
+import { isCut } from '../http/forward.ts';
 import { isDead } from '../http/refuse.ts';
 import { type Admitted, chargeCall, newHoldId } from '../limits/admit.ts';
 import { McpAnswer } from './answer.ts';
@@ -137,12 +137,11 @@ async function run(
   if (post) await announceRequests(deps, post);
   const stream = { requestId, grant, serverUrl: server.url, target: incoming.url ?? '' };
   const legacy = method === 'GET' ? new LegacyStream(deps, stream) : undefined;
-  const eventMemory = deps.bodyMemory.newReservation();
-  eventMemory.belongsTo(grant.id);
+  const answerMemory = deps.bodyMemory.newReservation();
+  answerMemory.belongsTo(grant.id);
   const { encryptionKeys } = deps;
-  const answer = new McpAnswer({ call, admitted, refund, legacy, eventMemory, encryptionKeys });
+  const answer = new McpAnswer({ call, admitted, refund, legacy, answerMemory, encryptionKeys });
   const sent = await sendMcp(deps, call, admitted, answer);
-  eventMemory.release();
   legacy?.close();
   const { requests } = refund;
   if (nothingRan(sent)) await refund.give(requests.all, 'status' in sent ? sent.status : undefined);
@@ -150,7 +149,9 @@ async function run(
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   logMcpCall(deps, call, sent, nothingRan(sent) ? NOTHING : requests.kept);
   if (sent.is === 'complete' && !isKeptBack(sent.status)) await answer.finish();
-  if (sent.is === 'broken') answer.abort(cutRefusal(sent.why));
+  if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
+  // Up to here the answer is kept; from here on it waits for its holder.
+  answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
   return endRefusal(sent);
 }
@@ -167,7 +168,7 @@ export function endRefusal(sent: McpSent): Refusal | undefined {
     case 'complete':
       return redirects(sent.status) ? REDIRECTED : undefined;
     case 'broken':
-      return cutRefusal(sent.why);
+      return UNANSWERED[sent.why];
     case 'unauthorized':
       return sent.refusal;
     case 'unavailable':
@@ -181,9 +182,6 @@ export function endRefusal(sent: McpSent): Refusal | undefined {
   }
 }
 
-/** The refusal of a call that the gateway ended itself. */
-export const cutRefusal = (why: Why): Refusal | undefined => (isCut(why) ? UNANSWERED[why] : undefined);
-
 const REDIRECTED: Refusal = {
   code: 'upstream_unreachable',
   message:
@@ -193,7 +191,7 @@ const REDIRECTED: Refusal = {
 const BROKEN_OFF: Refusal = {
   code: 'upstream_unreachable',
   message:
-    'The MCP server closed the connection before it answered. The call may have run, so its charge stands.',
+    'The MCP server closed the connection before its answer was complete. The call may have run, so its charge stands.',
 };
 
 const UNANSWERED = {
