@@ -2,8 +2,8 @@ import type { Encoding } from './openai/count-tokens.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';
 import { anthropic } from './vendors/anthropic.ts';
-import { azureOpenai } from './vendors/azure-openai.ts';
 import { cerebras } from './vendors/cerebras.ts';
+import { azureOpenai } from './vendors/clouds/azure-openai.ts';
 import { cohere } from './vendors/cohere.ts';
 import { deepseek } from './vendors/deepseek.ts';
 import { fireworks } from './vendors/fireworks.ts';
@@ -42,8 +42,12 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
  * Context window and maximum output of a provider's model in tokens, undefined if not known. An unknown model is
  * assumed to reason, because models that reason have larger holds.
  */
-export function modelFacts(provider: Pick<Provider, 'models' | 'resells'>, model: string): ModelFacts {
-  const [contextWindow, maxOutput, thinks] = rowOf(provider, model) ?? UNKNOWN;
+export function modelFacts(
+  provider: Pick<Provider, 'models' | 'modelRow' | 'resells'>,
+  model: string,
+): ModelFacts {
+  const name = provider.modelRow?.(model) ?? model;
+  const [contextWindow, maxOutput, thinks] = rowOf(provider, name) ?? UNKNOWN;
   return { contextWindow, maxOutput, reasoning: thinks === 'thinks' };
 }
 

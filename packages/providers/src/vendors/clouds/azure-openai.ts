@@ -1,19 +1,19 @@
-import { allow, harmless } from '../bounds/allow-list.ts';
-import type { Dialect } from '../dialect.ts';
-import { openaiChat } from '../openai/chat.ts';
-import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
-import { openaiEmbeddings } from '../openai/embeddings.ts';
-import { openaiResponses } from '../openai/responses.ts';
-import { OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { decoded } from '../path.ts';
-import type { Provider } from '../provider.ts';
+import { allow, harmless } from '../../bounds/allow-list.ts';
+import type { Dialect } from '../../dialect.ts';
+import { openaiChat } from '../../openai/chat.ts';
+import { AS_OPENAI, openaiCompletions } from '../../openai/completions.ts';
+import { openaiEmbeddings } from '../../openai/embeddings.ts';
+import { openaiResponses } from '../../openai/responses.ts';
+import { OPENAI_INPUT, type OpenaiRules } from '../../openai/rules.ts';
+import { decoded } from '../../path.ts';
+import type { Provider } from '../../provider.ts';
 import {
   OPENAI_CHAT,
   OPENAI_MODELS,
   OPENAI_RULES,
   OPENAI_VENDOR_RULES,
   RESPONSES_MINIMUM,
-} from './openai.ts';
+} from '../openai.ts';
 
 /** A deployment has a tier of its own, and its price is for that tier. Its name does not determine the cost of images. */
 const RULES: OpenaiRules = {
