@@ -1,10 +1,12 @@
+import { FrameSplitter, readFrame } from './frames.ts';
+
 const LF = 10;
 const CR = 13;
 
 /** How a stream separates its events, and how to read one. */
 export type StreamForm = {
   /** Where an event ends. */
-  readonly end: 'blank line' | 'line';
+  readonly end: 'blank line' | 'line' | 'length';
   /** The data and the name of one event. Undefined when the bytes hold no data. */
   readonly read: (bytes: Buffer) => StreamEvent | undefined;
 };
@@ -13,17 +15,24 @@ type StreamEvent = { readonly data: string; readonly name: string | undefined };
 
 /**
  * The form of a stream of this content type. Undefined when the type is not a stream of events. JSON texts on one line
- * each have several types: Cohere's v1 chat sends `application/stream+json`, others send `application/x-ndjson`.
+ * each have several types: Cohere's v1 chat sends `application/stream+json`, others send `application/x-ndjson`. AWS sends
+ * binary messages.
  * https://github.com/ndjson/ndjson-spec
  */
 export function streamForm(contentType: string): StreamForm | undefined {
   if (/^text\/event-stream\b/i.test(contentType)) return SERVER_SENT;
+  if (/^application\/vnd\.amazon\.eventstream\b/i.test(contentType)) return FRAMES;
   return /^application\/(stream\+json|(x-)?ndjson|(x-)?jsonl)\b/i.test(contentType) ? LINES : undefined;
 }
 
 /** WHATWG HTML §9.2.6. */
 const SERVER_SENT: StreamForm = { end: 'blank line', read: readEvent };
 const LINES: StreamForm = { end: 'line', read: readLine };
+const FRAMES: StreamForm = { end: 'length', read: readFrame };
+
+/** Splits a stream of this form into its events. */
+export const splitterOf = (form: StreamForm): EventSplitter | FrameSplitter =>
+  form.end === 'length' ? new FrameSplitter() : new EventSplitter(form);
 
 /**
  * Splits a stream into its events, byte for byte, wherever its chunks end. A line ends with LF, CR or CRLF, as in

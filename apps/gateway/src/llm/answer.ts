@@ -3,6 +3,7 @@ import type { Left } from '@presign/limits';
 import type { Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
+import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { type Charge, keepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
@@ -58,7 +59,7 @@ export class Answer {
   head(status: number, headers: FlatHeaders): void {
     const contentType = headerOf(headers, 'content-type') ?? '';
     const { meter, keepsLast, streams, memory } = this.#plan;
-    const isStream = /^text\/event-stream\b/i.test(contentType) || (streams && status < 400);
+    const isStream = streamForm(contentType) !== undefined || (streams && status < 400);
     this.#status = status;
     const contentEncoding = headerOf(headers, 'content-encoding') ?? '';
     this.#headers =

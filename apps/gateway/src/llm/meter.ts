@@ -8,7 +8,7 @@ import {
 import { isModest } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { createDecoder } from '../http/decoder.ts';
-import { EventSplitter, type StreamForm, streamForm } from '../http/sse.ts';
+import { type StreamForm, splitterOf, streamForm } from '../http/sse.ts';
 import { Abridger } from './abridge.ts';
 
 /**
@@ -75,7 +75,7 @@ export function createMeter(options: MeterOptions): Meter {
 
 /** Reads a stream event by event. */
 function eventMeter({ spend, dropsUsageEvent, keepsLast, memory }: MeterOptions, form: StreamForm): Meter {
-  const splitter = new EventSplitter(form);
+  const splitter = splitterOf(form);
   const reader = patient(spend.readStream?.());
   const hasRoom = roomFor(memory);
   let overlong = false;
@@ -184,7 +184,7 @@ type Reader = {
 
 /** Reads a stream that was compressed. */
 function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader {
-  const splitter = new EventSplitter(form);
+  const splitter = splitterOf(form);
   const hasRoom = roomFor(memory);
   const reader = patient(spend.readStream?.());
   return {
