@@ -19,6 +19,7 @@ const NOW = Date.parse('2026-11-21T12:00:00Z');
 /** One small call of each API, in the order in which a route's is looked for. */
 const CALLS: readonly JsonObject[] = [
   { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 100 },
+  { messages: [{ role: 'user', content: [{ text: 'Hi' }] }], inferenceConfig: { maxTokens: 100 } },
   { input: 'Hi', max_output_tokens: 100 },
   { input: 'Hi' },
   { prompt: 'Hi', max_tokens: 100 },
@@ -36,8 +37,19 @@ const FACTS = { contextWindow: WINDOW, maxOutput: 1_000, reasoning: false };
 /** A route of a provider with a call that its dialect takes. */
 type Endpoint = { readonly provider: Provider; readonly route: Route; readonly body: JsonObject };
 
+/** A route for Claude alone gets its prefix in front of other names. */
 const pathOf = ({ path }: Route, model: string): string =>
-  path.replace(/(models|deployments)\/\*/i, `$1/${model.replaceAll('/', '%2F')}`).replaceAll('*', 'v1');
+  path
+    .replace(/(models?|deployments)\/\*(?=[/:])/i, `$1/${model.replaceAll('/', '%2F')}`)
+    .replace(/[^/]*claude-\*/, (pattern) =>
+      model.includes(CLAUDE) ? model : pattern.replace(/\*$/, model).replace('*', 'us'),
+    )
+    .replaceAll('*', 'v1');
+const CLAUDE = 'anthropic.claude-';
+
+/** A call as its dialect takes it: Converse has no field for the model. */
+const callOf = ({ dialect }: Route, model: string, body: JsonObject): JsonObject =>
+  dialect.id === 'bedrock-converse' ? body : { model, ...body };
 
 const facts = (route: Route, model: string, body: JsonObject) => ({
   path: pathOf(route, model),
@@ -50,7 +62,7 @@ const endpoints: readonly Endpoint[] = [...BUILT_IN_PROVIDERS.values()].flatMap(
     .filter(({ dialect }) => dialect.spend !== undefined)
     .map((route) => {
       const body = CALLS.find((call) => {
-        const judged = route.dialect.spend?.boundBody({ model: 'm', ...call }, facts(route, 'm', call));
+        const judged = route.dialect.spend?.boundBody(callOf(route, 'm', call), facts(route, 'm', call));
         return judged && 'bound' in judged && judged.bound.inputTokens > 0;
       });
       return { provider, route, body: body ?? {} };
@@ -82,24 +94,27 @@ const spendAt = (provider: Provider, route: Route, model: string): Spend => {
 describe.each(
   metered.map((endpoint) => ({ ...endpoint, name: `${endpoint.provider.id} ${endpoint.route.path}` })),
 )('$name', ({ provider, route, body }) => {
-  const models = ['some-model', ...listedModels(provider)];
+  const listed = listedModels(provider).filter(
+    (model) => !route.path.includes(CLAUDE) || model.includes(CLAUDE),
+  );
+  const models = ['some-model', ...listed];
 
   test('follows whatever rules its vendor has', () => {
     const rules: VendorRules = {
       addedInput: 12_345,
       coversReasoning: () => false,
-      refusedModels: /^refused-model$/,
+      refusedModels: /refused-model$/,
       feePerRequest: () => true,
     };
     const spend = spendAt({ ...provider, rules }, route, 'some-model');
-    const call = { model: 'some-model', ...body };
+    const call = callOf(route, 'some-model', body);
     const plain = route.dialect.spend?.boundBody(call, facts(route, 'some-model', call));
     const ruled = spend.bound(call, facts(route, 'some-model', call));
     if (!plain || 'unbounded' in plain || 'unbounded' in ruled) throw new Error('has no bound');
     expect(ruled.bound.inputTokens).toBeGreaterThanOrEqual(plain.bound.inputTokens + 12_345);
     expect(ruled.bound.fees).toEqual({ ...plain.bound.fees, requests: 1 });
     if (ruled.bound.output) expect(ruled.bound.output.coversReasoning).toBe(false);
-    const refused = { model: 'refused-model', ...body };
+    const refused = callOf(route, 'refused-model', body);
     expect(spend.bound(refused, facts(route, 'refused-model', refused))).toMatchObject({
       unbounded: { param: 'model' },
     });
@@ -108,14 +123,17 @@ describe.each(
   test("follows its own vendor's rules for each listed model", () => {
     const { rules } = provider;
     for (const model of models) {
-      const call = { model, ...body };
+      const call = callOf(route, model, body);
       const at = facts(route, model, call);
       const ruled = spendAt(provider, route, model).bound(call, at);
       const plain = route.dialect.spend?.boundBody(call, at);
       const isRefused = rules.refusedModels?.test(model.toLowerCase()) || !plain || 'unbounded' in plain;
       expect('unbounded' in ruled, `${model} is refused`).toBe(isRefused);
       if (isRefused || 'unbounded' in ruled) continue;
-      const added = typeof rules.addedInput === 'number' ? rules.addedInput : rules.addedInput(model);
+      const added =
+        typeof rules.addedInput === 'number'
+          ? rules.addedInput
+          : rules.addedInput(route.path.includes(CLAUDE) ? CLAUDE : model);
       const least = added === 'whole window' ? WINDOW : plain.bound.inputTokens + added;
       expect(ruled.bound.inputTokens, model).toBeGreaterThanOrEqual(least);
       expect(ruled.bound.fees.requests ?? 0, model).toBe(rules.feePerRequest?.(model) ? 1 : 0);
@@ -128,7 +146,7 @@ describe.each(
   test('holds money for each listed model, or refuses it', () => {
     const unheld = models.filter((model) => {
       const spend = spendOf(provider, pathOf(route, model));
-      const held = worstCase(provider, spend, { model, ...body }, pathOf(route, model), NOW);
+      const held = worstCase(provider, spend, callOf(route, model, body), pathOf(route, model), NOW);
       if ('refusal' in held) return !['cost_unbounded', 'price_unknown'].includes(held.refusal.code);
       const { fixedMicrousd, ratePerMtok = 0, askedTokens } = held.hold;
       return fixedMicrousd + (ratePerMtok * askedTokens) / 1e6 <= 0;

@@ -1,4 +1,6 @@
 export { applyConfig } from './apply-config.ts';
+export { type AwsKey, keyProblem, readAwsKey } from './cloud-key.ts';
+export type { Dialect } from './dialect.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
 export { errorShapeOf } from './error-shape.ts';
@@ -15,6 +17,7 @@ export {
   type PathMatcher,
 } from './path.ts';
 export {
+  type AwsSignature,
   CREDENTIAL_QUERY_KEYS,
   type Credential,
   FEE_UNITS,

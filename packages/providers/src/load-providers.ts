@@ -105,8 +105,9 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   if (builtIn === undefined && entry.base_url === undefined) {
     throw new ProvidersFileError(`${id}.base_url is missing: a new provider needs its own`);
   }
+  const { originIn, ...fixed } = base;
   return {
-    ...base,
+    ...(entry.base_url === undefined ? base : fixed),
     id,
     baseUrl: entry.base_url ?? base.baseUrl,
     ...(entry.pricing && { pricing: entry.pricing }),
@@ -123,7 +124,8 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
   // It has the others' API and rules, but its own prices, models and encodings. It may bill the errors that the others bill.
-  const { priceList: _, models: __, resells: ___, makerNames: ____, encodings: _____, ...api } = first;
+  const { priceList: _, listedModels: _listed, models: __, resells: ___, ...described } = first;
+  const { makerNames: ____, encodings: _____, ...api } = described;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );

@@ -3,10 +3,21 @@ import type { Encoding } from './openai/count-tokens.ts';
 import type { VendorRefusals } from './refusals.ts';
 import type { VendorRules } from './vendor-rules.ts';
 
-/** The header in which a provider expects its key. */
+/** The header in which a provider expects its key, or what is made from the key for each call. */
 export type Credential =
   | { readonly header: 'authorization'; readonly scheme: 'Bearer' }
-  | { readonly header: 'x-api-key' | 'x-goog-api-key' | 'api-key' };
+  | { readonly header: 'x-api-key' | 'x-goog-api-key' | 'api-key'; readonly scheme?: undefined }
+  | AwsSignature;
+
+/**
+ * The key signs each call, its body included, with Signature Version 4 for one service of AWS. The key is a JSON text
+ * (`readAwsKey`). https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
+ */
+export type AwsSignature = {
+  readonly header: 'authorization';
+  readonly scheme: 'AWS4-HMAC-SHA256';
+  readonly service: string;
+};
 
 export const BEARER: Credential = { header: 'authorization', scheme: 'Bearer' };
 
@@ -72,6 +83,8 @@ export type Provider = {
    * Undefined if each customer has an address of their own. The operator must then supply it.
    */
   baseUrl: string | undefined;
+  /** The origin in the region of a key. Absent if all regions share `baseUrl`, or if the operator has set it. */
+  originIn?: (region: string) => string;
   credential: Credential;
   routes: readonly Route[];
   /** Calls that are free: lists, stored answers, token counts. All other calls are billed. */
@@ -91,6 +104,10 @@ export type Provider = {
   resells?: true;
   /** Name of the provider in the price list of @pydantic/genai-prices; absent if its prices are not in that list. */
   priceList?: string;
+  /** Models whose price in that list holds wherever they run. Absent: all. Others need the operator's own price. */
+  listedModels?: RegExp;
+  /** The name in `models` of a model that the vendor's API names in another way. */
+  modelRow?: (model: string) => string;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;
 };
@@ -106,6 +123,7 @@ export const HOLDER_CREDENTIAL_HEADERS: ReadonlySet<string> = new Set([
   'x-goog-api-key',
   'api-key',
   'ocp-apim-subscription-key',
+  'x-amz-security-token',
 ]);
 
 /**
@@ -127,6 +145,9 @@ export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
   '$oauth_token',
   'bearer_token',
   'subscription-key',
+  'x-amz-credential',
+  'x-amz-security-token',
+  'x-amz-signature',
   '$httpheaders',
   '$httpmethod',
 ]);

@@ -4,6 +4,7 @@ import type { ModelFacts } from './spend.ts';
 import { anthropic } from './vendors/anthropic.ts';
 import { cerebras } from './vendors/cerebras.ts';
 import { azureOpenai } from './vendors/clouds/azure-openai.ts';
+import { bedrock } from './vendors/clouds/bedrock.ts';
 import { cohere } from './vendors/cohere.ts';
 import { deepseek } from './vendors/deepseek.ts';
 import { fireworks } from './vendors/fireworks.ts';
@@ -35,6 +36,7 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
     cerebras,
     nebius,
     azureOpenai,
+    bedrock,
   ].map((provider) => [provider.id, provider]),
 );
 

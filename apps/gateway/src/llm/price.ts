@@ -35,7 +35,7 @@ export function pricingOf(provider: Provider, model: string, now: number): Prici
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
   const list = provider.priceList;
-  if (list === undefined) return undefined;
+  if (list === undefined || provider.listedModels?.test(model) === false) return undefined;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${list} ${model} ${hour}`;
   const found = remembered.get(key) ?? { pricing: exact(listedPricing(list, model, hour)) };

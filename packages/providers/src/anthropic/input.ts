@@ -28,7 +28,7 @@ export function anthropicContent(content: unknown, readsImages: boolean): Share 
  * Most tokens of an image: a patch of 28 × 28 pixels is one, larger images are scaled down to 4,784 (1,568 before
  * Opus 4.7). https://platform.claude.com/docs/en/build-with-claude/vision#evaluate-image-size
  */
-const IMAGE_TOKENS = 4_784;
+export const IMAGE_TOKENS = 4_784;
 
 type BlockRule = (block: JsonObject, readsImages: boolean) => Share;
 
@@ -124,7 +124,7 @@ export function anthropicTools(tools: unknown): ToolsShare {
  * The system prompt that enables tools has 159 to 804 tokens, by model and tool choice.
  * https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview#pricing
  */
-const TOOL_PROMPT = 1_024;
+export const TOOL_PROMPT = 1_024;
 
 /**
  * The provider knows the schemas of some tools: bash adds 245 tokens (325 since Opus 4.7), the text editor 700,

@@ -115,14 +115,14 @@ const FIELDS: AllowList = allow(
     mcp_servers: { unbounded: 'the answers of the servers have no stated maximum' },
     output_config: (value) => judgeObject(harmless('effort', 'format'), value),
     output_format: 'harmless',
-    thinking: (value) => judgeThinking(value),
+    thinking: (value) => anthropicThinking(value),
   },
 );
 
 /** Deeper than any request needs. A body is walked by recursion. */
-const DEEPEST = 100;
+export const DEEPEST = 100;
 /** Structured output adds a system prompt whose length is not documented. */
-const FORMAT_PROMPT = 2_048;
+export const FORMAT_PROMPT = 2_048;
 /** Tokens left for the answer after a thinking budget, when the call has no bound of its own. */
 const ANSWER = 4_096;
 
@@ -139,7 +139,7 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
     { fixed: FIXED, passes: tools.passes },
   );
   if ('unbounded' in input) return input;
-  const output = outputOf(body, facts);
+  const output = anthropicOutput(body, facts);
   if ('unbounded' in output) return output;
   return {
     bound: {
@@ -181,7 +181,7 @@ function messageShare(message: unknown, readsImages: boolean): Share {
 }
 
 /** `max_tokens` covers thinking. A value of 0 writes the cache and gives no answer. */
-function outputOf(body: JsonObject, facts: ModelFacts) {
+export function anthropicOutput(body: JsonObject, facts: ModelFacts) {
   const { max_tokens, thinking } = body;
   if (max_tokens === 0) return { asked: 0, least: 0 };
   const budget = isJsonObject(thinking) && isCount(thinking.budget_tokens) ? thinking.budget_tokens : 0;
@@ -191,7 +191,7 @@ function outputOf(body: JsonObject, facts: ModelFacts) {
   return { asked, least: Math.min(asked, Math.max(read.least, budget + 1)) };
 }
 
-function judgeThinking(value: unknown): Effect {
+export function anthropicThinking(value: unknown): Effect {
   if (!isJsonObject(value)) return { unbounded: 'is not an object' };
   return judge(
     allow(harmless('display'), {

@@ -1,0 +1,40 @@
+import type { ModelInPath } from '../dialect.ts';
+import { isJsonObject } from '../json.ts';
+import { decoded } from '../path.ts';
+
+/** `/model/MODEL/converse`: the model's id, or the id of an inference profile. */
+export const BEDROCK_MODEL: ModelInPath = { collections: ['model'], repeatedAt: [], withMethod: false };
+
+/** The model in a path. AWS's own SDKs write the `:` of its version as `%3A`. */
+export const bedrockModel = (path: string): string | undefined =>
+  decoded(/^\/model\/([^/]+)\//i.exec(path)?.[1] ?? '') || undefined;
+
+/** Whether a model's id, or that of an inference profile, is one of Claude's. */
+export const isClaude = (model: string | undefined): boolean =>
+  /^(?:[a-z]+\.)?anthropic\.claude-/.test(model ?? '');
+
+/**
+ * Headers of InvokeModel that change the price: optimized latency, another tier, a guardrail.
+ * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html
+ */
+export const PRICED_HEADERS: readonly string[] = [
+  'x-amzn-bedrock-guardrailidentifier',
+  'x-amzn-bedrock-guardrailversion',
+  'x-amzn-bedrock-performanceconfig-latency',
+  'x-amzn-bedrock-service-tier',
+];
+
+/** AWS's errors are `{"message": …}`. An intermediary's page is not JSON, or has other fields. */
+export const isAwsError = (answer: unknown): boolean =>
+  isJsonObject(answer) &&
+  typeof (answer.message ?? answer.Message) === 'string' &&
+  Object.keys(answer).every((field) => ERROR_FIELDS.has(field));
+
+const ERROR_FIELDS: ReadonlySet<string> = new Set([
+  'message',
+  'Message',
+  '__type',
+  'originalMessage',
+  'originalStatusCode',
+  'resourceName',
+]);
