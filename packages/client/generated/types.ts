@@ -22,7 +22,7 @@ export interface components {
             provider: string;
             /** @description One allowed path, or 1 to 50. A path is everything after the provider's origin, version prefix included. The URL ends in the first path. In the others, * stands for any characters except /. */
             path: string | string[];
-            /** @description The provider's API key. It is encrypted before it is stored. Required without virtual_key. */
+            /** @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored. Required without virtual_key. */
             client_api_key?: string | null;
             /** @description Id of a virtual key of this provider. It takes precedence over client_api_key. */
             virtual_key?: string | null;
@@ -420,7 +420,7 @@ export interface components {
             provider: string;
             /** @description Your name for it. */
             name: string;
-            /** @description The provider's API key. It is encrypted before it is stored, and no answer shows any part of it. */
+            /** @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it. */
             key: string;
             /**
              * @description As config of POST /v1/presign, whose fields take precedence over these.
@@ -484,7 +484,7 @@ export interface components {
          *     }
          */
         RotationRequest: {
-            /** @description The provider's API key. It is encrypted before it is stored, and no answer shows any part of it. */
+            /** @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it. */
             key: string;
         };
         /**

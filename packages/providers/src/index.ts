@@ -1,6 +1,5 @@
 export { applyConfig } from './apply-config.ts';
 export { type AwsKey, keyProblem, readAwsKey } from './cloud-key.ts';
-export type { Dialect } from './dialect.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
 export { errorShapeOf } from './error-shape.ts';

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { CREDENTIAL_QUERY_KEYS, type Credential, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
+import { CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
 /** Names and values in turn, as Node and undici take them. */
@@ -93,16 +93,6 @@ const NOT_RETURNED = new Set([
   ...Object.keys(ANSWER_HEADERS),
 ]);
 const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
-
-/** The headers to send upstream: the holder's, cleaned as in `holdersHeaders`, and the real credential. */
-export function requestHeaders(raw: readonly string[], credential: Credential, secret: string): FlatHeaders {
-  const headers = holdersHeaders(raw);
-  headers.push(
-    credential.header,
-    credential.header === 'authorization' ? `${credential.scheme} ${secret}` : secret,
-  );
-  return headers;
-}
 
 /** The holder's headers without those for this hop only and without the holder's own credentials. */
 export const holdersHeaders = (raw: readonly string[]): FlatHeaders => keepHeaders(raw, isForwarded);

@@ -33,6 +33,8 @@ export type Need =
   | { readonly is: 'must'; readonly names: NamesRead }
   /** Only its usage is metered. It is read if it is plain JSON of limited length. */
   | { readonly is: 'may' }
+  /** The provider wants it signed, so it is read whole. Its JSON is read as under `may`. */
+  | { readonly is: 'whole' }
   | { readonly is: 'none' };
 
 /** Bodies up to this size are read for their model and for whether they ask for a stream. */
@@ -41,7 +43,7 @@ const METERED_MAX_BYTES = 8 * 1024 * 1024;
 /** Whether the body is read, and it is large or of unknown size. */
 export function readsMuch(request: IncomingMessage, need: Need): boolean {
   if (!mayBeLarge(request) || need.is === 'none') return false;
-  return need.is === 'must' || (statedSize(request) <= METERED_MAX_BYTES && isPlainJson(request));
+  return need.is !== 'may' || (statedSize(request) <= METERED_MAX_BYTES && isPlainJson(request));
 }
 
 /**
@@ -55,8 +57,8 @@ export async function readBody(
 ): Promise<{ arrived: Arrived } | { refusal: Refusal }> {
   const size = statedSize(request);
   if (size === 0) return { arrived: { raw: null, isJson: false } };
-  const isJson = need.is === 'must' || (need.is === 'may' && isPlainJson(request));
-  if (need.is !== 'must' && size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
+  const isJson = need.is === 'must' || (need.is !== 'none' && isPlainJson(request));
+  if (['may', 'none'].includes(need.is) && size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
     return { arrived: { raw: detached(request), isJson: false } };
   }
   const whole = need.is === 'must' ? await readDecoded(request, memory) : await readWhole(request, memory);

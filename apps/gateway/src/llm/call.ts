@@ -15,6 +15,7 @@ import { newHoldId, precheck } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
 import { admitTightly, checkCount, type Tight } from './admit-tightly.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
+import { signsBody } from './authorize.ts';
 import { type Need, namesRead, readBody, readsMuch } from './body.ts';
 import { type Charge, endRefusal, judge } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
@@ -153,6 +154,7 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
   if (policy.costLimited && !costsNothing(grant.provider, grant.method, path))
     return { is: 'must', names: new Set() };
+  if (signsBody(grant.provider)) return { is: 'whole' };
   return { is: dialect?.spend ? 'may' : 'none' };
 }
 

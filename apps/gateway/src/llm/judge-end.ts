@@ -43,10 +43,11 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
  */
 const FREE_BY_ASSUMPTION: ReadonlySet<number> = new Set([400, 401, 404, 405, 413, 415, 422, 429]);
 
+const NEVER_SENT: ReadonlySet<Sent['is']> = new Set(['unsent', 'unauthorized', 'unsealable', 'unavailable']);
+
 /** True only if the provider certainly did no paid work: it never got the call, or refused or failed it itself. */
 function paidNothing(refusals: VendorRefusals, sent: Sent, { ownError, error }: Metered): boolean {
-  if (sent.is !== 'complete')
-    return sent.is === 'unsent' || sent.is === 'unsealable' || sent.is === 'unavailable';
+  if (sent.is !== 'complete') return NEVER_SENT.has(sent.is);
   const { status } = sent;
   if (status < 400) return false;
   const { billing } = billingOf(refusals, status, error);
@@ -72,6 +73,7 @@ function billedFee(
 function usesKept(refusals: VendorRefusals, sent: Sent, { error }: Metered): 0 | 1 {
   switch (sent.is) {
     case 'unsent':
+    case 'unauthorized':
     case 'unsealable':
     case 'unavailable':
       return 0;
@@ -112,6 +114,8 @@ export function endRefusal(sent: Sent): Refusal | undefined {
     case 'unsealable':
     case 'failed':
       return { code: 'internal_error' };
+    case 'unauthorized':
+      return sent.refusal;
     case 'unsent':
       return sent.blocked
         ? {

@@ -1,9 +1,5 @@
-import {
-  credentialOf,
-  PARTIAL_ANSWER_HEADERS,
-  PARTIAL_ANSWER_QUERY_KEYS,
-  type Spend,
-} from '@presign/providers';
+import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS, type Spend } from '@presign/providers';
+import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
@@ -13,18 +9,23 @@ import {
   cleanQuery,
   type FlatHeaders,
   headerOf,
-  requestHeaders,
+  holdersHeaders,
   withHeader,
   withoutHeaders,
 } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { authorize } from './authorize.ts';
 import type { Call } from './plan.ts';
 
-/** How sending a call ended. Apart from `Ended`, the call was not sent; `failed` means that the gateway has a fault. */
+/**
+ * How sending a call ended. Apart from `Ended`, the call was not sent: `unauthorized` means that the provider's credential
+ * cannot be used, and `failed` that the gateway has a fault.
+ */
 export type Sent =
   | Ended
   | { readonly is: 'unavailable' }
   | { readonly is: 'unsealable' }
+  | { readonly is: 'unauthorized'; readonly refusal: Refusal }
   | { readonly is: 'failed' };
 
 /** The holder's side of the answer. `hide` names the key that an error may quote. */
@@ -55,20 +56,21 @@ async function sendWithCredential(
   const { incoming, grant, target, policy, plan } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
-  answer.hide([loaded.secret]);
   const body = plan.bodyFor(Math.min(admitted.tokens, plan.askedTokens));
-  const credential = credentialOf(grant.provider, target.path);
-  const given = requestHeaders(incoming.rawHeaders, credential, loaded.secret);
+  const given = holdersHeaders(incoming.rawHeaders);
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
   const sent = bodyToSend(body, call.bodyMemory.release);
-  const upstream = {
+  const unauthorized = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
     headers: sized(meteredHeaders(call, typed), body, sent),
-    body: sent,
   };
+  const authorized = await authorize(deps, call, loaded.secret, unauthorized, body);
+  if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
+  answer.hide(authorized.secrets);
+  const upstream = { ...unauthorized, ...authorized.changes, body: sent };
   const revocation = new AbortController();
   const unwatch = deps.revocations.watch(policy.ref, () => revocation.abort(new CutError('revoked')));
   const totalMs = deps.upstreamTimeoutMs;

@@ -182,11 +182,12 @@ export const VIRTUAL_KEYS: readonly Command[] = [
     run: async (given, io) => {
       const [id = ''] = given.arguments;
       const encryptionKeys = encryptionKeysOf(io);
+      const providers = readProviders(readVariable(io.env, 'PROVIDERS_FILE', undefined));
       const { key } = readBody(rotationRequest, { key: await readSecret(io) });
       await withStores(io, async ({ db, redis }) =>
         finished(
           await replaceKey(
-            { db, redis, encryptionKeys },
+            { db, redis, encryptionKeys, providers },
             await accountOf(db, given.text('account')),
             id,
             key,

@@ -26,7 +26,7 @@ import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../m
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
-import { findProvider } from './find-provider.ts';
+import { checkKey, findProvider } from './find-provider.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
@@ -50,6 +50,8 @@ export const presign = route(
       const repeatKey = readIdempotencyKey(c);
       const provider = findProvider(deps.providers, request.provider);
       checkPaths(raw.value, request);
+      if (request.virtual_key === undefined)
+        checkKey(provider, 'client_api_key', request.client_api_key ?? '');
 
       const issuedAt = wholeSecond(deps.now());
       const issue = { grantId: randomUUID(), accountId: apiKey.accountId, provider, request, issuedAt };

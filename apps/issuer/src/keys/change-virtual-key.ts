@@ -12,6 +12,7 @@ import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { applyChange, queueCredential } from '../grants/pending-changes.ts';
 import { inTime } from '../in-time.ts';
+import { checkKey } from '../issue/find-provider.ts';
 import { route } from '../route.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 
@@ -61,16 +62,16 @@ export const deleteVirtualKey = route(
  * Replaces the key of a virtual key: first in Postgres, and then in every Redis partition, because a copy may be in any
  * of them. The same key again creates no new version, but the copies are written again.
  * @returns `PENDING` when the key is stored but some gateways may still use the old one
- * @throws RefusedError `not_found`, `virtual_key_revoked`
+ * @throws RefusedError `not_found`, `virtual_key_revoked`, `invalid_request`
  */
 export async function replaceKey(
-  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys'> & Partial<Pick<IssuerDeps, 'log'>>,
+  deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys' | 'providers'> & Partial<Pick<IssuerDeps, 'log'>>,
   accountId: string,
   id: string,
   key: string,
 ): Promise<Pending | undefined> {
   const stored = deps.db.transaction(async (tx) =>
-    queueCredential(tx, await storeKey(tx, deps.encryptionKeys, accountId, id, key)),
+    queueCredential(tx, await storeKey(tx, deps, accountId, id, key)),
   );
   return applyChange(deps, await inTime(stored));
 }
@@ -78,13 +79,13 @@ export async function replaceKey(
 /** Stores a new version, unless the key is the same. Returns the id of the credential. */
 async function storeKey(
   tx: Transaction,
-  encryptionKeys: EncryptionKeys,
+  { encryptionKeys, providers }: Pick<IssuerDeps, 'encryptionKeys' | 'providers'>,
   accountId: string,
   id: string,
   key: string,
 ): Promise<string> {
   const [row] = await tx
-    .select({ credential: credentials })
+    .select({ credential: credentials, provider: virtualKeys.provider })
     .from(virtualKeys)
     .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
     .where(isOwnVirtualKey(accountId, id))
@@ -92,6 +93,9 @@ async function storeKey(
   if (!row) throw new RefusedError({ code: 'not_found' });
   const { credential } = row;
   if (credential.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
+  // The operator may have removed the provider, and perhaps adds it again.
+  const provider = providers.get(row.provider);
+  if (provider) checkKey(provider, 'key', key);
   const context = credentialContext(accountId, credential.id);
   if (unsealed(encryptionKeys, credential.sealed, context) === key) return credential.id;
   const next = { sealed: seal(encryptionKeys, key, context), version: credential.version + 1 };

@@ -19,7 +19,7 @@ import type { IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
 import { inTime } from '../in-time.ts';
 import { choosePartition } from '../issue/choose-partition.ts';
-import { findProvider } from '../issue/find-provider.ts';
+import { checkKey, findProvider } from '../issue/find-provider.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 
@@ -85,14 +85,14 @@ type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
 /**
  * Writes a virtual key with its credential and, if it has limits, its budget.
  * @returns its id
- * @throws RefusedError `unknown_provider`
+ * @throws RefusedError `unknown_provider`, `invalid_request`
  */
 export async function storeVirtualKey(
   { db, encryptionKeys, providers, now }: Deps,
   accountId: string,
   { provider, name, key, config, budget }: VirtualKeyRequest,
 ): Promise<string> {
-  findProvider(providers, provider);
+  checkKey(findProvider(providers, provider), 'key', key);
   const id = `vk_${randomUUID()}`;
   const credentialId = randomUUID();
   // Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear.

@@ -73,6 +73,17 @@ export const headerSafe = (most: number) =>
       `expected 1 to ${most} visible ASCII characters without spaces`,
     );
 
+/**
+ * A provider's key: one word, or the JSON text of a cloud's credential, which has spaces and line breaks. The issuer checks
+ * that the provider can use it.
+ */
+export const providerKey = z
+  .string(expected('a string'))
+  .regex(
+    /^(?:[\x21-\x7e]{1,4096}|\{[\x20-\x7e\r\n\t]{1,8190}\}\s{0,4})$/,
+    'expected 1 to 4096 visible ASCII characters without spaces, or the JSON text of a credential for a cloud',
+  );
+
 /** A session's id as the caller writes it. */
 export const sessionId = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))

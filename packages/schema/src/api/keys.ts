@@ -2,16 +2,16 @@ import { z } from 'zod';
 import {
   EXTERNAL_ID_MAX_CHARS,
   externalId,
-  headerSafe,
   jsonObject,
   maxUses,
   microusd,
   optional,
   perMinute,
+  providerKey,
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { pageOf } from './page.ts';
-import { CONFIG_MAX_BYTES, KEY_MAX_CHARS } from './presign.ts';
+import { CONFIG_MAX_BYTES } from './presign.ts';
 
 /** The scopes of an API key: issue and revoke URLs, read, or everything. */
 export const SCOPES = ['presign', 'read', 'admin'] as const;
@@ -96,9 +96,9 @@ export type NewApiKeyAnswer = z.infer<typeof newApiKeyAnswer>;
 /** Answer of `GET /v1/api-keys`. */
 export const apiKeyPage = pageOf(apiKeyAnswer).meta({ id: 'ApiKeyPage' });
 
-const providerKey = headerSafe(KEY_MAX_CHARS).meta({
+const storedKey = providerKey.meta({
   description:
-    "The provider's API key. It is encrypted before it is stored, and no answer shows any part of it.",
+    "The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it.",
 });
 
 const BUDGET = 'expected max_uses, cost_limit or both';
@@ -113,7 +113,7 @@ export const virtualKeyRequest = z
         .max(64, 'expected at most 64 characters')
         .meta({ description: 'The provider whose key it is.' }),
       name: keyName.meta({ description: 'Your name for it.' }),
-      key: providerKey,
+      key: storedKey,
       config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
         description: 'As config of POST /v1/presign, whose fields take precedence over these.',
         examples: [{ max_tokens: 500 }],
@@ -148,7 +148,7 @@ export type VirtualKeyRequest = z.output<typeof virtualKeyRequest>;
 
 /** Body of `POST /v1/virtual-keys/{id}/rotate`. */
 export const rotationRequest = z
-  .strictObject({ key: providerKey }, expected('a JSON object'))
+  .strictObject({ key: storedKey }, expected('a JSON object'))
   .meta({ id: 'RotationRequest', examples: [{ key: 'sk-your-next-openai-key' }] });
 
 /** Another text names no key. It is refused before it reaches Postgres, which accepts no NUL in a text. */

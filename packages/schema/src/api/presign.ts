@@ -3,13 +3,13 @@ import {
   bytes,
   DEFAULT_EXPIRES_IN,
   externalId,
-  headerSafe,
   jsonObject,
   METADATA_MAX_BYTES,
   maxUses,
   microusd,
   optional,
   perMinute,
+  providerKey,
   sessionId,
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
@@ -20,7 +20,6 @@ export const CONFIG_MAX_BYTES = 16_384;
 export const PATHS_MAX = 50;
 /** All paths of a grant together, because they are in its token, which has at most 3,072 characters. */
 export const PATHS_MAX_BYTES = 1536;
-export const KEY_MAX_CHARS = 4096;
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 const VALIDITY = expected(`-1 (one year) or a whole number of seconds from 1 to ${ONE_YEAR_SECONDS}`);
@@ -112,9 +111,9 @@ export const presignRequest = z
       path: paths.meta({
         description: `One allowed path, or 1 to ${PATHS_MAX}. A path is everything after the provider's origin, version prefix included. The URL ends in the first path. In the others, * stands for any characters except /.`,
       }),
-      client_api_key: optional(headerSafe(KEY_MAX_CHARS)).meta({
+      client_api_key: optional(providerKey).meta({
         description:
-          "The provider's API key. It is encrypted before it is stored. Required without virtual_key.",
+          "The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored. Required without virtual_key.",
       }),
       virtual_key: optional(virtualKeyId).meta({
         description: 'Id of a virtual key of this provider. It takes precedence over client_api_key.',
