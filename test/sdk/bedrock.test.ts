@@ -186,10 +186,25 @@ test('a model without a price that holds in every region is refused under a cost
     'us.anthropic.claude-sonnet-5-5',
     'us-gov.anthropic.claude-opus-4-8',
   ]) {
-    const body = JSON.stringify({ messages: converse.messages });
-    const refused = await fetch(url.replace(PATH, `/model/${modelId}/converse`), { method: 'POST', body });
-    expect([refused.status, await refused.text()]).toEqual([422, expect.stringMatching(/price_unknown/)]);
+    const error = await aws(url)
+      .send(new ConverseCommand({ ...converse, modelId }))
+      .catch((thrown: Error) => thrown);
+    expect(error).toMatchObject({ name: 'price_unknown', message: expect.stringMatching(/is not known/) });
   }
+});
+
+test("spent uses are an error of AWS's SDK and of Anthropic's client that says so", async () => {
+  const { url } = await issue({ max_uses: 1 });
+  await aws(url).send(new ConverseCommand(converse));
+  const error = await aws(url)
+    .send(new ConverseCommand(converse))
+    .catch((thrown: Error) => thrown);
+  const says = expect.stringMatching(/This URL has no uses left/) as unknown;
+  expect(error).toMatchObject({ name: 'uses_exhausted', message: says, $metadata: { httpStatusCode: 403 } });
+  const other = await claude(url)
+    .messages.create(message)
+    .catch((thrown: Error) => thrown);
+  expect(other).toMatchObject({ status: 403, message: says });
 });
 
 test.each([

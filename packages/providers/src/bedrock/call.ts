@@ -1,4 +1,4 @@
-import type { ModelInPath } from '../dialect.ts';
+import type { ErrorShape, ModelInPath } from '../dialect.ts';
 import { isJsonObject } from '../json.ts';
 import { decoded } from '../path.ts';
 
@@ -38,3 +38,15 @@ const ERROR_FIELDS: ReadonlySet<string> = new Set([
   'originalStatusCode',
   'resourceName',
 ]);
+
+/**
+ * The form of AWS's errors. Its SDKs take the error's name from `code` when no `x-amzn-errortype` header states it
+ * (`@smithy/core` 3.38, protocols).
+ */
+export const awsErrors: ErrorShape = ({ code, message, param, requestId, details }) => ({
+  message,
+  code,
+  request_id: requestId,
+  ...(param === null ? {} : { param }),
+  ...details,
+});

@@ -17,7 +17,7 @@ import {
 import { type Dialect, NAMES } from '../dialect.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject } from '../json.ts';
 import { type Bounded, type CallFacts, type Reported, type StreamReader, usageOf } from '../spend.ts';
-import { BEDROCK_MODEL, bedrockModel, isAwsError, isClaude, PRICED_HEADERS } from './call.ts';
+import { awsErrors, BEDROCK_MODEL, bedrockModel, isAwsError, isClaude, PRICED_HEADERS } from './call.ts';
 
 /**
  * Converse and ConverseStream, which serve models of all makers (`@aws-sdk/client-bedrock-runtime` 3.1164, models_0).
@@ -25,6 +25,7 @@ import { BEDROCK_MODEL, bedrockModel, isAwsError, isClaude, PRICED_HEADERS } fro
  */
 export const bedrockConverse: Dialect = {
   id: 'bedrock-converse',
+  errors: awsErrors,
   settings: [
     { at: ['inferenceConfig', 'maxTokens'], names: NAMES.outputBound },
     { at: ['inferenceConfig', 'temperature'], names: NAMES.temperature },

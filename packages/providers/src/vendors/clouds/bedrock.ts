@@ -1,5 +1,5 @@
 import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
-import { BEDROCK_MODEL, bedrockModel, isClaude, PRICED_HEADERS } from '../../bedrock/call.ts';
+import { awsErrors, BEDROCK_MODEL, bedrockModel, isClaude, PRICED_HEADERS } from '../../bedrock/call.ts';
 import { bedrockConverse } from '../../bedrock/converse.ts';
 import type { Dialect } from '../../dialect.ts';
 import { readObject } from '../../json.ts';
@@ -21,6 +21,7 @@ const messages = anthropicInCloud('bedrock-anthropic', {
 /** InvokeModel takes each maker's own body. Only Claude's is known here. */
 const invoke: Dialect = {
   ...messages,
+  errors: awsErrors,
   ...(messages.spend && {
     spend: { ...messages.spend, pricedHeaders: [...(messages.spend.pricedHeaders ?? []), ...PRICED_HEADERS] },
   }),
@@ -56,6 +57,7 @@ export const bedrock: Provider = {
   ],
   // Anthropic's dialect counts all tokens that are added for Claude.
   rules: { addedInput: (model) => (isClaude(model) ? 0 : OPEN_WEIGHTS_ADDED) },
+  errors: () => awsErrors,
   refusals: 'undocumented',
   models: anthropic.models ?? {},
   // `us.anthropic.claude-haiku-4-5-20251001-v1:0` is `claude-haiku-4-5-20251001`.
