@@ -4,7 +4,7 @@ import { cpus } from 'node:os';
 import { bodyMemory } from '../apps/gateway/src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../apps/gateway/src/llm/meter.ts';
 import { planCall } from '../apps/gateway/src/llm/plan.ts';
-import { loadProviders } from '../packages/providers/src/index.ts';
+import { BUNDLED_PRICES, loadProviders } from '../packages/providers/src/index.ts';
 
 const ROUNDS = Number(process.argv[2] ?? 9);
 const MILLIS = 300;
@@ -29,7 +29,7 @@ const plan = (json: Record<string, unknown>) => {
     target,
     policy,
     content,
-    now: Date.now(),
+    at: { prices: BUNDLED_PRICES, now: Date.now() },
   });
   if ('refusal' in planned) throw new Error(planned.refusal.code);
   return planned.plan;

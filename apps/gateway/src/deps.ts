@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import type { Provider } from '@presign/providers';
+import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
@@ -37,6 +38,8 @@ export type GatewayDeps = {
   /** Open streams of MCP's 2024-11-05 transport. */
   readonly listeners: Listeners;
   readonly mcpPrices: McpPrices;
+  /** The prices of LLM calls, which may change at any time. A call asks once. */
+  readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
   readonly bodyMemory: BodyMemory;
   readonly bodyWorkers: BodyWorkers;
   readonly readQuota: ReadQuota;

@@ -1,5 +1,6 @@
 import {
   BUILT_IN_PROVIDERS,
+  BUNDLED_PRICES,
   dialectOf,
   FEE_UNITS,
   type JsonObject,
@@ -14,7 +15,7 @@ import { findProvider } from '@pydantic/genai-prices';
 import { describe, expect, test } from 'vitest';
 import { worstCase } from '../src/llm/hold.ts';
 
-const NOW = Date.parse('2026-11-21T12:00:00Z');
+const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-21T12:00:00Z') };
 
 /** One small call of each API, in the order in which a route's is looked for. */
 const CALLS: readonly JsonObject[] = [

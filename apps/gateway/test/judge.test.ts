@@ -16,6 +16,8 @@ const plan = (limited: boolean, free = false): Plan => ({
   spend: undefined,
   model: 'm',
   pricing: {
+    origin: { source: 'bundled', list: undefined, date: undefined },
+    rates: {},
     cost: ({ input_tokens }) => input_tokens,
     dearestInput: 1,
     dearestOutput: 1,

@@ -1,4 +1,4 @@
-import { loadProviders } from '@presign/providers';
+import { BUNDLED_PRICES, loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import type { Policy } from '../src/grant/policy.ts';
@@ -9,7 +9,7 @@ const PRICES = '{"m": {"input": 150000, "output": 600000}}';
 const providers = loadProviders(
   `{"openai": {"pricing": ${PRICES}}, "xai": {"pricing": {"grok-4": {"input": 1, "output": 1}}}}`,
 );
-const NOW = Date.parse('2026-11-21T12:00:00Z');
+const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-21T12:00:00Z') };
 
 /** The plan of a call, as the gateway makes it. */
 function plan(
@@ -38,7 +38,7 @@ function plan(
     target,
     policy,
     content: { raw, json },
-    now: NOW,
+    at: NOW,
   });
   if ('refusal' in planned) return { refusal: planned.refusal.code, plan: undefined, sent: undefined };
   const body = planned.plan.bodyFor(planned.plan.askedTokens);
@@ -110,7 +110,7 @@ describe('under a spend limit', () => {
         target: { path: '/v1/chat/completions', query: '' },
         policy: { config: undefined, costLimited: true },
         content: { raw: null, json },
-        now: NOW,
+        at: NOW,
       });
     expect(JSON.stringify(planned).length).toBeLessThan(2_000);
   });

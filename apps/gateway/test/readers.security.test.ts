@@ -1,5 +1,5 @@
 import { generateSigningKey, readPublicKeys, readSigningKey, signToken } from '@presign/crypto';
-import { BUILT_IN_PROVIDERS } from '@presign/providers';
+import { BUILT_IN_PROVIDERS, BUNDLED_PRICES } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { llmVerifier } from '../src/grant/verify.ts';
@@ -104,7 +104,7 @@ describe('bodies of LLM calls', () => {
         const target = { path, query: '' };
         const planned = planCall({
           ...{ grant: { provider, method: 'POST' }, target, policy },
-          ...{ content: read.content, now: 0 },
+          ...{ content: read.content, at: { prices: BUNDLED_PRICES, now: 0 } },
         });
         if ('refusal' in planned) return;
         const { hold } = planned.plan;

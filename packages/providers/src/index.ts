@@ -15,6 +15,9 @@ export {
   doubledVersionPrefix,
   type PathMatcher,
 } from './path.ts';
+export { type Pricing, tokensMicrousd } from './prices/price.ts';
+export { type PriceList, readPriceList } from './prices/price-list.ts';
+export { BUNDLED_PRICES, type Prices, type PricesAt, pricingOf } from './prices/prices.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,

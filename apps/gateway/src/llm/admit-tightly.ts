@@ -57,13 +57,13 @@ async function countIn(
   deps: LlmDeps,
   grant: LlmGrant,
   { hold, inputTokens }: Plan,
-  { bytes, work }: Counting,
+  { bytes, prices, work }: Counting,
 ): Promise<CountReply | undefined> {
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   try {
     if (!memory.reserve(bytes)) return undefined;
-    const count = await deps.bodyWorkers.count(grant, work());
+    const count = await deps.bodyWorkers.count(grant, work(), prices);
     return count && hold && count.inputTokens < inputTokens && count.fixedMicrousd < hold.fixedMicrousd
       ? count
       : undefined;

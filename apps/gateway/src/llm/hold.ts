@@ -6,11 +6,14 @@ import {
   type JsonObject,
   type ModelFacts,
   modelFacts,
+  type PricesAt,
+  type Pricing,
   type Provider,
+  pricingOf,
   type Spend,
+  tokensMicrousd,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import { outputMicrousd, type Pricing, pricingOf } from './price.ts';
 
 /** A call whose highest possible cost is known. */
 export type Held = {
@@ -39,13 +42,13 @@ export function worstCase(
   spend: Spend | undefined,
   body: JsonObject,
   path: string,
-  now: number,
+  at: PricesAt,
   counterOf?: CounterOf,
 ): Held | { readonly refusal: Refusal } {
   if (!spend) return unbounded(undefined, 'the cost of this endpoint has no known bound');
   const model = spend.model(body, path);
   if (model === undefined) return unbounded('model', 'names no model, so no price is known');
-  const pricing = pricingOf(provider, model, now);
+  const pricing = pricingOf(provider, model, at);
   if (!pricing) {
     const message = `The price of ${briefly(model)} at ${provider.id} is not known, so no spend limit can hold.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
@@ -68,7 +71,7 @@ export function worstCase(
     const kind = inputRate === undefined ? 'input' : 'output';
     return unbounded('model', `the price of ${briefly(model)} has no rate for ${kind} tokens`);
   }
-  const fixedMicrousd = outputMicrousd(inputTokens, inputRate) + feesMicrousd;
+  const fixedMicrousd = tokensMicrousd(inputTokens, inputRate) + feesMicrousd;
   const known = { spend, model, pricing, body: standard, inputTokens };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
   const bounds = output.coversReasoning ? output : wholeOutput(facts);

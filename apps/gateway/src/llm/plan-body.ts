@@ -1,4 +1,4 @@
-import { spendOf } from '@presign/providers';
+import { type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -8,7 +8,6 @@ import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent } from './body.ts';
 import type { Target } from './match.ts';
 import { type Plan, planCall } from './plan.ts';
-import { pricingOf } from './price.ts';
 
 /** A call whose body has arrived. */
 export type Unplanned = {
@@ -26,29 +25,35 @@ export type Planned = { readonly plan: Plan; readonly counting: Counting | undef
 export type Counting = {
   /** The size of the copy of the body that a worker reads. */
   readonly bytes: number;
+  /** The prices of the plan. */
+  readonly prices: Prices;
   /** Makes the copy. */
   readonly work: () => PlanWork;
 };
 
-/** Reads a body and plans its call: a small one at once, a large one in a worker. The work is taken from the URL's quota. */
+/**
+ * Reads a body and plans its call: a small one at once, a large one in a worker. The work is taken from the URL's quota.
+ * The plan has the prices of its time: the call keeps them when a list changes.
+ */
 export async function planBody(
-  { bodyWorkers, readQuota }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota'>,
+  { bodyWorkers, readQuota, prices }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota' | 'prices'>,
   call: Unplanned,
 ): Promise<Planned | { refusal: Refusal }> {
   const { grant, target, policy, need, now, arrived } = call;
   const { raw, isJson } = arrived;
+  const at = { prices: prices.current(), now };
   if (!isJson || !(raw instanceof Buffer)) {
-    const planned = planCall({ grant, target, policy, now, content: { raw, json: undefined } });
+    const planned = planCall({ grant, target, policy, at, content: { raw, json: undefined } });
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };
   }
   if (takeWork(readQuota, grant, raw)) {
     const read = readContent(raw, need, undefined);
     if ('refusal' in read) return read;
-    const planned = planCall({ grant, target, policy, now, content: read.content });
+    const planned = planCall({ grant, target, policy, at, content: read.content });
     if ('refusal' in planned) return planned;
     // A copy, because the bytes move to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), policy.config);
-    return { ...planned, counting: { bytes: raw.length, work } };
+    return { ...planned, counting: { bytes: raw.length, prices: at.prices, work } };
   }
   const reply = await bodyWorkers.plan(grant, workOf(call, raw, policy.config));
   if ('refusal' in reply) return reply;
@@ -58,7 +63,8 @@ export async function planBody(
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   // The config is in the planned body already.
   const work = () => workOf(call, joined(parts, bytes), undefined);
-  return { plan: planOf(reply.plan, call), counting: { bytes, work } };
+  const { prices: used } = reply;
+  return { plan: planOf(reply.plan, call, { prices: used, now }), counting: { bytes, prices: used, work } };
 }
 
 function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
@@ -80,9 +86,9 @@ function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
 }
 
 /** A worker's plan, with the functions that cannot be sent between threads. */
-function planOf({ body, isMetered, ...data }: PlanData, { grant, target, now }: Unplanned): Plan {
+function planOf({ body, isMetered, ...data }: PlanData, { grant, target }: Unplanned, at: PricesAt): Plan {
   const { provider } = grant;
-  const pricing = data.model === undefined ? undefined : pricingOf(provider, data.model, now);
+  const pricing = data.model === undefined ? undefined : pricingOf(provider, data.model, at);
   let parts: readonly Buffer[] | undefined = body.map((part) =>
     Buffer.from(part.buffer as ArrayBuffer, part.byteOffset, part.byteLength),
   );

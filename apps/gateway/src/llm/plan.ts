@@ -5,6 +5,9 @@ import {
   costsNothing,
   dialectOf,
   type JsonObject,
+  type PricesAt,
+  type Pricing,
+  pricingOf,
   type Spend,
   spendOf,
 } from '@presign/providers';
@@ -16,7 +19,6 @@ import type { Reservation } from '../http/body-memory.ts';
 import type { Content } from './body.ts';
 import { type CounterOf, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
-import { type Pricing, pricingOf } from './price.ts';
 
 /** The highest cost of a call and the body to send, decided before it is admitted. */
 export type Plan = {
@@ -57,13 +59,13 @@ export type Call = {
   readonly beganMs: number;
 };
 
-/** The call to plan: its grant, target, policy and content, and the time in ms. */
+/** The call to plan: its grant, target, policy and content, and its prices and time. */
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
   readonly policy: Pick<Policy, 'config' | 'costLimited'>;
   readonly content: Content;
-  readonly now: number;
+  readonly at: PricesAt;
   /** Counts plain text in place of its bytes. Only workers count. */
   readonly counterOf?: CounterOf;
 };
@@ -82,7 +84,7 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
     return { plan: { ...UNKNOWN, rewritten: configures, bodyFor } };
   }
   const model = spend.model(body, target.path);
-  const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.now);
+  const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
   const rewritten = configures || asks.dropsUsageEvent;
   const bodyFor = once(() => (rewritten ? toBytes(usageBody) : content.raw));
@@ -111,10 +113,10 @@ function freePlan(asked: Asked): Plan {
 
 /** Under a spend limit a call passes only when its highest possible cost at the standard price is known. */
 function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
-  const { target, now, counterOf } = asked;
+  const { target, at, counterOf } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const held = worstCase(provider, spend, configured(asked) ?? {}, target.path, now, counterOf);
+  const held = worstCase(provider, spend, configured(asked) ?? {}, target.path, at, counterOf);
   if ('refusal' in held) return held;
   const { hold, pricing, inputTokens } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import type { Prices } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import type { Messages } from '../mcp/messages.ts';
@@ -11,13 +12,20 @@ import type { CountReply, PlanReply, PlanWork, WorkerStart } from './worker.ts';
  * with the first large body.
  */
 export type BodyWorkers = {
-  /** Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards. */
-  readonly plan: (grant: QuotaOwner, work: PlanWork) => Promise<PlanReply>;
+  /**
+   * Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards.
+   * @returns the plan, and the prices that it was made with
+   */
+  readonly plan: (
+    grant: QuotaOwner,
+    work: PlanWork,
+  ) => Promise<(PlanReply & { readonly prices: Prices }) | { readonly refusal: Refusal }>;
   /**
    * Counts the tokens of an LLM call. Its bytes move to the worker.
-   * @returns undefined if they cannot be counted, or too many bodies are waiting
+   * @param prices of its plan
+   * @returns undefined if they cannot be counted at these prices, or too many bodies are waiting
    */
-  readonly count: (grant: QuotaOwner, work: PlanWork) => Promise<CountReply | undefined>;
+  readonly count: (grant: QuotaOwner, work: PlanWork, prices: Prices) => Promise<CountReply | undefined>;
   /** Reads the messages of an MCP call. The bytes are copied, because they are sent as they are. */
   readonly readMessages: (
     grant: QuotaOwner,
@@ -49,14 +57,17 @@ const workerHeap = (maxBodyBytes: number) => ({
 const WORK_PER_MS = 16 * 1024;
 
 /** How body workers start. */
-export type BodyWorkersStart = WorkerStart & { readonly maxBodyBytes: number };
+export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
+  readonly prices: { readonly current: () => Prices };
+  readonly maxBodyBytes: number;
+};
 
 /** @param quota pays for the time that a body takes in a worker */
 export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
-  let pool: Piscina | undefined;
+  const pools = poolsByPrices(start);
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
-  const run = <T>(name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
-    pool ??= createPool(start);
+  const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
+    const pool = pools.of(prices);
     const transferList = bytes ? [bytes.buffer as ArrayBuffer] : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
@@ -72,19 +83,54 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     return turn.catch(() => ({ refusal: TOO_MUCH_WORK }));
   };
   return {
-    plan: (grant, work) => inTurn(grant, work.bytes.length, () => run<PlanReply>('plan', work, work.bytes)),
-    count: async (grant, work) => {
+    plan: (grant, work) =>
+      inTurn(grant, work.bytes.length, async () => {
+        const prices = start.prices.current();
+        return { ...(await run<PlanReply>(prices, 'plan', work, work.bytes)), prices };
+      }),
+    count: async (grant, work, prices) => {
       // The quota pays for all of its time: nothing was taken for it before.
       const reply = await inTurn(grant, 0, async () => ({
-        count: await run<CountReply | undefined>('count', work, work.bytes),
+        // A hold is of one list: with prices that have changed since, the call is held by its bytes.
+        count:
+          start.prices.current().id === prices.id
+            ? await run<CountReply | undefined>(prices, 'count', work, work.bytes)
+            : undefined,
       }));
       return 'count' in reply ? reply.count : undefined;
     },
     readMessages: (grant, bytes) =>
       inTurn(grant, bytes.length, () =>
-        run<{ messages: Messages } | { refusal: Refusal }>('messages', bytes),
+        run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', bytes),
       ),
-    close: async () => pool?.destroy(),
+    close: pools.close,
+  };
+}
+
+/**
+ * One pool at a time: workers read their prices when they start, so other prices need other workers. A pool of earlier
+ * prices finishes its tasks and ends.
+ */
+function poolsByPrices(start: BodyWorkersStart) {
+  let latest: { readonly id: string; readonly pool: Piscina } | undefined;
+  const ending = new Set<Promise<void>>();
+  const end = (pool: Piscina) => {
+    const ended: Promise<void> = pool
+      .close()
+      .catch(() => pool.destroy())
+      .finally(() => ending.delete(ended));
+    ending.add(ended);
+  };
+  return {
+    of: (prices: Prices): Piscina => {
+      if (latest?.id === prices.id) return latest.pool;
+      if (latest) end(latest.pool);
+      latest = { id: prices.id, pool: createPool(start, prices) };
+      return latest.pool;
+    },
+    close: async () => {
+      await Promise.all([latest?.pool.destroy(), ...ending]);
+    },
   };
 }
 
@@ -100,12 +146,12 @@ const TOO_MUCH_WORK: Refusal = {
   message: 'This body takes too much time or memory to read. Send a smaller one.',
 };
 
-function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart): Piscina {
+function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, prices: Prices): Piscina {
   // The bundle for containers has the worker in one file of this name.
   const file = import.meta.url.endsWith('.ts') ? './worker-from-source.mjs' : './body-worker.js';
   const pool = new Piscina({
     filename: fileURLToPath(new URL(file, import.meta.url)),
-    workerData: { providersFile } satisfies WorkerStart,
+    workerData: { providersFile, prices } satisfies WorkerStart,
     minThreads: 0,
     maxThreads: THREADS,
     idleTimeout: Number.POSITIVE_INFINITY,

@@ -8,6 +8,7 @@ import {
   type CountTokens,
   type Encoding,
   loadProviders,
+  type Prices,
   type Provider,
   tokenCounter,
 } from '@presign/providers';
@@ -24,20 +25,23 @@ import { readMessages } from '../mcp/messages.ts';
 export type WorkerStart = {
   /** `PROVIDERS_FILE`. */
   readonly providersFile: string | undefined;
+  /** The prices of every call that this worker plans. Other prices get other workers. */
+  readonly prices: Prices;
 };
 
-const providers = loadProviders((workerData as WorkerStart).providersFile);
+const { providersFile, prices } = workerData as WorkerStart;
+const providers = loadProviders(providersFile);
 
 /** Reads and plans an LLM call. The body goes back without being copied. */
 export function plan(work: PlanWork) {
-  const reply = planInWorker(providers, work);
+  const reply = planInWorker(providers, prices, work);
   const buffers = new Set('plan' in reply ? reply.plan.body.map((part) => part.buffer as ArrayBuffer) : []);
   return move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply satisfies PlanReply });
 }
 
 /** Bounds an LLM call again, its plain text counted in tokens. */
 export function count(work: PlanWork): CountReply | undefined {
-  const planned = planWork(providers, work, counterOf);
+  const planned = planWork(providers, prices, work, counterOf);
   if ('refusal' in planned || !planned.plan.hold) return undefined;
   const { hold, inputTokens } = planned.plan;
   return { fixedMicrousd: hold.fixedMicrousd, inputTokens };
@@ -101,8 +105,12 @@ export type PlanData = {
 export type PlanReply = { readonly plan: PlanData } | { readonly refusal: Refusal };
 
 /** Reads and plans a call. It runs in a worker. */
-export function planInWorker(providers: ReadonlyMap<string, Provider>, work: PlanWork): PlanReply {
-  const planned = planWork(providers, work);
+export function planInWorker(
+  providers: ReadonlyMap<string, Provider>,
+  prices: Prices,
+  work: PlanWork,
+): PlanReply {
+  const planned = planWork(providers, prices, work);
   if ('refusal' in planned) return planned;
   const { spend, pricing: _, bodyFor, ...data } = planned.plan;
   const writesBound = data.hold?.ratePerMtok !== undefined && spend?.withOutputBound !== undefined;
@@ -112,6 +120,7 @@ export function planInWorker(providers: ReadonlyMap<string, Provider>, work: Pla
 
 function planWork(
   providers: ReadonlyMap<string, Provider>,
+  prices: Prices,
   { bytes, need, providerId, method, target, policy, now }: PlanWork,
   counter?: CounterOf,
 ): ReturnType<typeof planCall> {
@@ -120,7 +129,7 @@ function planWork(
   const raw = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
   const read = readContent(raw, need, MODEST);
   if ('refusal' in read) return read;
-  const asked = { grant: { provider, method }, target, policy, content: read.content, now };
+  const asked = { grant: { provider, method }, target, policy, content: read.content, at: { prices, now } };
   return planCall(counter ? { ...asked, counterOf: counter } : asked);
 }
 

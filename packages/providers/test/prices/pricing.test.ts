@@ -1,10 +1,17 @@
-import { BUILT_IN_PROVIDERS, loadProviders, type Provider } from '@presign/providers';
 import { calcPrice, findProvider } from '@pydantic/genai-prices';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { outputMicrousd, pricingOf } from '../src/llm/price.ts';
+import {
+  BUILT_IN_PROVIDERS,
+  BUNDLED_PRICES,
+  loadProviders,
+  type Provider,
+  pricingOf,
+  tokensMicrousd,
+} from '../../src/index.ts';
 
-const NOW = Date.parse('2026-11-21T12:00:00Z');
+const AT = Date.parse('2026-11-21T12:00:00Z');
+const NOW = { prices: BUNDLED_PRICES, now: AT };
 const provider = (id: string): Provider => {
   const found = BUILT_IN_PROVIDERS.get(id);
   if (!found) throw new Error(id);
@@ -148,8 +155,8 @@ describe(`over all ${models.length} listed models`, () => {
           };
           const cost = pricing.cost(usage) ?? 0;
           const hold =
-            outputMicrousd(input, pricing.dearestInput ?? 0) +
-            outputMicrousd(output, pricing.dearestOutput ?? 0) +
+            tokensMicrousd(input, pricing.dearestInput ?? 0) +
+            tokensMicrousd(output, pricing.dearestOutput ?? 0) +
             (pricing.fees({}) ?? 0);
           expect(hold, `${model.provider.id} ${model.id} ${JSON.stringify(usage)}`).toBeGreaterThanOrEqual(
             cost,
@@ -168,7 +175,7 @@ describe(`over all ${models.length} listed models`, () => {
         if (cost === undefined) return;
         const providerId = model.provider.priceList ?? '';
         const usd =
-          calcPrice(usage, model.id, { providerId, timestamp: new Date(NOW) })?.total_price ?? Number.NaN;
+          calcPrice(usage, model.id, { providerId, timestamp: new Date(AT) })?.total_price ?? Number.NaN;
         expect(cost - usd * 1e6).toBeGreaterThanOrEqual(-1e-5);
         expect(cost - usd * 1e6).toBeLessThan(1);
       }),

@@ -1,0 +1,178 @@
+import { calcPrice, type ModelPrice as ListedRates } from '@pydantic/genai-prices';
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
+import type { Usage } from '../spend.ts';
+import { isTokens, microusdOf, type Pricing, tokensMicrousd } from './price.ts';
+import type { ListedProvider, PriceList } from './price-list.ts';
+
+const HOUR_MS = 3_600_000;
+/** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
+const HOURS_AHEAD = 24;
+
+type TokenKind = (typeof TOKEN_KINDS)[number];
+
+/**
+ * The price of a model in a list.
+ * @param vendor the name that lists have for the provider
+ * @param known the model's price in an older list, whose rates count for whatever this list has no rate for
+ * @param now Unix milliseconds
+ * @returns undefined when the list has no price of the model
+ */
+export function listedPricing(
+  list: PriceList,
+  vendor: string,
+  model: string,
+  known: Pricing | undefined,
+  now: number,
+): Pricing | undefined {
+  const whole = list.providers.get(vendor);
+  const entry = whole && listed({}, model, whole, now)?.model;
+  if (!entry) return undefined;
+  const provider = { ...whole, models: [entry] };
+  const changes = Array.isArray(entry.prices);
+  const hours = Array.from({ length: changes ? HOURS_AHEAD + 1 : 1 }, (_, hour) => now + hour * HOUR_MS);
+  const prices = hours.map((hour) => listed({}, model, provider, hour)?.model_price ?? {});
+  if (!prices.every(isPriced)) return undefined;
+  const rates = { ...known?.rates, ...ratesOf(prices) };
+  const dearestInput = dearestOf('input', rates, prices);
+  const dearestOutput = dearestOf('output', rates, prices);
+  const fees = (used: Usage) => feesOf(rates, { requests: rates.requests === undefined ? 0 : 1, ...used });
+  const covers = (unit: string): boolean => {
+    if (isTokens(unit)) return (unit.startsWith('output') ? dearestOutput : dearestInput) !== undefined;
+    // A fee for each request covers the searches that it makes (https://docs.perplexity.ai/getting-started/pricing).
+    return feeOf(rates, unit) !== undefined || rates.requests !== undefined;
+  };
+  return {
+    origin: { source: list.source, list: list.id, date: list.date },
+    rates,
+    cost: (usage) => {
+      if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
+      const price = listed(usage, model, provider, now);
+      if (!price) return undefined;
+      const feesMicrousd = fees(
+        Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit))),
+      );
+      const most =
+        tokensMicrousd(usage.input_tokens ?? 0, dearestInput ?? 0) +
+        tokensMicrousd(usage.output_tokens ?? 0, dearestOutput ?? 0) +
+        (feesMicrousd ?? Number.POSITIVE_INFINITY);
+      return Math.min(most, microusdOf(price.total_price) + missing(price.model_price, rates, usage));
+    },
+    dearestInput,
+    dearestOutput,
+    contextWindow: entry.context_window,
+    fees,
+  };
+}
+
+/** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
+function listed(usage: Usage, model: string, provider: ListedProvider, at: number) {
+  try {
+    return calcPrice({ ...usage }, model, { provider, timestamp: new Date(at) }) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Some lists have entries without a price, or with a negative price that means "varies". */
+function isPriced(price: ListedRates): boolean {
+  const rates = Object.values(price).flatMap(ratesIn);
+  return rates.length > 0 && rates.every((rate) => rate >= 0);
+}
+
+/** The dearest rate of each kind over all prices and tiers. */
+function ratesOf(prices: readonly ListedRates[]): ModelPrice {
+  const dearest = (key: string) => {
+    const rates = prices.flatMap((price) => ratesIn(price[key])).map(microusdOf);
+    return rates.length === 0 ? undefined : Math.max(...rates);
+  };
+  const tokens = TOKEN_KINDS.map((kind) => [kind, dearest(tokenKey(kind))] as const);
+  const fees = FEE_UNITS.map((unit) => {
+    const perThousand = dearest(feeKey(unit));
+    return [unit, perThousand === undefined ? undefined : Math.ceil(perThousand / 1_000)] as const;
+  });
+  return Object.fromEntries([...tokens, ...fees].filter(([, rate]) => rate !== undefined));
+}
+
+const tokenKey = (kind: TokenKind) => `${kind}_mtok`;
+const feeKey = (unit: (typeof FEE_UNITS)[number]) => `${unit}_kcount`;
+
+/** All rates of a kind, one for each tier. */
+const ratesIn = (value: ListedRates[string]): readonly number[] => {
+  if (value === undefined) return [];
+  return typeof value === 'number' ? [value] : [value.base, ...value.tiers.map((tier) => tier.price)];
+};
+
+/**
+ * The dearest rate of input or output, also of kinds of tokens that only the list knows. Undefined if the tokens as a
+ * whole have no rate: the model reads pages or seconds, or writes none.
+ */
+function dearestOf(
+  whole: 'input' | 'output',
+  rates: ModelPrice,
+  prices: readonly ListedRates[],
+): number | undefined {
+  if (rates[whole] === undefined) return undefined;
+  const keys = whole === 'input' ? /^(?:input|cache)_.*mtok$/ : /^output_.*mtok$/;
+  const listedRates = prices
+    .flatMap((price) => Object.entries(price))
+    .flatMap(([key, value]) => (keys.test(key) ? ratesIn(value).map(microusdOf) : []));
+  return Math.max(...listedRates, ...kindsOf(whole).map((kind) => rates[kind] ?? 0));
+}
+
+const kindsOf = (whole: 'input' | 'output'): readonly TokenKind[] =>
+  TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
+
+function feeOf(rates: ModelPrice, unit: string): number | undefined {
+  const fee = FEE_UNITS.find((known) => known === unit);
+  return fee && rates[fee];
+}
+
+function feesOf(rates: ModelPrice, used: Usage): number | undefined {
+  const each = Object.entries(used).map(([unit, count]) =>
+    count === 0 ? 0 : count * (feeOf(rates, unit) ?? Number.NaN),
+  );
+  const sum = each.reduce((total, fee) => total + fee, 0);
+  return Number.isNaN(sum) ? undefined : sum;
+}
+
+/** Kinds that are part of another kind, and are billed as that one where they have no rate of their own. */
+const PART_OF: Readonly<Partial<Record<TokenKind, TokenKind>>> = {
+  cache_write_1h: 'cache_write',
+  cache_audio_read: 'input_audio',
+  cache_image_read: 'input_image',
+};
+
+const TEXT: ReadonlySet<TokenKind> = new Set([
+  ...(['input', 'cache_read', 'cache_write', 'cache_write_1h'] as const),
+  ...(['output', 'output_reasoning', 'output_citation'] as const),
+]);
+
+/**
+ * What usage costs beyond the list's own figure, in microdollars: a kind of tokens without a rate costs the dearest known
+ * one, and a fee that only an older list has is due. The list itself takes the first for the whole's rate, and the
+ * second for 0.
+ */
+function missing(price: ListedRates, rates: ModelPrice, usage: Usage): number {
+  const rateNow = (kind: TokenKind) => rateAt(price[tokenKey(kind)], usage.input_tokens ?? 0);
+  const tokens = TOKEN_KINDS.filter((kind) => price[tokenKey(kind)] === undefined).map((kind) => {
+    const count = usage[`${kind}_tokens`] ?? 0;
+    if (count === 0) return 0;
+    const whole = kind.startsWith('output') ? 'output' : 'input';
+    const part = PART_OF[kind];
+    const paid = (part && rateNow(part)) ?? rateNow(whole) ?? 0;
+    const alike = kindsOf(whole).filter((each) => TEXT.has(each) || !TEXT.has(kind));
+    const due = rates[kind] ?? Math.max(...alike.map((each) => rateNow(each) ?? 0));
+    return tokensMicrousd(count, Math.max(0, due - paid));
+  });
+  const fees = FEE_UNITS.filter((unit) => price[feeKey(unit)] === undefined).map(
+    (unit) => (unit === 'requests' ? 1 : (usage[unit] ?? 0)) * (rates[unit] ?? 0),
+  );
+  return [...tokens, ...fees].reduce((sum, each) => sum + each, 0);
+}
+
+/** A rate in microdollars per million tokens, in the tier of a call with so much input. */
+function rateAt(value: ListedRates[string], input: number): number | undefined {
+  if (value === undefined || typeof value === 'number') return value && microusdOf(value);
+  const tier = value.tiers.toSorted((a, b) => a.start - b.start).findLast(({ start }) => input > start);
+  return microusdOf(tier?.price ?? value.base);
+}

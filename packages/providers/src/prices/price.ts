@@ -1,0 +1,177 @@
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
+import type { Usage } from '../spend.ts';
+
+/** Rates are whole microdollars per million tokens. */
+const PER_MTOK = 1_000_000n;
+
+/** The source of a price: a list with its date, or `PROVIDERS_FILE`. */
+export type PriceOrigin = {
+  readonly source: 'providers_file' | 'file' | 'url' | 'bundled';
+  readonly list: string | undefined;
+  readonly date: string | undefined;
+};
+
+/** The prices of one model at one time. They stay as they are when a list changes, so that a call keeps its prices. */
+export type Pricing = {
+  readonly origin: PriceOrigin;
+  /** The dearest rate of each kind, over its tiers and the next day, in the units of `ModelPrice`. */
+  readonly rates: ModelPrice;
+  /** Whole microdollars, rounded up once. Undefined when the usage cannot be priced. */
+  readonly cost: (usage: Usage) => number | undefined;
+  /**
+   * The highest rate over every tier, cache write and modality, in microdollars per million tokens. Undefined when
+   * the price has no rate for such tokens: a model that reads pages or seconds, or writes none.
+   */
+  readonly dearestInput: number | undefined;
+  readonly dearestOutput: number | undefined;
+  /** The model's context window in tokens, if the list states it. */
+  readonly contextWindow: number | undefined;
+  /** The fees for one call and for the units used, in microdollars, rounded up. Undefined when a unit has no rate. */
+  readonly fees: (used: Usage) => number | undefined;
+};
+
+/** Makes a cost unknown when a count is not a safe integer, or the cost itself is not. */
+export function exact(pricing: Pricing): Pricing {
+  return {
+    ...pricing,
+    cost: (usage: Usage) => {
+      const cost = Object.values(usage).every(isExact) ? pricing.cost(usage) : undefined;
+      return isExact(cost) ? cost : undefined;
+    },
+  };
+}
+
+const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Number(count) >= 0;
+
+/** The operator's own rates, in exact arithmetic. */
+export function operatorPricing(price: ModelPrice): Pricing {
+  const fees = (used: Usage): number | undefined => {
+    const counts = Object.entries({ requests: price.requests === undefined ? 0 : 1, ...used });
+    const each = counts.map(([unit, count]) =>
+      count === 0 ? 0 : count * (feeOf(price, unit) ?? Number.NaN),
+    );
+    const sum = each.reduce((total, fee) => total + fee, 0);
+    return Number.isNaN(sum) ? undefined : sum;
+  };
+  return {
+    origin: { source: 'providers_file', list: undefined, date: undefined },
+    rates: price,
+    cost: (usage) => {
+      const input = inputCost(price, usage);
+      const output = outputCost(price, usage);
+      const feesMicrousd = fees(
+        Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit))),
+      );
+      if (input === undefined || output === undefined || feesMicrousd === undefined) return undefined;
+      return ceilMicrousd(input + output) + feesMicrousd;
+    },
+    dearestInput: dearestOf(price, 'input'),
+    dearestOutput: dearestOf(price, 'output'),
+    contextWindow: undefined,
+    fees,
+  };
+}
+
+function feeOf(price: ModelPrice, unit: string): number | undefined {
+  const fee = FEE_UNITS.find((known) => known === unit);
+  return fee && price[fee];
+}
+
+export const isTokens = (unit: string): boolean => unit.endsWith('_tokens');
+
+function dearestOf(price: ModelPrice, whole: 'input' | 'output'): number | undefined {
+  if (price[whole] === undefined) return undefined;
+  const kinds = TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
+  return Math.max(...kinds.map((kind) => price[kind] ?? 0));
+}
+
+/** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
+function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
+  const { input_tokens: total = 0, cache_read_tokens: read = 0, input_audio_tokens: audio = 0 } = usage;
+  const { cache_write_tokens: written = 0, cache_write_1h_tokens: long = 0 } = usage;
+  const { input } = price;
+  if (input === undefined) return total === 0 ? 0n : undefined;
+  const {
+    cache_read = input,
+    cache_write = input,
+    cache_write_1h = cache_write,
+    input_audio = input,
+  } = price;
+  const heard = input_audio === input ? 0 : audio;
+  // Sound may be cached, too, and usage does not say how much of it is.
+  if (heard > 0 && read + written > 0) return undefined;
+  return sumOf(total, input, [
+    [read, cache_read],
+    [written - long, cache_write],
+    [long, cache_write_1h],
+    [heard, input_audio],
+  ]);
+}
+
+/** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
+function outputCost(price: ModelPrice, usage: Usage): bigint | undefined {
+  const { output_tokens: total = 0, output_reasoning_tokens: thought = 0 } = usage;
+  const { output_audio_tokens: audio = 0, output_citation_tokens: cited = 0 } = usage;
+  const { output } = price;
+  if (output === undefined) return total === 0 ? 0n : undefined;
+  const { output_reasoning = output, output_audio = output, output_citation = output } = price;
+  return sumOf(total, output, [
+    [thought, output_reasoning],
+    [audio, output_audio],
+    [cited, output_citation],
+  ]);
+}
+
+/** The cost of some tokens, of which these many of each kind have rates of their own. */
+function sumOf(
+  total: number,
+  rate: number,
+  kinds: readonly (readonly [count: number, rate: number])[],
+): bigint | undefined {
+  const rest = total - kinds.reduce((sum, [count]) => sum + count, 0);
+  const all = [[rest, rate] as const, ...kinds];
+  if (all.some(([count]) => count < 0)) return undefined;
+  return all.reduce((sum, [count, each]) => sum + BigInt(count) * BigInt(each), 0n);
+}
+
+export const ceilMicrousd = (microusdTimesMillion: bigint): number =>
+  Number((microusdTimesMillion + PER_MTOK - 1n) / PER_MTOK);
+
+/**
+ * Converts dollars, a float, to whole microdollars, rounded up. It rounds to picodollars first, so that floating-point
+ * noise ($0.000195 is 0.00019500000000000002) does not add a microdollar.
+ */
+export const microusdOf = (usd: number): number => Number(ceilTo(BigInt(Math.round(usd * 1e12)), 1_000_000n));
+
+const ceilTo = (value: bigint, unit: bigint): bigint =>
+  value > 0n ? (value + unit - 1n) / unit : value / unit;
+
+/** The cost of this many tokens in microdollars, rounded up. */
+export const tokensMicrousd = (tokens: number, ratePerMtok: number): number =>
+  ceilMicrousd(BigInt(tokens) * BigInt(ratePerMtok));
+
+/**
+ * The dearer of two prices of one model, for a time in which either may be right: nothing costs less than by the dearer.
+ * A rate that only one of them has is that one's.
+ */
+export function dearerOf(a: Pricing, b: Pricing): Pricing {
+  const kinds = Object.keys({ ...a.rates, ...b.rates }) as (keyof ModelPrice)[];
+  return {
+    origin: a.origin,
+    rates: Object.fromEntries(kinds.map((kind) => [kind, dearer(a.rates[kind], b.rates[kind])])),
+    cost: (usage) => {
+      const costs = [a.cost(usage), b.cost(usage)];
+      return costs.includes(undefined) ? undefined : dearer(...(costs as [number, number]));
+    },
+    dearestInput: dearer(a.dearestInput, b.dearestInput),
+    dearestOutput: dearer(a.dearestOutput, b.dearestOutput),
+    contextWindow:
+      a.contextWindow === undefined || b.contextWindow === undefined
+        ? undefined
+        : Math.max(a.contextWindow, b.contextWindow),
+    fees: (used) => dearer(a.fees(used), b.fees(used)),
+  };
+}
+
+const dearer = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
