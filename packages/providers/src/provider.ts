@@ -104,6 +104,8 @@ export type Provider = {
   resells?: true;
   /** Name of the provider in the price list of @pydantic/genai-prices; absent if its prices are not in that list. */
   priceList?: string;
+  /** Its names in LiteLLM's price list, where they differ from `priceList`. */
+  liteLlm?: readonly string[];
   /** Models whose price in that list holds wherever they run. Absent: all. Others need the operator's own price. */
   listedModels?: RegExp;
   /** The name in `models` of a model that the vendor's API names in another way. */

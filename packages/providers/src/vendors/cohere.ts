@@ -38,6 +38,7 @@ const OPENAI: OpenaiRules = {
 export const cohere: Provider = {
   id: 'cohere',
   priceList: 'cohere',
+  liteLlm: ['cohere', 'cohere_chat'],
   baseUrl: 'https://api.cohere.com',
   credential: BEARER,
   routes: [

@@ -48,6 +48,7 @@ const chat = openaiChat('fireworks-chat', RULES, { outputBound: 'max_tokens', fi
 export const fireworks: Provider = {
   id: 'fireworks',
   priceList: 'fireworks',
+  liteLlm: ['fireworks_ai', 'fireworks_ai-embedding-models'],
   baseUrl: 'https://api.fireworks.ai',
   credential: BEARER,
   routes: [

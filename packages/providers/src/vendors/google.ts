@@ -66,6 +66,7 @@ const chat = {
 export const google: Provider = {
   id: 'google',
   priceList: 'google',
+  liteLlm: ['gemini'],
   baseUrl: 'https://generativelanguage.googleapis.com',
   credential: { header: 'x-goog-api-key' },
   routes: [

@@ -80,6 +80,7 @@ const fim = openaiCompletions(
 export const mistral: Provider = {
   id: 'mistral',
   priceList: 'mistral',
+  liteLlm: ['mistral', 'codestral'],
   baseUrl: 'https://api.mistral.ai',
   credential: BEARER,
   routes: [

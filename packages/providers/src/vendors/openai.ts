@@ -155,6 +155,7 @@ export const RESPONSES_MINIMUM = 16;
 export const openai: Provider = {
   id: 'openai',
   priceList: 'openai',
+  liteLlm: ['openai', 'text-completion-openai'],
   baseUrl: 'https://api.openai.com',
   credential: BEARER,
   routes: [

@@ -42,6 +42,7 @@ const chat = openaiChat('together-chat', RULES, {
 export const together: Provider = {
   id: 'together',
   priceList: 'together',
+  liteLlm: ['together_ai'],
   baseUrl: 'https://api.together.ai',
   credential: BEARER,
   routes: [

@@ -54,6 +54,7 @@ export const xai: Provider = {
   id: 'xai',
   baseUrl: 'https://api.x.ai',
   priceList: 'x-ai',
+  liteLlm: ['xai'],
   credential: BEARER,
   routes: [
     { path: '/v1/chat/completions', dialect: openaiChat('xai-chat', RULES, { fields: CHAT_FIELDS }) },

@@ -1,0 +1,69 @@
+import { readFileSync } from 'node:fs';
+import {
+  BUILT_IN_PROVIDERS,
+  BUNDLED_PRICES,
+  type Prices,
+  type Provider,
+  pricingOf,
+  readPriceList,
+} from '../packages/providers/src/index.ts';
+
+/**
+ * Measures how many models have a price, and how old the bundled list is.
+ *
+ *     npx tsx bench/price-coverage.ts [LIST.json…]
+ *
+ * Each file is a list in a format of PRICES_FILE. Its models are looked up in the bundled list, and then with the file above it.
+ */
+const DAY_MS = 86_400_000;
+const now = Date.now();
+const vendors = [...BUILT_IN_PROVIDERS.values()].filter(({ priceList }) => priceList !== undefined);
+
+type Named = { readonly provider: Provider; readonly model: string };
+
+const modelsOf = (prices: Prices): readonly Named[] =>
+  vendors.flatMap((provider) => {
+    const listed = prices.layers
+      .flat()
+      .flatMap(({ providers }) => providers.get(provider.priceList ?? '')?.models ?? []);
+    return [...new Set(listed.map(({ id }) => id))].map((model) => ({ provider, model }));
+  });
+
+const priced = (models: readonly Named[], prices: Prices) =>
+  models.filter(({ provider, model }) => pricingOf(provider, model, { prices, now }) !== undefined);
+
+const outputRate = ({ provider, model }: Named, prices: Prices) =>
+  pricingOf(provider, model, { prices, now })?.rates.output ?? 0;
+
+const row = (...cells: readonly (string | number)[]) => console.log(`| ${cells.join(' | ')} |`);
+
+const bundled = modelsOf(BUNDLED_PRICES);
+const [list] = BUNDLED_PRICES.layers.flat();
+const age = Math.floor((now - Date.parse(list?.date ?? '')) / DAY_MS);
+row('list', 'models', 'with a price', 'of them new', 'dearer than bundled', 'over 1.5 × as dear');
+row('---', '---', '---', '---', '---', '---');
+row(
+  `bundled ${list?.id}, ${age} days old`,
+  bundled.length,
+  priced(bundled, BUNDLED_PRICES).length,
+  '',
+  '',
+  '',
+);
+for (const file of process.argv.slice(2)) {
+  const own = readPriceList(readFileSync(file, 'utf8'), { source: 'file', date: '' });
+  const alone: Prices = { id: own.id, layers: [[own]] };
+  const models = modelsOf(alone);
+  const with_ = priced(models, alone);
+  const known = priced(with_, BUNDLED_PRICES);
+  const dearer = (times: number) =>
+    known.filter((each) => outputRate(each, alone) > times * outputRate(each, BUNDLED_PRICES)).length;
+  row(
+    file.split('/').at(-1) ?? '',
+    models.length,
+    with_.length,
+    with_.length - known.length,
+    dearer(1),
+    dearer(1.5),
+  );
+}

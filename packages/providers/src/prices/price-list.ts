@@ -1,0 +1,167 @@
+import { createHash } from 'node:crypto';
+import { isModest } from '@presign/schema';
+import {
+  findProvider,
+  type Provider as ListedProvider,
+  type MatchLogic,
+  type ModelInfo,
+} from '@pydantic/genai-prices';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import { BUILT_IN_PROVIDERS } from '../vendors.ts';
+import { liteLlmModel } from './lite-llm.ts';
+
+export type { ListedProvider };
+
+/** A price list, reduced to the providers that Presign knows. */
+export type PriceList = {
+  /** The start of the SHA-256 of its text; for the bundled list, its version. */
+  readonly id: string;
+  readonly source: 'bundled' | 'file' | 'url';
+  /** The day of its release; for a list of the operator, the day on which its content was first read. */
+  readonly date: string;
+  /** By the name that `priceList` of a provider has. The models of providers that it falls back to are its own here. */
+  readonly providers: ReadonlyMap<string, ListedProvider>;
+};
+
+/** The version of @pydantic/genai-prices that is installed, and the day on which npm got it. A test compares the version. */
+export const BUNDLED_RELEASE = { version: '0.1.8', date: '2026-09-23' } as const;
+
+/** The names that lists have for the built-in providers. */
+const LISTED_NAMES: ReadonlySet<string> = new Set(
+  [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList }) => priceList ?? []),
+);
+
+/** The list that ships with Presign (https://github.com/pydantic/genai-prices). */
+export const BUNDLED_LIST: PriceList = {
+  id: BUNDLED_RELEASE.version,
+  source: 'bundled',
+  date: BUNDLED_RELEASE.date,
+  providers: knownProviders((name) => findProvider({ providerId: name })),
+};
+
+/** Keeps the providers that Presign knows, each with the models that it falls back to. */
+function knownProviders(
+  find: (name: string) => ListedProvider | undefined,
+): ReadonlyMap<string, ListedProvider> {
+  const found = [...LISTED_NAMES].flatMap((name) => find(name) ?? []);
+  return new Map(
+    found.map(({ fallback_model_providers: others = [], ...provider }) => {
+      const models: ModelInfo[] = [provider, ...others.flatMap((name) => find(name) ?? [])].flatMap(
+        (each) => each.models,
+      );
+      return [provider.id, { ...provider, models }];
+    }),
+  );
+}
+
+/** Why a text cannot be used as a price list, as the rest of a sentence that begins with "it". */
+export class PriceListError extends Error {}
+
+/** The largest list that is read. LiteLLM's has 2.5 MB. */
+export const LIST_MAX_BYTES = 8 * 1024 * 1024;
+export const TOO_LARGE = `is larger than ${LIST_MAX_BYTES} bytes`;
+const MODEST = { depth: 30, parts: 600_000 };
+/** OpenRouter has 700. Finding a model takes time that grows with their number. */
+const MOST_MODELS = 3_000;
+
+/**
+ * Reads a list in the format of genai-prices' data.json or of LiteLLM's model_prices_and_context_window.json.
+ * @throws PriceListError when the text is neither, or too large
+ */
+export function readPriceList(text: string, origin: Pick<PriceList, 'source' | 'date'>): PriceList {
+  const bytes = Buffer.from(text);
+  if (bytes.length > LIST_MAX_BYTES) throw new PriceListError(TOO_LARGE);
+  const parsed = isModest(bytes, MODEST) ? parse(text) : undefined;
+  if (typeof parsed !== 'object' || parsed === null) throw new PriceListError('is not a JSON list of models');
+  const providers = Array.isArray(parsed) ? readGenaiPrices(parsed) : readLiteLlm(parsed as JsonObject);
+  if (providers.size === 0) throw new PriceListError('has no price of a known provider');
+  if ([...providers.values()].some(({ models }) => models.length > MOST_MODELS)) {
+    throw new PriceListError(`has over ${MOST_MODELS} models of one provider`);
+  }
+  return { ...origin, id: listId(text), providers };
+}
+
+/** Identifies a list by its content. */
+export const listId = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function readGenaiPrices(list: readonly unknown[]): PriceList['providers'] {
+  const providers = new Map(
+    list.flatMap((each) => {
+      if (!isJsonObject(each) || typeof each.id !== 'string' || !Array.isArray(each.models)) return [];
+      const { id, fallback_model_providers: others } = each;
+      const models = each.models.filter(isModel);
+      const fallback = Array.isArray(others) && { fallback_model_providers: others.map(String) };
+      const provider: ListedProvider = { id, name: id, api_pattern: '', models, ...fallback };
+      return models.length === 0 ? [] : [[id, provider] as const];
+    }),
+  );
+  return knownProviders((name) => providers.get(name));
+}
+
+/** Whether an entry names a model in a way that is quick to look up. Its prices are checked when they are used. */
+function isModel(model: unknown): model is ModelInfo {
+  if (!isJsonObject(model) || typeof model.id !== 'string' || !isMatch(model.match)) return false;
+  const { prices, context_window: window } = model;
+  if (window !== undefined && !Number.isSafeInteger(window)) return false;
+  return Array.isArray(prices) ? prices.length > 0 && prices.every(isJsonObject) : isJsonObject(prices);
+}
+
+function isMatch(match: unknown): match is MatchLogic {
+  if (!isJsonObject(match)) return false;
+  const [[clause, value] = ['', undefined], ...more] = Object.entries(match);
+  if (more.length > 0) return false;
+  if (clause === 'or' || clause === 'and') return Array.isArray(value) && value.every(isMatch);
+  if (typeof value !== 'string') return false;
+  if (clause === 'regex') return isQuick(value);
+  return ['equals', 'starts_with', 'ends_with', 'contains'].includes(clause);
+}
+
+/**
+ * Whether an expression takes at most quadratic time: it repeats no group, repeats one part without bound at most, and has
+ * no back reference. Holders choose the model names that it runs on.
+ */
+function isQuick(expression: string): boolean {
+  const plain = expression.replace(/\\./gs, (escaped) => (/[1-9k]/.test(escaped) ? '\\1' : '_'));
+  const unbounded = plain.match(/[*+]|\{\d+,\}/g) ?? [];
+  if (expression.length > 200 || unbounded.length > 1 || /\)[*+?{]|\\1/.test(plain)) return false;
+  try {
+    new RegExp(expression);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function readLiteLlm(list: JsonObject): PriceList['providers'] {
+  const vendors = [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList: id, liteLlm }) => {
+    const models = new Map<string, ModelInfo>();
+    return id === undefined ? [] : [{ id, names: liteLlm ?? [id], models }];
+  });
+  const byName = new Map(vendors.flatMap((vendor) => vendor.names.map((name) => [name, vendor] as const)));
+  for (const [key, entry] of Object.entries(list)) {
+    const vendor = isJsonObject(entry) ? byName.get(String(entry.litellm_provider)) : undefined;
+    const model = vendor && liteLlmModel(key, entry as JsonObject, vendor.names);
+    // The list has some models twice, with and without the name of their provider.
+    if (model && weight(model) >= weight(vendor.models.get(model.id))) vendor.models.set(model.id, model);
+  }
+  const read = vendors.map(({ id, models }) => {
+    const provider: ListedProvider = { id, name: id, api_pattern: '', models: [...models.values()] };
+    return [id, provider] as const;
+  });
+  return new Map(read.filter(([, { models }]) => models.length > 0));
+}
+
+/** Larger for the dearer of two entries. */
+const weight = (model: ModelInfo | undefined): number =>
+  Object.values(model?.prices ?? {}).reduce(
+    (sum, rate) => sum + (typeof rate === 'number' ? rate : Number(rate?.base ?? 0)),
+    0,
+  );
