@@ -47,7 +47,11 @@ const setPartitions = (from: number, to: number, state: 'open' | 'closed') =>
 
 describe('a gateway', () => {
   test('is ready without problems while all is well', async () => {
-    expect(await readiness(stack.gatewayUrls[0] ?? '')).toEqual({ code: 200, status: 'ready', problems: [] });
+    const bundled = { source: 'bundled', id: expect.any(String), date: expect.any(String), waits: false };
+    expect(await readiness(stack.gatewayUrls[0] ?? '')).toEqual({
+      ...{ code: 200, status: 'ready', problems: [] },
+      prices: [bundled],
+    });
   });
 
   test('is ready while one partition is open, and names how many are not', async () => {

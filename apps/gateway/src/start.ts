@@ -5,6 +5,7 @@ import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
 import { loadProviders } from '@presign/providers';
+import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { bodyMemory } from './http/body-memory.ts';
@@ -25,7 +26,7 @@ export type RunningGateway = {
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
-  | ('providers' | 'bodyMemory' | 'bodyWorkers' | 'readQuota' | 'uncounted');
+  | ('providers' | 'prices' | 'bodyMemory' | 'bodyWorkers' | 'readQuota' | 'uncounted');
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
@@ -33,6 +34,8 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly redisUrl?: string | undefined;
   /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
   readonly providersFile: string | undefined;
+  /** The operator's price list. Undefined: the bundled one is the only one. */
+  readonly priceSource?: PriceSchedule;
   /** How many bytes of request bodies may be in memory at once. */
   readonly maxHeldBodyBytes: number;
   /** The largest body that is read whole, in bytes. */
@@ -49,6 +52,8 @@ export async function startGateway(
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningGateway> {
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
+  const { priceSource = NO_SOURCE } = options;
+  const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
   const leases = startLeases(options);
   const revocations = watchRevocations(options.redis);
   const underWay = trackUnderWay();
@@ -57,9 +62,9 @@ export async function startGateway(
   setMaxListeners(0, closing.signal);
   const listeners = createListeners(options.redis);
   const quota = readQuota(options.now);
-  const bodyWorkers = startBodyWorkers(options, quota);
+  const bodyWorkers = startBodyWorkers({ ...options, prices }, quota);
   const own = {
-    ...{ dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
+    ...{ dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
     readQuota: quota,
     uncounted: new Set<string>(),
@@ -102,6 +107,7 @@ export async function startGateway(
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
     clearTimeout(cut);
+    await prices.close();
     await leases.close();
     revocations.close();
     listeners.close();

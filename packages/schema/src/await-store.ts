@@ -76,9 +76,9 @@ function innermost(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
 
-/** A problem of a store, and its effect on a service. */
+/** A problem of a store or of the price list, and its effect on a service. */
 export type Problem = {
-  readonly store: 'postgres' | 'redis';
+  readonly store: 'postgres' | 'redis' | 'prices';
   /** The rest of a sentence that begins with the store. */
   readonly problem: string;
   readonly effect: string;

@@ -282,3 +282,17 @@ export const ledger = pgTable(
   },
   (t) => [index().on(t.accountId, t.settledAt), index().on(t.grantId), index().on(t.sessionId)],
 );
+
+/** The operator's price list: the last one without a large drop, and a newer one with large drops that waits for a yes. */
+export const priceLists = pgTable('price_lists', {
+  /** `file`, or `url:` and a hash of the address, which may hold a secret. */
+  source: text().primaryKey(),
+  /** The start of the SHA-256 of the list. */
+  id: text().notNull(),
+  /** As the source sent it. */
+  list: text().notNull(),
+  datedAt: time().notNull(),
+  offeredId: text(),
+  offered: text(),
+  offeredAt: time(),
+});

@@ -8,6 +8,7 @@ const httpUrl = z
   .refine((text) => !/[?#\s]/.test(text) && !text.includes('@'), 'no query, fragment or user')
   .transform((text) => text.replace(/\/+$/, ''));
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const seconds = digits.transform(Number).pipe(z.int().min(1).max(86_400));
 
 type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
@@ -69,6 +70,20 @@ export const VARIABLES = {
     'JSON file of further or changed providers',
     '/etc/presign/providers.json',
   ),
+  PRICES_FILE: variable(
+    z.string().min(1),
+    "JSON file of model prices, in the format of genai-prices' data.json or LiteLLM's list; read again while services run",
+    '/etc/presign/prices.json',
+  ),
+  PRICES_URL: variable(
+    z
+      .url({ protocol: /^https?$/ })
+      .refine((text) => !/[#\s]/.test(text) && new URL(text).username + new URL(text).password === '')
+      .refine((text) => text.startsWith('https:') || LOOPBACK.test(new URL(text).hostname)),
+    'https address of such a list, instead of PRICES_FILE; http only on the loopback interface',
+    'https://prices.example.com/data.json',
+  ),
+  PRICES_REFRESH_SECONDS: variable(seconds, 'how often services read PRICES_FILE or PRICES_URL again', '900'),
   MCP_DEFAULT_CALL_COST: variable(
     digits.transform(Number).pipe(z.int()),
     'price of an MCP call in microdollars, where nothing else prices it',
@@ -173,6 +188,19 @@ export function parseVariable<T>(
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * Where the operator's list of model prices is, and how often it is read: the values of `PRICES_FILE`, `PRICES_URL` and
+ * `PRICES_REFRESH_SECONDS`.
+ * @throws VariableError when both a file and a URL are set
+ */
+export function priceSchedule(path: string | undefined, url: string | undefined, everySeconds: number) {
+  if (path !== undefined && url !== undefined) {
+    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
+  }
+  const file = path === undefined ? undefined : ({ is: 'file', path } as const);
+  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs: everySeconds * 1_000 };
+}
 
 /** For `problem` where the error's own message may quote the text. */
 export const MALFORMED = (): string => 'is malformed';
