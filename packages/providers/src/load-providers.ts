@@ -124,8 +124,14 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
   // It has the others' API and rules, but its own prices, models and encodings. It may bill the errors that the others bill.
-  const { priceList: _, liteLlm: _names, listedModels: _listed, models: __, resells: ___, ...described } =
-    first;
+  const {
+    priceList: _,
+    liteLlm: _names,
+    listedModels: _listed,
+    models: __,
+    resells: ___,
+    ...described
+  } = first;
   const { makerNames: ____, encodings: _____, ...api } = described;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
