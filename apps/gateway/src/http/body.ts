@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
-import { discardRest } from './discard.ts';
+import { discardRest, pauseMs } from './discard.ts';
 
 /** A body: the holder's bytes as they arrive, all of them, or none. */
 export type Body = Readable | Buffer | null;
@@ -49,9 +49,10 @@ export async function readDecoded(
 const statesTooMuch = ({ headers }: IncomingMessage, { maxBodyBytes }: Reservation): boolean =>
   Number(headers['content-length'] ?? 0) > maxBodyBytes;
 
-/** How long a scan may take, and its pause after each chunk: reading takes time that other calls need. */
+/** How long a scan may take. */
 const SCAN_MS = 30_000;
-const SCAN_PAUSE_MS = 20;
+
+let scanning = 0;
 
 /**
  * Hands a body's decoded bytes to `take`, and keeps none of them. It stops when `take` returns false, at `maxBytes`, and
@@ -70,15 +71,17 @@ export async function scanBody(
   const decoder = createDecoder?.();
   if (decoder) pipeline(coded, decoder, () => {});
   let size = 0;
+  scanning++;
   try {
     for await (const chunk of (decoder ?? coded) as AsyncIterable<Buffer>) {
       size += chunk.length;
       if (size > maxBytes || !take(chunk)) break;
-      if (size > SMALL_BODY_BYTES) await sleep(SCAN_PAUSE_MS);
+      if (size > SMALL_BODY_BYTES) await sleep(pauseMs(scanning));
     }
   } catch {
     // The result of the scan up to here is kept.
   } finally {
+    scanning--;
     clearTimeout(late);
   }
 }

@@ -1,9 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** A chunk has at most 64 KiB, so one request is discarded at up to 3 MB/s. */
+/** A chunk has at most 64 KiB, so one request is read at up to 3 MB/s. */
 const PAUSE_MS = 20;
-/** Beyond so many requests at once, each is discarded more slowly. */
+/** Beyond so many requests at once, each is read more slowly. */
 const AT_ONCE = 8;
+
+/** How long to wait after a chunk of a refused request, so that all of them together take little of the time of other calls. */
+export const pauseMs = (atOnce: number): number => PAUSE_MS * Math.max(1, atOnce / AT_ONCE);
+
 /** A request that has not ended by then is cut off. */
 const PATIENCE_MS = 30_000;
 
@@ -30,7 +34,7 @@ export function discardRest(request: IncomingMessage, whenRead?: () => void): vo
   const late = setTimeout(() => request.destroy(), PATIENCE_MS);
   const onData = () => {
     request.pause();
-    pause = setTimeout(() => request.resume(), PAUSE_MS * Math.max(1, discarding / AT_ONCE));
+    pause = setTimeout(() => request.resume(), pauseMs(discarding));
   };
   const stop = () => {
     discarding--;
