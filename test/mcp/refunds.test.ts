@@ -41,6 +41,16 @@ test('a server that runs nothing gets exactly 21 calls under max_uses 1, over tw
   expect(await sumOf(stack, answer)).toEqual({ rows: 41, uses: 1, cost: 300 });
 });
 
+test('a batch that did not run is given back in one row, and logs one line', async () => {
+  const answer = await issue({ max_uses: 100 });
+  const logged = stack.logs.length;
+  const batch = Array.from({ length: 100 }, (_, i) => toolCall('error-32601', i));
+  expect(new Set(outcomes(await post(urlOf(answer, 'a'), batch)))).toEqual(new Set([-32601]));
+  expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
+  const lines = stack.logs.slice(logged).filter((line) => line.includes(answer.session_id));
+  expect(lines).toHaveLength(1);
+});
+
 describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
   beforeEach(() => {
     upstream.form = form;
