@@ -1,7 +1,7 @@
 // Sends one attack as fast as it can; `attacks.ts` starts it.
 import { request as send } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ATTACKS, type Attack } from './attack-bodies.ts';
+import { ATTACKS, type Attack } from '@presign/test/harness/attack-bodies.ts';
 
 type Order = { origin: string; path: string; name: string; connections: number };
 

@@ -10,10 +10,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { ledger } from '@presign/schema/tables';
+import { ATTACKS, type Attack } from '@presign/test/harness/attack-bodies.ts';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { startStack } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { ATTACKS, type Attack } from './attack-bodies.ts';
 import { built, listening, run } from './processes.ts';
 
 const SECONDS = Number(process.env.SECONDS ?? 10);
@@ -45,9 +45,11 @@ const rows: object[] = [];
 for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.includes(chosen))) {
   const gateway = await startGateway();
   const bystander = await issue({ cost_limit: 1_000_000_000 });
-  const alone = await measure(gateway, bystander, undefined);
-  const under = await measure(gateway, bystander, attack);
-  const lost = (await stack.db.select().from(ledger)).filter(({ outcome }) => outcome === 'expired');
+  const alone = await measure(gateway, bystander.path, undefined);
+  const under = await measure(gateway, bystander.path, attack);
+  const lost = (await stack.db.select().from(ledger)).filter(
+    ({ outcome, sessionId }) => outcome === 'expired' && sessionId === bystander.sessionId,
+  );
   rows.push({
     attack: attack.name,
     'p50 ms': round(under.p50),
@@ -89,13 +91,13 @@ async function startGateway(): Promise<{ port: number; pid: number }> {
   return { port, pid };
 }
 
-/** The path of a URL whose grant is open in Redis. */
-async function issue(ask: object): Promise<string> {
+/** A URL whose grant is open in Redis. */
+async function issue(ask: object): Promise<{ readonly path: string; readonly sessionId: string }> {
   const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real', ...ask };
-  const { url } = await stack.issue(body);
+  const { url, session_id } = await stack.issue(body);
   const first = body.path === '/v1/chat/completions' ? BODY : '{';
   await (await fetch(url, { method: 'POST', body: first })).arrayBuffer();
-  return new URL(url).pathname;
+  return { path: new URL(url).pathname, sessionId: session_id };
 }
 
 async function measure(
@@ -136,7 +138,7 @@ async function call(pool: Pool, path: string): Promise<number> {
 
 /** Attacks from a process of its own, so that its work does not slow the measuring. */
 async function startAttack(origin: string, attack: Attack) {
-  const path = await issue(attack.ask);
+  const { path } = await issue(attack.ask);
   const child = forked('./attacker.ts');
   const seen: Record<string, number> = {};
   child.on('message', (status: string) => {
