@@ -13,6 +13,7 @@ const overLimit = {
   settledMicrousd: figure,
   heldMicrousd: figure,
   neededMicrousd: figure,
+  lastCall: optional(text),
 } as const;
 
 /** `lua/admit.lua`. Both `admit` and `charge` run it. */
@@ -51,7 +52,7 @@ export const admitScript = script('admit', {
     backlog: {},
     revoked: {},
     credential_revoked: {},
-    uses_exhausted: { ofOwn: flag, limit: figure, used: figure },
+    uses_exhausted: { ofOwn: flag, limit: figure, used: figure, lastCall: optional(text) },
     rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
     cost_limit_reached: overLimit,
     cost_held: overLimit,
@@ -110,7 +111,13 @@ export type Admission =
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
-  | { readonly is: 'uses_exhausted'; readonly ofOwn: boolean; readonly limit: number; readonly used: number }
+  | {
+      readonly is: 'uses_exhausted';
+      readonly ofOwn: boolean;
+      readonly limit: number;
+      readonly used: number;
+      readonly lastCall: LastCallText;
+    }
   | {
       readonly is: 'rate_limited';
       readonly rateLimit: RateLimit;
@@ -126,7 +133,11 @@ export type Admission =
       readonly heldMicrousd: number;
       /** What this call would have to hold, or to pay. */
       readonly neededMicrousd: number;
+      readonly lastCall: LastCallText;
     };
+
+/** JSON, as `settle` got it: how the grant's last call failed. Undefined if it did not. */
+type LastCallText = string | undefined;
 
 /**
  * Counts a call's uses and holds its worst cost in all budgets of its grant, or in none: one atomic round trip.

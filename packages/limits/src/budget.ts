@@ -26,6 +26,8 @@ export type BudgetFigures = {
   readonly heldMicrousd: number;
   /** Undefined: no rate limit. */
   readonly callsPerMinute: number | undefined;
+  /** JSON, as `settle` got it: how the last call failed. Undefined if it did not. */
+  readonly lastCall: string | undefined;
 };
 
 /**
@@ -40,8 +42,8 @@ export function readFigures(
 }
 
 async function readBudget(redis: RedisClient, key: string): Promise<BudgetFigures | undefined> {
-  const fields = ['max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute'];
-  const [maxUses, used, costLimit, settled, held, perMinute] = await redis.hmget(key, ...fields);
+  const fields = ['max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute', 'last_call'];
+  const [maxUses, used, costLimit, settled, held, perMinute, lastCall] = await redis.hmget(key, ...fields);
   if (!maxUses || !costLimit) return undefined;
   return {
     maxUses: limit(maxUses),
@@ -50,6 +52,7 @@ async function readBudget(redis: RedisClient, key: string): Promise<BudgetFigure
     settledMicrousd: Number(settled),
     heldMicrousd: Number(held),
     callsPerMinute: limit(perMinute ?? '-1'),
+    lastCall: lastCall ?? undefined,
   };
 }
 

@@ -6,7 +6,7 @@ import { script } from './script.ts';
 /** `lua/settle.lua`. Both `settle` and `sweep` run it. */
 export const settleScript = script('settle', {
   keys: ['partition', 'hold', 'leases', 'usage', 'survivors'],
-  args: ['holdId', 'mode', 'uses', 'cost', 'epoch', 'grantId', 'budgetIds', 'record'],
+  args: ['holdId', 'mode', 'uses', 'cost', 'epoch', 'grantId', 'budgetIds', 'record', 'lastCall'],
   each: { keys: ['budget'] },
   reply: oneOf({
     settled: { usesLeft: optional(figure), microusdLeft: optional(figure), isKept: flag },
@@ -37,6 +37,8 @@ export type Outcome = {
   readonly costMicrousd: number | undefined;
   /** JSON, for the ledger. */
   readonly record: string;
+  /** JSON: how the call failed. Undefined if it did not. The refusals that follow have it. */
+  readonly lastCall?: string | undefined;
 };
 
 /** The uses and money that the grant has left after settling. Undefined: unlimited. */
@@ -55,12 +57,15 @@ export type Left = {
 export async function settle(
   redis: RedisClient,
   grant: GrantRef,
-  { holdId, uses, costMicrousd, epoch, record }: Outcome,
+  { holdId, uses, costMicrousd, epoch, record, lastCall }: Outcome,
 ): Promise<Left | undefined> {
   const budgetIds = grant.budgetIds.join(',');
   const reply = await settleScript.run(redis, {
     ...settleKeys(grant.partition, holdId, grant.budgetIds),
-    args: { holdId, mode: 'settle', uses, cost: costMicrousd, epoch, grantId: grant.id, budgetIds, record },
+    args: {
+      ...{ holdId, mode: 'settle', uses, cost: costMicrousd, epoch },
+      ...{ grantId: grant.id, budgetIds, record, lastCall },
+    },
   });
   if (reply.is !== 'settled') return undefined;
   return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
@@ -127,6 +132,7 @@ const NOTHING_SAID = {
   grantId: undefined,
   budgetIds: undefined,
   record: undefined,
+  lastCall: undefined,
 };
 
 const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => ({

@@ -82,7 +82,9 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     const hold = await admitted(redis, grant, { holdMicrousd: 100 });
     await admitted(redis, grant, { holdMicrousd: 100, leaseMs: 0 });
     await fill();
-    expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 30 }))).toBeDefined();
+    expect(
+      await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 30, lastCall: '{}' })),
+    ).toBeDefined();
     expect(await sweep(redis, partition)).toBe(1);
     expect(await of(grant)).toEqual({ used: '2', settled: '130', held: '0' });
     expect(await redis.xlen(keys.usage(partition))).toBe(2);

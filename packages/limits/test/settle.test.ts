@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { keys, type RedisClient, settle } from '../src/index.ts';
-import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
+import { admit, fixedHold, keys, type RedisClient, readFigures, settle, UNHEARD } from '../src/index.ts';
+import { admitted, figures, newAsk, newHoldId, newOutcome, openedGrant } from './grant.ts';
 import { drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, keysOf, openPartition } from './redis.ts';
 
@@ -45,6 +45,31 @@ describe.each(engines)('settle on %s', (_name, start) => {
       held: '0',
     });
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('refusals have how the last call failed, until a call succeeds', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
+    const end = async (ended: object) =>
+      settle(redis, grant.ref, newOutcome(await admitted(redis, grant, { holdMicrousd: 10 }), ended));
+    const refused = () => admit(redis, grant.ref, newAsk({ uses: 9 }));
+    expect(await refused()).toMatchObject({ is: 'uses_exhausted', lastCall: undefined });
+    await end({ costMicrousd: 10, lastCall: '{"status":500}' });
+    expect(await refused()).toMatchObject({ is: 'uses_exhausted', lastCall: '{"status":500}' });
+    const tooDear = admit(redis, grant.ref, newAsk({ hold: fixedHold(91) }));
+    expect(await tooDear).toMatchObject({ is: 'cost_limit_too_low', lastCall: '{"status":500}' });
+    const [own] = await readFigures(redis, grant.ref);
+    expect(own?.lastCall).toBe('{"status":500}');
+    await end({ costMicrousd: 10 });
+    expect(await refused()).toMatchObject({ is: 'uses_exhausted', lastCall: undefined });
+  });
+
+  test('a call that was never sent leaves how the last call failed', async () => {
+    const partition = await openPartition(redis);
+    const grant = await openedGrant(redis, partition, { maxUses: 3 });
+    await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { lastCall: '{"status":500}' }));
+    await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { epoch: UNHEARD, uses: 0 }));
+    expect(await admit(redis, grant.ref, newAsk({ uses: 9 }))).toMatchObject({ lastCall: '{"status":500}' });
   });
 
   test('a release gives uses and money back', async () => {

@@ -11,9 +11,10 @@
 --            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
 --            there is no limit; is_returnable: whether a refused call of this grant would now get everything back
 --          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
---          uses_exhausted: of_own: whether it is the first budget's limit, limit, used
+--          uses_exhausted: of_own: whether it is the first budget's limit, limit, used, last_call: how
+--            the last call of the grant failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
---            needed_microusd
+--            needed_microusd, last_call
 --          closed, backlog, unknown, revoked, credential_revoked
 -- include: clock, whole, bucket, give-back
 -- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
@@ -37,6 +38,7 @@ if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(a
   return reply.backlog
 end
 
+local function last_call() return redis.call('HGET', each.budget[1], 'last_call') end
 local is_check = arg.lease_ms == 'check'
 local again = not is_check and redis.call('EXISTS', key.hold) == 1
 local uses = again and 0 or tonumber(arg.uses)
@@ -53,7 +55,7 @@ for i = 1, #each do
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
-      return reply.uses_exhausted{of_own = is_own, limit = max_uses, used = used}
+      return reply.uses_exhausted{of_own = is_own, limit = max_uses, used = used, last_call = last_call()}
     end
     if is_own then uses_left = math.max(max_uses - used - uses, 0) end
   end
@@ -102,11 +104,13 @@ for _, budget in ipairs(price(tokens) > 0 and budgets or {}) do
   local room = budget.limit - budget.settled
   if needed > 0 and room <= 0 then
     return reply.cost_limit_reached{of_own = budget.is_own, limit_microusd = budget.limit,
-      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed}
+      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
+      last_call = last_call()}
   end
   if needed > room then
     return reply.cost_limit_too_low{of_own = budget.is_own, limit_microusd = budget.limit,
-      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed}
+      settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
+      last_call = last_call()}
   end
   if price(tokens) > room then tokens = math.floor((room - fixed) * 1000000 / rate) end
   while price(tokens) > room do tokens = tokens - 1 end
@@ -118,7 +122,7 @@ for _, budget in ipairs(budgets) do
   local left = budget.limit - budget.settled - budget.held - amount
   if amount > 0 and left < 0 then
     return reply.cost_held{of_own = budget.is_own, limit_microusd = budget.limit, settled_microusd = budget.settled,
-      held_microusd = budget.held, needed_microusd = amount}
+      held_microusd = budget.held, needed_microusd = amount, last_call = last_call()}
   end
   if budget.is_own and budget.is_limited then microusd_left = math.max(left, 0) end
 end

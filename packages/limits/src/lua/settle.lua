@@ -3,8 +3,8 @@
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
 -- KEYS     partition, hold, leases, usage: the stream, survivors; each: budget
 -- ARGV     hold_id; mode: settle or expire; uses; cost: microdollars, '' when not known; epoch: of the admission, ''
---          when it was never answered; grant_id; budget_ids: comma-separated; record: of the call
---          (expire takes all but hold_id and mode from the hold itself)
+--          when it was never answered; grant_id; budget_ids: comma-separated; record: of the call; last_call: how the
+--          call failed, '' if it did not (expire takes all but hold_id and mode from the hold itself)
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
@@ -37,11 +37,11 @@ end
 -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
 local budgets = {}
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned = unpack(redis.call('HMGET', each.budget[i],
-    'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call = unpack(redis.call('HMGET',
+    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'last_call'))
   budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
     cost_limit = tonumber(cost_limit), settled = tonumber(settled), held = tonumber(held),
-    returned = tonumber(returned or '0')}
+    returned = tonumber(returned or '0'), last_call = last_call}
 end
 local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
 local weight = 0
@@ -66,6 +66,11 @@ for i = 1, #each do
     if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
     if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
   end
+end
+-- For the refusals that follow: the grant's own budget has the last call, if that failed.
+if budgets[1] and not is_expiry and arg.epoch ~= '' then
+  if arg.last_call ~= '' then redis.call('HSET', each.budget[1], 'last_call', arg.last_call)
+  elseif budgets[1].last_call then redis.call('HDEL', each.budget[1], 'last_call') end
 end
 if not is_kept and weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
 redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses,
