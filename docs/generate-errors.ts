@@ -51,6 +51,11 @@ const FURTHER_FIELDS = markdownTable(
       '`cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
       'microdollars that the call would hold',
     ],
+    [
+      '`last_call`',
+      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
+      'how [the last call](calls.md#the-last-call) failed, if it did',
+    ],
   ],
 );
 

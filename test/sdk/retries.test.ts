@@ -18,6 +18,8 @@ type Sdk = {
   readonly call: (base: string) => PromiseLike<unknown>;
   /** Attempts that the SDK makes without further options when the answer says to retry. */
   readonly attempts: number;
+  /** Whether the SDK obeys `x-should-retry`. */
+  readonly obeys: boolean;
   readonly forbidden: new (...args: never[]) => Error;
   readonly unavailable: new (...args: never[]) => Error;
 };
@@ -33,6 +35,7 @@ const sdks: readonly Sdk[] = [
         messages: user,
       }),
     attempts: 3,
+    obeys: true,
     forbidden: OpenAI.PermissionDeniedError,
     unavailable: OpenAI.InternalServerError,
   },
@@ -46,6 +49,7 @@ const sdks: readonly Sdk[] = [
         messages: user,
       }),
     attempts: 3,
+    obeys: true,
     forbidden: Anthropic.PermissionDeniedError,
     unavailable: Anthropic.InternalServerError,
   },
@@ -58,6 +62,7 @@ const sdks: readonly Sdk[] = [
         messages: user,
       }),
     attempts: 3,
+    obeys: true,
     forbidden: Groq.PermissionDeniedError,
     unavailable: Groq.InternalServerError,
   },
@@ -67,6 +72,7 @@ const sdks: readonly Sdk[] = [
     call: (base) =>
       new CohereClientV2({ baseUrl: base, token: PLACEHOLDER_KEY }).chat({ model: 'm', messages: user }),
     attempts: 3,
+    obeys: false,
     forbidden: Cohere.ForbiddenError,
     unavailable: Cohere.ServiceUnavailableError,
   },
@@ -80,6 +86,7 @@ const sdks: readonly Sdk[] = [
       }).models.generateContent({ model: 'm', contents: 'Hello' }),
     // It retries only when given `retryOptions`.
     attempts: 1,
+    obeys: false,
     forbidden: ApiError,
     unavailable: ApiError,
   },
@@ -135,6 +142,21 @@ describe.each(sdks)('the $provider SDK', (sdk) => {
     expect(attempts).toBe(1);
     expect(await thrownBy(sdk.call(base))).toBeInstanceOf(sdk.forbidden);
     expect(attempts).toBe(2);
+    expect(upstream.seen).toHaveLength(1);
+  });
+
+  test('makes no retry after a 500 that took the last use, or is refused one that says why', async () => {
+    const base = await issue(sdk, { max_uses: 1 });
+    upstream.replyOnce({ status: 500, json: { error: { message: 'It broke.' } } });
+    const thrown = await thrownBy(sdk.call(base));
+    if (sdk.obeys || sdk.attempts === 1) {
+      expect((thrown as Error).message).toContain('It broke.');
+      expect(attempts).toBe(1);
+    } else {
+      expect(thrown).toBeInstanceOf(sdk.forbidden);
+      expect((thrown as Error).message).toContain('ended with status 500 (provider_error)');
+      expect(attempts).toBe(2);
+    }
     expect(upstream.seen).toHaveLength(1);
   });
 

@@ -86,6 +86,7 @@ test('while money is only held a refusal says when to retry, and the retry passe
     await eventually(async () => upstream.seen.length === 1);
     const second = await call();
     expect([second.status, second.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(second.headers.get('x-should-retry')).toBeNull();
     expect(await second.json()).toMatchObject({ error: { code: 'cost_held', limit_of: 'url' } });
     release();
     expect((await first).status).toBe(200);

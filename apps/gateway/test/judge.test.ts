@@ -138,8 +138,9 @@ describe('a provider that documents what it bills', () => {
     ['bills its timeout', 'azure-openai', 408, withCode('timeout'), 1, HELD],
     ['does not bill a rate limit', 'azure-openai', 429, withCode('429'), 0, 0],
     ['does not bill a moderated call', 'openrouter', 403, withCode('403'), 0, 0],
-    ['does not bill missing credits', 'openrouter', 402, withCode('402'), 1, 0],
-    ['does not bill a failed request', 'google', 500, withCode('500'), 1, 0],
+    ['does not bill missing credits', 'openrouter', 402, withCode('402'), 0, 0],
+    ['does not bill a failed request', 'google', 500, withCode('500'), 0, 0],
+    ['does not document a bad gateway', 'google', 502, withCode('502'), 1, 0],
   ])('%s: %s %i', (_what, id, status, metered, uses, costMicrousd) => {
     const charge = judge({ is: 'complete', status }, metered, plan(true), refusalsOf(id));
     expect(charge).toMatchObject({ uses, costMicrousd, overrunMicrousd: 0 });

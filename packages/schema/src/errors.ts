@@ -116,6 +116,18 @@ const ERROR_TYPES = [...new Set(Object.values(ERRORS).map(([, type]) => type))];
 /** A stable, documented name of what went wrong. */
 export type ErrorCode = keyof typeof ERRORS;
 
+const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
+
+/** How the last call of a URL failed. Its codes are those of refusals, and those of answers that the provider began. */
+export const lastCall = z.strictObject({
+  /** The status of the answer. */
+  status: z.int(),
+  code: z.enum([...CODES, 'provider_error', 'answer_broken', 'holder_left']),
+  /** Unix time in seconds. */
+  at: z.int(),
+});
+export type LastCall = z.infer<typeof lastCall>;
+
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
@@ -124,13 +136,13 @@ export type Refusal = {
   /** The field at fault, as the caller wrote it (`servers[0].auth_config.token`). */
   readonly param?: string;
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
-  readonly details?: Readonly<Record<string, string | number | readonly string[]>>;
+  readonly details?: Readonly<Record<string, string | number | readonly string[] | LastCall>>;
   readonly retryAfterSeconds?: number;
+  /** Set if no retry can succeed, because the call has taken the last use. */
+  readonly shouldRetry?: false;
   /** The counted rate limit: calls a minute, calls left now, and ms until the full limit is available again. */
   readonly rateLimit?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
 };
-
-const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
 /** The body of every error of both services. The OpenAI and Anthropic SDKs can read it. */
 export const errorEnvelope = z
@@ -158,7 +170,13 @@ export const errorStatus = (refusal: Refusal): number => ERRORS[refusal.code][0]
 
 /** The message of a refusal: its own, or the table's with the figures of its details. */
 export const errorMessage = (refusal: Refusal): string =>
-  refusal.message ?? messageWithFigures(refusal) ?? ERRORS[refusal.code][2];
+  `${refusal.message ?? messageWithFigures(refusal) ?? ERRORS[refusal.code][2]}${lastCallSentence(refusal)}`;
+
+/** A refusal that follows a failed call would hide why that call failed. */
+function lastCallSentence({ details: { last_call } = {} }: Refusal): string {
+  if (typeof last_call !== 'object' || !('status' in last_call)) return '';
+  return ` The last call of this URL ended with status ${last_call.status} (${last_call.code}).`;
+}
 
 function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusal): string | undefined {
   if (code === 'uses_exhausted' && limit !== undefined) {

@@ -13,7 +13,7 @@ export const ANSWER_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers':
     'x-presign-request-id, x-presign-code, x-presign-uses-remaining, x-presign-cost, x-presign-cost-remaining, ' +
-    'x-presign-max-tokens, x-request-id, retry-after, ratelimit, ratelimit-policy, mcp-session-id, mcp-protocol-version',
+    'x-presign-max-tokens, x-should-retry, x-request-id, retry-after, ratelimit, ratelimit-policy, mcp-session-id, mcp-protocol-version',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 } as const;

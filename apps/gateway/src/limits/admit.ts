@@ -10,7 +10,7 @@ import {
   surelyNotRun,
   UNHEARD,
 } from '@presign/limits';
-import { type Refusal, rateLimited } from '@presign/schema';
+import { type LastCall, type Refusal, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
 import { OPENINGS, openGrantOnce, type Policy, type PolicyDeps } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
@@ -111,9 +111,13 @@ function admissionRefusal(admission: Exclude<Admission, { is: 'admitted' | 'unkn
       return admission.ofOwn
         ? {
             code: 'uses_exhausted',
-            details: { limit_of: 'url', limit: admission.limit, used: admission.used },
+            details: { limit_of: 'url', limit: admission.limit, used: admission.used, ...before(admission) },
           }
-        : { code: 'uses_exhausted', message: OF_BUDGET, details: { limit_of: 'virtual_key' } };
+        : {
+            code: 'uses_exhausted',
+            message: OF_BUDGET,
+            details: { limit_of: 'virtual_key', ...before(admission) },
+          };
     case 'rate_limited':
       return rateLimited(admission, 'This URL');
     case 'cost_held':
@@ -144,7 +148,12 @@ const costDetails = (at: CostRefusal) => ({
     ? { limit_of: 'url', limit: at.limitMicrousd, remaining: remaining(at) }
     : { limit_of: 'virtual_key' }),
   needed: at.neededMicrousd,
+  ...before(at),
 });
+
+/** How the last call of the URL failed, if it did. */
+const before = ({ lastCall }: { readonly lastCall: string | undefined }): { last_call?: LastCall } =>
+  lastCall === undefined ? {} : { last_call: JSON.parse(lastCall) as LastCall };
 
 const remaining = (at: CostRefusal) => Math.max(0, at.limitMicrousd - at.settledMicrousd);
 

@@ -5,7 +5,7 @@ import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from
 import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { type Charge, keepsUse } from './judge-end.ts';
+import { type Charge, keepsUse, surelyKeepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import type { Call } from './plan.ts';
 
@@ -22,6 +22,9 @@ export type AnswerPlan = {
   /** The memory for what is kept back. The caller releases it. */
   readonly memory: Reservation;
 };
+
+/** The SDKs of OpenAI, Anthropic and Groq obey it (`shouldRetry` in their client). */
+const SHOULD_RETRY = 'x-should-retry';
 
 /** Answers up to this size are kept back until their end, so that their headers can state the cost. */
 const KEPT_BACK_MAX_BYTES = 256 * 1024;
@@ -150,11 +153,9 @@ export class Answer {
 
   #writeHead(late: FlatHeaders): void {
     if (this.#response.destroyed) return;
-    this.#response.writeHead(this.#status, [
-      ...this.#headers,
-      ...this.#plan.ownHeaders(this.#status),
-      ...late,
-    ]);
+    const own = this.#plan.ownHeaders(this.#status);
+    const passed = own.includes(SHOULD_RETRY) ? withoutHeaders(this.#headers, [SHOULD_RETRY]) : this.#headers;
+    this.#response.writeHead(this.#status, [...passed, ...own, ...late]);
     if (Number.isNaN(this.#left)) sendHead(this.#response);
   }
 }
@@ -190,6 +191,8 @@ function callHeaders(
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);
     headers.push('x-presign-uses-remaining', String(kept ? usesLeft : usesLeft + 1));
+    const isLast = usesLeft === 0 && (!isReturnable || surelyKeepsUse(grant.provider.refusals, status));
+    if (status >= 400 && isLast) headers.push(SHOULD_RETRY, 'false');
   }
   if (plan.hold && tokens < plan.hold.askedTokens) headers.push('x-presign-max-tokens', String(tokens));
   return headers;

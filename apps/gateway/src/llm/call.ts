@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import type { LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
@@ -17,7 +17,7 @@ import { admitTightly, checkCount, type Tight } from './admit-tightly.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import { type Need, namesRead, readBody, readsMuch } from './body.ts';
-import { type Charge, endRefusal, judge } from './judge-end.ts';
+import { type Charge, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
 import type { Call, Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
@@ -138,14 +138,20 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   checkCount(deps, grant, plan, tight, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
-  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record };
+  const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
+  const lastCall = failure && JSON.stringify(failure);
+  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
-  const left = await inTime(settled, waitForSettle(deps, plan, uses));
+  const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));
   if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, admitted, left));
   if (sent.is === 'broken') answer.abort();
-  return endRefusal(sent);
+  const refusal = endRefusal(sent);
+  const isLast = admitted.usesLeft === 0 && (uses > 0 || left?.isKept === true);
+  return refusal && isLast && refusal.code !== 'limits_unavailable'
+    ? { ...refusal, shouldRetry: false }
+    : refusal;
 }
 
 /** A body is read when a config or a spend limit acts on it, or when its usage can be metered. */
@@ -160,11 +166,16 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
 
 /**
  * How long an answer's end waits for settling, in ms. A holder who got a use back, or has a spend limit, may call again at
- * once, and must not meet this call's own hold.
+ * once, and must not meet this call's own hold. A refused retry must find why this call failed.
  */
-function waitForSettle({ settlingMs = SETTLING_MS }: LlmDeps, plan: Plan, uses: number): number {
+function waitForSettle(
+  { settlingMs = SETTLING_MS }: LlmDeps,
+  plan: Plan,
+  uses: number,
+  failure: LastCall | undefined,
+): number {
   if (uses === 0) return Math.max(GIVING_BACK_MS, settlingMs);
-  return plan.hold === undefined ? 0 : settlingMs;
+  return plan.hold === undefined && !failure ? 0 : settlingMs;
 }
 
 const inTime = async <T>(work: Promise<T>, ms: number): Promise<T | undefined> =>

@@ -1,5 +1,5 @@
 import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
-import type { GrantStatus, Refusal } from '@presign/schema';
+import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { loadPolicy } from '../grant/policy.ts';
@@ -68,4 +68,5 @@ const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean): GrantS
   calls_per_minute: own.callsPerMinute ?? null,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
+  last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),
 });

@@ -1,5 +1,5 @@
 import { billingOf, type ErrorFacts, type VendorRefusals } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import type { Admitted } from '../limits/admit.ts';
 import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
@@ -89,7 +89,7 @@ function usesKept(refusals: VendorRefusals, sent: Sent, { error }: Metered): 0 |
 /**
  * Statuses with which a provider refuses the work itself: not authorized, rate limited, unavailable, overloaded (529
  * is Anthropic's, https://platform.claude.com/docs/en/api/errors). A 403 may be the verdict on work that was done, as
- * xAI's is, so it is not among them.
+ * xAI's is, so it is not among them. A vendor's own documentation wins.
  */
 const REFUSED_WORK: ReadonlySet<number> = new Set([401, 429, 503, 529]);
 
@@ -99,8 +99,25 @@ const REFUSED_WORK: ReadonlySet<number> = new Set([401, 429, 503, 529]);
  */
 export function keepsUse(refusals: VendorRefusals, status: number, error: ErrorFacts | undefined): boolean {
   const { billing } = billingOf(refusals, status, error);
-  if (status === 403) return billing !== 'free';
-  return !REFUSED_WORK.has(status) || billing === 'billed';
+  return billing === 'undocumented' ? !REFUSED_WORK.has(status) : billing === 'billed';
+}
+
+/** Whether an answer with this status keeps the use, whatever its body says. */
+export const surelyKeepsUse = (refusals: VendorRefusals, status: number): boolean =>
+  !REFUSED_WORK.has(status) &&
+  (refusals === 'undocumented' ||
+    !refusals.some((refusal) => refusal.status === status && refusal.billing === 'free'));
+
+/** How a call failed, for the refusals that follow. Undefined if its holder got a whole answer below 400. */
+export function lastCallOf(sent: Sent, hasLeft: boolean, nowMs: number): LastCall | undefined {
+  const at = Math.floor(nowMs / 1000);
+  const refusal = endRefusal(sent);
+  if (refusal) return { status: errorStatus(refusal), code: refusal.code, at };
+  if (!('status' in sent)) return undefined;
+  const { status } = sent;
+  if (sent.is === 'broken') return { status, code: 'answer_broken', at };
+  if (status >= 400) return { status, code: 'provider_error', at };
+  return hasLeft ? { status, code: 'holder_left', at } : undefined;
 }
 
 /** The refusal of a call that ended without an answer from the provider. */

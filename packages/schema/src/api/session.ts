@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { lastCall } from '../errors.ts';
 import { externalId, microusd } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
@@ -152,5 +153,7 @@ export const grantStatus = z.strictObject({
   /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,
+  /** How the last call failed; null: it did not. */
+  last_call: lastCall.nullable(),
 });
 export type GrantStatus = z.infer<typeof grantStatus>;
