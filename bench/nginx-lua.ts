@@ -76,7 +76,7 @@ const ADMIT = admitScript.place({
 });
 const SETTLE = settleScript.place({
   keys: { partition, hold, leases, usage, survivors },
-  args: { ...COMMON, mode: "'settle'", cost: "''", epoch: 'epoch' },
+  args: { ...COMMON, mode: "'settle'", cost: "''", epoch: 'epoch', lastCall: "''" },
   each: [{ budget }],
 });
 
