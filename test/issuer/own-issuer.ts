@@ -1,5 +1,5 @@
 import { readEncryptionKeys, readSigningKey } from '@presign/crypto';
-import { type IssuerDeps, type RunningIssuer, startIssuer } from '@presign/issuer';
+import { type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
 import { loadProviders } from '@presign/providers';
 import { pino } from 'pino';
 import type { Stack } from '../harness/stack.ts';
@@ -7,8 +7,8 @@ import type { Stack } from '../harness/stack.ts';
 export type OwnIssuer = RunningIssuer & { readonly issuerUrl: string; readonly apiKey: string };
 
 /** A further issuer on a stack's stores and keys, with some of what it is made of exchanged. */
-export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerDeps> = {}): Promise<OwnIssuer> {
-  const deps: IssuerDeps = {
+export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerOptions> = {}): Promise<OwnIssuer> {
+  const deps: IssuerOptions = {
     db: stack.db,
     redis: stack.redis,
     signingKey: readSigningKey(stack.keys.signing),

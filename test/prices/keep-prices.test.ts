@@ -1,6 +1,6 @@
 import { guardedDispatcher } from '@presign/outbound';
 import { BUILT_IN_PROVIDERS, pricingOf } from '@presign/providers';
-import { acceptPrices, keepPrices, type PriceKeeper, waitingDrops } from '@presign/providers/keep-prices';
+import { acceptPrices, keepPrices, type PriceKeeper, storedPrices } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -184,7 +184,7 @@ describe('a large drop', () => {
     await keeper.refresh();
     expect([dollars(keeper), dollars(keeper, 'rises'), dollars(keeper, 'fresh')]).toEqual([10, 2, 3]);
     expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, true, false]);
-    const [waiting] = await waitingDrops(stores.db, Date.now());
+    const [{ waiting } = { waiting: undefined }] = await storedPrices(stores.db, Date.now());
     expect(waiting?.drops.map(({ model, unit }) => `${model} ${unit}`)).toEqual(['m input', 'm output']);
     expect(await acceptPrices(stores.db, waiting?.id ?? '')).toBe(true);
     await keeper.refresh();
@@ -210,7 +210,7 @@ describe('a large drop', () => {
     source.serve(listOf({ m: 10 }));
     await keeper.refresh();
     expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false]);
-    expect(await waitingDrops(stores.db, Date.now())).toEqual([]);
+    expect((await storedPrices(stores.db, Date.now())).map(({ waiting }) => waiting)).toEqual([undefined]);
   });
 
   test('that follows another is compared with the last accepted list', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type RedisClient, type RedisHealth, readHealth } from '@presign/limits';
 import { errorShapeOf } from '@presign/providers';
-import type { PriceStatus } from '@presign/providers/keep-prices';
+import { priceProblems } from '@presign/providers/keep-prices';
 import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@presign/schema';
 import { type Database, databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
@@ -79,28 +79,11 @@ function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
     const report = await readiness();
-    const { lists, problem } = deps.prices.status();
-    const problems = [...report.problems, ...priceProblems(lists, problem)];
-    return c.json({ ...report, problems, prices: lists }, report.status === 'ready' ? 200 : 503);
+    const prices = deps.prices.status();
+    const problems = [...report.problems, ...priceProblems(prices)];
+    return c.json({ ...report, problems, prices: prices.lists }, report.status === 'ready' ? 200 : 503);
   });
 }
-
-function priceProblems(lists: PriceStatus['lists'], problem: string | undefined): Problem[] {
-  const waiting = lists.some((list) => list.waits);
-  const left = lists.length > 0 ? 'The last list that was read is in use.' : NO_LIST;
-  return [
-    ...(problem === undefined ? [] : [{ store: 'prices', problem, effect: left } as const]),
-    ...(waiting ? [DROPS_WAIT] : []),
-  ];
-}
-
-const NO_LIST = 'Calls under a spend limit get 422 price_unknown, unless PROVIDERS_FILE has the price.';
-
-const DROPS_WAIT: Problem = {
-  store: 'prices',
-  problem: 'have large drops that wait for "presign prices accept"',
-  effect: 'The dearer of the old and the new price of a model counts.',
-};
 
 /** How long no partition may be open before the gateway is unready: a failover takes a second or two. */
 const CLOSED_MS = 5_000;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
+import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
   type Problem,
@@ -68,13 +69,14 @@ const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
 
 /** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
-function probes(app: Hono<IssuerEnv>, { db, redis }: IssuerDeps): void {
+function probes(app: Hono<IssuerEnv>, { db, redis, prices }: IssuerDeps): void {
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
     const [postgres, { writes }] = await Promise.all([databaseAnswers(db), readHealth(redis, 0)]);
     const problems = [
       ...(postgres ? [] : [NO_POSTGRES]),
       ...(writes === 'taken' ? [] : [redisProblem(writes)]),
+      ...priceProblems(prices.status()),
     ];
     const report: Readiness = { status: postgres ? 'ready' : 'unready', problems };
     return c.json(report, postgres ? 200 : 503);

@@ -3,6 +3,7 @@ import type { EncryptionKeys, SigningKey } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import type { PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
+import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { SCOPES } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
@@ -16,6 +17,7 @@ export type IssuerDeps = {
   readonly olderPublicKeys: readonly string[];
   readonly encryptionKeys: EncryptionKeys;
   readonly providers: ReadonlyMap<string, Provider>;
+  readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
   /** Public addresses, without a slash at the end. */
   readonly issuerUrl: string;
   readonly gatewayUrl: string;

@@ -4,4 +4,4 @@ export type { IssuerDeps, IssuerEnv } from './deps.ts';
 export { readProviders } from './env.ts';
 export { bootstrap } from './keys/bootstrap.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';
-export { type RunningIssuer, startIssuer } from './start.ts';
+export { type IssuerOptions, type RunningIssuer, startIssuer } from './start.ts';

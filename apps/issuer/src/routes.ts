@@ -5,6 +5,7 @@ import { publicKeys } from './issue/sign.ts';
 import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
 import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
+import { listModels } from './models.ts';
 import type { Route } from './route.ts';
 import { getSession, listSessions, revokeSession, revokeSessions } from './sessions.ts';
 import { getUsage } from './usage/get-usage.ts';
@@ -28,6 +29,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   revokeSessions,
   revokeGrant,
   getUsage,
+  listModels,
   createVirtualKey,
   listVirtualKeys,
   getVirtualKey,

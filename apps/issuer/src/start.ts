@@ -1,5 +1,7 @@
 import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
+import { guardedDispatcher } from '@presign/outbound';
+import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { causeOf } from '@presign/schema';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
@@ -18,11 +20,20 @@ export type RunningIssuer = {
   readonly close: () => Promise<void>;
 };
 
+export type IssuerOptions = Omit<IssuerDeps, 'prices'> & {
+  /** The operator's price list. Undefined: the bundled one is the only one. */
+  readonly priceSource?: PriceSchedule;
+};
+
 /** Listens, drains the ledger, delivers webhooks and sweeps. Port 0 takes a free one. */
 export async function startIssuer(
-  deps: IssuerDeps,
+  options: IssuerOptions,
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
+  const { priceSource = NO_SOURCE } = options;
+  const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
+  const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
+  const deps: IssuerDeps = { ...options, prices };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
     (resolve, reject) => {
@@ -45,6 +56,8 @@ export async function startIssuer(
     await sweep.close();
     await ledger.close();
     await webhooks.close();
+    await prices.close();
+    await dispatcher.destroy();
   };
   return { port, ledger, close };
 }

@@ -30,6 +30,8 @@ export const OPERATIONS = {
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   /** Sum settled calls over a range, as JSON or CSV. */
   getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  /** List the models that have a price. */
+  listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
   /** Store a provider's key under an id of its own. */
   createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":false},
   /** List virtual keys, newest first, with the use and spending of their budgets. */

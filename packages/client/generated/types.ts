@@ -956,6 +956,61 @@ export interface operations {
             };
         };
     };
+    listModels: {
+        parameters: {
+            query?: {
+                /** @description Only models of this provider. */
+                provider?: string;
+                /** @description Only this model, by any name that a list gives it. Needs `provider`. */
+                model?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description The lists in use. The first that prices a model decides. */
+                        lists: {
+                            /**
+                             * @description `providers_file`: `PROVIDERS_FILE`. `file`, `url`: the list of `PRICES_FILE` or `PRICES_URL`. `bundled`: the list that ships with Presign.
+                             * @enum {string}
+                             */
+                            source: "providers_file" | "file" | "url" | "bundled";
+                            /** @description Changes with the content of the list. */
+                            id: string;
+                            /** @description The day of the bundled list's release, or on which the operator's list was first read. */
+                            date: string;
+                            /** @description The list has large drops that wait for the operator. Its prices count where they are the dearer. */
+                            waits: boolean;
+                        }[];
+                        data: {
+                            provider: string;
+                            model: string;
+                            /**
+                             * @description `providers_file`: `PROVIDERS_FILE`. `file`, `url`: the list of `PRICES_FILE` or `PRICES_URL`. `bundled`: the list that ships with Presign.
+                             * @enum {string}
+                             */
+                            source: "providers_file" | "file" | "url" | "bundled";
+                            /** @description The date of the list. null: `PROVIDERS_FILE`, which has none. */
+                            date: string | null;
+                            /** @description The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for each of another unit. */
+                            rates: {
+                                [key: string]: number;
+                            };
+                        }[];
+                    };
+                };
+            };
+        };
+    };
     listVirtualKeys: {
         parameters: {
             query?: {

@@ -4,6 +4,7 @@ export * from './api/invalid-request.ts';
 export * from './api/keys.ts';
 export * from './api/mcp-auth.ts';
 export * from './api/mcp-presign.ts';
+export * from './api/models.ts';
 export * from './api/page.ts';
 export * from './api/presign.ts';
 export * from './api/session.ts';

@@ -2,6 +2,7 @@ import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '@presign/schema/start';
 import { ACCOUNTS, API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
 import { type Command, CommandError, help, type Io, overview, readGiven, UsageError } from './command.ts';
+import { PRICES } from './prices.ts';
 import { RESEAL } from './reseal.ts';
 import { ENCRYPTION_KEYS, TOKEN_KEYS } from './service-keys.ts';
 
@@ -12,6 +13,7 @@ const COMMANDS: readonly Command[] = [
   ...TOKEN_KEYS,
   ...ENCRYPTION_KEYS,
   RESEAL,
+  ...PRICES,
 ];
 
 /** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */

@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import { causeOf } from '@presign/schema';
+import { causeOf, type Problem } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
 import { and, eq, isNull, sql } from 'drizzle-orm';
@@ -136,6 +136,25 @@ function statusOf(used: Used, source: PriceSource | undefined): PriceStatus {
   };
 }
 
+/** What is wrong with the prices of a service, for its `/readyz`. */
+export function priceProblems({ lists, problem }: PriceStatus): readonly Problem[] {
+  const effect = lists.length > 0 ? LAST_LIST : NO_LIST;
+  return [
+    ...(problem === undefined ? [] : [{ store: 'prices', problem, effect } as const]),
+    ...(lists.some((list) => list.waits) ? [DROPS_WAIT] : []),
+  ];
+}
+
+const LAST_LIST = 'The last list that was read is in use.';
+
+const NO_LIST = 'Calls under a spend limit get 422 price_unknown, unless PROVIDERS_FILE has the price.';
+
+const DROPS_WAIT: Problem = {
+  store: 'prices',
+  problem: 'have large drops that wait for "presign prices accept"',
+  effect: 'The dearer of the old and the new price of a model counts.',
+};
+
 const logged = (used: Used, source: PriceSource | undefined) => ({ lists: statusOf(used, source).lists });
 
 /** Reads source and store. What cannot be read changes nothing. */
@@ -215,28 +234,37 @@ async function load(
   if (state.id === before?.good.id && state.offeredId === (before.offered?.id ?? null)) return before;
   const [row] = await db.select().from(priceLists).where(eq(priceLists.source, key));
   if (!row) return before;
-  const dated = (at: Date | null) => ({
-    source: source.is,
-    date: (at ?? row.datedAt).toISOString().slice(0, 10),
-  });
-  const good = readPriceList(row.list, dated(row.datedAt));
+  return listsOf(row, source.is);
+}
+
+function listsOf(
+  row: typeof priceLists.$inferSelect,
+  source: PriceList['source'],
+): NonNullable<Used['lists']> {
+  const { datedAt, offered, offeredAt } = row;
+  const dated = (at: Date) => ({ source, date: at.toISOString().slice(0, 10) });
   return {
-    good,
-    offered: row.offered === null ? undefined : readPriceList(row.offered, dated(row.offeredAt)),
+    good: readPriceList(row.list, dated(datedAt)),
+    offered: offered === null ? undefined : readPriceList(offered, dated(offeredAt ?? datedAt)),
   };
 }
 
-/** The lists that wait, with their drops. */
-export async function waitingDrops(
-  db: Database,
-  now: number,
-): Promise<readonly { readonly id: string; readonly drops: readonly Drop[] }[]> {
+/** A stored list, and the one that waits beside it. */
+export type StoredPrices = {
+  readonly source: 'file' | 'url';
+  readonly good: PriceList;
+  readonly waiting: (PriceList & { readonly drops: readonly Drop[] }) | undefined;
+};
+
+/** All stored lists, with the drops of those that wait. */
+export async function storedPrices(db: Database, now: number): Promise<readonly StoredPrices[]> {
   const rows = await db.select().from(priceLists);
   return Promise.all(
-    rows.flatMap(({ list, offered, offeredId }) => {
-      if (offered === null || offeredId === null) return [];
-      const compared = largeDrops(readPriceList(list, UNDATED), readPriceList(offered, UNDATED), now);
-      return [compared.then((drops) => ({ id: offeredId, drops }))];
+    rows.map(async (row) => {
+      const source = row.source === 'file' ? 'file' : 'url';
+      const { good, offered } = listsOf(row, source);
+      const waiting = offered && { ...offered, drops: await largeDrops(good, offered, now) };
+      return { source, good, waiting };
     }),
   );
 }
