@@ -136,7 +136,7 @@ function statusOf(used: Used, source: PriceSource | undefined): PriceStatus {
   };
 }
 
-/** What is wrong with the prices of a service, for its `/readyz`. */
+/** The problems of a service's prices, for its `/readyz`. */
 export function priceProblems({ lists, problem }: PriceStatus): readonly Problem[] {
   const effect = lists.length > 0 ? LAST_LIST : NO_LIST;
   return [
@@ -157,7 +157,7 @@ const DROPS_WAIT: Problem = {
 
 const logged = (used: Used, source: PriceSource | undefined) => ({ lists: statusOf(used, source).lists });
 
-/** Reads source and store. What cannot be read changes nothing. */
+/** Reads source and store. A part that cannot be read changes nothing. */
 async function readAgain(keep: KeepPrices, source: PriceSource, before: Used): Promise<Used> {
   const text = await readSource(keep, source).catch((error: unknown) => new Error(problemOf(error)));
   try {
@@ -249,7 +249,7 @@ function listsOf(
   };
 }
 
-/** A stored list, and the one that waits beside it. */
+/** A stored list, and the one that waits next to it. */
 export type StoredPrices = {
   readonly source: 'file' | 'url';
   readonly good: PriceList;

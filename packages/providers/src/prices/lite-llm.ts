@@ -91,7 +91,7 @@ const dearest = (rate: ListedRates[string]): number =>
     ? rate
     : Math.max(rate?.base ?? 0, ...(rate?.tiers ?? []).map(({ price }) => price));
 
-/** The fees of a call. Of the sizes that a search may have, the dearest counts. */
+/** The fees of a call. A search counts as one of the dearest size. */
 function fees(entry: JsonObject, vendor: string, mode: unknown): ListedRates {
   const sizes = isJsonObject(entry.search_context_cost_per_query) ? entry.search_context_cost_per_query : {};
   const search = Math.max(0, ...Object.values(sizes).filter((size) => typeof size === 'number'));
