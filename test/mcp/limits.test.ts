@@ -118,6 +118,17 @@ test('a batch is let through whole or refused whole, and each of its requests ge
   expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 5, cost: 5_000 });
 });
 
+test('a batch that is refused names the uses that it needs and those that are left', async () => {
+  const url = urlOf(await issue({ max_uses: 3 }), 'a');
+  await post(url, [toolCall('run', 1), toolCall('run', 2)]);
+  const { messages } = await post(url, [toolCall('run', 1), ask('tools/list', 2), toolCall('run', 3)]);
+  const message =
+    'This batch needs 2 uses, and 1 of 3 is left. Send fewer calls at once, or issue a new URL.';
+  const data = { code: 'uses_exhausted', limit: 3, used: 2, remaining: 1, needed: 2 };
+  expect(messages).toMatchObject([1, 2, 3].map((id) => ({ id, error: { message, data } })));
+  expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+});
+
 test('parallel batches pass whole or not at all', async () => {
   const answer = await issue({ max_uses: 7 });
   const batch = [toolCall('run', 1), toolCall('run', 2)];

@@ -81,7 +81,7 @@ export class McpAnswer implements Receiver {
   }
 
   head(status: number, headers: FlatHeaders): void {
-    this.#discards = isKeptBack(status);
+    this.#discards = isKeptBack(this.#parts.call, status);
     if (this.#discards) return;
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;

@@ -22,10 +22,11 @@ import { type Messages, wantsAnswer } from './messages.ts';
 import { NOTHING, priceCalls } from './price.ts';
 import { logMcpCall, mcpRecord } from './record.ts';
 import { ChargeRefund } from './refund.ts';
-import { mcpRefusalAnswer } from './refuse.ts';
+import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, isLegacy, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
 import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp } from './send.ts';
+import { transportRefusal } from './transport.ts';
 
 /** A refused request, as far as it was read, so that the refusal reaches the client that waits for an answer. */
 type Refused = {
@@ -49,16 +50,18 @@ export function mcpCall(deps: McpDeps): Handler<GatewayEnv> {
     const refused = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refused || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
-    const answer = await refuse(deps, incoming, refused, requestId, bodyMemory.maxBodyBytes);
+    const answer = await refuse(deps, { incoming, outgoing }, refused, requestId, bodyMemory.maxBodyBytes);
     discardRest(incoming);
     return answer;
   };
 }
 
+type Connection = Pick<McpCall, 'incoming' | 'outgoing'>;
+
 /** Answers a refused request, on the stream where its client waits for an answer if there is one. */
 async function refuse(
   deps: McpDeps,
-  incoming: IncomingMessage,
+  { incoming, outgoing }: Connection,
   { refusal, grant, endpoint, ...read }: Refused,
   requestId: string,
   maxBodyBytes: number,
@@ -70,6 +73,8 @@ async function refuse(
     return new Response(null, { status: 202 });
   const transport = grant && deps.memory.policies.get(grant.id)?.server?.transport;
   const refused = { refusal, method, messages, isLegacy: isLegacy(incoming, transport) };
+  // Clients of the older transport show no body, and some of them the reason (RFC 9112 §4).
+  if (refusal.param === 'transport' && refusal.message) outgoing.statusMessage = refusal.message;
   return mcpRefusalAnswer(refused, requestId);
 }
 
@@ -117,7 +122,7 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
   const ask = { chargeId, ...refund.requests.all, calls, record: mcpRecord(call) };
   const counted = await chargeCall(deps, requestId, grant, policy, ask);
-  if ('refusal' in counted) return counted.refusal;
+  if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
   const running = run(deps, call, counted.admitted, refund);
   deps.underWay.track(running);
   return running;
@@ -148,12 +153,12 @@ async function run(
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   logMcpCall(deps, call, sent, nothingRan(sent) ? NOTHING : requests.kept);
-  if (sent.is === 'complete' && !isKeptBack(sent.status)) await answer.finish();
+  if (sent.is === 'complete' && !isKeptBack(call, sent.status)) await answer.finish();
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
-  return endRefusal(sent);
+  return endRefusal(call, sent);
 }
 
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
@@ -163,10 +168,10 @@ export function nothingRan(sent: McpSent): boolean {
 }
 
 /** The refusal of a call that ended without an answer for the holder. */
-export function endRefusal(sent: McpSent): Refusal | undefined {
+export function endRefusal(call: McpCall, sent: McpSent): Refusal | undefined {
   switch (sent.is) {
     case 'complete':
-      return redirects(sent.status) ? REDIRECTED : undefined;
+      return redirects(sent.status) ? REDIRECTED : transportRefusal(call, sent.status);
     case 'broken':
       return UNANSWERED[sent.why];
     case 'unauthorized':

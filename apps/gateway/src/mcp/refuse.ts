@@ -50,12 +50,14 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = answerStatus(refused);
   // RFC 9110 §15.5.6: a 405 names the allowed methods.
-  if (status === 405) headers.allow = 'POST';
+  if (status === 405) headers.allow = refused.method === 'POST' ? 'GET' : 'POST';
   if (status === 202) return new Response(null, { status, headers });
   return Response.json(errorMessages(refusal, messages, requestId), { status, headers });
 }
 
 function answerStatus({ refusal, method, messages, isLegacy }: Refused): number {
+  // The server's own status, after which clients that know both transports try the other one.
+  if (refusal.param === 'transport') return Number(refusal.details?.status);
   const dead = isDead(refusal);
   if (method === 'POST' && (dead || isAboutCall(refusal))) {
     // Without a stream that could bring an error, only the status says that no answer will come.
@@ -74,6 +76,17 @@ export function errorMessages(refusal: Refusal, messages: Messages | undefined, 
   const error = errorOf(refusal, requestId);
   const asError = (id: string | number | null | undefined) => ({ jsonrpc: '2.0', id: id ?? null, error });
   return messages?.isBatch && ids.length > 0 ? ids.map(asError) : asError(ids[0]);
+}
+
+/** The refusal of a batch for want of uses. It names the figures, because a smaller batch may pass. */
+export function withBatchFigures(refusal: Refusal, uses: number): Refusal {
+  const { limit, used } = refusal.details ?? {};
+  if (refusal.code !== 'uses_exhausted' || uses < 2) return refusal;
+  // The figures of a budget that other URLs share stay secret.
+  if (typeof limit !== 'number' || typeof used !== 'number') return refusal;
+  const remaining = Math.max(0, limit - used);
+  const message = `This batch needs ${uses} uses, and ${remaining} of ${limit} ${remaining === 1 ? 'is' : 'are'} left. Send fewer calls at once, or issue a new URL.`;
+  return { ...refusal, message, details: { ...refusal.details, remaining, needed: uses } };
 }
 
 /** An error for each request that still waits for an answer on a stream. */

@@ -14,6 +14,7 @@ import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/header
 import type { Admitted } from '../limits/admit.ts';
 import type { Authorization } from './auth/authorize.ts';
 import type { McpCall } from './request.ts';
+import { transportRefusal } from './transport.ts';
 
 /** How sending a call ended. `failed` means that the gateway has a fault. */
 export type McpSent =
@@ -97,7 +98,8 @@ export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(statu
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
 /** Whether the gateway answers in place of the server. */
-export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
+export const isKeptBack = (call: McpCall, status: number): boolean =>
+  refusesCredential(status) || redirects(status) || transportRefusal(call, status) !== undefined;
 
 /**
  * Ends a call when its grant is revoked, and a stream that only waits for events when the gateway closes or the grant

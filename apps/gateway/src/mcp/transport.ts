@@ -1,0 +1,36 @@
+import type { Refusal } from '@presign/schema';
+import { isLegacy, type McpCall } from './request.ts';
+
+/** A server that speaks only the other transport answers the request that connects with one of these. */
+const TO_GET: ReadonlySet<number> = new Set([400, 404, 405, 406]);
+const TO_POST: ReadonlySet<number> = new Set([404, 405]);
+
+/**
+ * The refusal of a client that connects by one transport to a server that speaks the other one.
+ * @param status the server's answer, which stays: after it, clients that know both transports try the other one (MCP
+ * 2025-11-25, "Backwards Compatibility")
+ */
+export function transportRefusal(call: McpCall, status: number): Refusal | undefined {
+  const { incoming, method, messages, server, endpoint } = call;
+  const issuedFor = server.transport;
+  if (method === 'GET') {
+    const opensStream = issuedFor === 'sse' && isLegacy(incoming, issuedFor);
+    return opensStream && TO_GET.has(status) ? refusalOf('GET', status, FOR_HTTP) : undefined;
+  }
+  const isFirst =
+    method === 'POST' && !endpoint && messages?.all.some((each) => each.method === 'initialize');
+  if (!isFirst || !TO_POST.has(status)) return undefined;
+  return refusalOf('POST', status, issuedFor === 'sse' ? USE_SSE : FOR_SSE);
+}
+
+const FOR_HTTP = 'If it speaks Streamable HTTP, issue a URL with "transport": "http" for it.';
+const FOR_SSE = 'If it speaks only HTTP+SSE, issue a URL with "transport": "sse" for it.';
+const USE_SSE =
+  'This URL was issued for HTTP+SSE ("transport": "sse"): use a client of that transport, perhaps with /mcp/sse in place of /mcp/mcp.';
+
+const refusalOf = (method: string, status: number, fix: string): Refusal => ({
+  code: 'invalid_request',
+  param: 'transport',
+  message: `The MCP server answered ${status} to the ${method} that connects. ${fix}`,
+  details: { status },
+});

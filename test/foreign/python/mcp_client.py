@@ -1,0 +1,38 @@
+"""The official SDK: mcp 1.x connects with one function for each transport, mcp 2.x with `Client`, too."""
+
+from contextlib import asynccontextmanager
+
+import mcp
+from cases import run
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+
+@asynccontextmanager
+async def session(streams):
+    async with streams as (read, write, *_), mcp.ClientSession(read, write) as opened:
+        await opened.initialize()
+        yield opened
+
+
+async def add(client):
+    listed = await client.list_tools()
+    result = await client.call_tool("add", {"a": 2, "b": 40})
+    if getattr(result, "isError", False) or getattr(result, "is_error", False):
+        raise RuntimeError(result.content[0].text)
+    return f"{len(listed.tools)} tools, {result.content[0].text}"
+
+
+async def http(url, retries):
+    # By default, mcp 2.x asks for the newest revision first.
+    client = mcp.Client(url) if hasattr(mcp, "Client") else session(streamable_http_client(url))
+    async with client as opened:
+        return await add(opened)
+
+
+async def sse(url, retries):
+    async with session(sse_client(url)) as opened:
+        return await add(opened)
+
+
+run(http=http, sse=sse)

@@ -1,0 +1,73 @@
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { startSandboxMcp } from '@presign/local';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream } from '../harness/upstream.ts';
+import { ask, outcomes, post, send, toolCall, urlOf } from './holder.ts';
+
+let sandbox: Awaited<ReturnType<typeof startSandboxMcp>>;
+let stack: Stack;
+beforeAll(async () => {
+  sandbox = await startSandboxMcp();
+  stack = await startStack({ providers: {} });
+});
+afterAll(async () => {
+  await stack?.close();
+  await sandbox?.close();
+});
+
+const issue = async (url: string, transport?: 'http' | 'sse') =>
+  urlOf(await stack.issueMcp({ servers: [{ name: 'a', url, transport }] }), 'a');
+
+const initialize = {
+  ...ask('initialize'),
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
+};
+
+describe('a URL without transport, for a server that speaks Streamable HTTP', () => {
+  test('refuses the stream of the older transport, and names the field', async () => {
+    const { status, messages } = await send(await issue(sandbox.url), 'GET', { accept: 'text/event-stream' });
+    expect(status).toBe(400);
+    const { message = '' } = messages[0]?.error ?? {};
+    expect(message).toContain('The MCP server answered 400 to the GET that connects.');
+    expect(message).toContain('issue a URL with "transport": "http"');
+  });
+
+  test('says so in the reason of the status, because clients of that transport show no body', async () => {
+    const { statusText } = await fetch(await issue(sandbox.url));
+    expect(statusText).toContain('issue a URL with "transport": "http"');
+  });
+
+  test('serves clients of Streamable HTTP all the same', async () => {
+    expect(outcomes(await post(await issue(sandbox.url), initialize))).toEqual(['ran']);
+  });
+});
+
+test('a URL for Streamable HTTP, to a server that speaks only HTTP+SSE, names the field', async () => {
+  const url = new URL(await issue(sandbox.sseUrl, 'http'));
+  const transport = new StreamableHTTPClientTransport(url) as unknown as Transport;
+  const connecting = new Client({ name: 'test', version: '1.0.0' }).connect(transport);
+  await expect(connecting).rejects.toThrow('issue a URL with \\"transport\\": \\"sse\\"');
+});
+
+test('a client of Streamable HTTP reads that its URL is for the other transport', async () => {
+  const { status, messages } = await post(await issue(sandbox.sseUrl, 'sse'), initialize);
+  expect(status).toBe(404);
+  expect(messages[0]?.error?.message).toContain('This URL was issued for HTTP+SSE ("transport": "sse")');
+});
+
+test.each([404, 405])('keeps the %i after which clients try the other transport', async (status) => {
+  const upstream = await startUpstream((_seen, response) => void response.writeHead(status).end());
+  expect((await post(await issue(upstream.url, 'sse'), initialize)).status).toBe(status);
+  expect((await send(await issue(upstream.url), 'GET')).status).toBe(status);
+  await upstream.close();
+});
+
+test('the 404 of a running session passes as the server sent it', async () => {
+  const upstream = await startUpstream((_seen, response) => void response.writeHead(404).end('gone'));
+  const url = await issue(upstream.url, 'http');
+  expect(await post(url, toolCall('add'))).toMatchObject({ status: 404, text: 'gone' });
+  await upstream.close();
+});
