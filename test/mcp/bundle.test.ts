@@ -79,6 +79,7 @@ test("each format is that client's, and an unknown one is named", async () => {
     ...under,
     windsurf: 'mcpServers',
     cline: 'mcpServers',
+    'gemini-cli': 'mcpServers',
     vscode: 'servers',
   })) {
     const heard = await get(answer, `?format=${format}`);
@@ -94,6 +95,26 @@ test("each format is that client's, and an unknown one is named", async () => {
     const heard = await get(answer, `?format=${format}`);
     expect([format, heard.status]).toEqual([format, 400]);
     expect(messageOf(heard.text)).toMatchObject({ code: 'invalid_request', param: 'format' });
+  }
+});
+
+test('the format of Codex is TOML, which names both servers', async () => {
+  const heard = await get(await issue(), '?format=codex');
+  expect(heard.headers['content-type']).toBe('application/toml');
+  expect(heard.headers['cache-control']).toBe('no-store');
+  expect(heard.text.match(/^\[.*\]$/gm)).toEqual([
+    '[mcp_servers."files & more"]',
+    '[mcp_servers."constructor"]',
+  ]);
+});
+
+test('the format of Pydantic AI has a path by which it chooses the older transport, and which works', async () => {
+  const heard = await get(await issue(), '?format=pydantic-ai');
+  const { mcpServers } = JSON.parse(heard.text) as { mcpServers: Record<string, { url: string }> };
+  const paths = Object.values(mcpServers).map(({ url }) => new URL(url).pathname);
+  expect(paths).toEqual(['/mcp/mcp', '/mcp/sse']);
+  for (const { url } of Object.values(mcpServers)) {
+    expect(outcomes(await post(url, ask('initialize')))).toEqual(['ran']);
   }
 });
 

@@ -11,6 +11,9 @@ export const mayFetch = process.env.TEST_MCP_FETCH === 'true';
 export const FETCHED = {
   supergateway: ['supergateway@4.0.0'],
   'mcp-proxy': ['mcp-proxy@6.7.19'],
+  codex: ['@openai/codex@0.169.0'],
+  gemini: ['@google/gemini-cli@0.61.0'],
+  claude: ['@anthropic-ai/claude-code@2.1.197'],
   'mcp-inspector': ['@modelcontextprotocol/inspector@2.12.0', 'node@24'],
 } as const;
 

@@ -1,15 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { startSandboxMcp } from '@presign/local';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { JAVASCRIPT_LOADER, PYTHON_LOADERS } from './config-loaders.ts';
-import { mayFetch, npxArgs, type Ran, runProgram } from './fetched.ts';
+import { type Fetched, mayFetch, npxArgs, type Ran, runProgram } from './fetched.ts';
 
 const require = createRequire(import.meta.url);
 const MCP_REMOTE = require.resolve('mcp-remote/dist/proxy.js');
@@ -98,6 +98,42 @@ describe.skipIf(!mayFetch)('the inspector', () => {
     const { servers } = await issueBoth();
     const { url = '', transport = 'http' } = servers[name] ?? {};
     expect(told(await inspect('--server-url', url, '--transport', transport))).toContain('"42"');
+  });
+});
+
+describe.skipIf(!mayFetch)('coding agents, by their own parsers', () => {
+  /** Puts a format of the bundle where a client looks for its configuration, and lists the servers that it reads there. */
+  async function list(program: Fetched, format: string, file: string, args: readonly string[]) {
+    const { bundle_url, servers } = await issueBoth();
+    const home = mkdtempSync(join(folder, 'home-'));
+    mkdirSync(dirname(join(home, file)), { recursive: true });
+    writeFileSync(join(home, file), await (await fetch(`${bundle_url}?format=${format}`)).text());
+    const inHome = ['-c', 'cd "$HOME" && exec npx "$@"', 'sh', ...npxArgs(program, args)];
+    const env = { HOME: home, GEMINI_CLI_TRUST_WORKSPACE: 'true' };
+    const ran = await runProgram('sh', inHome, env);
+    return { text: told(ran), lines: ran.stderr, servers };
+  }
+
+  test('Codex reads both servers of the document for codex', async () => {
+    const { text, servers } = await list('codex', 'codex', '.codex/config.toml', ['mcp', 'list', '--json']);
+    const modern = { type: 'streamable_http', url: servers.modern?.url };
+    const older = { type: 'stdio', command: 'npx', args: expect.arrayContaining([servers.older?.url]) };
+    expect(JSON.parse(text)).toMatchObject([
+      { name: 'modern', transport: modern },
+      { name: 'older', transport: older },
+    ]);
+  });
+
+  test('Gemini CLI connects to both servers of the document for gemini-cli', async () => {
+    const { lines, servers } = await list('gemini', 'gemini-cli', '.gemini/settings.json', ['mcp', 'list']);
+    expect(lines).toContain(`modern: ${servers.modern?.url} (http) - Connected`);
+    expect(lines).toContain(`older: ${servers.older?.url} (sse) - Connected`);
+  });
+
+  test('Claude Code reads both servers of the document for claude-code', async () => {
+    const { text, servers } = await list('claude', 'claude-code', '.mcp.json', ['mcp', 'list']);
+    expect(text).toContain(`modern: ${servers.modern?.url} (HTTP)`);
+    expect(text).toContain(`older: ${servers.older?.url} (SSE)`);
   });
 });
 

@@ -44,12 +44,35 @@ test.each<[string, object]>([
       },
     },
   ],
+  [
+    'gemini-cli',
+    { mcpServers: { files: { httpUrl: streamable }, constructor: { url: legacy, type: 'sse' } } },
+  ],
+  [
+    'pydantic-ai',
+    {
+      mcpServers: {
+        files: { url: streamable },
+        constructor: { url: legacy.replace('/mcp/mcp', '/mcp/sse') },
+      },
+    },
+  ],
 ])('%s has the form its client documents, byte for byte', (format, config) => {
   expect(JSON.stringify(inFormat(bundle, format))).toBe(JSON.stringify(config));
 });
 
+test('codex is a file of TOML, in which the older transport starts mcp-remote', () => {
+  const args = `["-y","mcp-remote","${legacy}","--transport","sse-only","--allow-http"]`;
+  expect(inFormat(bundle, 'codex')).toBe(
+    `[mcp_servers."files"]\nurl = "${streamable}"\n\n[mcp_servers."constructor"]\ncommand = "npx"\nargs = ${args}\n`,
+  );
+});
+
 test('the names of the formats are those of the documentation', () => {
-  expect(FORMATS).toEqual(['claude-code', 'claude-desktop', 'cursor', 'vscode', 'windsurf', 'cline']);
+  expect(FORMATS).toEqual([
+    ...['claude-code', 'claude-desktop', 'cursor', 'vscode', 'windsurf', 'cline'],
+    ...['gemini-cli', 'pydantic-ai', 'codex'],
+  ]);
 });
 
 test.each(['', 'Cursor', 'claude', 'mcpServers', 'constructor', '__proto__', 'toString'])(
@@ -57,11 +80,14 @@ test.each(['', 'Cursor', 'claude', 'mcpServers', 'constructor', '__proto__', 'to
   (format) => expect(inFormat(bundle, format)).toBeUndefined(),
 );
 
-test.each(FORMATS)('%s carries every server under its own name, whatever that is', (format) => {
-  const names = ['a b', 'toString', 'Ünïcode 😀', '0', '"quoted"'];
-  const mcpServers = Object.fromEntries(
-    names.map((name) => [name, { url: streamable, transport: 'http' as const }]),
-  );
-  const [servers] = Object.values(inFormat({ mcpServers }, format) ?? {}) as [object];
-  expect(Object.keys(servers).sort()).toEqual([...names].sort());
-});
+test.each(FORMATS.filter((format) => format !== 'codex'))(
+  '%s carries every server under its own name, whatever that is',
+  (format) => {
+    const names = ['a b', 'toString', 'Ünïcode 😀', '0', '"quoted"'];
+    const mcpServers = Object.fromEntries(
+      names.map((name) => [name, { url: streamable, transport: 'http' as const }]),
+    );
+    const [servers] = Object.values(inFormat({ mcpServers }, format) ?? {}) as [object];
+    expect(Object.keys(servers).sort()).toEqual([...names].sort());
+  },
+);

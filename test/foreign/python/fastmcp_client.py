@@ -1,3 +1,6 @@
+import json
+import urllib.request
+
 from cases import run
 from fastmcp import Client
 from fastmcp.client.transports import SSETransport, StreamableHttpTransport
@@ -18,9 +21,14 @@ async def sse(url, retries):
     return await add(SSETransport(url))
 
 
-async def address(url, retries):
-    """The address alone: the client chooses the transport by it."""
-    return await add(url)
+async def bundle(url, retries):
+    """The address of a bundle's document, which the client takes as it is."""
+    with urllib.request.urlopen(url) as document:
+        config = json.load(document)
+    async with Client(config) as client:
+        names = [tool.name for tool in await client.list_tools()]
+        results = [await client.call_tool(name, {"a": 2, "b": 40}) for name in names]
+        return " ".join(f"1 tools, {result.content[0].text}" for result in results)
 
 
-run(http=http, sse=sse, address=address)
+run(http=http, sse=sse, bundle=bundle)

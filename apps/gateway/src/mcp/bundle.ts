@@ -20,7 +20,9 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
     if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);
     const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
     if (body === undefined) return bundleRefusalAnswer(unknownFormat(), requestId);
-    return c.json(body, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+    const headers = { ...ANSWER_HEADERS, 'cache-control': 'no-store' };
+    if (typeof body !== 'string') return c.json(body, 200, headers);
+    return c.body(body, 200, { ...headers, 'content-type': 'application/toml' });
   };
 }
 
@@ -65,9 +67,10 @@ async function readBundle(
 
 /**
  * Converts a bundle's document to a client's configuration.
- * @returns undefined when the format is not one of `FORMATS`
+ * @returns a document of JSON, or the text of a file in another language; undefined when the format is not one of `FORMATS`
  */
-export function inFormat(bundle: McpBundle, format: string): object | undefined {
+export function inFormat(bundle: McpBundle, format: string): object | string | undefined {
+  if (format === CODEX) return codex(bundle);
   const client = CLIENTS.get(format);
   if (client === undefined) return undefined;
   const entries = Object.entries(bundle.mcpServers).map(([name, entry]) => [name, client.entry(entry)]);
@@ -115,6 +118,35 @@ const cline = ({ url, transport }: McpServerEntry) => ({
   url,
 });
 
+/**
+ * https://geminicli.com/docs/tools/mcp-server: `settings.json`, a `url` without a `type` is tried as Streamable HTTP.
+ */
+const gemini = ({ url, transport }: McpServerEntry) =>
+  transport === 'http' ? { httpUrl: url } : { url, type: 'sse' };
+
+/**
+ * https://ai.pydantic.dev/mcp/client: the file of `load_mcp_toolsets` has a `url` alone. The client chooses SSE by a path
+ * that ends in `/sse`, which the gateway serves as the other one.
+ */
+const pydanticAi = ({ url, transport }: McpServerEntry) => ({
+  url: transport === 'sse' ? url.replace('/mcp/mcp?', '/mcp/sse?') : url,
+});
+
+const CODEX = 'codex';
+
+/**
+ * https://developers.openai.com/codex/mcp: `config.toml`. Codex speaks Streamable HTTP only, so it starts mcp-remote for the
+ * older transport. A string of JSON is a basic string of TOML (https://toml.io/en/v1.0.0#string).
+ */
+function codex({ mcpServers }: McpBundle): string {
+  const tables = Object.entries(mcpServers).map(([name, entry]) => {
+    const fields = entry.transport === 'http' ? { url: entry.url } : claudeDesktop(entry);
+    const lines = Object.entries(fields).map(([key, value]) => `${key} = ${JSON.stringify(value)}\n`);
+    return `[mcp_servers.${JSON.stringify(name)}]\n${lines.join('')}`;
+  });
+  return tables.join('\n');
+}
+
 const CLIENTS: ReadonlyMap<string, Client> = new Map([
   ['claude-code', { under: 'mcpServers', entry: claudeCode }],
   ['claude-desktop', { under: 'mcpServers', entry: claudeDesktop }],
@@ -122,7 +154,9 @@ const CLIENTS: ReadonlyMap<string, Client> = new Map([
   ['vscode', { under: 'servers', entry: vscode }],
   ['windsurf', { under: 'mcpServers', entry: windsurf }],
   ['cline', { under: 'mcpServers', entry: cline }],
+  ['gemini-cli', { under: 'mcpServers', entry: gemini }],
+  ['pydantic-ai', { under: 'mcpServers', entry: pydanticAi }],
 ]);
 
 /** The clients that have a format. */
-export const FORMATS: readonly string[] = [...CLIENTS.keys()];
+export const FORMATS: readonly string[] = [...CLIENTS.keys(), CODEX];
