@@ -14,7 +14,7 @@ import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
 import { describeGrant } from './llm/describe.ts';
 import { splitUrl } from './llm/match.ts';
-import { createAuthorizer } from './mcp/auth/authorize.ts';
+import { createAccessTokens, createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
 
@@ -40,7 +40,7 @@ export function createGateway(deps: GatewayDeps): Hono<GatewayEnv> {
   app.options('*', preflight);
   addHealthRoutes(app, deps);
   const shared = { ...deps, memory: grantMemory(), freeWork: createFreeWork(deps.now) };
-  const llm = { ...shared, verify: llmVerifier(deps) };
+  const llm = { ...shared, verify: llmVerifier(deps), accessTokens: createAccessTokens(deps) };
   app.get('/llm/t/:token', describeGrant(llm));
   app.all('/llm/t/*', llmCall(llm));
   const mcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });

@@ -12,7 +12,7 @@ import type { BodyMemory } from './http/body-memory.ts';
 import type { FreeWork } from './limits/free-work.ts';
 import type { Leases } from './limits/leases.ts';
 import type { Revocations } from './limits/revocations.ts';
-import type { Authorizer } from './mcp/auth/authorize.ts';
+import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
 import type { McpPrices } from './mcp/price.ts';
 import type { BodyWorkers } from './workers/body-workers.ts';
@@ -61,7 +61,7 @@ type RouteDeps<G extends VerifiedGrant> = GatewayDeps & {
   readonly freeWork: FreeWork;
 };
 
-export type LlmDeps = RouteDeps<LlmGrant>;
+export type LlmDeps = RouteDeps<LlmGrant> & { readonly accessTokens: AccessTokens };
 export type McpDeps = RouteDeps<McpGrant> & { readonly authorizer: Authorizer };
 export type BundleDeps = RouteDeps<VerifiedGrant>;
 

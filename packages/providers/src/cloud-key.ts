@@ -1,3 +1,4 @@
+import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import type { Provider } from './provider.ts';
 
@@ -23,11 +24,47 @@ export function readAwsKey(text: string): AwsKey | undefined {
   };
 }
 
+/** The key of a service account of Google. */
+export type ServiceAccountKey = {
+  readonly clientEmail: string;
+  readonly privateKeyId: string | undefined;
+  /** PKCS #8 in PEM, as Google's file has it. */
+  readonly privateKey: string;
+};
+
+/**
+ * Reads the JSON file of a service account's key. Undefined if it is no such key, or if it wants its tokens from another
+ * address than `tokenUrl`: a key from outside must not choose where its signature goes.
+ */
+export function readServiceAccount(text: string, tokenUrl: string): ServiceAccountKey | undefined {
+  const read = serviceAccount.safeParse(jsonIn(text)).data;
+  if (!read || ![undefined, GOOGLE_TOKEN_URL, tokenUrl].includes(read.token_uri)) return undefined;
+  const { client_email: clientEmail, private_key_id: privateKeyId, private_key: privateKey } = read;
+  return isRsaKey(privateKey) ? { clientEmail, privateKeyId, privateKey } : undefined;
+}
+
+/** https://developers.google.com/identity/protocols/oauth2/service-account#httprest */
+export const GOOGLE_TOKEN_URL = 'https://oauth2.googleapis.com/token';
+
+/** Signing with a longer key takes too long. Google's own have 2,048 bits. */
+const KEY_MAX_BITS = 4_096;
+
+function isRsaKey(pem: string): boolean {
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails } = createPrivateKey(pem);
+    return asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? Infinity) <= KEY_MAX_BITS;
+  } catch {
+    return false;
+  }
+}
+
 /** Why a provider cannot use a key, for the person who gives it. The key is not quoted. Undefined if it can. */
 export function keyProblem({ credential }: Pick<Provider, 'credential'>, key: string): string | undefined {
   switch (credential.scheme) {
     case 'AWS4-HMAC-SHA256':
       return readAwsKey(key) ? undefined : AWS_FORM;
+    case 'service account':
+      return readServiceAccount(key, credential.tokenUrl) ? undefined : GOOGLE_FORM;
     default:
       return VISIBLE.test(key) ? undefined : 'expected visible ASCII characters without spaces';
   }
@@ -35,6 +72,9 @@ export function keyProblem({ credential }: Pick<Provider, 'credential'>, key: st
 
 const AWS_FORM =
   'expected the JSON text {"access_key_id": …, "secret_access_key": …, "session_token": … (if it has one), "region": "us-east-1"}, or {"api_key": …, "region": …}';
+
+const GOOGLE_FORM =
+  'expected the JSON file of a service account key, with client_email and an RSA private_key, and no other token_uri than https://oauth2.googleapis.com/token';
 
 /** RFC 9110 §5.5: a header's value that cannot begin another header. */
 const VISIBLE = /^[\x21-\x7e]+$/;
@@ -50,6 +90,18 @@ const awsKey = z.union([
   }),
   z.strictObject({ api_key: visible, region }),
 ]);
+
+/** The file has further fields, which are not read. */
+const serviceAccount = z.object({
+  type: z.literal('service_account'),
+  client_email: z.string().regex(/^[\x21-\x7e]{3,320}$/),
+  private_key_id: z
+    .string()
+    .regex(/^[\w-]{1,128}$/)
+    .optional(),
+  private_key: z.string().max(8_192),
+  token_uri: z.string().optional(),
+});
 
 function jsonIn(text: string): unknown {
   try {

@@ -1,5 +1,10 @@
 export { applyConfig } from './apply-config.ts';
-export { type AwsKey, keyProblem, readAwsKey } from './cloud-key.ts';
+export {
+  type AwsKey,
+  keyProblem,
+  readAwsKey,
+  readServiceAccount,
+} from './cloud-key.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
 export { errorShapeOf } from './error-shape.ts';
@@ -30,6 +35,7 @@ export {
   PARTIAL_ANSWER_QUERY_KEYS,
   type Provider,
   type Route,
+  type ServiceAccount,
   TOKEN_KINDS,
 } from './provider.ts';
 export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';

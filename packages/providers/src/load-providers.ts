@@ -79,6 +79,7 @@ const modelPrice = z
 const entrySchema = z.strictObject({
   extends: z.union([z.string(), z.array(z.string()).min(1)]).optional(),
   base_url: baseUrl.optional(),
+  token_url: baseUrl.optional(),
   pricing: z
     .record(z.string().min(1), modelPrice)
     .transform((prices) => new Map(Object.entries(prices)))
@@ -105,9 +106,16 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   if (builtIn === undefined && entry.base_url === undefined) {
     throw new ProvidersFileError(`${id}.base_url is missing: a new provider needs its own`);
   }
+  const { credential } = base;
+  if (entry.token_url !== undefined && credential.scheme !== 'service account') {
+    throw new ProvidersFileError(`${id}.token_url: only a provider with service accounts has one`);
+  }
   const { originIn, ...fixed } = base;
   return {
     ...(entry.base_url === undefined ? base : fixed),
+    ...(credential.scheme === 'service account' && {
+      credential: { ...credential, tokenUrl: entry.token_url ?? credential.tokenUrl },
+    }),
     id,
     baseUrl: entry.base_url ?? base.baseUrl,
     ...(entry.pricing && { pricing: entry.pricing }),

@@ -7,7 +7,8 @@ import type { VendorRules } from './vendor-rules.ts';
 export type Credential =
   | { readonly header: 'authorization'; readonly scheme: 'Bearer' }
   | { readonly header: 'x-api-key' | 'x-goog-api-key' | 'api-key'; readonly scheme?: undefined }
-  | AwsSignature;
+  | AwsSignature
+  | ServiceAccount;
 
 /**
  * The key signs each call, its body included, with Signature Version 4 for one service of AWS. The key is a JSON text
@@ -20,6 +21,18 @@ export type AwsSignature = {
 };
 
 export const BEARER: Credential = { header: 'authorization', scheme: 'Bearer' };
+
+/**
+ * The key of a service account of Google (`readServiceAccount`). It signs the request for an access token, which calls
+ * carry. https://developers.google.com/identity/protocols/oauth2/service-account
+ */
+export type ServiceAccount = {
+  readonly header: 'authorization';
+  readonly scheme: 'service account';
+  /** The only address that a request for a token goes to, whatever the key says. */
+  readonly tokenUrl: string;
+  readonly scope: string;
+};
 
 /** An endpoint whose API is known. Other endpoints are forwarded without a look at their bodies. */
 export type Route = {
@@ -83,8 +96,8 @@ export type Provider = {
    * Undefined if each customer has an address of their own. The operator must then supply it.
    */
   baseUrl: string | undefined;
-  /** The origin in the region of a key. Absent if all regions share `baseUrl`, or if the operator has set it. */
-  originIn?: (region: string) => string;
+  /** The origin in the region of a key or a path. Absent if all regions share `baseUrl`, or if the operator has set it. */
+  originIn?: (call: { readonly region: string | undefined; readonly path: string }) => string | undefined;
   credential: Credential;
   routes: readonly Route[];
   /** Calls that are free: lists, stored answers, token counts. All other calls are billed. */
@@ -147,6 +160,8 @@ export const CREDENTIAL_QUERY_KEYS: ReadonlySet<string> = new Set([
   '$oauth_token',
   'bearer_token',
   'subscription-key',
+  '$userproject',
+  'userproject',
   'x-amz-credential',
   'x-amz-security-token',
   'x-amz-signature',

@@ -5,6 +5,7 @@ import { anthropic } from './vendors/anthropic.ts';
 import { cerebras } from './vendors/cerebras.ts';
 import { azureOpenai } from './vendors/clouds/azure-openai.ts';
 import { bedrock } from './vendors/clouds/bedrock.ts';
+import { vertex } from './vendors/clouds/vertex.ts';
 import { cohere } from './vendors/cohere.ts';
 import { deepseek } from './vendors/deepseek.ts';
 import { fireworks } from './vendors/fireworks.ts';
@@ -37,6 +38,7 @@ export const BUILT_IN_PROVIDERS: ReadonlyMap<string, Provider> = new Map(
     nebius,
     azureOpenai,
     bedrock,
+    vertex,
   ].map((provider) => [provider.id, provider]),
 );
 

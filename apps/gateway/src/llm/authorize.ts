@@ -1,17 +1,20 @@
-import { createHash, createHmac, type Hash, type Hmac } from 'node:crypto';
+import { createHash, createHmac, type Hash, type Hmac, sign } from 'node:crypto';
 import {
   type AwsKey,
   type AwsSignature,
-  type Credential,
   credentialOf,
   type Provider,
   readAwsKey,
+  readServiceAccount,
+  type ServiceAccount,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { clearCredentialCache, SignatureV4 } from '@smithy/signature-v4';
 import type { LlmDeps } from '../deps.ts';
+import type { Policy } from '../grant/policy.ts';
 import type { Body } from '../http/body.ts';
-import { type FlatHeaders, headerOf } from '../http/headers.ts';
+import { type FlatHeaders, headerOf, withoutHeaders } from '../http/headers.ts';
+import type { OauthClient } from '../mcp/auth/tokens.ts';
 import type { Call } from './plan.ts';
 
 /** A request without the provider's credential. */
@@ -35,32 +38,41 @@ export const signsBody = ({ credential }: Pick<Provider, 'credential'>): boolean
 /**
  * Adds the provider's credential to a request that is otherwise complete.
  * @param body in one piece, for providers that want it signed
- * @returns a refusal when the provider's key is not of the form that it needs
+ * @returns a refusal when the provider's key is not of the form that it needs, or gets no access token
  */
 export async function authorize(
-  { now }: Pick<LlmDeps, 'now'>,
-  { grant, target }: Pick<Call, 'grant' | 'target'>,
-  secret: string,
+  deps: Pick<LlmDeps, 'now' | 'accessTokens'>,
+  call: Pick<Call, 'grant' | 'target' | 'policy'>,
+  { secret, version }: { readonly secret: string; readonly version: number },
   request: Unauthorized,
   body: Body,
 ): Promise<Authorized | { readonly refusal: Refusal }> {
-  const credential = credentialOf(grant.provider, target.path);
-  if (credential.scheme !== 'AWS4-HMAC-SHA256')
-    return {
-      changes: { headers: [...request.headers, ...keyHeader(credential, secret)] },
-      secrets: [secret],
-    };
-  const key = readAwsKey(secret);
-  if (!key) return UNREADABLE;
-  const origin = grant.provider.originIn?.(key.region) ?? request.origin;
-  const placed = { ...request, origin, headers: withoutAwsHeaders(request.headers) };
-  if ('apiKey' in key) {
-    const headers = [...placed.headers, 'authorization', `Bearer ${key.apiKey}`];
-    return { changes: { origin, headers }, secrets: [secret, key.apiKey] };
+  const { provider } = call.grant;
+  const { path } = call.target;
+  const credential = credentialOf(provider, path);
+  switch (credential.scheme) {
+    case 'AWS4-HMAC-SHA256': {
+      const key = readAwsKey(secret);
+      if (!key) return UNREADABLE;
+      const origin = provider.originIn?.({ region: key.region, path }) ?? request.origin;
+      const signed = await signedByAws(deps.now(), credential, key, { ...request, origin }, body);
+      return { ...signed, secrets: [secret, ...signed.secrets] };
+    }
+    case 'service account': {
+      const client = serviceAccountClient(deps.now, credential, call.policy, secret, version);
+      if (!client) return UNREADABLE;
+      const access = await deps.accessTokens(client);
+      if ('refusal' in access) return access;
+      const origin = provider.originIn?.({ region: undefined, path }) ?? request.origin;
+      const own = withoutHeaders(request.headers, ['x-goog-user-project']);
+      const headers = [...own, 'authorization', `Bearer ${access.token}`];
+      return { changes: { origin, headers }, secrets: [secret, access.token] };
+    }
+    default: {
+      const key = credential.scheme === undefined ? secret : `${credential.scheme} ${secret}`;
+      return { changes: { headers: [...request.headers, credential.header, key] }, secrets: [secret] };
+    }
   }
-  const signed = await awsSignature(credential, key, placed, body, new Date(now()));
-  const headers = [...placed.headers, ...Object.entries(signed).flat()];
-  return { changes: { origin, headers }, secrets: [secret, ...secretsOf(key), signed.authorization ?? ''] };
 }
 
 const UNREADABLE = {
@@ -70,10 +82,61 @@ const UNREADABLE = {
   },
 } as const;
 
-const keyHeader = (credential: Exclude<Credential, AwsSignature>, secret: string): FlatHeaders => [
-  credential.header,
-  credential.scheme === undefined ? secret : `${credential.scheme} ${secret}`,
-];
+/** How long a signed request for a token is valid, as Google's page has it. */
+const ASSERTION_SECONDS = 3_600;
+
+/**
+ * The client that a service account is at Google's token endpoint. Its tokens are remembered by the version of the key. The
+ * key is read when a token is fetched, and kept no longer.
+ * https://developers.google.com/identity/protocols/oauth2/service-account#httprest
+ */
+function serviceAccountClient(
+  now: () => number,
+  { tokenUrl, scope }: ServiceAccount,
+  { accountId, ref }: Pick<Policy, 'accountId' | 'ref'>,
+  secret: string,
+  version: number,
+): OauthClient | undefined {
+  const key = readServiceAccount(secret, tokenUrl);
+  if (!key) return undefined;
+  const { clientEmail, privateKeyId, privateKey } = key;
+  const assertion = () => {
+    const issuedAt = Math.floor(now() / 1000);
+    const header = { alg: 'RS256', typ: 'JWT', ...(privateKeyId === undefined ? {} : { kid: privateKeyId }) };
+    const claims = {
+      iss: clientEmail,
+      scope,
+      aud: tokenUrl,
+      iat: issuedAt,
+      exp: issuedAt + ASSERTION_SECONDS,
+    };
+    const signed = [header, claims]
+      .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+      .join('.');
+    return `${signed}.${sign('sha256', Buffer.from(signed), privateKey).toString('base64url')}`;
+  };
+  const named = { id: `${ref.credentialId}.${version}`, accountId, tokenUrl, clientId: clientEmail };
+  return { ...named, secret: undefined, refreshToken: undefined, parameters: {}, assertion };
+}
+
+/** The request with AWS's signature, or with a Bedrock API key. */
+async function signedByAws(
+  nowMs: number,
+  credential: AwsSignature,
+  key: AwsKey,
+  request: Unauthorized,
+  body: Body,
+): Promise<Authorized> {
+  const { origin } = request;
+  const own = withoutAwsHeaders(request.headers);
+  if ('apiKey' in key) {
+    const headers = [...own, 'authorization', `Bearer ${key.apiKey}`];
+    return { changes: { origin, headers }, secrets: [key.apiKey] };
+  }
+  const signed = await awsSignature(credential, key, { ...request, headers: own }, body, new Date(nowMs));
+  const headers = [...own, ...Object.entries(signed).flat()];
+  return { changes: { origin, headers }, secrets: [...secretsOf(key), signed.authorization ?? ''] };
+}
 
 type SigningKey = Extract<AwsKey, { accessKeyId: string }>;
 

@@ -67,7 +67,13 @@ async function sendWithCredential(
     method: grant.method,
     headers: sized(meteredHeaders(call, typed), body, sent),
   };
-  const authorized = await authorize(deps, call, loaded.secret, unauthorized, body);
+  const authorized = await authorize(
+    deps,
+    call,
+    { secret: loaded.secret, version: admitted.credentialVersion },
+    unauthorized,
+    body,
+  );
   if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
   answer.hide(authorized.secrets);
   const upstream = { ...unauthorized, ...authorized.changes, body: sent };

@@ -20,12 +20,13 @@ type Cloud = {
  */
 export function anthropicInCloud(id: string, cloud: Cloud): Dialect {
   const { modelInPath, model, streamPath, unwrap = (data) => data } = cloud;
-  const { settings, spend } = anthropicMessages;
+  const { settings, spend, errors } = anthropicMessages;
   if (!spend) throw new Error('messages have a bound');
   return {
     id,
     settings: settings.filter(({ at }) => at?.[0] !== 'model'),
     modelInPath,
+    ...(errors && { errors }),
     spend: {
       ...spend,
       model: (_, path) => model(path),

@@ -91,6 +91,9 @@ function apiKey({ key, header, query }: Extract<McpAuth, { type: 'api_key' }>): 
 
 export type AccessToken = { readonly token: string } | { readonly refusal: Refusal };
 
+/** Returns a client's access token, and never the one that was refused. */
+export type AccessTokens = (client: OauthClient, refused?: string) => Promise<AccessToken>;
+
 /** One fetch. All calls that need its token wait for it. */
 type Flight = { readonly refused: string | undefined; readonly fetched: Promise<Fetched> };
 
@@ -105,9 +108,7 @@ const HOLD_OFF_MS = 10_000;
  * The access tokens of one gateway. It remembers them, sealed as all secrets in memory, until shortly before they expire,
  * and fetches each token once for all calls that need it.
  */
-export function createAccessTokens(
-  deps: AuthorizerDeps,
-): (client: OauthClient, refused?: string) => Promise<AccessToken> {
+export function createAccessTokens(deps: AuthorizerDeps): AccessTokens {
   const exchange = createExchange(deps);
   const refresh = createRefresh(deps, exchange);
   const remembered = new LRUCache<string, string>({ max: REMEMBERED });

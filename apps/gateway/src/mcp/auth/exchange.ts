@@ -17,6 +17,10 @@ import {
 const EXCHANGE_TIMEOUT_MS = 10_000;
 const REMEMBERED = 10_000;
 
+/** RFC 7523 §2.1: the assertion names the client, and the request carries nothing else of it. */
+const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+const BY_ASSERTION: oauth.ClientAuth = () => {};
+
 const WAYS = { basic: oauth.ClientSecretBasic, body: oauth.ClientSecretPost } as const;
 
 /** Why a request to the token endpoint gave no token. */
@@ -68,13 +72,17 @@ async function askOnce(
   const options = { [oauth.customFetch]: send, [oauth.allowInsecureRequests]: true, signal };
   const askedMs = now();
   try {
-    const response =
-      refreshToken === undefined
-        ? await oauth.clientCredentialsGrantRequest(server, named, auth, parameters, options)
-        : await oauth.refreshTokenGrantRequest(server, named, auth, refreshToken, {
-            ...options,
-            additionalParameters: parameters,
-          });
+    const ask = (): Promise<Response> => {
+      if (client.assertion) {
+        const signed = { ...parameters, assertion: client.assertion() };
+        return oauth.genericTokenEndpointRequest(server, named, BY_ASSERTION, JWT_BEARER, signed, options);
+      }
+      if (refreshToken === undefined)
+        return oauth.clientCredentialsGrantRequest(server, named, auth, parameters, options);
+      const more = { ...options, additionalParameters: parameters };
+      return oauth.refreshTokenGrantRequest(server, named, auth, refreshToken, more);
+    };
+    const response = await ask();
     return {
       tokens: tokensOf(await oauth.processGenericTokenEndpointResponse(server, named, response), askedMs),
     };

@@ -27,6 +27,8 @@ export type OauthClient = {
   readonly secret: string | undefined;
   /** The refresh token that the issuer got. */
   readonly refreshToken: string | undefined;
+  /** Signs the assertion that stands for the client's secret (RFC 7523 §2.1). */
+  readonly assertion?: () => string;
   /** Further parameters of every request to the token endpoint. */
   readonly parameters: { readonly scope?: string; readonly audience?: string };
 };

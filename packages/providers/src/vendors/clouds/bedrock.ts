@@ -45,7 +45,7 @@ export const bedrock: Provider = {
   priceList: 'aws',
   listedModels: LISTED,
   baseUrl: 'https://bedrock-runtime.us-east-1.amazonaws.com',
-  originIn: (region) => `https://bedrock-runtime.${region}.amazonaws.com`,
+  originIn: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
   credential: { header: 'authorization', scheme: 'AWS4-HMAC-SHA256', service: 'bedrock' },
   routes: [
     { path: '/model/*/converse', dialect: bedrockConverse },
