@@ -4,7 +4,13 @@ import { fencesIn } from './fences.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 const GUIDES = new URL('docs/guides/', ROOT);
-const pages = ['README.md', 'CONTRIBUTING.md', ...readdirSync(GUIDES).map((name) => `docs/guides/${name}`)];
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(GUIDES, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/guides/${name}`),
+];
 
 /** Commands of pnpm itself, which need no script. */
 const BUILT_IN = new Set(['pack', 'exec', 'install']);

@@ -11,10 +11,9 @@ import { codeIn, type Fence, fencesIn } from './fences.ts';
 import { type Local, startLocalForDocs } from './local.ts';
 
 const GUIDES = new URL('../../docs/guides/', import.meta.url);
-const guides = readdirSync(GUIDES).map((name) => ({
-  name,
-  page: readFileSync(new URL(name, GUIDES), 'utf8'),
-}));
+const guides = readdirSync(GUIDES)
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => ({ name, page: readFileSync(new URL(name, GUIDES), 'utf8') }));
 
 let local: Local;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,36 +7,12 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
-import { startCohereUpstream } from '../sdk/upstreams/cohere.ts';
-import { startGoogleUpstream } from '../sdk/upstreams/google.ts';
 import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
-import { type Section, sectionsOf } from './fences.ts';
+import { clientPages, forTest, PROVIDERS, runsInProject } from './client-pages.ts';
+import { codeIn } from './fences.ts';
 
-const sections = sectionsOf(
-  readFileSync(new URL('../../docs/guides/use-an-sdk.md', import.meta.url), 'utf8'),
-);
-const PYTHON = process.env.PYTHON ?? 'python3';
 const run = promisify(execFile);
-
-const BEARER: Expected['key'] = ['authorization', `Bearer ${REAL_KEY}`];
-const SANDBOX_SAYS = 'You said: Hello';
-const RECORDED_SAYS = 'Presigned URLs expire.';
-
-type Expected = {
-  readonly start: () => Promise<PacedUpstream>;
-  readonly key: readonly [header: string, value: string];
-  readonly says: string;
-};
-
-/** The upstream of each section's provider, and the expected output of its snippets. */
-const EXPECTED: ReadonlyMap<string, Expected> = new Map([
-  ['OpenAI', { start: startSandboxUpstream, key: BEARER, says: SANDBOX_SAYS }],
-  ['Anthropic', { start: startSandboxUpstream, key: ['x-api-key', REAL_KEY], says: SANDBOX_SAYS }],
-  ['Google Gen AI', { start: startGoogleUpstream, key: ['x-goog-api-key', REAL_KEY], says: RECORDED_SAYS }],
-  ['Cohere', { start: startCohereUpstream, key: BEARER, says: RECORDED_SAYS }],
-  ['Groq', { start: () => startSandboxUpstream('/openai'), key: BEARER, says: SANDBOX_SAYS }],
-] satisfies [string, Expected][]);
 
 const upstreams = new Map<string, PacedUpstream>();
 let stack: Stack;
@@ -44,14 +20,14 @@ let folder: string;
 
 beforeAll(async () => {
   const providers: Record<string, object> = {};
-  for (const section of sections) {
-    const upstream = await expectedOf(section).start();
-    upstreams.set(section.title, upstream);
-    providers[requestOf(section).provider] = { base_url: upstream.url };
+  for (const [name, { start }] of PROVIDERS) {
+    const upstream = await start();
+    upstreams.set(name, upstream);
+    providers[name] = { base_url: upstream.url };
   }
   stack = await startStack({ providers });
   folder = mkdtempSync(join(tmpdir(), 'presign-'));
-  // So that snippets find the SDKs as a project's own files would.
+  // So that programs find the SDKs as a project's own files would.
   symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
 });
 afterAll(async () => {
@@ -60,49 +36,50 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-test('the page has a request, TypeScript and Python for each SDK', () => {
-  expect(sections.map(({ title }) => title)).toEqual([...EXPECTED.keys()]);
-  for (const { fences } of sections) expect([...fences.keys()]).toEqual(['json', 'ts', 'python']);
+test('each guide to an SDK has a request and a program', () => {
+  expect(clientPages.length).toBeGreaterThan(7);
+  for (const { name, request, programs } of clientPages) {
+    expect(PROVIDERS.has(request.provider), name).toBe(true);
+    expect(programs.length, name).toBeGreaterThan(0);
+  }
 });
 
-describe.each(sections)('$title', (section) => {
-  const { fences } = section;
+// The other programs run in test/foreign/guides.foreign.test.ts.
+const own = clientPages.flatMap(({ programs, ...page }) =>
+  programs.filter(runsInProject).map(({ code }) => ({ ...page, code })),
+);
 
-  test('the TypeScript snippet gets an answer through the URL that its request issues', async () => {
-    const code = `const url = process.env.PRESIGN_URL as string;\n${fences.get('ts')}`;
-    writeFileSync(join(folder, 'snippet.mts'), code);
-    await expectAnswer(section, process.execPath, ['--import', 'tsx', 'snippet.mts']);
-  });
-
-  const python = fences.get('python') ?? '';
-  const [importLine = ''] = python.split('\n', 1);
-  const installed = spawnSync(PYTHON, ['-c', importLine]).status === 0;
-  test.skipIf(!installed)(`the Python snippet does too (${importLine})`, async () => {
-    writeFileSync(join(folder, 'snippet.py'), `import os\nurl = os.environ["PRESIGN_URL"]\n${python}`);
-    await expectAnswer(section, PYTHON, ['snippet.py']);
+describe.each(own)('the TypeScript of $name', ({ name, request, code }) => {
+  test('gets an answer, and prints why a second call is refused', async () => {
+    const { says = '', key = ['', ''] } = PROVIDERS.get(request.provider) ?? {};
+    const { url } = await stack.issue({ ...request, ...forTest(says) });
+    const file = `${name}.mts`;
+    writeFileSync(join(folder, file), `const url = process.env.PRESIGN_URL as string;\n${code}`);
+    const options = { cwd: folder, env: { PATH: process.env.PATH, PRESIGN_URL: url } };
+    const call = () => run(process.execPath, ['--import', 'tsx', file], options);
+    expect((await call()).stdout).toContain(says);
+    const seen = upstreams.get(request.provider)?.seen.at(-1);
+    expect([request.path].flat()).toContain(seen?.url);
+    expectRealKeyAlone(seen, ...key);
+    const { stdout } = await call();
+    expect(stdout).toContain('uses_exhausted: This URL has no uses left');
   });
 });
 
-type Request = { provider: string; path: string | string[] };
-
-function expectedOf({ title }: Section): Expected {
-  const found = EXPECTED.get(title);
-  if (!found) throw new Error(`nothing is known here of the section "${title}"`);
-  return found;
-}
-
-const requestOf = ({ fences }: Section) => JSON.parse(fences.get('json') ?? '{}') as Request;
-
-async function expectAnswer(section: Section, program: string, args: string[]): Promise<void> {
-  const request = requestOf(section);
-  const { key, says } = expectedOf(section);
-  // The sandbox has models of its own; the issuer's word on the model is what counts.
-  const config = says === SANDBOX_SAYS ? { model: 'sandbox-1' } : undefined;
-  const { url } = await stack.issue({ ...request, client_api_key: REAL_KEY, max_uses: 1, config });
-  const env = { PATH: process.env.PATH, PRESIGN_URL: url };
-  const { stdout } = await run(program, args, { cwd: folder, env });
-  expect(stdout).toContain(says);
-  const seen = upstreams.get(section.title)?.seen.at(-1);
-  expect([request.path].flat()).toContain(seen?.url);
-  expectRealKeyAlone(seen, ...key);
-}
+test('a local model server is reached as the guide sets it up', async () => {
+  const page = readFileSync(new URL('../../docs/guides/clients/local-models.md', import.meta.url), 'utf8');
+  const [file = '', request = ''] = codeIn(page, 'json');
+  const server = await startSandboxUpstream();
+  const local = await startStack({
+    providers: JSON.parse(file.replace(/http:\/\/127\.0\.0\.1:\d+/g, server.url)) as object,
+  });
+  const { url } = await local.issue({ ...(JSON.parse(request) as object), client_api_key: REAL_KEY });
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'sandbox-1', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+  expect(await answer.text()).toContain('You said: Hello');
+  await local.close();
+  await server.close();
+});
