@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { codeIn } from '../docs/fences.ts';
 import { type Local, startLocalForDocs } from '../docs/local.ts';
 
 const CLIENT = fileURLToPath(new URL('../../packages/client/', import.meta.url));
@@ -159,6 +160,20 @@ const INITIALIZE = {
   capabilities: {},
   clientInfo: { name: 'test', version: '1' },
 };
+
+const AGENTS = readFileSync(new URL('../../docs/guides/clients/coding-agents.md', import.meta.url), 'utf8');
+
+test.each([
+  ['claude-code', 'json', []],
+  ['codex', 'toml', ['--model', 'gpt-5']],
+  ['vscode', 'json', ['--model', 'gpt-5']],
+] as const)('the guide shows what the command prints for %s', async (tool, language, options) => {
+  const env = { PROVIDER_API_KEY: 'sk-any' };
+  const { code, out, note } = await presign(['give', '5', '--for', tool, ...options], env);
+  expect([code, note]).toEqual([0, expect.any(String)]);
+  const shown = out.replace(/http:\/\/[^"]*?\/llm\/t\/[^"/]+/, 'https://gateway.example.com/llm/t/TOKEN');
+  expect(codeIn(AGENTS, language)).toContain(shown);
+});
 
 test.each([
   [[], 2, 'Usage: presign give DOLLARS'],
