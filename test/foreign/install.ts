@@ -23,6 +23,8 @@ export type Toolchains = {
   readonly go: Installed;
   /** A folder whose `node_modules` has the packages of `js/package.json`. */
   readonly js: Installed;
+  /** A file with the class path of `java/pom.xml`. */
+  readonly java: Installed;
 };
 
 declare module 'vitest' {
@@ -38,7 +40,8 @@ export default async function install(project: TestProject): Promise<void> {
   const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
   const [llm, litellm, mcp1, mcp2] = await Promise.all(ENVIRONMENTS.map(environment));
   if (!llm || !litellm || !mcp1 || !mcp2) throw new Error('an environment is missing');
-  project.provide('toolchains', { python: { llm, litellm, mcp1, mcp2 }, go: await buildGo(), js });
+  const java = await installJava();
+  project.provide('toolchains', { python: { llm, litellm, mcp1, mcp2 }, go: await buildGo(), js, java });
 }
 
 const installUv = () =>
@@ -78,6 +81,20 @@ async function buildGo(): Promise<Installed> {
   );
 }
 
+/** Maven writes its errors to standard output. */
+function installJava(): Promise<Installed> {
+  const pom = join(HERE, 'java/pom.xml');
+  return once('Java', 'java', [readFileSync(pom)], async (folder) => {
+    mkdirSync(folder);
+    const goal = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath';
+    const file = join(folder, 'classpath');
+    await run('mvn', ['-q', '-B', '-f', pom, goal, `-Dmdep.outputFile=${file}`]).catch((error: unknown) => {
+      const { stdout = '' } = error as { stdout?: string };
+      throw Object.assign(error as Error, { stderr: stdout });
+    });
+  }).then(within('classpath'));
+}
+
 /** Fills a folder that is named for what it is made from, unless an earlier run filled it. */
 async function once(
   toolchain: string,
@@ -112,7 +129,7 @@ async function attempt(toolchain: string, at: string, make: () => Promise<unknow
 }
 
 const UNREACHABLE =
-  /dns error|lookup|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|timed out|connection|network is unreachable|no route/i;
+  /dns error|lookup|resolve|unknown host|ENOTFOUND|EAI_AGAIN|ECONN|ETIMEDOUT|timed out|connection|network is unreachable|no route/i;
 
 const within =
   (path: string) =>
