@@ -128,6 +128,15 @@ test('a model in the path is written there before the path is matched', async ()
   expect(JSON.parse(String(providers.seen[0]?.body))).toEqual({ contents: [], model: 'models/gemini-mine' });
 });
 
+test('a multipart form is 415 where a config or a cost_limit must act on it, and the message says so', async () => {
+  const headers = { 'content-type': 'multipart/form-data; boundary=b' };
+  const form = '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n--b--\r\n';
+  for (const limit of [{ config: { model: 'm' } }, { cost_limit: 1_000 }]) {
+    const url = await urlOf({ ...CHAT, ...limit });
+    expect(await refusal(form, headers, url)).toEqual([415, 'unsupported_media_type', 'Content-Type']);
+  }
+});
+
 test.each(['[]', '[{"model":"a"}]', '"text"', '1', 'null', 'true'])(
   'a body that is %s is no JSON object: 415',
   async (body) => {

@@ -57,6 +57,8 @@ export async function readBody(
 ): Promise<{ arrived: Arrived } | { refusal: Refusal }> {
   const size = statedSize(request);
   if (size === 0) return { arrived: { raw: null, isJson: false } };
+  if (need.is === 'must' && /^multipart\//i.test(request.headers['content-type'] ?? ''))
+    return { refusal: MULTIPART };
   const isJson = need.is === 'must' || (need.is !== 'none' && isPlainJson(request));
   if (['may', 'none'].includes(need.is) && size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
     return { arrived: { raw: detached(request), isJson: false } };
@@ -64,6 +66,13 @@ export async function readBody(
   const whole = need.is === 'must' ? await readDecoded(request, memory) : await readWhole(request, memory);
   return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson } };
 }
+
+const MULTIPART: Refusal = {
+  code: 'unsupported_media_type',
+  param: 'Content-Type',
+  message:
+    'Content-Type: a config or a spend limit can act on JSON only. Send a JSON object, or use a URL without them for multipart forms.',
+};
 
 /**
  * Reads the JSON of a body that has arrived. Only a body that must be understood can be refused.
