@@ -63,6 +63,8 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
     return usage.total.calls === 5 ? usage : undefined;
   });
   expect(report.data).toMatchObject([{ external_user: user, calls: 5, uses: 5 }]);
+  const models = await presign.listModels({ provider: 'openai', model: 'gpt-4o' });
+  expect(models.data.map(({ source }) => source)).toEqual(['bundled']);
   const csv = await presign.getUsage({ ...range, format: 'csv' });
   expect(csv.split('\r\n')).toEqual([
     expect.stringContaining('external_user,calls'),
