@@ -5,12 +5,16 @@ import type { RedisClient } from './redis.ts';
 import { flag } from './reply.ts';
 import { script } from './script.ts';
 
-const replaceScript = script('replace', {
+const replaceScript = script('credential/replace', {
   keys: ['partition', 'credential'],
   args: ['version', 'sealed', 'leastMs'],
   reply: flag,
 });
-const withdrawScript = script('withdraw', { keys: ['credential'], args: ['leastMs'], reply: flag });
+const withdrawScript = script('credential/withdraw', {
+  keys: ['credential'],
+  args: ['leastMs'],
+  reply: flag,
+});
 
 /** A version of a credential, sealed. */
 export type CredentialVersion = { readonly id: string; readonly version: number; readonly sealed: string };

@@ -21,6 +21,12 @@ const renewScript = script('renew', {
   each: { args: ['holdId'] },
   reply: number,
 });
+const narrowScript = script('narrow', {
+  keys: ['partition', 'hold'],
+  args: ['amount'],
+  each: { keys: ['budget'] },
+  reply: number,
+});
 const dueScript = script('due', { keys: ['leases'], args: ['most'], reply: texts });
 
 /** The epoch of a call whose admission was never answered: it is given back if it was counted, and cannot be later. */
@@ -70,6 +76,23 @@ export async function settle(
   if (reply.is !== 'settled') return undefined;
   return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
 }
+
+/**
+ * Lowers what a running call holds to this amount, if it holds more. A caller whose try failed must still charge no more
+ * than the amount, because Redis may have lowered the hold.
+ * @returns how many microdollars it gave back. Throws what ioredis throws.
+ */
+export const narrow = (
+  redis: RedisClient,
+  { partition, budgetIds }: GrantRef,
+  holdId: string,
+  amountMicrousd: number,
+): Promise<number> =>
+  narrowScript.run(redis, {
+    keys: { partition: keys.partition(partition), hold: keys.hold(partition, holdId) },
+    args: { amount: amountMicrousd },
+    each: budgetIds.map((id) => ({ budget: keys.budget(partition, id) })),
+  });
 
 /** Extends the leases of one partition's holds; returns how many of them are still held. */
 export const renew = (

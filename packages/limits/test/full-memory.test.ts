@@ -8,6 +8,7 @@ import {
   forestall,
   type GrantState,
   keys,
+  narrow,
   openGrant,
   type RedisClient,
   refund,
@@ -76,12 +77,13 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     await expect(admit(redis, grant.ref, newAsk({ uses: 0 }))).rejects.toThrow(FULL);
   });
 
-  test('settles calls, and those whose lease ran out', async () => {
+  test('narrows holds, and settles calls and those whose lease ran out', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 100 });
     await admitted(redis, grant, { holdMicrousd: 100, leaseMs: 0 });
     await fill();
+    expect(await narrow(redis, grant.ref, hold, 40)).toBe(60);
     expect(
       await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 30, lastCall: '{}' })),
     ).toBeDefined();

@@ -4,7 +4,9 @@ import { figure, type Kinds, number, optional } from '../src/reply.ts';
 import { compileScript, type Names } from '../src/script.ts';
 
 const LUA = new URL('../src/lua/', import.meta.url);
-const scripts = readdirSync(LUA).filter((file) => file.endsWith('.lua'));
+const scripts = readdirSync(LUA, { recursive: true, encoding: 'utf8' }).filter(
+  (file) => file.endsWith('.lua') && !file.startsWith('shared'),
+);
 
 const names = (given: Partial<Names>): Names => ({
   keys: [],

@@ -3,6 +3,7 @@ import {
   admit,
   fixedHold,
   type GrantState,
+  narrow,
   openGrant,
   type RedisClient,
   renew,
@@ -23,6 +24,7 @@ export type Step =
   | { readonly do: 'open' | 'revoke'; readonly at: number }
   | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
   | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
+  | { readonly do: 'narrow'; readonly at: number; readonly share: number }
   | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
   | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
   | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
@@ -125,6 +127,9 @@ async function touch(
     const share = Math.floor((made.hold * step.share) / 100);
     made.said ??= step.kept ? { uses: made.uses, cost: share } : { uses: 0, cost: 0 };
     await say(redis, made);
+  } else if (step.do === 'narrow') {
+    const amount = Math.floor((made.hold * step.share) / 100);
+    if ((await narrow(redis, made.grant.ref, made.holdId, amount)) > 0) made.hold = amount;
   } else if (step.do === 'say again' && made.said) await say(redis, made);
   else if (step.do === 'ask again' && made.is === 'live') {
     const { holdId, uses, hold } = made;

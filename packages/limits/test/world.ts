@@ -10,7 +10,7 @@ export type Call = {
   readonly grant: GrantState;
   readonly epoch: string;
   readonly uses: number;
-  readonly hold: number;
+  hold: number;
   /** The uses and cost that its gateway reports, once it has reported them. */
   said?: { uses: number; cost: number };
   /** The final result. */
