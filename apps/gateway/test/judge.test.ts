@@ -13,6 +13,7 @@ const admitted = { is: 'admitted', heldMicrousd: HELD, tokens: 100 } as Admitted
 const plan = (limited: boolean, free = false): Plan => ({
   hold: limited ? { fixedMicrousd: HELD, ratePerMtok: undefined, askedTokens: 0, leastTokens: 0 } : undefined,
   inputTokens: 0,
+  statesInput: false,
   spend: undefined,
   model: 'm',
   pricing: {

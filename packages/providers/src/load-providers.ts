@@ -131,7 +131,8 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
   if (first === undefined || bases.length < [names].flat().length) {
     throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
   }
-  // It has the others' API and rules, but its own prices, models and encodings. It may bill the errors that the others bill.
+  // It has the others' API and rules, but its own prices and models, and its own way to count. It may bill the errors that
+  // the others bill.
   const {
     priceList: _,
     liteLlm: _names,
@@ -140,7 +141,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     resells: ___,
     ...described
   } = first;
-  const { makerNames: ____, encodings: _____, ...api } = described;
+  const { makerNames: ____, encodings: _____, statesInput: ______, ...api } = described;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );

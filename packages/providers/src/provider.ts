@@ -109,6 +109,8 @@ export type Provider = {
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;
+  /** Its streams state at their start the whole input, as it is billed. */
+  statesInput?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */
   encodings?: ReadonlyMap<string, Encoding>;
   /** Names of the vendor in the model names of resellers: `mistralai` in `mistralai/codestral`. */

@@ -21,6 +21,8 @@ export type ModelFacts = {
 export type Bound = {
   /** Most input tokens: at most the context window, if it is known, for each prompt or turn. */
   readonly inputTokens: number;
+  /** The model reads its input once, so a stream can state all of it at its start. */
+  readonly readsInputOnce?: boolean;
   /** Most units of everything else that is billed: `{ web_searches: 5 }`. */
   readonly fees: Usage;
   /** Undefined if the endpoint has no output that is billed (embeddings, rerank). */
@@ -64,6 +66,8 @@ export type Reported = { readonly model: string | undefined; readonly usage: Usa
 export type StreamReader = {
   /** Takes one event's data as text, and its `event:` name if it has one. */
   readonly event: (data: string, name: string | undefined) => void;
+  /** Returns the usage of the whole input once the stream has stated it, before its output. */
+  readonly input?: () => Usage | undefined;
   /** Returns, after the last event, the usage. Undefined if the stream broke off before its end. */
   readonly end: () => Reported | undefined;
 };

@@ -48,8 +48,8 @@ export function underRules({ boundBody, ...metering }: DialectSpend, rules: Vend
     readAnswer: (answer) => unlessRefused(rules, readAnswer(answer)),
     ...(readStream && {
       readStream: () => {
-        const { event, end } = readStream();
-        return { event, end: () => unlessRefused(rules, end()) };
+        const { end, ...reader } = readStream();
+        return { ...reader, end: () => unlessRefused(rules, end()) };
       },
     }),
   };

@@ -13,7 +13,6 @@ import { answerAndClose, discardRest } from '../http/discard.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
 import { newHoldId, precheck } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
-import { admitTightly, checkCount, type Tight } from './admit-tightly.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import { type Need, namesRead, readBody, readsMuch } from './body.ts';
@@ -23,6 +22,7 @@ import type { Call, Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
 import { callRecord, logCall } from './record.ts';
 import { send } from './send.ts';
+import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
 
 /** How long an answer waits for its use to be given back, so that an immediate retry sees the returned use. */
 const GIVING_BACK_MS = 1_000;
@@ -125,14 +125,15 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
 async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | undefined> {
   const { grant, policy, holdId, plan, outgoing } = call;
-  const { admitted } = tight;
   deps.leases.add(grant.partition, holdId);
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
-  const answer = new Answer(outgoing, answerPlan(call, admitted, memory));
-  const sent = await send(deps, call, admitted, answer);
+  const hold = runningHold(deps, call, tight);
+  const answer = new Answer(outgoing, answerPlan(call, tight.admitted, memory, hold.onInput));
+  const sent = await send(deps, call, tight.admitted, answer);
   const metered = await answer.end();
   memory.release();
+  const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
   const charge = judge(call, admitted, sent, metered);
   logCall(deps, call, sent, charge);
   checkCount(deps, grant, plan, tight, charge);

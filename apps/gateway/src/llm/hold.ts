@@ -20,6 +20,8 @@ export type Held = {
   readonly hold: Hold;
   /** The most input tokens that the hold covers. */
   readonly inputTokens: number;
+  /** A stream states all of its input at its start. */
+  readonly statesInput: boolean;
   /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
   readonly askedTokens: number;
   readonly spend: Spend;
@@ -72,7 +74,8 @@ export function worstCase(
     return unbounded('model', `the price of ${briefly(model)} has no rate for ${kind} tokens`);
   }
   const fixedMicrousd = tokensMicrousd(inputTokens, inputRate) + feesMicrousd;
-  const known = { spend, model, pricing, body: standard, inputTokens };
+  const statesInput = provider.statesInput === true && judged.bound.readsInputOnce === true;
+  const known = { spend, model, pricing, body: standard, inputTokens, statesInput };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
   const bounds = output.coversReasoning ? output : wholeOutput(facts);
   if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);

@@ -4,6 +4,7 @@ import {
   type Reported,
   type Spend,
   type StreamReader,
+  type Usage,
 } from '@presign/providers';
 import { isModest } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
@@ -54,6 +55,8 @@ export type MeterOptions = {
   readonly dropsUsageEvent: boolean;
   /** The last event or byte waits for `end`, so that the holder sees the end only after settling. */
   readonly keepsLast: boolean;
+  /** Is called once, when a stream has stated its input. Streams that are compressed are not watched. */
+  readonly onInput?: ((input: Usage) => void) | undefined;
   /** The memory for the answer's unfinished events. The caller releases it. */
   readonly memory: Reservation;
 };
@@ -74,15 +77,24 @@ export function createMeter(options: MeterOptions): Meter {
 }
 
 /** Reads a stream event by event. */
-function eventMeter({ spend, dropsUsageEvent, keepsLast, memory }: MeterOptions, form: StreamForm): Meter {
+function eventMeter(options: MeterOptions, form: StreamForm): Meter {
+  const { spend, dropsUsageEvent, keepsLast, memory } = options;
   const splitter = splitterOf(form);
   const reader = patient(spend.readStream?.());
   const hasRoom = roomFor(memory);
   let overlong = false;
   let kept: Buffer | undefined;
+  let onInput = reader?.input && options.onInput;
+  const announceInput = () => {
+    const input = reader?.input?.();
+    if (!input) return;
+    onInput?.(input);
+    onInput = undefined;
+  };
   const passEvent = (bytes: Buffer): Buffer[] => {
     const event = readEvent(form, bytes);
     if (event) reader?.event(event.data, event.name);
+    if (onInput) announceInput();
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
     // The LF of a CRLF that was cut in two belongs to the event before it.
     if (kept && bytes.length === 1) {
@@ -250,6 +262,7 @@ function patient(reader: StreamReader | undefined): StreamReader | undefined {
         const read = !lost && attempt(() => [reader.event(data, name)]);
         lost ||= !read;
       },
+      ...(reader.input && { input: () => (lost ? undefined : attempt(() => reader.input?.())) }),
       end: () => (lost ? undefined : attempt(reader.end)),
     }
   );

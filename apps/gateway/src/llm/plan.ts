@@ -26,6 +26,8 @@ export type Plan = {
   readonly hold: Hold | undefined;
   /** The most input tokens that the hold covers; 0 when nothing is held. */
   readonly inputTokens: number;
+  /** A stream states all of its input at its start, so its hold can be narrowed. */
+  readonly statesInput: boolean;
   /** How to read its answer. Undefined when the endpoint is not known, or costs nothing. */
   readonly spend: Spend | undefined;
   readonly model: string | undefined;
@@ -94,6 +96,7 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
 const UNKNOWN = {
   hold: undefined,
   inputTokens: 0,
+  statesInput: false,
   spend: undefined,
   model: undefined,
   pricing: undefined,
@@ -118,7 +121,7 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const spend = spendOf(provider, target.path);
   const held = worstCase(provider, spend, configured(asked) ?? {}, target.path, at, counterOf);
   if ('refusal' in held) return held;
-  const { hold, pricing, inputTokens } = held;
+  const { hold, pricing, inputTokens, statesInput } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
   const bodyFor = once((tokens) => {
     const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, tokens);
@@ -129,7 +132,7 @@ function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
     plan: {
       ...UNKNOWN,
       ...asks,
-      ...{ hold, inputTokens, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
+      ...{ hold, inputTokens, statesInput, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
     },
   };
 }

@@ -90,6 +90,7 @@ export type PlanWork = {
 export type PlanData = {
   readonly hold: Hold | undefined;
   readonly inputTokens: number;
+  readonly statesInput: boolean;
   /** Whether the endpoint's usage is metered. */
   readonly isMetered: boolean;
   readonly model: string | undefined;

@@ -144,6 +144,7 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   return {
     bound: {
       inputTokens: input.tokens,
+      readsInputOnce: tools.passes === 1,
       fees: tools.fees,
       // `max_tokens` may bound each turn of a server tool alone, so each is held.
       output: { ...output, times: tools.passes, coversReasoning: true },
@@ -243,6 +244,7 @@ function readAnthropicAnswer(answer: unknown): Reported | undefined {
 function readAnthropicStream(): StreamReader {
   let model: unknown;
   let usage: JsonObject = {};
+  let started = false;
   let deltas = 0;
   let stopped = false;
   let failed = false;
@@ -250,6 +252,7 @@ function readAnthropicStream(): StreamReader {
     event: (data) => {
       const event = readObject(data);
       if (event?.type === 'message_start' && isJsonObject(event.message)) {
+        started = true;
         model = event.message.model;
         usage = overlaid(usage, event.message.usage);
       }
@@ -260,8 +263,15 @@ function readAnthropicStream(): StreamReader {
       stopped ||= event?.type === 'message_stop';
       failed ||= event?.type === 'error';
     },
+    input: () => (started && !failed && deltas === 0 ? inputOf(reported(model, usage)) : undefined),
     end: () => (stopped && !failed && deltas > 0 ? reported(model, usage) : undefined),
   };
+}
+
+/** The input of a usage. Undefined if it has none: servers that only speak this API may state it at the end. */
+function inputOf(reported: Reported | undefined): Usage | undefined {
+  const input = Object.entries(reported?.usage ?? {}).filter(([unit]) => !unit.startsWith('output_'));
+  return reported?.usage.input_tokens ? Object.fromEntries(input) : undefined;
 }
 
 /** The fields of `over` win. A field that is null counts as absent. */

@@ -51,7 +51,7 @@ function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string):
   const fields = allow(allowed, { service_tier: standardTier(rules.standardTier) });
   return {
     ...chunkSpend(rules, outputBound),
-    boundBody: (body, { facts, ...call }) =>
+    boundBody: (body, { bytes, facts, count }) =>
       boundText(body, facts, {
         input: () => {
           const items = Array.isArray(body.messages) ? body.messages : [];
@@ -59,8 +59,8 @@ function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string):
           return boundPrompts(judge(fields, body), facts, () =>
             inputOf(
               body,
-              { ...call, input },
-              { items, rewritten, tools: toolCount(body), texts: plainTexts(items) },
+              { bytes, input, count },
+              { items, rewritten, tools: toolCount(body), texts: () => plainTexts(items) },
             ),
           );
         },

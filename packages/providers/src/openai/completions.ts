@@ -68,7 +68,7 @@ function completionsSpend(rules: OpenaiRules, fields: AllowList, omitted: number
           return boundPrompts(
             judge(list, body),
             facts,
-            () => inputOf(body, { bytes, input }, { items, rewritten: [], tools: 0, texts: [] }),
+            () => inputOf(body, { bytes, input }, { items, rewritten: [], tools: 0 }),
             items.length,
           );
         },

@@ -22,7 +22,7 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
     streams: () => false,
     boundBody: (body, { bytes, facts }) => {
       const items = prompts(body.input);
-      const parts = { items, rewritten: [], tools: 0, texts: [] };
+      const parts = { items, rewritten: [], tools: 0 };
       const measured = () => inputOf(body, { bytes, input: rules.input }, parts);
       const input = boundPrompts(judge(FIELDS, body), facts, measured, items.length);
       if ('unbounded' in input) return input;

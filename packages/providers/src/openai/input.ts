@@ -12,8 +12,8 @@ export type InputParts = {
   /** JSON that a provider writes into the prompt in its own format: tools, schemas, arguments. */
   readonly rewritten: readonly unknown[];
   readonly tools: number;
-  /** Text that the provider gives to the model unchanged. It may be counted. */
-  readonly texts: readonly string[];
+  /** Text that the provider gives to the model unchanged, if any of it can be counted. */
+  readonly texts?: () => readonly string[];
 };
 
 /**
@@ -33,7 +33,7 @@ export function inputOf(
   const normalised = input.normalises ? grownByNormalising(JSON.stringify(body)) : 0;
   return (
     bytes -
-    (count ? savedBy(count, texts) : 0) +
+    (count && texts ? savedBy(count, texts()) : 0) +
     ofImages +
     grown +
     normalised +

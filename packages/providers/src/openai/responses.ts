@@ -43,10 +43,10 @@ function responsesSpend(
   return {
     model: modelIn,
     streams: (body) => body.stream === true,
-    boundBody: (body, { facts, ...call }) => {
+    boundBody: (body, { bytes, facts, count }) => {
       const input = () =>
         boundPrompts(judge(fields, body), facts, () =>
-          inputOf(body, { ...call, input: rules.input }, partsOf(body)),
+          inputOf(body, { bytes, input: rules.input, count }, partsOf(body)),
         );
       const bounded = boundText(body, facts, { input, times: 1, minimum });
       return 'unbounded' in bounded ? bounded : { bound: withTurns(bounded.bound, body, serverTools) };
@@ -66,7 +66,10 @@ function partsOf({ input, instructions, tools, text }: JsonObject) {
     items,
     rewritten: [tools, text, ...items.flatMap(argumentsIn)],
     tools: Array.isArray(tools) ? tools.length : 0,
-    texts: [...[instructions, input].filter((value) => typeof value === 'string'), ...plainTexts(items)],
+    texts: () => [
+      ...[instructions, input].filter((value) => typeof value === 'string'),
+      ...plainTexts(items),
+    ],
   };
 }
 

@@ -60,6 +60,7 @@ export const anthropic: Provider = {
   rules: { addedInput: 0 },
   errors: () => anthropicErrors,
   refusals: 'undocumented',
+  statesInput: true,
   models: MODELS,
   makerNames: ['anthropic'],
 };

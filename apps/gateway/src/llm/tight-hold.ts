@@ -1,12 +1,12 @@
-import type { Ask } from '@presign/limits';
-import { encodingOf } from '@presign/providers';
+import { type Ask, narrow } from '@presign/limits';
+import { encodingOf, type Usage } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { type Admitted, admitCall, type Counted } from '../limits/admit.ts';
 import type { CountReply } from '../workers/worker.ts';
 import type { Charge } from './judge-end.ts';
-import type { Plan } from './plan.ts';
+import type { Call, Plan } from './plan.ts';
 import type { Counting, Planned } from './plan-body.ts';
 
 /** An admitted call. */
@@ -85,3 +85,39 @@ export function checkCount(
   uncounted.add(`${provider.id} ${model}`);
   log.error({ grant: id, provider: provider.id, model, countedTokens, reported }, 'input over its count');
 }
+
+/** The hold of a running call. */
+export type RunningHold = {
+  readonly heldMicrousd: () => number;
+  /** Lowers the hold, once a stream has stated its input. Absent when the hold cannot be lowered. */
+  readonly onInput: ((input: Usage) => void) | undefined;
+};
+
+/** A hold that is lowered to the price of the input that the provider states at the start of a stream. */
+export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens }: Tight): RunningHold {
+  const { plan, policy, holdId } = call;
+  let held = admitted.heldMicrousd;
+  const { hold, pricing } = plan;
+  const heldMicrousd = () => held;
+  if (!hold || !pricing || !plan.streams || !plan.statesInput || countedTokens !== undefined)
+    return { heldMicrousd, onInput: undefined };
+  const outputMicrousd = held - hold.fixedMicrousd;
+  const onInput = (input: Usage) => {
+    const inputMicrousd = pricing.cost({ ...input, output_tokens: 0 });
+    if (inputMicrousd === undefined) return;
+    const narrowed = inputMicrousd + outputMicrousd;
+    if (held - narrowed < leastWorth(admitted.microusdLeft)) return;
+    // Redis may lower the hold although its reply is lost, so from now on the call is charged no more than this.
+    held = narrowed;
+    deps.underWay.track(narrow(deps.redis, policy.ref, holdId, narrowed).catch(() => {}));
+  };
+  return { heldMicrousd, onInput };
+}
+
+/** A round trip for each stream is worth it only when the money is short: a few hundred calls would hold what is left. */
+const leastWorth = (leftMicrousd: number | undefined): number =>
+  Math.max(1, leftMicrousd === undefined ? LEAST_MICROUSD : leftMicrousd / CALLS);
+
+const CALLS = 256;
+/** Without a limit of the URL's own. How much is left of a shared budget is not known here. */
+const LEAST_MICROUSD = 1_000;
