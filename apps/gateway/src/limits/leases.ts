@@ -2,12 +2,13 @@ import { Worker } from 'node:worker_threads';
 import { type RedisClient, renewAll, sweep } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
-import type { LeaseChange, LeaseThreadReport, LeaseThreadStart } from './lease-thread.ts';
+import { byPartition, LEASE_SLOTS, LeaseTable, monotonicMs } from './lease-table.ts';
+import type { LeaseThreadReport, LeaseThreadStart } from './lease-thread.ts';
 
 /** The holds of this gateway's calls under way. */
 export type Leases = {
   readonly add: (partition: number, holdId: string) => void;
-  readonly remove: (partition: number, holdId: string) => void;
+  readonly remove: (holdId: string) => void;
   /** Stops renewing and sweeping. */
   readonly close: () => Promise<void>;
 };
@@ -32,26 +33,38 @@ const BEAT_MS = 1_000;
  * event loop stops it, too.
  */
 export function startLeases(deps: Deps): Leases {
-  const { redis, redisUrl, leaseMs, log } = deps;
-  const held = new Map<number, Set<string>>();
-  const thread = redisUrl === undefined ? undefined : startThread({ ...deps, redisUrl });
+  const { redis, redisUrl, leaseMs, upstreamTimeoutMs, log } = deps;
+  // A call may take as long as its upstream, and as long as its settle is tried again.
+  const longestMs = upstreamTimeoutMs + leaseMs;
+  const tables: LeaseTable[] = [];
+  const slots = new Map<string, number>();
+  const free: number[] = [];
+  const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, leaseMs, longestMs, log });
+  const addTable = () => {
+    const table = new LeaseTable();
+    const first = tables.push(table) * LEASE_SLOTS - LEASE_SLOTS;
+    for (let slot = LEASE_SLOTS - 1; slot >= 0; slot--) free.push(first + slot);
+    thread?.share(table);
+  };
+  const tableOf = (slot: number) => tables[Math.floor(slot / LEASE_SLOTS)];
   const renewHeld = async () => {
-    if (thread?.isRenewing()) return;
-    const turns = [...held].filter(([, holds]) => holds.size > 0);
-    logFailed(log, await renewAll(redis, leaseMs, turns));
+    if (!thread?.isRenewing()) logFailed(log, await renewAll(redis, leaseMs, byPartition(tables, longestMs)));
   };
   const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
   const sweeping = setInterval(() => void sweepAll(deps), leaseMs / 6);
   return {
     add: (partition, holdId) => {
-      const holds = held.get(partition);
-      if (holds) holds.add(holdId);
-      else held.set(partition, new Set([holdId]));
-      thread?.change([partition, holdId, true]);
+      if (free.length === 0) addTable();
+      const slot = free.pop() ?? 0;
+      slots.set(holdId, slot);
+      tableOf(slot)?.fill(slot % LEASE_SLOTS, partition, holdId);
     },
-    remove: (partition, holdId) => {
-      held.get(partition)?.delete(holdId);
-      thread?.change([partition, holdId, false]);
+    remove: (holdId) => {
+      const slot = slots.get(holdId);
+      if (slot === undefined) return;
+      slots.delete(holdId);
+      free.push(slot);
+      tableOf(slot)?.free(slot % LEASE_SLOTS);
     },
     close: async () => {
       clearInterval(renewing);
@@ -62,22 +75,24 @@ export function startLeases(deps: Deps): Leases {
 }
 
 type Thread = {
-  readonly change: (change: LeaseChange) => void;
+  readonly share: (table: LeaseTable) => void;
   readonly isRenewing: () => boolean;
   readonly close: () => Promise<void>;
 };
 
-/** Starts a thread that learns of every hold, and sees by a heartbeat that this event loop still turns. */
-function startThread({ redisUrl, leaseMs, upstreamTimeoutMs, log }: Deps & { redisUrl: string }): Thread {
-  const heartbeat = new BigInt64Array(new SharedArrayBuffer(8));
-  const beat = () => void Atomics.store(heartbeat, 0, process.hrtime.bigint());
+type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> & Pick<Deps, 'log'>;
+
+/** Starts a thread that reads the tables of holds, and sees by a heartbeat that this event loop still turns. */
+function startThread({ log, ...options }: ThreadOptions): Thread {
+  const heartbeat = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+  const beat = () => {
+    heartbeat[0] = monotonicMs();
+  };
   beat();
   const beating = setInterval(beat, BEAT_MS);
   // The bundle for containers has the thread in one file of this name.
   const file = import.meta.url.endsWith('.ts') ? './lease-thread-from-source.mjs' : './lease-thread.js';
-  // A call may take as long as its upstream, and as long as its settle is tried again.
-  const longestMs = upstreamTimeoutMs + leaseMs;
-  const workerData: LeaseThreadStart = { redisUrl, leaseMs, longestMs, heartbeat };
+  const workerData: LeaseThreadStart = { ...options, heartbeat };
   const worker = new Worker(new URL(file, import.meta.url), { workerData });
   worker.unref();
   let isRenewing = false;
@@ -89,16 +104,8 @@ function startThread({ redisUrl, leaseMs, upstreamTimeoutMs, log }: Deps & { red
   worker.on('exit', () => {
     isRenewing = false;
   });
-  let changes: LeaseChange[] = [];
-  const send = () => {
-    worker.postMessage(changes);
-    changes = [];
-  };
   return {
-    // The changes of one callback leave before the next callback, which may keep the event loop busy.
-    change: (change) => {
-      if (changes.push(change) === 1) queueMicrotask(send);
-    },
+    share: ({ memory }) => worker.postMessage(memory),
     isRenewing: () => isRenewing,
     close: async () => {
       clearInterval(beating);

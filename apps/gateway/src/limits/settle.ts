@@ -24,6 +24,6 @@ export async function settleCall(
   } catch (error) {
     log.error({ ...named, ...causeOf(error) }, 'not settled: the lease will run out');
   }
-  leases.remove(ref.partition, outcome.holdId);
+  leases.remove(outcome.holdId);
   return left;
 }
