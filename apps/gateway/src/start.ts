@@ -71,7 +71,7 @@ export async function startGateway(
     closing: closing.signal,
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
-  const app = createGateway({ ...options, ...own });
+  const { app, isPostCall, postCall } = createGateway({ ...options, ...own });
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
@@ -85,7 +85,10 @@ export async function startGateway(
     errorHandler: () => refusalAnswer({ code: 'invalid_request', message: UNREADABLE }, randomUUID()),
   });
   // An upload may take as long as an answer. Only headers have a time limit.
-  const server = createServer({ requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS }, listener);
+  const server = createServer(
+    { requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS },
+    (incoming, outgoing) => void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing),
+  );
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(listen.port, listen.host, () => {

@@ -55,10 +55,16 @@ export async function answerAndClose(
   request: IncomingMessage,
   outgoing: ServerResponse,
   answer: Response,
-): Promise<void> {
-  const body = Buffer.from(await answer.arrayBuffer());
-  const headers = { 'content-length': String(body.length), connection: 'close' };
-  outgoing.writeHead(answer.status, { ...Object.fromEntries(answer.headers), ...headers });
-  outgoing.write(body);
+): Promise<undefined> {
+  answer.headers.set('connection', 'close');
+  await writeAnswer(outgoing, answer);
   discardRest(request, () => outgoing.end());
+}
+
+/** Writes a whole answer, and leaves its end to the caller. */
+export async function writeAnswer(outgoing: ServerResponse, answer: Response): Promise<void> {
+  const body = Buffer.from(await answer.arrayBuffer());
+  answer.headers.set('content-length', String(body.length));
+  outgoing.writeHead(answer.status, Object.fromEntries(answer.headers));
+  outgoing.write(body);
 }

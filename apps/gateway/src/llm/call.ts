@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
 import type { LastCall, Refusal } from '@presign/schema';
-import type { Handler } from 'hono';
-import type { GatewayEnv, LlmDeps } from '../deps.ts';
+import type { LlmDeps } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -30,27 +28,29 @@ const GIVING_BACK_MS = 1_000;
 /** How long the last byte waits for settling under a spend limit. */
 const SETTLING_MS = 50;
 
+/** Serves a call. Resolves to a refusal that is still to be sent, or to undefined when all is written. */
+export type ServeCall = (
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  requestId: string,
+) => Promise<Response | undefined>;
+
 /**
  * `ANY /llm/t/<token>/<path>`: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
  * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
-export function llmCall(deps: LlmDeps): Handler<GatewayEnv> {
-  return async (c) => {
-    const incoming = c.env.incoming as IncomingMessage;
-    const outgoing = c.env.outgoing as ServerResponse;
+export function llmCall(deps: LlmDeps): ServeCall {
+  return async (incoming, outgoing, requestId) => {
     const bodyMemory = deps.bodyMemory.newReservation();
     const url = splitUrl(incoming.url ?? '');
     const verified = deps.verify(url.token);
-    const serving = serve(deps, c.get('requestId'), { incoming, outgoing, url, verified }, bodyMemory);
+    const serving = serve(deps, requestId, { incoming, outgoing, url, verified }, bodyMemory);
     const refusal = await serving.finally(bodyMemory.release);
     // A holder who has left, or has part of an answer, gets no refusal.
-    if (!refusal || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
+    if (!refusal || outgoing.headersSent || outgoing.destroyed) return undefined;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
-    const answer = refusalAnswer(refusal, c.get('requestId'), errorShapeOf(grant?.provider, url.path));
-    if (isDead(refusal)) {
-      await answerAndClose(incoming, outgoing, answer);
-      return RESPONSE_ALREADY_SENT;
-    }
+    const answer = refusalAnswer(refusal, requestId, errorShapeOf(grant?.provider, url.path));
+    if (isDead(refusal)) return answerAndClose(incoming, outgoing, answer);
     discardRest(incoming);
     return answer;
   };
