@@ -26,7 +26,7 @@ export type Gateway = {
   readonly app: Hono<GatewayEnv>;
   /** Whether `postCall` serves a request. */
   readonly isPostCall: (incoming: IncomingMessage) => boolean;
-  /** Serves a POST to a provider without Hono, whose routing and `Request` take a tenth of a call's time. */
+  /** Serves a POST to a provider without Hono's routing and `Request`, for which every call would pay. */
   readonly postCall: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
 };
 

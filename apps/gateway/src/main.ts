@@ -9,7 +9,7 @@ import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 
 /**
- * A write to stdout for each line takes 3 % of a call. A kill -9 loses the lines of the last tenth of a second. When the
+ * A write to stdout for each line would be a system call for each call. A kill -9 loses the lines of the last tenth of a second. When the
  * reader of stdout stalls, calls go on and lines beyond 8 MiB are dropped.
  */
 const LOG_BUFFER = { sync: false, minLength: 4_096, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
