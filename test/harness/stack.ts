@@ -104,7 +104,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   await issuer.ledger.drainAll();
   const connections: RedisClient[] = [redis];
   const gateways: RunningGateway[] = [];
-  const addGateway: Stack['addGateway'] = async (changed = {}, port = 0) => {
+  const startOne = async (changed: NonNullable<Parameters<Stack['addGateway']>[0]> = {}, port = 0) => {
     const own = await connect(changed.redisUrl);
     connections.push(own);
     const settings = {
@@ -118,14 +118,15 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ...changed,
     };
     const publicKeys = readPublicKeys(keys.publicKeys);
-    const gateway = await startGateway(
-      { ...shared, redis: own, publicKeys, ...settings },
-      { host: '127.0.0.1', port },
-    );
+    return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host: '127.0.0.1', port });
+  };
+  const addGateway: Stack['addGateway'] = async (changed, port) => {
+    const gateway = await startOne(changed, port);
     gateways.push(gateway);
     return `http://127.0.0.1:${gateway.port}`;
   };
-  await Promise.all(gatewayPorts.map((port) => addGateway({}, port)));
+  // In the order of `gatewayUrls`, not in the order in which they came up.
+  gateways.push(...(await Promise.all(gatewayPorts.map((port) => startOne({}, port)))));
   const post =
     (path: string) =>
     (body: object, headers: Record<string, string> = {}) =>
