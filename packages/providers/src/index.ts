@@ -7,7 +7,6 @@ export {
 } from './cloud-key.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
-export { errorShapeOf } from './error-shape.ts';
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { configMatchesPaths } from './model-in-path.ts';
@@ -41,4 +40,4 @@ export {
 export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
 export type { VendorRules } from './vendor-rules.ts';
-export { BUILT_IN_PROVIDERS, encodingOf, modelFacts } from './vendors.ts';
+export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';

@@ -1,4 +1,7 @@
+import type { ErrorShape } from './dialect.ts';
+import { dialectOf } from './dialect-of.ts';
 import type { Encoding } from './openai/count-tokens.ts';
+import { openaiErrors } from './openai/errors.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
 import type { ModelFacts } from './spend.ts';
 import { anthropic } from './vendors/anthropic.ts';
@@ -117,4 +120,14 @@ function endsInSuffixes(text: string, start: number): boolean {
     }
   }
   return reached.has(text.length);
+}
+
+/**
+ * The form that errors have at a path, so that the holder's SDK can read a refusal of the gateway.
+ * @param provider undefined if the token does not name one. The path then decides alone.
+ */
+export function errorShapeOf(provider: Provider | undefined, path: string): ErrorShape {
+  const speaker = provider ?? [...BUILT_IN_PROVIDERS.values()].find((each) => dialectOf(each, path));
+  const dialect = speaker && dialectOf(speaker, path);
+  return dialect ? (dialect.errors ?? openaiErrors) : (speaker?.errors?.(path) ?? openaiErrors);
 }

@@ -1,4 +1,3 @@
-export * from './ambiguous-request.ts';
 export { type Pending, pendingAnswer } from './api/fields.ts';
 export * from './api/invalid-request.ts';
 export * from './api/keys.ts';

@@ -17,7 +17,7 @@ export type OpenaiRules = {
   readonly reasoningApart?: true;
   /** A field of the vendor's own in which a stream's chunk also reports usage (`usage`) and errors (`error`). */
   readonly ownField?: string;
-  readonly errors: readonly ErrorShape[];
+  readonly errors: readonly ErrorForm[];
 };
 
 /** The input that an API counts beyond the tokens that a body's bytes can make. */
@@ -48,19 +48,19 @@ export const OPEN_WEIGHTS_INPUT: InputRules = { perMessage: 32, perTool: 64, nor
 /** Tokens that the templates of models with open weights add to a call. */
 export const OPEN_WEIGHTS_ADDED = 2_048;
 
-/** Shapes of error bodies: `{error: {message}}`, `{error: "text"}`, a list of the first, `{message}`, `{detail}` (FastAPI). */
-export type ErrorShape = 'error object' | 'error text' | 'error list' | 'message' | 'detail';
+/** Forms of error bodies: `{error: {message}}`, `{error: "text"}`, a list of the first, `{message}`, `{detail}` (FastAPI). */
+export type ErrorForm = 'error object' | 'error text' | 'error list' | 'message' | 'detail';
 
 /** Whether a body is one of a provider's own errors; an intermediary's page is not a JSON object. */
-export const isErrorOf = (shapes: readonly ErrorShape[], answer: unknown): boolean =>
-  shapes.some((shape) => IS[shape](answer));
+export const isErrorOf = (forms: readonly ErrorForm[], answer: unknown): boolean =>
+  forms.some((form) => IS[form](answer));
 
 const hasText = (value: unknown, field: string): boolean =>
   isJsonObject(value) && typeof value[field] === 'string' && value[field] !== '';
 
 const isErrorObject = (answer: unknown): boolean => isJsonObject(answer) && hasText(answer.error, 'message');
 
-const IS: Readonly<Record<ErrorShape, (answer: unknown) => boolean>> = {
+const IS: Readonly<Record<ErrorForm, (answer: unknown) => boolean>> = {
   'error object': isErrorObject,
   'error text': (answer) => hasText(answer, 'error'),
   'error list': (answer) => Array.isArray(answer) && answer.length > 0 && answer.every(isErrorObject),
