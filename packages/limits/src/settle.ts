@@ -66,11 +66,20 @@ export async function settle(
   { holdId, uses, costMicrousd, epoch, record, lastCall }: Outcome,
 ): Promise<Left | undefined> {
   const budgetIds = grant.budgetIds.join(',');
+  const { keys, each } = settleKeys(grant.partition, holdId, grant.budgetIds);
   const reply = await settleScript.run(redis, {
-    ...settleKeys(grant.partition, holdId, grant.budgetIds),
+    keys,
+    each,
     args: {
-      ...{ holdId, mode: 'settle', uses, cost: costMicrousd, epoch },
-      ...{ grantId: grant.id, budgetIds, record, lastCall },
+      holdId,
+      mode: 'settle',
+      uses,
+      cost: costMicrousd,
+      epoch,
+      grantId: grant.id,
+      budgetIds,
+      record,
+      lastCall,
     },
   });
   if (reply.is !== 'settled') return undefined;

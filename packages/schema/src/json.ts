@@ -108,9 +108,12 @@ function measure(
 
 /** Index of the quote that ends the string beginning at `start`. */
 function endOfStringBytes(json: Uint8Array, start: number): number {
-  let at = start + 1;
-  while (at < json.length && json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;
-  return at;
+  for (let end = json.indexOf(QUOTE, start + 1); end >= 0; end = json.indexOf(QUOTE, end + 1)) {
+    let slashes = 0;
+    while (json[end - 1 - slashes] === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return end;
+  }
+  return json.length;
 }
 
 /** Whether the string that ended here is a name: only whitespace (RFC 8259 §2) is between it and a colon. */

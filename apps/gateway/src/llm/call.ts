@@ -98,9 +98,8 @@ async function serve(
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
   const holdId = newHoldId();
-  const call: Call = {
-    ...{ requestId, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs },
-  };
+  // biome-ignore format: one line
+  const call: Call = { requestId, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
   const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
   if ('refusal' in tight) return tight.refusal;

@@ -14,25 +14,24 @@ export function callRecord(
   status?: number,
   charge?: Charge,
 ): string {
-  const fields: CallRecord = {
+  // JSON leaves out what is undefined.
+  const fields: { readonly [F in keyof CallRecord]: CallRecord[F] | undefined } = {
     acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
     prv: grant.provider.id,
     beg: beganMs,
-    ...(policy.externalUser === undefined ? {} : { usr: policy.externalUser }),
-    ...(plan.model === undefined ? {} : { mod: plan.model.slice(0, NAME_MAX_CHARS) }),
-    ...(status === undefined ? {} : { sta: status }),
-    ...(charge?.usage === undefined ? {} : tokensOf(charge.usage)),
-    ...(charge && charge.overrunMicrousd > 0 ? { ovr: charge.overrunMicrousd } : {}),
+    usr: policy.externalUser,
+    mod: plan.model?.slice(0, NAME_MAX_CHARS),
+    sta: status,
+    inp: wholeNumber(charge?.usage?.input_tokens),
+    out: wholeNumber(charge?.usage?.output_tokens),
+    ovr: charge && charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
   };
   return JSON.stringify(fields);
 }
 
-const tokensOf = ({ input_tokens, output_tokens }: Readonly<Record<string, number>>) => ({
-  ...(Number.isSafeInteger(input_tokens) ? { inp: input_tokens } : {}),
-  ...(Number.isSafeInteger(output_tokens) ? { out: output_tokens } : {}),
-});
+const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);
 
 /**
  * Logs one line for a call: a warning when the provider was not reached, an error when its key cannot be decrypted.
