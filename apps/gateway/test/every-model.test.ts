@@ -70,8 +70,9 @@ const endpoints: readonly Endpoint[] = [...BUILT_IN_PROVIDERS.values()].flatMap(
     }),
 );
 
-/** Endpoints on which every call is free, or whose path names a model without a price. */
-const WITHOUT_A_CALL = /[cC]ount_?[tT]okens$|\/tunedModels\//;
+/** Endpoints on which every call is free, whose path names a model without a price, or that cost images or characters. */
+const WITHOUT_A_CALL =
+  /[cC]ount_?[tT]okens$|\/tunedModels\/|\/images\/generations$|\/audio\/speech$|:predict$/;
 
 test('every other endpoint that money may be spent on has a call here', () => {
   const without = endpoints.filter(({ body }) => Object.keys(body).length === 0);

@@ -63,9 +63,10 @@ async function lookUp(
   return entries;
 }
 
-function namesOf({ priceList = '', pricing }: Provider, { layers }: Prices): readonly string[] {
+function namesOf({ priceList = '', pricing, unitPrices }: Provider, { layers }: Prices): readonly string[] {
   const listed = layers.flat().flatMap(({ providers }) => providers.get(priceList)?.models ?? []);
-  return [...new Set([...(pricing?.keys() ?? []), ...listed.map(({ id }) => id)])];
+  const own = [pricing, unitPrices].flatMap((prices) => [...(prices?.keys() ?? [])]);
+  return [...new Set([...own, ...listed.map(({ id }) => id)])];
 }
 
 function entriesOf(provider: Provider, models: readonly string[], prices: Prices, now: number): Entry[] {

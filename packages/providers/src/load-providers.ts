@@ -141,7 +141,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     resells: ___,
     ...described
   } = first;
-  const { makerNames: ____, encodings: _____, statesInput: ______, ...api } = described;
+  const { makerNames: ____, encodings: _____, statesInput: ______, unitPrices: _______, ...api } = described;
   const billed = bases.flatMap(({ refusals }) =>
     refusals === 'undocumented' ? [] : refusals.filter(({ billing }) => billing === 'billed'),
   );

@@ -62,7 +62,10 @@ export const TOKEN_KINDS = [
 ] as const;
 
 /** Other units that a dialect can bound: whole microdollars for each. */
-export const FEE_UNITS = ['requests', 'web_searches', 'storage_searches', 'rerank_searches'] as const;
+export const FEE_UNITS = [
+  ...(['requests', 'web_searches', 'storage_searches', 'rerank_searches'] as const),
+  ...(['images', 'characters'] as const),
+] as const;
 
 /**
  * An operator's rates for a model. `input` and `output` cover every kind of token that has no rate of its own. A unit
@@ -125,6 +128,8 @@ export type Provider = {
   listedModels?: RegExp;
   /** The name in `models` of a model that the vendor's API names in another way. */
   modelRow?: (model: string) => string;
+  /** Prices in other units than tokens that the vendor publishes, for models that no list prices. */
+  unitPrices?: ReadonlyMap<string, ModelPrice>;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;
 };

@@ -4,7 +4,7 @@ import { apply, known } from './apply.ts';
 
 describe('config laid over a call', () => {
   it('keeps its names if the endpoint is unknown', () => {
-    expect(apply('openai', '/v1/audio/speech', { model: 'm', max_tokens: 1 }, { voice: 'x' }).body).toEqual({
+    expect(apply('openai', '/v1/moderations', { model: 'm', max_tokens: 1 }, { voice: 'x' }).body).toEqual({
       voice: 'x',
       model: 'm',
       max_tokens: 1,

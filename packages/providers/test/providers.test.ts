@@ -49,7 +49,7 @@ describe('what is known of a path', () => {
     expect(dialectOf(known('google'), '/v1beta/models/g-1.5:streamGenerateContent')?.id).toBe(
       'gemini-generate',
     );
-    expect(dialectOf(known('openai'), '/v1/images/generations')).toBeUndefined();
+    expect(dialectOf(known('openai'), '/v1/images/edits')).toBeUndefined();
     expect(dialectOf(known('openai'), '/v1/chat/completions/abc')).toBeUndefined();
   });
 

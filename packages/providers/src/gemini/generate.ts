@@ -43,7 +43,7 @@ const shared = {
 
 const protoJson = { callersOwn: ['responseSchema', 'responseJsonSchema', '_responseJsonSchema', 'labels'] };
 
-const modelInPath = (...repeatedAt: string[][]): ModelInPath => ({
+export const modelInPath = (...repeatedAt: string[][]): ModelInPath => ({
   collections: ['models', 'tunedModels'],
   repeatedAt,
   withMethod: true,
@@ -206,12 +206,12 @@ const answersInText = (path: string, { responseModalities }: JsonObject): Share 
     : unboundedShare('answers in more than text, unless generationConfig.responseModalities is ["TEXT"]');
 
 /** `gemini-x` of `/v1beta/models/gemini-x:generateContent`. The path of a tuned model does not name its base model. */
-function modelIn(path: string): string | undefined {
+export function modelIn(path: string): string | undefined {
   return /\/models\/([\w.-]+):\w+$/i.exec(path)?.[1];
 }
 
 /** `{"error": {"code", "message", "status"}}`, in a list if the call asked for a stream. */
-function isOwnError(answer: unknown): boolean {
+export function isOwnError(answer: unknown): boolean {
   const inner = Array.isArray(answer) ? answer[0] : answer;
   const error = isJsonObject(inner) ? inner.error : undefined;
   return isJsonObject(error) && typeof error.code === 'number' && typeof error.message === 'string';

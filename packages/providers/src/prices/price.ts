@@ -43,8 +43,8 @@ export function exact(pricing: Pricing): Pricing {
 
 const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Number(count) >= 0;
 
-/** The operator's own rates, in exact arithmetic. */
-export function operatorPricing(price: ModelPrice): Pricing {
+/** The rates of an operator or a vendor's page, in exact arithmetic. */
+export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
   const fees = (used: Usage): number | undefined => {
     const counts = Object.entries({ requests: price.requests === undefined ? 0 : 1, ...used });
     const each = counts.map(([unit, count]) =>
@@ -54,7 +54,7 @@ export function operatorPricing(price: ModelPrice): Pricing {
     return Number.isNaN(sum) ? undefined : sum;
   };
   return {
-    origin: { source: 'providers_file', list: undefined, date: undefined },
+    origin,
     rates: price,
     cost: (usage) => {
       const input = inputCost(price, usage);
@@ -112,13 +112,16 @@ function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
 function outputCost(price: ModelPrice, usage: Usage): bigint | undefined {
   const { output_tokens: total = 0, output_reasoning_tokens: thought = 0 } = usage;
   const { output_audio_tokens: audio = 0, output_citation_tokens: cited = 0 } = usage;
+  const { output_image_tokens: drawn = 0 } = usage;
   const { output } = price;
   if (output === undefined) return total === 0 ? 0n : undefined;
   const { output_reasoning = output, output_audio = output, output_citation = output } = price;
+  const { output_image = output } = price;
   return sumOf(total, output, [
     [thought, output_reasoning],
     [audio, output_audio],
     [cited, output_citation],
+    [drawn, output_image],
   ]);
 }
 

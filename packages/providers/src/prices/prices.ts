@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { Provider } from '../provider.ts';
 import { listedPricing } from './listed-price.ts';
-import { dearerOf, exact, operatorPricing, type Pricing } from './price.ts';
+import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, type PriceList } from './price-list.ts';
 
 /**
@@ -21,12 +21,13 @@ export const BUNDLED_PRICES: Prices = { id: BUNDLED_LIST.id, layers: [[BUNDLED_L
 export type PricesAt = { readonly prices: Prices; readonly now: number };
 
 /**
- * The price of a provider's model: the operator's own of `PROVIDERS_FILE`, else the one of the lists.
+ * The price of a provider's model: the operator's own of `PROVIDERS_FILE`, else the one of the lists, else the one that the
+ * vendor publishes for images or characters.
  * @returns undefined when no price is known. Such a call must not pass under a spend limit.
  */
 export function pricingOf(provider: Provider, model: string, { prices, now }: PricesAt): Pricing | undefined {
   const own = provider.pricing?.get(model);
-  if (own) return exact(operatorPricing(own));
+  if (own) return exact(fixedPricing(own, OF_THE_OPERATOR));
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
   const vendor = provider.priceList;
@@ -35,9 +36,13 @@ export function pricingOf(provider: Provider, model: string, { prices, now }: Pr
   const key = `${prices.id} ${vendor} ${model} ${hour}`;
   const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, vendor, model, hour) };
   remembered.set(key, found);
-  return found.pricing;
+  const unitPrice = provider.unitPrices?.get(model);
+  return found.pricing ?? (unitPrice && exact(fixedPricing(unitPrice, OF_THE_VENDOR)));
 }
 
+const OF_THE_OPERATOR: PriceOrigin = { source: 'providers_file', list: undefined, date: undefined };
+/** `unitPrices`, and the day on which they were read. */
+const OF_THE_VENDOR: PriceOrigin = { source: 'bundled', list: undefined, date: '2026-11-22' };
 const HOUR_MS = 3_600_000;
 const NAME_MAX_CHARS = 255;
 

@@ -1,10 +1,11 @@
 import { geminiErrors } from '../gemini/errors.ts';
 import { geminiCountTokens, geminiEmbed, geminiGenerate } from '../gemini/generate.ts';
+import { geminiPredict } from '../gemini/predict.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
+import { BEARER, K, type ModelPrice, type ModelRows, type Provider } from '../provider.ts';
 
 /**
  * https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1 (2026-11). The window is
@@ -37,6 +38,13 @@ const MODELS: ModelRows = {
   'gemma-4-26b-a4b-it': [256 * K, 32_768, 'thinks'],
   'gemma-4-31b-it': [256 * K, 32_768, 'thinks'],
 };
+
+/** https://ai.google.dev/gemini-api/docs/pricing, Imagen: $0.02, $0.04 and $0.06 for an image of any size. */
+const UNIT_PRICES: ReadonlyMap<string, ModelPrice> = new Map([
+  ['imagen-4.0-fast-generate-001', { images: 20_000 }],
+  ['imagen-4.0-generate-001', { images: 40_000 }],
+  ['imagen-4.0-ultra-generate-001', { images: 60_000 }],
+]);
 
 /**
  * https://ai.google.dev/gemini-api/docs/openai: both names of the bound become `maxOutputTokens`, which includes
@@ -77,6 +85,7 @@ export const google: Provider = {
     { path: '/*/models/*:countTokens', dialect: geminiCountTokens },
     { path: '/*/models/*:embedContent', dialect: geminiEmbed },
     { path: '/*/models/*:batchEmbedContents', dialect: geminiEmbed },
+    { path: '/*/models/*:predict', dialect: geminiPredict },
     { path: '/*/openai/chat/completions', dialect: chat, credential: BEARER },
     {
       path: '/*/openai/embeddings',
@@ -100,5 +109,6 @@ export const google: Provider = {
     { status: 500, billing: 'free' },
   ],
   models: MODELS,
+  unitPrices: UNIT_PRICES,
   makerNames: ['google'],
 };

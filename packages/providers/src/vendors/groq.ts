@@ -3,6 +3,7 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { openaiSpeech } from '../openai/speech.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /** https://console.groq.com/docs/models and …/docs/deprecations, and the list of litellm 1.109.1 (2026-11). */
@@ -55,6 +56,7 @@ export const groq: Provider = {
     { path: '/openai/v1/chat/completions', dialect: openaiChat('groq-chat', RULES, { fields: CHAT_FIELDS }) },
     { path: '/openai/v1/responses', dialect: openaiResponses('groq-responses', RULES) },
     { path: '/openai/v1/embeddings', dialect: openaiEmbeddings('groq-embeddings', RULES) },
+    { path: '/openai/v1/audio/speech', dialect: openaiSpeech('groq-speech', RULES) },
   ],
   free: [
     { method: 'GET', path: '/openai/v1/models' },

@@ -5,10 +5,12 @@ import { AS_OPENAI, openaiCompletions } from '../openai/completions.ts';
 import type { Encoding } from '../openai/count-tokens.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { CACHE_AND_RECORDS } from '../openai/fields.ts';
+import { openaiImages } from '../openai/images.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import type { ServerTools } from '../openai/responses-fields.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, type ModelRows, type Provider } from '../provider.ts';
+import { openaiSpeech } from '../openai/speech.ts';
+import { BEARER, type ModelPrice, type ModelRows, type Provider } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
 /**
@@ -151,6 +153,12 @@ export const OPENAI_CHAT = {
 /** OpenAI and Azure refuse a `max_output_tokens` below 16. */
 export const RESPONSES_MINIMUM = 16;
 
+/** $15 and $30 for a million characters: https://developers.openai.com/api/docs/models/tts-1.md, tts-1-hd.md. */
+const UNIT_PRICES: ReadonlyMap<string, ModelPrice> = new Map([
+  ['tts-1', { characters: 15 }],
+  ['tts-1-hd', { characters: 30 }],
+]);
+
 /** https://platform.openai.com/docs/api-reference; the `openai` SDK's client.ts and resources/. */
 export const openai: Provider = {
   id: 'openai',
@@ -177,6 +185,8 @@ export const openai: Provider = {
       ),
     },
     { path: '/v1/embeddings', dialect: openaiEmbeddings('openai-embeddings', OPENAI_RULES) },
+    { path: '/v1/images/generations', dialect: openaiImages('openai-images', OPENAI_RULES) },
+    { path: '/v1/audio/speech', dialect: openaiSpeech('openai-speech', OPENAI_RULES) },
   ],
   free: [
     { method: 'GET', path: '/v1/models' },
@@ -196,5 +206,6 @@ export const openai: Provider = {
   refusals: 'undocumented',
   models: OPENAI_MODELS,
   encodings: ENCODINGS,
+  unitPrices: UNIT_PRICES,
   makerNames: ['openai'],
 };

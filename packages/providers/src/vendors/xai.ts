@@ -1,5 +1,6 @@
 import { type AllowList, allow, harmless, only } from '../bounds/allow-list.ts';
 import { openaiChat } from '../openai/chat.ts';
+import { openaiImages } from '../openai/images.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
@@ -47,6 +48,12 @@ const CHAT_FIELDS: AllowList = allow(harmless('metadata', 'store', 'safety_ident
 });
 
 /**
+ * https://docs.x.ai/docs/guides/image-generation: 1 to 10 images. A price for each image must be the dearest of its resolutions
+ * and qualities.
+ */
+const IMAGE_FIELDS: AllowList = harmless('aspect_ratio', 'resolution');
+
+/**
  * https://docs.x.ai/developers/model-capabilities/text/comparison (paths);
  * `@ai-sdk/xai` sends `max_completion_tokens` to chat completions.
  */
@@ -59,6 +66,7 @@ export const xai: Provider = {
   routes: [
     { path: '/v1/chat/completions', dialect: openaiChat('xai-chat', RULES, { fields: CHAT_FIELDS }) },
     { path: '/v1/responses', dialect: openaiResponses('xai-responses', RULES) },
+    { path: '/v1/images/generations', dialect: openaiImages('xai-images', RULES, IMAGE_FIELDS) },
   ],
   free: [
     { method: 'GET', path: '/v1/models' },

@@ -1,0 +1,157 @@
+import { type AllowList, allow, asUnbounded, harmless, judge, only } from '../bounds/allow-list.ts';
+import { countIn } from '../bounds/output-bound.ts';
+import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
+import { countOf, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
+import { type Bounded, type DialectSpend, type Reported, type StreamReader, usageOf } from '../spend.ts';
+import { modelIn } from './chat.ts';
+import { isErrorOf, type OpenaiRules } from './rules.ts';
+import { reported } from './usage.ts';
+
+/**
+ * Image generation (`openai` SDK, resources/images). A model of GPT Image costs tokens, which OpenAI publishes by quality and
+ * size. Any other model costs its price for each image (`images`), if its price states one.
+ */
+export const openaiImages = (
+  id: string,
+  { errors }: Pick<OpenaiRules, 'errors'>,
+  fields: AllowList = NO_FIELDS,
+): Dialect => ({
+  id,
+  settings: [
+    MODEL,
+    { at: ['n'], names: NAMES.count },
+    ...NO_OUTPUT.filter(({ names }) => names !== NAMES.count),
+  ],
+  spend: imagesSpend(errors, allow(FIELDS, fields)),
+});
+
+function imagesSpend(errors: OpenaiRules['errors'], fields: AllowList): DialectSpend {
+  return {
+    model: modelIn,
+    streams: (body) => body.stream === true,
+    boundBody: (body, { bytes }) => {
+      const effect = judge(fields, body);
+      return typeof effect === 'object' ? { unbounded: asUnbounded(effect) } : boundImages(body, bytes);
+    },
+    readAnswer,
+    readStream,
+    isOwnError: (answer) => isErrorOf(errors, answer),
+  };
+}
+
+const NO_FIELDS: AllowList = new Map();
+/** `n` is 1 to 10 at OpenAI and xAI. */
+const MOST_IMAGES = 10;
+/** `partial_images` is 0 to 3, and each of them costs 100 output tokens (guides/image-generation#partial-images-cost). */
+const MOST_PARTIAL = 3;
+const PARTIAL_TOKENS = 100;
+
+/** `openai` SDK, ImageGenerateParams. Tokens depend on size and quality only. */
+const FIELDS = allow(
+  harmless('model', 'prompt', 'size', 'quality', 'background', 'moderation', 'style', 'user'),
+  harmless('output_format', 'output_compression', 'response_format'),
+  {
+    n: (value, { stream }) => {
+      if (countIn({ value }, 'value', MOST_IMAGES) === undefined)
+        return { unbounded: `is not a whole number from 1 to ${MOST_IMAGES}` };
+      // How a stream of several images reports their usage is not documented.
+      return stream === true && value !== 1 ? { unbounded: 'is more than 1 in a stream' } : 'harmless';
+    },
+    stream: only('is neither true nor false', true, false),
+    partial_images: only('is not a whole number from 0 to 3', ...Array(MOST_PARTIAL + 1).keys()),
+  },
+);
+
+function boundImages(body: JsonObject, bytes: number): Bounded {
+  const n = countIn(body, 'n', MOST_IMAGES) ?? MOST_IMAGES;
+  const tokens = TOKENS.get(textOf(body.model).replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+  if (!tokens) return { bound: { inputTokens: 0, fees: { images: n }, output: undefined } };
+  const each = tokens(textOf(body.quality), textOf(body.size));
+  if (each === undefined) {
+    const reason = 'OpenAI publishes the cost of this model for quality low, medium or high';
+    return { unbounded: { param: 'size', reason: `${reason}, and size ${SIZES.join(', ')}` } };
+  }
+  const asked = each + (typeof body.partial_images === 'number' ? body.partial_images : 0) * PARTIAL_TOKENS;
+  // Several images are made by themselves, each from the whole prompt.
+  return {
+    bound: {
+      inputTokens: n * bytes,
+      fees: {},
+      output: { asked, least: asked, times: n, coversReasoning: true },
+    },
+  };
+}
+
+const SIZES = ['1024x1024', '1024x1536', '1536x1024'];
+/** Output tokens of an image by its quality, in the order of `SIZES`. */
+type Table = ReadonlyMap<string, readonly number[]>;
+
+/** https://developers.openai.com/api/docs/guides/image-generation#cost-and-latency, "Models prior to gpt-image-2". */
+const FIRST_MODELS: Table = new Map([
+  ['low', [272, 408, 400]],
+  ['medium', [1_056, 1_584, 1_568]],
+  ['high', [4_160, 6_240, 6_208]],
+]);
+
+/**
+ * The same page gives no tokens for gpt-image-2, but dollars for an image, rounded to a tenth of a cent ("Calculating costs").
+ * These are the most tokens at $30 a million that round to them: (price + $0.0005) / $0.00003.
+ */
+const SECOND_MODEL: Table = new Map([
+  ['low', [217, 184, 184]],
+  ['medium', [1_784, 1_384, 1_384]],
+  ['high', [7_050, 5_517, 5_517]],
+]);
+
+const published = (table: Table, quality: string, size: string): number | undefined =>
+  table.get(quality)?.[SIZES.indexOf(size)];
+
+/** The first models have these sizes and qualities only, so any other call of them is at most the dearest. */
+const ofFirstModels = (quality: string, size: string): number =>
+  published(FIRST_MODELS, quality, size) ??
+  Math.max(...(FIRST_MODELS.get(quality) ?? [...FIRST_MODELS.values()].flat()));
+
+/**
+ * Most output tokens of an image. gpt-image-1.5 also bills text that it writes, some 200 tokens an image, and OpenAI
+ * publishes no most for it (https://community.openai.com/t/1369511), as it publishes none for later models.
+ */
+const TOKENS: ReadonlyMap<string, (quality: string, size: string) => number | undefined> = new Map([
+  ['gpt-image-1', ofFirstModels],
+  ['gpt-image-1-mini', ofFirstModels],
+  ['gpt-image-2', (quality: string, size: string) => published(SECOND_MODEL, quality, size)],
+]);
+
+/** The tokens that an answer reports, else the number of its images. */
+function readAnswer(answer: unknown): Reported | undefined {
+  if (!isJsonObject(answer)) return undefined;
+  const { usage, data } = answer;
+  if (isJsonObject(usage) && usage.output_tokens !== undefined) return reported(answer, tokensIn(usage));
+  return Array.isArray(data) && data.length > 0 ? reported(answer, { images: data.length }) : undefined;
+}
+
+/** Reads the one event that has usage (`openai` SDK, ImageGenCompletedEvent). Others hold pictures and are not parsed. */
+function readStream(): StreamReader {
+  const completed: JsonObject[] = [];
+  let failed = false;
+  return {
+    event: (data, name) => {
+      failed ||= name === 'error' || data.startsWith('{"error"');
+      const event = data.includes('image_generation.completed') ? readObject(data) : undefined;
+      if (event) completed.push({ usage: event.usage });
+    },
+    end: () => (completed.length === 1 && !failed ? readAnswer(completed[0]) : undefined),
+  };
+}
+
+/** `openai` SDK, ImagesResponse.Usage. Output without details is image, its dearest kind. */
+function tokensIn(usage: JsonObject) {
+  if (usage.input_tokens === undefined) return undefined;
+  const output = countOf(usage, 'output_tokens');
+  const { image_tokens: images = output } = objectIn(usage, 'output_tokens_details');
+  return usageOf({
+    input_tokens: countOf(usage, 'input_tokens'),
+    input_image_tokens: countOf(objectIn(usage, 'input_tokens_details'), 'image_tokens'),
+    output_tokens: output,
+    output_image_tokens: countOf({ images }, 'images'),
+  });
+}

@@ -1,0 +1,39 @@
+import { allow, asUnbounded, harmless, judge, only } from '../bounds/allow-list.ts';
+import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import { textOf } from '../json.ts';
+import type { DialectSpend } from '../spend.ts';
+import { modelIn } from './chat.ts';
+import { isErrorOf, type OpenaiRules } from './rules.ts';
+
+/**
+ * Speech (`openai` SDK, resources/audio/speech). Models that cost a price for each character of the text have a bound. Others,
+ * such as gpt-4o-mini-tts, cost tokens of sound, and no field bounds how long they speak.
+ */
+export const openaiSpeech = (id: string, { errors }: Pick<OpenaiRules, 'errors'>): Dialect => ({
+  id,
+  settings: [MODEL, ...NO_OUTPUT],
+  spend: speechSpend(errors),
+});
+
+/** A character has at least one byte. The answer is sound and reports no usage, so the hold is charged. */
+function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
+  return {
+    model: modelIn,
+    // Sound is played while it arrives.
+    streams: () => true,
+    boundBody: (body) => {
+      const effect = judge(FIELDS, body);
+      if (typeof effect === 'object') return { unbounded: asUnbounded(effect) };
+      const characters = Buffer.byteLength(textOf(body.input));
+      return { bound: { inputTokens: 0, fees: { characters }, output: undefined } };
+    },
+    readAnswer: () => undefined,
+    isOwnError: (answer) => isErrorOf(errors, answer),
+  };
+}
+
+/** `openai` SDK, SpeechCreateParams; `groq-sdk` adds `sample_rate`. Models with a price for characters know no instructions. */
+const FIELDS = allow(harmless('model', 'voice', 'response_format', 'sample_rate', 'speed', 'instructions'), {
+  input: (value) => (typeof value === 'string' ? 'harmless' : { unbounded: 'is not text' }),
+  stream_format: only('is not a stream of sound', 'audio'),
+});
