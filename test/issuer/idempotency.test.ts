@@ -56,8 +56,8 @@ test('a repeated request with a session, a virtual key and every field gets the 
   const fields = {
     virtual_key,
     session_id: crypto.randomUUID(),
-    path: ['/v1/a', '/v1/*'],
-    config: { model: 'm' },
+    path: ['/v1/responses', '/v1/*'],
+    config: { model: 'gpt-4o' },
     metadata: { a: 1 },
     max_uses: 3,
     cost_limit: 7,

@@ -128,7 +128,7 @@ describe('the written rows', () => {
   test('every field reaches Postgres as it was sent', async () => {
     const fields = {
       method: 'PUT',
-      path: ['/v1/a', '/v1/*/b'],
+      path: ['/v1/responses', '/v1/*/b'],
       max_uses: 3,
       cost_limit: 5_000_000,
       config: { model: 'gpt-4o-mini', max_tokens: 100 },

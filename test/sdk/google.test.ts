@@ -99,8 +99,8 @@ test('another model than the allowed is an ApiError 403 that names both paths', 
 });
 
 test('a call whose cost has no bound is an ApiError 422 under a cost limit', async () => {
-  const path = '/v1beta/models/unpriced-model:generateContent';
-  const { url } = await issue({ path, cost_limit: 1_000 });
+  const paths = [GENERATE, '/v1beta/models/unpriced-model:generateContent'];
+  const { url } = await issue({ path: paths, cost_limit: 1_000 });
   const error = await clientOf(url)
     .models.generateContent({ ...hello, model: 'unpriced-model' })
     .catch((thrown: unknown) => thrown);

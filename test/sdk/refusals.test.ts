@@ -218,7 +218,9 @@ const REFUSALS: readonly Refused[] = [
     says: 'unpriced',
     refused: async (sdk) => {
       const model = 'unpriced';
-      return { model, ...(await issue({ ...sdk, model }, { cost_limit: 1_000 })) };
+      // With a path that could be paid for: a URL without any is not issued.
+      const paths = (): [string, ...string[]] => [...sdk.paths(sdk.model), ...sdk.paths(model)];
+      return { model, ...(await issue({ ...sdk, paths }, { cost_limit: 1_000 })) };
     },
   },
   {

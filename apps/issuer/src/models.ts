@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Prices, type Provider, pricingOf } from '@presign/providers';
+import { type Prices, type Provider, pricedModels, pricingOf } from '@presign/providers';
 import { type ModelsAnswer, modelsAnswer, modelsQuery } from '@presign/schema';
 import type { IssuerDeps } from './deps.ts';
 import { route } from './route.ts';
@@ -54,19 +54,13 @@ async function lookUp(
 ): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
   for (const provider of providers) {
-    const names = namesOf(provider, prices);
+    const names = pricedModels(provider, prices);
     for (let i = 0; i < names.length; i += AT_ONCE) {
       entries.push(...entriesOf(provider, names.slice(i, i + AT_ONCE), prices, now));
       await nextTurn();
     }
   }
   return entries;
-}
-
-function namesOf({ priceList = '', pricing, unitPrices }: Provider, { layers }: Prices): readonly string[] {
-  const listed = layers.flat().flatMap(({ providers }) => providers.get(priceList)?.models ?? []);
-  const own = [pricing, unitPrices].flatMap((prices) => [...(prices?.keys() ?? [])]);
-  return [...new Set([...own, ...listed.map(({ id }) => id)])];
 }
 
 function entriesOf(provider: Provider, models: readonly string[], prices: Prices, now: number): Entry[] {

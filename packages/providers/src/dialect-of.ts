@@ -1,5 +1,5 @@
 import type { Dialect } from './dialect.ts';
-import { compilePaths, decoded, type PathMatcher } from './path.ts';
+import { compilePaths, decoded, type PathMatcher, patternsMeet } from './path.ts';
 import type { Credential, Provider, Route } from './provider.ts';
 import type { Spend } from './spend.ts';
 import { underRules } from './vendor-rules.ts';
@@ -24,18 +24,42 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
 export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
   !/[;%]/.test(path) && compiled(provider).free.some((call) => call.method === method && call.matches(path));
 
+/** An endpoint whose calls may have a bound. */
+export type Endpoint = { readonly path: string; readonly dialect: Dialect; readonly spend: Spend };
+
+/**
+ * The endpoints with a bound that a grant's path or pattern can reach. Under a pattern their paths are those of the
+ * provider's routes, in which a `*` may be left.
+ */
+export function boundedEndpoints(provider: Provider, pattern: string): readonly Endpoint[] {
+  const wanted = asRead(pattern);
+  const reached = pattern.includes('*')
+    ? compiled(provider).routes.filter(({ route }) => patternsMeet(wanted, route.path.toLowerCase()))
+    : [routeOf(provider, pattern) ?? []].flat();
+  return reached.flatMap(({ route, spend }) =>
+    spend ? [{ path: pattern.includes('*') ? route.path : pattern, dialect: route.dialect, spend }] : [],
+  );
+}
+
+/** Whether a grant's path or pattern can reach a call that is free. */
+export const reachesFree = ({ free = [] }: Provider, method: string, pattern: string): boolean =>
+  free.some((call) => call.method === method && patternsMeet(call.path, pattern));
+
 /**
  * The route that a lenient server would find: it decodes the path, ignores its case (as Azure does), and removes path
  * parameters (`;a=b`, RFC 3986 §3.3) and a last slash. Otherwise a holder of a grant with wildcards could choose a
  * spelling that escapes `config`.
  */
 function routeOf(provider: Provider, path: string): CompiledRoute | undefined {
-  const lenient = (decoded(path) ?? path)
+  const lenient = asRead(path);
+  return compiled(provider).routes.find(({ matches }) => matches(lenient));
+}
+
+const asRead = (path: string): string =>
+  (decoded(path) ?? path)
     .toLowerCase()
     .replace(/;[^/]*/g, '')
     .replace(/(?<=.)\/$/, '');
-  return compiled(provider).routes.find(({ matches }) => matches(lenient));
-}
 
 type CompiledRoute = {
   readonly route: Route;

@@ -21,7 +21,8 @@ export {
 } from './path.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
-export { BUNDLED_PRICES, type Prices, type PricesAt, pricingOf } from './prices/prices.ts';
+export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
+export { type Dead, whyDead } from './prices/why-dead.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,

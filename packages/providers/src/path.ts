@@ -37,6 +37,43 @@ function matchSegment(pieces: readonly string[], segment: string): boolean {
   return segment.endsWith(last) && segment.length - last.length > end;
 }
 
+/** Whether a path can match both patterns. It takes at most the product of the lengths of two segments as steps. */
+export function patternsMeet(a: string, b: string): boolean {
+  const others = b.split('/');
+  const segments = a.split('/');
+  return (
+    segments.length === others.length &&
+    segments.every((segment, i) => segmentsMeet(tokensOf(segment), tokensOf(others[i] ?? '')))
+  );
+}
+
+/** `*` stands for one character or more: any one, and then any number. */
+const tokensOf = (segment: string): readonly string[] =>
+  [...segment].flatMap((character) => (character === '*' ? [ANY_ONE, ANY_NUMBER] : [character]));
+
+/** They are no characters of a path. */
+const ANY_ONE = '?';
+const ANY_NUMBER = ' ';
+
+/** Fills a table from the end: whether what follows index i of one segment meets what follows index j of the other. */
+function segmentsMeet(a: readonly string[], b: readonly string[]): boolean {
+  let after: boolean[] = [];
+  for (let i = a.length; i >= 0; i--) {
+    const row: boolean[] = [];
+    for (let j = b.length; j >= 0; j--) {
+      const [mine, other] = [a[i], b[j]];
+      const alike = mine === other || mine === ANY_ONE || other === ANY_ONE;
+      row[j] =
+        (mine === undefined && other === undefined) ||
+        (mine === ANY_NUMBER && (after[j] === true || row[j + 1] === true)) ||
+        (other === ANY_NUMBER && (row[j + 1] === true || after[j] === true)) ||
+        (mine !== undefined && other !== undefined && alike && after[j + 1] === true);
+    }
+    after = row;
+  }
+  return after[0] === true;
+}
+
 /**
  * Why a grant may not contain a path, as the end of a sentence that begins with the path. Undefined if it may.
  * Judges a pattern as it judges a call: `*` is an ordinary character of paths (RFC 3986 §3.3).

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { checkCallPath, checkPathPattern, compilePaths, doubledVersionPrefix } from '../src/index.ts';
+import { patternsMeet } from '../src/path.ts';
 
 const matchPath = (patterns: readonly string[], path: string) => compilePaths(patterns)(path);
 
@@ -209,4 +210,44 @@ describe('the hint on a doubled version prefix', () => {
   ])('is not given for %s where %s is allowed', (path, pattern) => {
     expect(doubledVersionPrefix(path, [pattern])).toBe(false);
   });
+});
+
+describe('two patterns', () => {
+  const pattern = fc
+    .string({ unit: fc.constantFrom('a', 'b', '*', '/'), maxLength: 8 })
+    .map((text) => `/${text}`);
+  /** Paths that a pattern matches: every star as `a`, `b`, `ab` or `ba`. */
+  const filled = (text: string) => ['a', 'b', 'ab', 'ba', 'bab'].map((piece) => text.replaceAll('*', piece));
+
+  it('meet if a path matches both', () => {
+    fc.assert(
+      fc.property(pattern, pattern, (a, b) => {
+        const both = [...filled(a), ...filled(b)].some(
+          (path) => matchPath([a], path) && matchPath([b], path),
+        );
+        if (both) expect(patternsMeet(a, b)).toBe(true);
+        expect(patternsMeet(a, b)).toBe(patternsMeet(b, a));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('without a star meet only themselves, and with one on one side what that side matches', () => {
+    fc.assert(
+      fc.property(pattern, pattern, (a, text) => {
+        const path = text.replaceAll('*', 'b');
+        expect(patternsMeet(a, path)).toBe(matchPath([a], path));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it.each([
+    ['/v1/*', '/v1/models/*', false],
+    ['/v1/*', '/*/chat', true],
+    ['/v1/a*', '/v1/*b', true],
+    ['/v1/a*b', '/v1/b*a', false],
+    ['/models/*:generate', '/models/gemini-*', true],
+    ['/models/*:generate', '/models/*:embed', false],
+  ])('%s and %s: %s', (a, b, meet) => expect(patternsMeet(a, b)).toBe(meet));
 });

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
-import { checkPathPattern, configMatchesPaths, type Provider } from '@presign/providers';
 import {
-  isJsonObject,
   ONE_YEAR_SECONDS,
   type PresignAnswer,
   type PresignRequest,
@@ -25,6 +23,7 @@ import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
+import { type Asked, checkConfig, checkPaths, checkSpending } from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
 import { checkKey, findProvider } from './find-provider.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
@@ -49,12 +48,19 @@ export const presign = route(
     return async ({ apiKey, body: request, raw, c }) => {
       const repeatKey = readIdempotencyKey(c);
       const provider = findProvider(deps.providers, request.provider);
-      checkPaths(raw.value, request);
+      const pathNames = checkPaths(raw.value, request);
       if (request.virtual_key === undefined)
         checkKey(provider, 'client_api_key', request.client_api_key ?? '');
 
       const issuedAt = wholeSecond(deps.now());
-      const issue = { grantId: randomUUID(), accountId: apiKey.accountId, provider, request, issuedAt };
+      const issue = {
+        grantId: randomUUID(),
+        accountId: apiKey.accountId,
+        provider,
+        request,
+        pathNames,
+        issuedAt,
+      };
       const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
       return inTime(issueOnce(deps, insert, issue, repeat));
     };
@@ -95,24 +101,10 @@ function asIssued(grant: EarlierGrant): IssuedGrant {
   return { ...grant, method, paths };
 }
 
-/** @param body as the caller wrote it, where a single path may appear without an array */
-function checkPaths(body: unknown, { path: paths }: PresignRequest): void {
-  const isArray = isJsonObject(body) && Array.isArray(body.path);
-  for (const [i, path] of paths.entries()) {
-    const callable = i > 0 || !path.includes('*');
-    const problem = callable ? checkPathPattern(path) : 'must not contain *: the URL ends in its first path';
-    if (problem === undefined) continue;
-    const param = isArray ? `path[${i}]` : 'path';
-    throw new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
-  }
-}
-
 /** A validated request that becomes a grant. */
-export type Issue = {
+export type Issue = Asked & {
   readonly grantId: string;
   readonly accountId: string;
-  readonly provider: Provider;
-  readonly request: PresignRequest;
   readonly issuedAt: Date;
 };
 
@@ -131,6 +123,9 @@ export async function writeGrant(
   const virtualKey = tx && (await findVirtualKey(tx, accountId, request));
   const rows = grantRows(deps, issue, virtualKey);
   checkConfig(issue, rows.grant.config);
+  if (rows.costLimitMicrousd !== null || virtualKey?.costLimited) {
+    checkSpending(deps, issue, rows.grant.config);
+  }
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
   return { ...rows.grant, partition: rows.partition };
@@ -147,6 +142,8 @@ type VirtualKey = {
   readonly config: Record<string, unknown> | null;
   /** Partition of its budget, which its grants must share; undefined without a budget. */
   readonly partition: number | undefined;
+  /** Its budget limits spending. */
+  readonly costLimited: boolean;
 };
 
 /** Finds the virtual key that a request names. It takes precedence over `client_api_key`. */
@@ -170,6 +167,7 @@ async function findVirtualKey(
     credentialId: key.credentialId,
     config: key.config,
     partition: row.budgets?.partition,
+    costLimited: (row.budgets?.costLimitMicrousd ?? null) !== null,
   };
 }
 
@@ -243,17 +241,6 @@ function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefine
 /** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
-
-/** Refuses a URL that no call could ever match. */
-function checkConfig({ provider, request }: Issue, config: Record<string, unknown> | null): void {
-  const matches = config === null || configMatchesPaths(provider, config, request.path);
-  if (matches === true) return;
-  const own = request.config !== undefined && Object.hasOwn(request.config, 'model');
-  const param = own ? 'config.model' : 'virtual_key';
-  const where = own ? 'with this model' : 'with the model of its config';
-  const message = `${param}: ${where} the path ${matches.path} could never be called; allow the path that has the model in it.`;
-  throw new RefusedError({ code: 'invalid_request', param, message });
-}
 
 /** Writes a grant with its budget, a new session and its own credential: all rows or none. */
 export type InsertGrant = (rows: GrantRows) => Promise<void>;

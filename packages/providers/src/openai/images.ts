@@ -69,7 +69,8 @@ function boundImages(body: JsonObject, bytes: number): Bounded {
   const each = tokens(textOf(body.quality), textOf(body.size));
   if (each === undefined) {
     const reason = 'OpenAI publishes the cost of this model for quality low, medium or high';
-    return { unbounded: { param: 'size', reason: `${reason}, and size ${SIZES.join(', ')}` } };
+    const param = SIZES.includes(textOf(body.size)) ? 'quality' : 'size';
+    return { unbounded: { param, reason: `${reason}, and size ${SIZES.join(', ')}` } };
   }
   const asked = each + (typeof body.partial_images === 'number' ? body.partial_images : 0) * PARTIAL_TOKENS;
   // Several images are made by themselves, each from the whole prompt.

@@ -43,6 +43,17 @@ export function pricingOf(provider: Provider, model: string, { prices, now }: Pr
 const OF_THE_OPERATOR: PriceOrigin = { source: 'providers_file', list: undefined, date: undefined };
 /** `unitPrices`, and the day on which they were read. */
 const OF_THE_VENDOR: PriceOrigin = { source: 'bundled', list: undefined, date: '2026-11-22' };
+
+/** The names of the models that have a price, as the operator, the vendor's file and the lists write them. */
+export function pricedModels(
+  { priceList = '', pricing, unitPrices }: Provider,
+  { layers }: Prices,
+): readonly string[] {
+  const listed = layers.flat().flatMap(({ providers }) => providers.get(priceList)?.models ?? []);
+  const own = [pricing, unitPrices].flatMap((prices) => [...(prices?.keys() ?? [])]);
+  return [...new Set([...own, ...listed.map(({ id }) => id)])];
+}
+
 const HOUR_MS = 3_600_000;
 const NAME_MAX_CHARS = 255;
 

@@ -71,7 +71,7 @@ describe('an image call without a known bound is refused by its field', () => {
   test.each<[string, JsonObject]>([
     ['size', { model: 'gpt-image-2' }],
     ['size', { model: 'gpt-image-2', quality: 'low', size: 'auto' }],
-    ['size', { model: 'gpt-image-2', quality: 'auto', size: '1024x1024' }],
+    ['quality', { model: 'gpt-image-2', quality: 'auto', size: '1024x1024' }],
     ['size', { model: 'gpt-image-2', quality: 'high', size: '3840x2160' }],
     ['n', { n: 11 }],
     ['n', { n: 0 }],

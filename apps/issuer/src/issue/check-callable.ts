@@ -1,0 +1,74 @@
+import { checkPathPattern, configMatchesPaths, type Dead, type Provider, whyDead } from '@presign/providers';
+import { isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
+import type { IssuerDeps } from '../deps.ts';
+
+/** A validated request, its provider, and the name of each path in errors. */
+export type Asked = {
+  readonly provider: Provider;
+  readonly request: PresignRequest;
+  readonly pathNames: readonly string[];
+};
+
+type Config = Record<string, unknown> | null;
+
+/**
+ * Refuses paths that no call may have.
+ * @param body as the caller wrote it, where a single path may appear without an array
+ * @returns each path's name in errors
+ */
+export function checkPaths(body: unknown, { path: paths }: PresignRequest): readonly string[] {
+  const isArray = isJsonObject(body) && Array.isArray(body.path);
+  const names = paths.map((_, i) => (isArray ? `path[${i}]` : 'path'));
+  for (const [i, path] of paths.entries()) {
+    const callable = i > 0 || !path.includes('*');
+    const problem = callable ? checkPathPattern(path) : 'must not contain *: the URL ends in its first path';
+    if (problem !== undefined) throw refused(names[i] ?? 'path', `${problem}.`);
+  }
+  return names;
+}
+
+/** Refuses a URL that no call could ever match. */
+export function checkConfig({ provider, request }: Asked, config: Config): void {
+  const matches = config === null || configMatchesPaths(provider, config, request.path);
+  if (matches === true) return;
+  const param = nameInConfig(request, 'model');
+  const where = param === 'virtual_key' ? 'with the model of its config' : 'with this model';
+  throw refused(
+    param,
+    `${where} the path ${matches.path} could never be called; allow the path that has the model in it.`,
+  );
+}
+
+/** Refuses a URL on which no call could pass under its spend limit. */
+export function checkSpending(
+  { prices, now }: Pick<IssuerDeps, 'prices' | 'now'>,
+  { provider, request, pathNames }: Asked,
+  config: Config,
+): void {
+  const { method, path: paths } = request;
+  const at = { prices: prices.current(), now: now() };
+  const dead = whyDead(provider, { method, paths, config: config ?? {} }, at);
+  if (dead === undefined) return;
+  const param = nameOf(dead, request, pathNames);
+  const of = dead.at === 'config' && param === 'virtual_key' ? `${dead.field} of its config: ` : '';
+  const fix = dead.at === 'provider' ? ' Set prices in PROVIDERS_FILE, or omit the spend limit.' : '';
+  throw refused(param, `${of}${dead.reason}; under a spend limit no call could pass.${fix}`);
+}
+
+function nameOf(dead: Dead, request: PresignRequest, pathNames: readonly string[]): string {
+  switch (dead.at) {
+    case 'path':
+      return pathNames[request.path.indexOf(dead.path)] ?? 'path';
+    case 'provider':
+      return 'provider';
+    case 'config':
+      return nameInConfig(request, dead.field);
+  }
+}
+
+/** A field of the request's config, or the virtual key that has it. */
+const nameInConfig = ({ config = {} }: PresignRequest, field: string): string =>
+  Object.hasOwn(config, field) ? `config.${field}` : 'virtual_key';
+
+const refused = (param: string, message: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: ${message}` });

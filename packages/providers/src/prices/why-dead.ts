@@ -1,0 +1,143 @@
+import { applyConfig } from '../apply-config.ts';
+import { boundedEndpoints, type Endpoint, reachesFree } from '../dialect-of.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
+import type { Provider } from '../provider.ts';
+import type { ModelFacts, Unbounded } from '../spend.ts';
+import { isAboutModel } from '../vendor-rules.ts';
+import { modelFacts } from '../vendors.ts';
+import { type PricesAt, pricedModels, pricingOf } from './prices.ts';
+
+/** The calls that a URL allows under a spend limit. */
+export type Allowed = {
+  readonly method: string;
+  readonly paths: readonly string[];
+  readonly config: JsonObject;
+};
+
+/** The cause for which no call can pass: a field of the request, and the reason as the rest of a sentence about it. */
+export type Dead = { readonly reason: string } & (
+  | { readonly at: 'path'; readonly path: string }
+  | { readonly at: 'provider' }
+  | { readonly at: 'config'; readonly field: string }
+);
+
+/**
+ * Why a spend limit would refuse every call on a URL. Undefined if a call on one of its paths may pass. The judges are those
+ * of a call: the dialects' bounds, the vendor's rules and the prices.
+ *
+ * It refuses only for values that no holder can change: a path, a model, and a field of the config that has no object,
+ * because objects are merged with the holder's.
+ */
+export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined {
+  const { method, config, paths } = allowed;
+  if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
+  const judged = paths.map((path) => endpointsOn(provider, path, config, at));
+  const open = judged.flatMap((each) => ('open' in each ? each.open : []));
+  if (open.length > 0) return deadByConfig(open, config);
+  return judged.flatMap((each) => ('dead' in each ? each.dead : []))[0];
+}
+
+/** An endpoint for whose model there is a price, and what is known about the model. */
+type Open = Endpoint & { readonly facts: ModelFacts };
+
+/** The endpoints on which a model can be paid for, or why there are none. */
+function endpointsOn(
+  provider: Provider,
+  path: string,
+  config: JsonObject,
+  at: PricesAt,
+): { readonly open: readonly Open[] } | { readonly dead: Dead } {
+  const endpoints = boundedEndpoints(provider, path);
+  if (endpoints.length === 0)
+    return { dead: { at: 'path', path, reason: 'the cost of this endpoint has no known bound' } };
+  if (!isUnserved(provider, at) && pricedModels(provider, at.prices).length === 0)
+    return { dead: { at: 'provider', reason: `no model of ${provider.id} has a price` } };
+  const models = endpoints.map((endpoint) => modelOn(provider, endpoint, config, at));
+  const open = endpoints.flatMap((endpoint, i) => {
+    const facts = models[i]?.facts;
+    return facts ? [{ ...endpoint, facts }] : [];
+  });
+  if (open.length > 0) return { open };
+  const reason = models[0]?.reason ?? '';
+  const pinned = Object.hasOwn(config, 'model');
+  return { dead: pinned ? { at: 'config', field: 'model', reason } : { at: 'path', path, reason } };
+}
+
+/** The facts about the model that path or config fix, or why no call of it can pass. */
+function modelOn(
+  provider: Provider,
+  endpoint: Endpoint,
+  config: JsonObject,
+  at: PricesAt,
+): { readonly facts?: ModelFacts; readonly reason?: string } {
+  const fixed = Object.hasOwn(config, 'model') ? { model: config.model } : {};
+  const model = modelWith(endpoint, fixed);
+  if (model === undefined && 'model' in fixed) return { reason: 'is not the name of a model' };
+  // A star is left of a pattern.
+  if (model === undefined || model.includes('*')) return { facts: ANY_MODEL };
+  const pricing = pricingOf(provider, model, at);
+  if (!pricing && !isUnserved(provider, at))
+    return { reason: `the price of ${briefly(model)} at ${provider.id} is not known` };
+  const own = modelFacts(provider, model);
+  const listed = pricing ? pricing.contextWindow : ANY_MODEL.contextWindow;
+  const facts = { ...own, contextWindow: own.contextWindow ?? listed };
+  const refused = boundWith(endpoint, fixed, facts);
+  return refused && isAboutModel(refused) ? { reason: refused.reason } : { facts };
+}
+
+/** The provider's prices are in lists, and this service has no list. Gateways may have one. */
+const isUnserved = ({ priceList }: Provider, { prices }: PricesAt): boolean =>
+  priceList !== undefined && prices.layers.length === 0;
+
+/** A model of which nothing is known, and whose window is no reason to refuse it. */
+const ANY_MODEL: ModelFacts = { contextWindow: 1_000_000, maxOutput: undefined, reasoning: true };
+
+/** Each dialect judges the config once: a URL may have many paths of one dialect. */
+function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefined {
+  const ofDialects = [...new Map(open.map((endpoint) => [endpoint.dialect, endpoint])).values()];
+  const refused = ofDialects.flatMap((endpoint) => {
+    const unbounded = boundWith(endpoint, config, endpoint.facts);
+    return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? [unbounded] : [];
+  });
+  const [endpoint] = ofDialects;
+  const [first] = refused;
+  if (!endpoint || !first || refused.length < ofDialects.length) return undefined;
+  const isRefused = (field: string) => boundWith(endpoint, { [field]: config[field] }, endpoint.facts);
+  const field = Object.keys(config).find(isRefused);
+  if (field === undefined) return undefined;
+  // A name of the dialect's own says where the value went.
+  const where = first.param.includes('.') ? `${first.param} ` : '';
+  return { at: 'config', field, reason: where + first.reason };
+}
+
+/** The call of a holder who adds nothing to a config. */
+function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject) {
+  const laid = applyConfig(dialect, config, { path, body: {} });
+  return { path: laid.path, body: spend.atStandardPrice?.(laid.body) ?? laid.body };
+}
+
+function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
+  const { path, body } = bodyWith(endpoint, config);
+  return endpoint.spend.model(body, path);
+}
+
+function boundWith(endpoint: Endpoint, config: JsonObject, facts: ModelFacts): Unbounded | undefined {
+  const { path, body } = bodyWith(endpoint, config);
+  const bytes = Buffer.byteLength(JSON.stringify(body));
+  const bounded = endpoint.spend.bound(body, { path, bytes, facts });
+  return 'unbounded' in bounded ? bounded.unbounded : undefined;
+}
+
+/**
+ * Whether a place that a dialect names (`generationConfig.candidateCount`) has a value that no holder can change: they add
+ * only to objects. A dialect may judge an element of a list by other fields, so those count as changeable.
+ */
+function isFixed(body: JsonObject, place: string): boolean {
+  const value = place
+    .split('.')
+    .reduce<unknown>((held, name) => (isJsonObject(held) ? held[name] : undefined), body);
+  return value !== undefined && value !== null && !isJsonObject(value);
+}
+
+/** A name in a path can be long. */
+const briefly = (name: string) => (name.length > 200 ? `${name.slice(0, 200)}…` : name);
