@@ -70,7 +70,7 @@ function modelOn(
   config: JsonObject,
   at: PricesAt,
 ): { readonly facts?: ModelFacts; readonly reason?: string } {
-  const fixed = Object.hasOwn(config, 'model') ? { model: config.model } : {};
+  const fixed = modelIn(config);
   const model = modelWith(endpoint, fixed);
   if (model === undefined && 'model' in fixed) return { reason: 'is not the name of a model' };
   // A star is left of a pattern.
@@ -95,20 +95,26 @@ const ANY_MODEL: ModelFacts = { contextWindow: 1_000_000, maxOutput: undefined, 
 /** Each dialect judges the config once: a URL may have many paths of one dialect. */
 function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefined {
   const ofDialects = [...new Map(open.map((endpoint) => [endpoint.dialect, endpoint])).values()];
-  const refused = ofDialects.flatMap((endpoint) => {
-    const unbounded = boundWith(endpoint, config, endpoint.facts);
-    return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? [unbounded] : [];
-  });
+  const refused = ofDialects.flatMap((endpoint) => fixedRefusal(endpoint, config) ?? []);
   const [endpoint] = ofDialects;
   const [first] = refused;
   if (!endpoint || !first || refused.length < ofDialects.length) return undefined;
-  const isRefused = (field: string) => boundWith(endpoint, { [field]: config[field] }, endpoint.facts);
-  const field = Object.keys(config).find(isRefused);
+  const alone = (field: string) => ({ ...modelIn(config), [field]: config[field] });
+  const field = Object.keys(config).find((name) => fixedRefusal(endpoint, alone(name)));
   if (field === undefined) return undefined;
   // A name of the dialect's own says where the value went.
   const where = first.param.includes('.') ? `${first.param} ` : '';
   return { at: 'config', field, reason: where + first.reason };
 }
+
+/** Why an endpoint refuses a config, if it is for a value that no holder can change. */
+function fixedRefusal(endpoint: Open, config: JsonObject): Unbounded | undefined {
+  const unbounded = boundWith(endpoint, config, endpoint.facts);
+  return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? unbounded : undefined;
+}
+
+const modelIn = (config: JsonObject): JsonObject =>
+  Object.hasOwn(config, 'model') ? { model: config.model } : {};
 
 /** The call of a holder who adds nothing to a config. */
 function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject) {
