@@ -52,7 +52,8 @@ function table(): string {
   // `start` reads these with the functions of the gateway.
   const shared = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
   const fromGateway = shared.map((name) => [name, gateway.get(name) ?? ''] as const);
-  const defaults = own.map((read, i) => (i === 0 ? new Map([...fromGateway, ...read]) : read));
+  const byAll = defaultsOf('../packages/schema/src/variables.ts');
+  const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? fromGateway : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
     const cells = defaults.map((read) => read.get(name) ?? '');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
-import { parseVariable, priceSchedule, readVariable, VariableError } from '@presign/schema';
+import { parseVariable, readPriceSchedule, readVariable, VariableError } from '@presign/schema';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -24,11 +24,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     hasSigningKey: (env.TOKEN_SIGNING_KEY ?? '') !== '',
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providersFile: readProvidersFile(env),
-    priceSource: priceSchedule(
-      readVariable(env, 'PRICES_FILE', undefined),
-      readVariable(env, 'PRICES_URL', undefined),
-      readVariable(env, 'PRICES_REFRESH_SECONDS', 900),
-    ),
+    priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
-import { parseVariable, priceSchedule, readVariable } from '@presign/schema';
+import { parseVariable, readPriceSchedule, readVariable } from '@presign/schema';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -25,11 +25,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
-    priceSource: priceSchedule(
-      readVariable(env, 'PRICES_FILE', undefined),
-      readVariable(env, 'PRICES_URL', undefined),
-      readVariable(env, 'PRICES_REFRESH_SECONDS', 900),
-    ),
+    priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),

@@ -1,5 +1,5 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
-import { priceSchedule, readVariable } from '@presign/schema';
+import { readPriceSchedule, readVariable } from '@presign/schema';
 
 /**
  * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.
@@ -27,11 +27,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     providersFile: readProvidersFile(env),
-    priceSource: priceSchedule(
-      readVariable(env, 'PRICES_FILE', undefined),
-      readVariable(env, 'PRICES_URL', undefined),
-      readVariable(env, 'PRICES_REFRESH_SECONDS', 900),
-    ),
+    priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,

@@ -80,7 +80,7 @@ export const VARIABLES = {
       .url({ protocol: /^https?$/ })
       .refine((text) => !/[#\s]/.test(text) && new URL(text).username + new URL(text).password === '')
       .refine((text) => text.startsWith('https:') || LOOPBACK.test(new URL(text).hostname)),
-    'https address of such a list, instead of PRICES_FILE; http only on the loopback interface',
+    'https address of a list in the format of PRICES_FILE, which it replaces; http only on the loopback interface',
     'https://prices.example.com/data.json',
   ),
   PRICES_REFRESH_SECONDS: variable(seconds, 'how often services read PRICES_FILE or PRICES_URL again', '900'),
@@ -190,16 +190,18 @@ export function parseVariable<T>(
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Where the operator's list of model prices is, and how often it is read: the values of `PRICES_FILE`, `PRICES_URL` and
- * `PRICES_REFRESH_SECONDS`.
+ * Reads where the operator's list of model prices is, and how often services read it again.
  * @throws VariableError when both a file and a URL are set
  */
-export function priceSchedule(path: string | undefined, url: string | undefined, everySeconds: number) {
+export function readPriceSchedule(env: Environment) {
+  const path = readVariable(env, 'PRICES_FILE', undefined);
+  const url = readVariable(env, 'PRICES_URL', undefined);
+  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
   if (path !== undefined && url !== undefined) {
     throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
   }
   const file = path === undefined ? undefined : ({ is: 'file', path } as const);
-  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs: everySeconds * 1_000 };
+  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
 }
 
 /** For `problem` where the error's own message may quote the text. */
