@@ -62,7 +62,7 @@ export async function startMockProviders(js: string): Promise<MockProviders> {
     response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' });
     const decoder = new TextDecoder();
     for await (const chunk of answer.body ?? [])
-      response.write(mended(decoder.decode(chunk, { stream: true })));
+      response.write(completed(decoder.decode(chunk, { stream: true })));
     response.end();
   });
   const at = { base_url: upstream.url };
@@ -79,5 +79,5 @@ export async function startMockProviders(js: string): Promise<MockProviders> {
 }
 
 /** Cohere's first event has an empty text (https://docs.cohere.com/v2/docs/streaming). The mock's has none. */
-const mended = (events: string): string =>
+const completed = (events: string): string =>
   events.replaceAll('"content":{"type":"text"}', '"content":{"type":"text","text":""}');

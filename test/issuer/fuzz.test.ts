@@ -16,7 +16,7 @@ let stack: Stack;
 let powerless: string;
 /** The keys that all requests are made with: none may revoke them. */
 const untouchable = new Set<string>();
-/** Ids in answers, by the subject whose paths they stand in, newest first. */
+/** The ids that answers contained, newest first, by the subject in whose path an id belongs. */
 const ids = new Map<string, string[]>();
 /** How often each operation answered with each status. */
 const seen = new Map<string, number>();

@@ -91,11 +91,11 @@ describe('a refresh token', () => {
   test('sent with another client secret gives its credential a new version', async () => {
     const config = refreshing({ refresh_token: secret('amended'), client_secret: secret('mistyped') });
     const first = await credentialOf(await issueOauth(config));
-    const mended = { ...config, client_secret: secret('right') };
-    const second = await credentialOf(await issueOauth(mended));
+    const repaired = { ...config, client_secret: secret('right') };
+    const second = await credentialOf(await issueOauth(repaired));
     expect(second).toMatchObject({ id: first.id, version: first.version + 1 });
-    expect(opened(stack, second)).toEqual({ type: 'oauth', ...mended });
-    expect(await credentialOf(await issueOauth(mended))).toEqual(second);
+    expect(opened(stack, second)).toEqual({ type: 'oauth', ...repaired });
+    expect(await credentialOf(await issueOauth(repaired))).toEqual(second);
   });
 
   test('makes servers share a credential; without one, each server has its own', async () => {

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { type RedisClient, type RedisHealth, readHealth } from '@presign/limits';
+import { type RedisHealth, readHealth } from '@presign/limits';
 import { errorShapeOf } from '@presign/providers';
 import { priceProblems } from '@presign/providers/keep-prices';
 import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@presign/schema';
-import { type Database, databaseAnswers } from '@presign/schema/database';
+import { databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
@@ -131,13 +131,15 @@ const CLOSED_MS = 5_000;
 /** A report is this old at most, so that requests for it cannot load the stores. */
 const FRESH_MS = 1_000;
 
-type Deps = { readonly db: Database; readonly redis: RedisClient; readonly now: () => number };
-
 /**
  * Reports what this gateway cannot do. It is unready only while Redis is read-only, or when no partition has been open
  * for five seconds: another gateway could do no more, and a load balancer without backends would hide the reason.
  */
-export function watchReadiness({ db, redis, now }: Deps): () => Promise<Readiness> {
+export function watchReadiness({
+  db,
+  redis,
+  now,
+}: Pick<GatewayDeps, 'db' | 'redis' | 'now'>): () => Promise<Readiness> {
   let closedSince = Number.NEGATIVE_INFINITY;
   let latest: { readonly at: number; readonly report: Promise<Readiness> } | undefined;
   const look = async (): Promise<Readiness> => {

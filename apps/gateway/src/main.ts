@@ -14,7 +14,7 @@ import { startGateway } from './start.ts';
  */
 const LOG_BUFFER = { sync: false, minLength: 4_096, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
 
-/** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
+/** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
   'gateway',
   () => 'GATEWAY_PORT',
@@ -30,7 +30,7 @@ runProcess(
     const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
     const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
     const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
-    // Asked only for grants that are not in Redis: not waited for.
+    // The gateway starts without Postgres, which it reads only for grants that are not in Redis.
     const select = () => db.execute(sql`select 1`);
     void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);

@@ -9,7 +9,7 @@ import { readIssuerEnv } from './env.ts';
 import { bootstrap } from './keys/bootstrap.ts';
 import { startIssuer } from './start.ts';
 
-/** env → dependencies → listen → drain and close. Stores that are away are waited for, and `/readyz` says so. */
+/** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
   'issuer',
   () => 'ISSUER_PORT',

@@ -33,7 +33,7 @@ type Entry = ModelsAnswer['data'][number];
 
 const HOUR_MS = 3_600_000;
 
-/** Prices of an hour are looked up once, a few models at a time, because there are over a thousand. */
+/** Looks up all prices once an hour and after each new list, a few models at a time, because there are over a thousand. */
 function allModels({ providers, prices, now }: IssuerDeps): () => Promise<readonly Entry[]> {
   let latest: { readonly key: string; readonly entries: Promise<readonly Entry[]> } | undefined;
   return () => {

@@ -45,7 +45,7 @@ function explain(error: unknown): string {
 
 const HELP = `Usage: presign give DOLLARS --for TOOL [options]
 
-Issues a URL that may spend so many dollars, and prints the settings of the tool to paste.
+Issues a URL that may spend this many dollars, and prints the settings to paste into the tool.
 
   --for TOOL          ${[...TOOLS.keys()].join(', ')}
   --model MODEL       the only model that may be called
@@ -56,10 +56,10 @@ Issues a URL that may spend so many dollars, and prints the settings of the tool
   --mcp NAME=URL      gives this MCP server instead of a model; may be repeated. With it, --for takes
                       ${[...MCP_TOOLS.keys()].join(', ')}
 
-Variables: ISSUER_URL (default http://127.0.0.1:8787), PRESIGN_API_KEY with the scope presign, and PROVIDER_API_KEY,
-the provider's key, without --virtual-key. Standard output has the settings alone.`;
+Variables: ISSUER_URL (default http://127.0.0.1:8787), PRESIGN_API_KEY with the scope presign. Without
+--virtual-key also PROVIDER_API_KEY, the provider's key. Standard output contains only the settings.`;
 
-/** The command line, understood. */
+/** The command line after parsing. */
 type Asked = {
   readonly costLimit: number;
   readonly tool: string;
@@ -110,7 +110,7 @@ function readAsked(args: readonly string[]): Asked {
   };
 }
 
-/** Dollars as written, in microdollars. No fraction is computed with. */
+/** Reads dollars as microdollars, without floating-point arithmetic. */
 function readMicrodollars(text: string): number {
   const [, whole = '', part = ''] = /^(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
   const microdollars = Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));

@@ -28,8 +28,8 @@ const claudeCode = (issued: Issued, model: string | undefined): string => {
 };
 
 /**
- * https://developers.openai.com/codex/config-advanced, "Custom model providers"; keys of the root stand first. The search
- * of the web is off, because Codex does not limit the number of searches, and a limit of money refuses an unlimited number.
+ * https://developers.openai.com/codex/config-advanced, "Custom model providers". TOML has the keys of the root first. Web
+ * search is off, because Codex does not limit its searches, and a `cost_limit` refuses calls with unlimited searches.
  */
 const codex = (issued: Issued, model: string | undefined): string =>
   [

@@ -136,7 +136,7 @@ export type Admission =
       readonly lastCall: LastCallText;
     };
 
-/** JSON, as `settle` got it: how the grant's last call failed. Undefined if it did not. */
+/** How the grant's last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
 type LastCallText = string | undefined;
 
 /**

@@ -26,7 +26,7 @@ export type BudgetFigures = {
   readonly heldMicrousd: number;
   /** Undefined: no rate limit. */
   readonly callsPerMinute: number | undefined;
-  /** JSON, as `settle` got it: how the last call failed. Undefined if it did not. */
+  /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
   readonly lastCall: string | undefined;
 };
 

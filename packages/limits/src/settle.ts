@@ -43,7 +43,7 @@ export type Outcome = {
   readonly costMicrousd: number | undefined;
   /** JSON, for the ledger. */
   readonly record: string;
-  /** JSON: how the call failed. Undefined if it did not. The refusals that follow have it. */
+  /** How the call failed, as JSON, for later refusals. Undefined if it did not fail. */
   readonly lastCall?: string | undefined;
 };
 
@@ -87,9 +87,9 @@ export async function settle(
 }
 
 /**
- * Lowers what a running call holds to this amount, if it holds more. A caller whose try failed must still charge no more
+ * Lowers the hold of a running call to this amount, if it is higher. If this throws, the caller must still charge no more
  * than the amount, because Redis may have lowered the hold.
- * @returns how many microdollars it gave back. Throws what ioredis throws.
+ * @returns how many microdollars it freed. Throws what ioredis throws.
  */
 export const narrow = (
   redis: RedisClient,

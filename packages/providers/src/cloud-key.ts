@@ -9,8 +9,8 @@ export type AwsKey = { readonly region: string } & (
 );
 
 /**
- * Reads the JSON text of an AWS key. Undefined if it has another form. The region becomes part of a host's name. Regions of other
- * partitions (GovCloud, China) have other prices or other hosts, and longer or unknown names, so they are not read.
+ * Reads the JSON text of an AWS key. Undefined if it has another form. The region becomes part of a host's name. Regions of
+ * GovCloud and China are refused, because their prices or hosts differ.
  */
 export function readAwsKey(text: string): AwsKey | undefined {
   const read = awsKey.safeParse(jsonIn(text)).data;
@@ -58,7 +58,7 @@ function isRsaKey(pem: string): boolean {
   }
 }
 
-/** Why a provider cannot use a key, for the person who gives it. The key is not quoted. Undefined if it can. */
+/** Says why a provider cannot use a key, without quoting it. Undefined if the provider can. */
 export function keyProblem({ credential }: Pick<Provider, 'credential'>, key: string): string | undefined {
   switch (credential.scheme) {
     case 'AWS4-HMAC-SHA256':

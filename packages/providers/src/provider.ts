@@ -112,7 +112,7 @@ export type Provider = {
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;
-  /** Its streams state at their start the whole input, as it is billed. */
+  /** Its streams state the whole billed input at their start. */
   statesInput?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */
   encodings?: ReadonlyMap<string, Encoding>;

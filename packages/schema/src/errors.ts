@@ -105,7 +105,7 @@ export const ERRORS = {
     'api_error',
     'The server rejected the credential of this URL. Issue a new URL with a valid credential.',
   ],
-  overloaded: [503, 'api_error', 'The gateway holds as many bytes of request bodies as it may. Try again.'],
+  overloaded: [503, 'api_error', 'The gateway has no memory left for another request body. Try again.'],
   limits_unavailable: [503, 'api_error', 'Limits cannot be checked now, so no call passes. Try again.'],
   database_unavailable: [503, 'api_error', 'The database does not answer. Try again.'],
   upstream_timeout: [504, 'api_error', 'The provider did not answer in time. Try again later.'],

@@ -229,7 +229,7 @@ const UNKNOWN_CODING: Refusal = {
 const UNDECODABLE: Refusal = {
   code: 'invalid_request',
   param: 'Content-Encoding',
-  message: 'Content-Encoding: the body is not what this says, or broke off.',
+  message: 'Content-Encoding: the body does not have this encoding, or it broke off.',
 };
 
 /** How much of a large body is written at a time. */
@@ -237,8 +237,8 @@ const PIECE_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * A body as it is sent. undici keeps a body in one piece until the answer has ended, which may take an hour. So a large
- * body is sent in pieces, and its memory can be freed as soon as it is sent.
+ * Prepares a body for sending. undici keeps a body in one piece until the answer has ended, which may take an hour. So a
+ * large body is sent in pieces, and its memory can be freed once the last piece is sent.
  * @param whenSent called when the last piece of a large body is taken
  */
 export function bodyToSend(body: Body, whenSent: () => void): Body {

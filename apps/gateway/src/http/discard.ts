@@ -15,9 +15,8 @@ let discarding = 0;
 const seen = new WeakSet<IncomingMessage>();
 
 /**
- * Reads the rest of a refused request and forgets it. A holder who is still sending can so read the answer: a closed
- * connection would be a reset, which SDKs take for a failure and try again. It reads slowly, because reading costs time
- * that other calls need.
+ * Reads the rest of a refused request and forgets it, so that a holder who is still sending can read the answer. Closing
+ * the connection would reset it, and SDKs retry after a reset. It reads slowly, because other calls need the time.
  * @param whenRead called when nothing more will be read
  */
 export function discardRest(request: IncomingMessage, whenRead?: () => void): void {
@@ -48,8 +47,8 @@ export function discardRest(request: IncomingMessage, whenRead?: () => void): vo
 }
 
 /**
- * Answers a request, and closes its connection once the rest of it has been read. Node closes the connection with the end
- * of the answer, so the end waits. The holder has the whole answer before, by its `Content-Length`.
+ * Answers a request, and closes its connection once the rest of the request has been read. Node closes the connection when
+ * the answer ends, so the end waits. `Content-Length` shows the holder before that the answer is whole.
  */
 export async function answerAndClose(
   request: IncomingMessage,

@@ -6,7 +6,7 @@ import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 export type FlatHeaders = string[];
 
 /**
- * Stand on every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read.
+ * The headers of every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read.
  * `referrer-policy` keeps the URL out of `Referer` headers.
  */
 export const ANSWER_HEADERS = {

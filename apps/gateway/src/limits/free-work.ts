@@ -41,7 +41,7 @@ export function createFreeWork(now: () => number): FreeWork {
     const waitMs = (-left * 60_000) / PER_MINUTE;
     const { rateLimit: _, ...refusal } = rateLimited(
       { rateLimit: { perMinute: PER_MINUTE, left: 0, resetMs: waitMs }, waitMs },
-      'The free part of this URL',
+      'The free allowance of this URL',
     );
     return refusal;
   };

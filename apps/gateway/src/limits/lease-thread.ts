@@ -16,8 +16,8 @@ export type LeaseThreadStart = {
 export type LeaseThreadReport = { readonly failed: number };
 
 /**
- * A main thread that is busy for longer counts as stuck: its calls end with their leases, as those of a gateway that died.
- * A process that is frozen runs no thread at all.
+ * A main thread that is busy for longer counts as stuck. The leases of its calls then end, as if the gateway had died. In a
+ * frozen process this thread does not run either.
  */
 const STUCK_MS = 30_000;
 

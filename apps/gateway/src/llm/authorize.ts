@@ -82,11 +82,11 @@ const UNREADABLE = {
   },
 } as const;
 
-/** How long a signed request for a token is valid, as Google's page has it. */
+/** How long a signed request for a token is valid: the hour that Google documents. */
 const ASSERTION_SECONDS = 3_600;
 
 /**
- * The client that a service account is at Google's token endpoint. Its tokens are remembered by the version of the key. The
+ * A service account as an OAuth client of Google's token endpoint. Its tokens are remembered by the version of the key. The
  * key is read when a token is fetched, and kept no longer.
  * https://developers.google.com/identity/protocols/oauth2/service-account#httprest
  */

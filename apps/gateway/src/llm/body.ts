@@ -151,6 +151,6 @@ function fieldsWithin(value: JsonObject): string[] {
 }
 
 function ambiguous(key: string): Refusal {
-  const message = `${key}: readers may differ on what this key says: it stands twice, or in another case than ours.`;
+  const message = `${key}: this key is repeated, or differs from a known name only in case, so readers may understand it differently.`;
   return { code: 'invalid_request', param: key, message };
 }

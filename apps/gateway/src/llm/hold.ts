@@ -78,7 +78,8 @@ export function worstCase(
   const known = { spend, model, pricing, body: standard, inputTokens, statesInput };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
   const bounds = output.coversReasoning ? output : wholeOutput(facts);
-  if (!bounds) return unbounded(undefined, `the bound of ${provider.id} does not cover what ${model} thinks`);
+  if (!bounds)
+    return unbounded(undefined, `the bound of ${provider.id} does not cover the thinking of ${model}`);
   const ratePerMtok = outputRate * output.times;
   const most = tokensThatMultiply(ratePerMtok);
   if (bounds.least > most) return unbounded(undefined, 'costs more than can be counted');

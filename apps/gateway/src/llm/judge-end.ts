@@ -56,7 +56,7 @@ function paidNothing(refusals: VendorRefusals, sent: Sent, { ownError, error }: 
   return billing === 'free' || (billing === 'undocumented' && FREE_BY_ASSUMPTION.has(status));
 }
 
-/** The least that an error with a documented fee costs: a provider may charge for work that it did, too. */
+/** The charge for an error with a documented fee: the fee or the hold, whichever is larger, because work may be billed, too. */
 function billedFee(
   refusals: VendorRefusals,
   sent: Sent,
@@ -137,7 +137,7 @@ export function endRefusal(sent: Sent): Refusal | undefined {
       return sent.blocked
         ? {
             code: 'upstream_unreachable',
-            message: "The provider's address is not public, and only public ones are called here.",
+            message: "The provider's address is not public, and this gateway calls only public addresses.",
           }
         : { code: 'upstream_unreachable' };
     case 'unanswered':

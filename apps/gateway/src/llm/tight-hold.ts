@@ -25,8 +25,8 @@ export type TightCall = {
 };
 
 /**
- * Admits a call by the bytes of its body. Only if the money that is left does not cover them, or would lower its output
- * bound, a worker counts its tokens, and the call is asked for again.
+ * Admits a call by the bytes of its body. If the money that is left does not cover them, or would lower the output bound,
+ * a worker counts the tokens, and the call is admitted by that count.
  */
 export async function admitTightly(
   deps: LlmDeps,
@@ -40,14 +40,14 @@ export async function admitTightly(
   };
   if (!hold || !counting || !isCountable(deps, grant, plan)) return admit(hold);
   const first = await admit({ ...hold, leastTokens: hold.askedTokens });
-  if (!('refusal' in first) || !FOR_WANT_OF_MONEY.has(first.refusal.code)) return first;
+  if (!('refusal' in first) || !OUT_OF_MONEY.has(first.refusal.code)) return first;
   const count = await countIn(deps, grant, plan, counting);
   if (count) return admit({ ...hold, fixedMicrousd: count.fixedMicrousd }, count.inputTokens);
   // Its output bound may be lowered now.
   return hold.leastTokens < hold.askedTokens ? admit(hold) : first;
 }
 
-const FOR_WANT_OF_MONEY: ReadonlySet<string> = new Set(['cost_limit_too_low', 'cost_held']);
+const OUT_OF_MONEY: ReadonlySet<string> = new Set(['cost_limit_too_low', 'cost_held']);
 
 const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '' }: Plan): boolean =>
   encodingOf(provider, model) !== undefined && !uncounted.has(`${provider.id} ${model}`);
@@ -114,10 +114,11 @@ export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens
   return { heldMicrousd, onInput };
 }
 
-/** A round trip for each stream is worth it only when the money is short: a few hundred calls would hold what is left. */
+/** Lowering a hold takes a round trip, so it must free at least this much: a part of the money that is left. */
 const leastWorth = (leftMicrousd: number | undefined): number =>
-  Math.max(1, leftMicrousd === undefined ? LEAST_MICROUSD : leftMicrousd / CALLS);
+  Math.max(1, leftMicrousd === undefined ? LEAST_MICROUSD : leftMicrousd / LEAST_PART);
 
-const CALLS = 256;
-/** Without a limit of the URL's own. How much is left of a shared budget is not known here. */
+/** One 256th. */
+const LEAST_PART = 256;
+/** For a URL without its own limit. The gateway does not know what is left of a shared budget. */
 const LEAST_MICROUSD = 1_000;

@@ -46,7 +46,7 @@ export function readMessages(bytes: Buffer): { messages: Messages } | { refusal:
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
   const within = isBatch ? each.map((_, i) => `[${i}].`) : [''];
   const key = ambiguousKey(text, new Set(within.flatMap((at) => READ.map((name) => at + name))));
-  if (key !== undefined) return invalid(`${key} stands twice, or in another case than ours`);
+  if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
   const all = each.map(readMessage);
   const invalidMessage = all.find((message) => typeof message === 'string');
   return invalidMessage === undefined
@@ -127,7 +127,7 @@ export function checkHeaders(headers: IncomingHttpHeaders, { all, isBatch }: Mes
 }
 
 function mismatch(param: string): Refusal {
-  return { code: 'invalid_request', param, message: `${param}: the header says other than the body.` };
+  return { code: 'invalid_request', param, message: `${param}: the header does not agree with the body.` };
 }
 
 /** Decodes `=?base64?…?=`, the form of names that a header cannot carry. */
@@ -137,13 +137,13 @@ function decodeName(value: string): string {
 }
 
 /** A JSON-RPC answer as the gateway reads it. */
-export type Answer = { readonly id: unknown; readonly error: unknown };
+export type RpcAnswer = { readonly id: unknown; readonly error: unknown };
 
 /** Texts up to this length are quick to parse, whatever they hold. */
 const SHORT_CHARS = 16_000;
 
-/** Reads the answers in a JSON-RPC message or batch. None when the text is not JSON, or would take long to parse. */
-export function readAnswers(text: string): readonly Answer[] {
+/** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, or would take long to parse. */
+export function readAnswers(text: string): readonly RpcAnswer[] {
   const value = parse(text);
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
   return all.flatMap((each) => {
@@ -163,7 +163,7 @@ function parse(text: string): unknown {
 
 type Id = string | number;
 
-/** What one id takes in memory besides its text, roughly. */
+/** The approximate memory of one id, without its text. */
 const ID_OVERHEAD_BYTES = 64;
 /** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may be that of many POSTs. */
 const IDS_MAX_BYTES = 128 * 1024;

@@ -3,7 +3,7 @@ import { isJsonObject } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
-import { type Answer, METHOD_NOT_FOUND, type Message } from './messages.ts';
+import { METHOD_NOT_FOUND, type Message, type RpcAnswer } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';
 import type { McpCall } from './request.ts';
@@ -87,7 +87,7 @@ export class UnrunRequests {
   }
 
   /** Takes note of answers to the POST. */
-  see(answers: readonly Answer[]): void {
+  see(answers: readonly RpcAnswer[]): void {
     for (const { id, error } of answers) {
       // A charged notification has no id, and no answer means it.
       const key = id === undefined ? '' : JSON.stringify(id);

@@ -129,7 +129,7 @@ const tooDear = (needed: unknown, remaining: unknown) =>
 const REFUSED = -32010;
 /** The code that MCP servers commonly answer for an unknown session. */
 const SESSION_NOT_FOUND = -32001;
-/** MCP 2026-07-28, Streamable HTTP: a header says other than the body. */
+/** MCP 2026-07-28, Streamable HTTP: a header does not agree with the body. */
 const HEADER_MISMATCH = -32020;
 
 function rpcCode({ code, param }: Refusal): number {

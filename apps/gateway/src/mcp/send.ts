@@ -80,7 +80,7 @@ function orUnauthorized(sent: Ended, { type }: McpAuth): McpSent {
   return { is: 'unauthorized', status: sent.status, refusal };
 }
 
-const NO_CREDENTIAL = 'The MCP server wants a credential, and this URL was issued without one (auth_type).';
+const NO_CREDENTIAL = 'The MCP server needs a credential, and this URL was issued without one (auth_type).';
 
 /** A server refuses the stored credential with these. The holder must not see a 401, which makes clients start a login. */
 const refusesCredential = (status: number): boolean => status === 401 || status === 403;

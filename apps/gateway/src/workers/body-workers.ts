@@ -89,9 +89,9 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
         return { ...(await run<PlanReply>(prices, 'plan', work, work.bytes)), prices };
       }),
     count: async (grant, work, prices) => {
-      // The quota pays for all of its time: nothing was taken for it before.
+      // Reading the body paid for the plan only, so the quota pays for the whole time of a count.
       const reply = await inTurn(grant, 0, async () => ({
-        // A hold is of one list: with prices that have changed since, the call is held by its bytes.
+        // A hold uses one list. If the prices have changed since the plan, the call is held by its bytes.
         count:
           start.prices.current().id === prices.id
             ? await run<CountReply | undefined>(prices, 'count', work, work.bytes)

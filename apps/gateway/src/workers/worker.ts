@@ -39,7 +39,7 @@ export function plan(work: PlanWork) {
   return move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply satisfies PlanReply });
 }
 
-/** Bounds an LLM call again, its plain text counted in tokens. */
+/** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
 export function count(work: PlanWork): CountReply | undefined {
   const planned = planWork(providers, prices, work, counterOf);
   if ('refusal' in planned || !planned.plan.hold) return undefined;
@@ -65,7 +65,7 @@ function counterOf(encoding: Encoding): CountTokens {
   return counter;
 }
 
-/** In the bundle for containers the ranks are in the folder of the code. Without it, the loader adds a query to the file's address. */
+/** The bundle for containers has the ranks in the folder of the code. Outside of it, the loader adds a query to the address of this file. */
 const ranksOf = (encoding: Encoding): string =>
   /\.ts(?:\?|$)/.test(import.meta.url)
     ? createRequire(import.meta.url).resolve(`gpt-tokenizer/data/${encoding}.tiktoken`)

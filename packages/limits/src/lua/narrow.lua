@@ -1,11 +1,11 @@
 #!lua flags=allow-oom
--- narrow: lowers what a running call holds, because its provider has stated a part of what it costs. It never raises it,
--- so the same again changes nothing.
+-- narrow: lowers the hold of a running call, once its provider has stated the input. It never raises a hold, so running it
+-- again changes nothing.
 -- KEYS     partition, hold; each: budget
 -- ARGV     amount: microdollars
 -- Returns  how many microdollars it gave back
 -- include: whole
--- A hold of another epoch is left alone: the budgets of this one may count it at what it held when they were opened.
+-- It skips a hold of another epoch: budgets of this epoch may count that hold at the amount it had when they were opened.
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local hold_epoch, held = unpack(redis.call('HMGET', key.hold, 'epoch', 'amount'))
 held = tonumber(held or '')

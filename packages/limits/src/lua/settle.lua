@@ -67,7 +67,7 @@ for i = 1, #each do
     if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
   end
 end
--- For the refusals that follow: the grant's own budget has the last call, if that failed.
+-- The grant's own budget remembers how the last call failed, because later refusals say so.
 if budgets[1] and not is_expiry and arg.epoch ~= '' then
   if arg.last_call ~= '' then redis.call('HSET', each.budget[1], 'last_call', arg.last_call)
   elseif budgets[1].last_call then redis.call('HDEL', each.budget[1], 'last_call') end

@@ -21,7 +21,7 @@ type Cloud = {
 export function anthropicInCloud(id: string, cloud: Cloud): Dialect {
   const { modelInPath, model, streamPath, unwrap = (data) => data } = cloud;
   const { settings, spend, errors } = anthropicMessages;
-  if (!spend) throw new Error('messages have a bound');
+  if (!spend) throw new Error('the dialect of Anthropic has no bound');
   return {
     id,
     settings: settings.filter(({ at }) => at?.[0] !== 'model'),
@@ -44,7 +44,7 @@ export function anthropicInCloud(id: string, cloud: Cloud): Dialect {
   };
 }
 
-/** As Anthropic's own, with the fields of clouds. A cloud serves only Claude in this dialect. */
+/** The bound of Anthropic's own API, once the fields of clouds are removed. A cloud serves only Claude in this dialect. */
 function boundBody({ boundBody: bound }: DialectSpend, body: JsonObject, call: CallFacts): Bounded {
   const { anthropic_version: _version, anthropic_beta: _beta, ...message } = body;
   if (nestedWithin(body, DEEPEST) && cachesForHour(body)) return { unbounded: CACHED_FOR_HOUR };
@@ -56,7 +56,7 @@ const CACHED_FOR_HOUR = {
   reason: 'the price list has no rate for tokens that are cached for an hour',
 };
 
-/** Whether a body asks for another cache than the one of five minutes. */
+/** Whether a body asks for a cache that lasts longer than five minutes. */
 function cachesForHour(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(cachesForHour);
   if (!isJsonObject(value)) return false;

@@ -5,11 +5,11 @@ export type Encoding = 'o200k_base' | 'cl100k_base';
 export type CountTokens = (text: string) => number;
 
 /**
- * Counts tokens by an encoding's ranks. The count holds wherever the text stands, because it is exact only between places
- * where each pattern begins a new piece, whatever surrounds them: a letter before a character that is no letter, mark or
- * apostrophe. The rest counts as one token for each byte: what is before the first such place and after the last one, pieces
- * that are too long to merge, characters that readers of Unicode may class differently, and the marks of special tokens.
- * Its work is linear in the text.
+ * Counts tokens by an encoding's ranks. The count is an upper bound, whatever stands before and after the text. It is exact
+ * between sure boundaries, where every pattern begins a new piece: between a letter and a character that is no letter, mark
+ * or apostrophe. Everything else counts as one token for each byte: the text before the first boundary and after the last,
+ * pieces that are too long to merge, characters that versions of Unicode class differently, and marks of special tokens.
+ * The work is linear in the text.
  * @param ranks the encoding's `.tiktoken` file
  */
 export function tokenCounter(encoding: Encoding, ranks: Uint8Array): CountTokens {
@@ -103,7 +103,7 @@ function kindAt(text: string, i: number): number {
   return point !== undefined && isIn(EMOJI, point) ? INSIDE : UNSURE;
 }
 
-/** Of special tokens (`<|endoftext|>`): a provider may cut the text there. */
+/** Special tokens look like `<|endoftext|>`, and a provider may split the text at one. */
 const [BAR, LESS, GREATER] = [0x7c, 0x3c, 0x3e];
 
 type Ranges = readonly (readonly [first: number, last: number])[];
@@ -188,7 +188,7 @@ const EMOJI: Ranges = [
   [0x1f680, 0x1f6c5],
 ];
 
-/** Made with the first counter, because most processes count nothing. */
+/** The kind of each UTF-16 unit. The first counter makes it, because most processes count nothing. */
 let kinds: Uint8Array | undefined;
 
 const readKinds = () =>
@@ -251,8 +251,8 @@ function isSame(a: Uint8Array, aFrom: number, aTo: number, b: Uint8Array, from: 
 }
 
 /**
- * Counts the tokens of one piece: pairs of the lowest rank merge first, and of two such the left one. A heap finds them,
- * because looking through all pairs for each merge takes time that grows with the square of the piece.
+ * Counts the tokens of one piece. The pair with the lowest rank merges first, and of two equal pairs the left one. A heap
+ * finds that pair, because a search of all pairs for each merge takes time that grows with the square of the piece.
  */
 function mergeBy(rankOf: RankOf): (piece: string) => number {
   const bytes = new Uint8Array(3 * EXACT_CHARS);
@@ -295,9 +295,9 @@ function mergeBy(rankOf: RankOf): (piece: string) => number {
   };
 }
 
-/** More than a piece has bytes. Ranks times this are exact. */
+/** A heap entry is `rank * PLACES + place`. A piece has fewer bytes, and the product is a safe integer. */
 const PLACES = 2 ** 16;
-/** The end of a part that is no more. */
+/** The end of a part that was merged into the one before it. */
 const GONE = -1;
 
 function push(heap: Float64Array, length: number, value: number): void {
@@ -312,7 +312,7 @@ function push(heap: Float64Array, length: number, value: number): void {
   heap[at] = value;
 }
 
-/** Takes the least of a heap of this length away. */
+/** Removes the least value of a heap of this length. */
 function pop(heap: Float64Array, length: number): void {
   const last = heap[length - 1] ?? 0;
   let at = 0;

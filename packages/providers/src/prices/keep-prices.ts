@@ -31,9 +31,9 @@ export type PriceKeeper = {
 };
 
 export type PriceStatus = {
-  /** The lists in use, the one that decides first. */
+  /** The lists in use, in the order in which they decide. */
   readonly lists: readonly (Pick<PriceList, 'source' | 'id' | 'date'> & {
-    /** It has large drops that wait for the operator, so its prices count only where they are the dearer. */
+    /** It has large drops that wait for the operator. Until then only its dearer prices count. */
     readonly waits: boolean;
   })[];
   /** Why the source or the store could not be read, as the rest of a sentence. */
@@ -63,8 +63,8 @@ export type KeepPrices = PriceSchedule & {
 
 /**
  * Reads the operator's list, and again every `everyMs`. The last list without a large drop is kept in Postgres for all
- * services. It is used while the source does not answer. Without any list of the operator there are no prices at all,
- * because older ones could be too low.
+ * services. It is used while the source does not answer. If no list was ever read, no listed model has a price,
+ * because the bundled prices could be too low.
  */
 export async function keepPrices(keep: KeepPrices): Promise<PriceKeeper> {
   const { source, everyMs, log } = keep;
@@ -157,7 +157,7 @@ const DROPS_WAIT: Problem = {
 
 const logged = (used: Used, source: PriceSource | undefined) => ({ lists: statusOf(used, source).lists });
 
-/** Reads source and store. A part that cannot be read changes nothing. */
+/** Reads the source, and then the store. If one of them cannot be read, its lists stay in use. */
 async function readAgain(keep: KeepPrices, source: PriceSource, before: Used): Promise<Used> {
   const text = await readSource(keep, source).catch((error: unknown) => new Error(problemOf(error)));
   try {
@@ -308,7 +308,7 @@ async function readSource(
   return decode(Buffer.concat(chunks));
 }
 
-/** A redirect is an answer like any other that is not 200: it could lead anywhere. */
+/** A redirect could lead anywhere, so it is refused like every answer that is not 200. */
 async function get(url: string, dispatcher: Dispatcher, signal: AbortSignal) {
   const headers = { accept: 'application/json, text/plain', 'accept-encoding': 'identity' };
   const { statusCode, body } = await request(url, { dispatcher, signal, headers });
@@ -326,7 +326,7 @@ function decode(bytes: Buffer): string {
   }
 }
 
-/** Names no address or path: a log may be read by others than the operator. */
+/** The problem without an address or a path, because others than the operator may read the log. */
 function problemOf(error: unknown): string {
   if (error instanceof PriceListError) return `the source ${error.message}`;
   const { error: name, ...cause } = causeOf(error);

@@ -22,12 +22,12 @@ const LARGE = 2;
 /** How many models are compared before other work gets a turn. */
 const AT_ONCE = 5;
 
-/** The dates of coming prices that are looked at, of each list. */
+/** How many future dates of a provider are compared. */
 const MOST_DATES = 12;
 
 /**
- * Compares a list with the one that it follows: what falls to less than half, today or on a date for which the new list
- * states prices. A model that only one of them prices is no drop.
+ * Finds the rates and context windows that fall to less than half from one list to the next, today or on a date for which
+ * the new list states prices. A model that only one list prices is no drop.
  */
 export async function largeDrops(before: PriceList, after: PriceList, now: number): Promise<readonly Drop[]> {
   const drops: Drop[] = [];
@@ -58,7 +58,7 @@ function dropsOf(before: PriceList, after: PriceList, vendor: string, model: str
   );
 }
 
-/** The names by which an entry is surely found: its id, and names that its match spells out. */
+/** Names that certainly find an entry: its id, and those that its match spells out. */
 function namesOf({ id, match }: ModelInfo): readonly string[] {
   const spelled = (clause: unknown): readonly string[] => {
     if (!isJsonObject(clause)) return [];

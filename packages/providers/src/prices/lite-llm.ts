@@ -57,7 +57,7 @@ function tokenRates(entry: JsonObject): ListedRates {
     return base === undefined ? [] : [[unit, withTiers(base, tiersOf(entry, field))] as const];
   });
   const rates: ListedRates = Object.fromEntries(listed);
-  // genai-prices takes no rate for cached sound or images that is not stated, where the parts have rates.
+  // genai-prices does not derive a rate for cached sound or images from the rates of their parts.
   for (const [joined, ...parts] of JOINED) {
     if (rates[joined] !== undefined || parts.some((part) => rates[part] === undefined)) continue;
     rates[joined] = Math.max(...parts.map((part) => dearest(rates[part])));

@@ -19,11 +19,11 @@ export type PriceList = {
   readonly source: 'bundled' | 'file' | 'url';
   /** The day of its release; for a list of the operator, the day on which its content was first read. */
   readonly date: string;
-  /** By the name that `priceList` of a provider has. The models of providers that it falls back to are its own here. */
+  /** By the name in `priceList` of a provider. Each also has the models of the providers that it falls back to. */
   readonly providers: ReadonlyMap<string, ListedProvider>;
 };
 
-/** The version of @pydantic/genai-prices that is installed, and the day on which npm got it. A test compares the version. */
+/** The version of @pydantic/genai-prices that is installed, and the day of its release on npm. A test compares the version. */
 export const BUNDLED_RELEASE = { version: '0.1.8', date: '2026-09-23' } as const;
 
 /** The names that lists have for the built-in providers. */
@@ -125,8 +125,8 @@ function isMatch(match: unknown): match is MatchLogic {
 }
 
 /**
- * Whether an expression takes at most quadratic time: it repeats no group, repeats one part without bound at most, and has
- * no back reference. Holders choose the model names that it runs on.
+ * Whether an expression takes at most quadratic time: it repeats no group, has at most one repetition without a bound, and
+ * has no back reference. Holders choose the model names that it runs on.
  */
 function isQuick(expression: string): boolean {
   const plain = expression.replace(/\\./gs, (escaped) => (/[1-9k]/.test(escaped) ? '\\1' : '_'));

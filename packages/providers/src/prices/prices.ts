@@ -5,8 +5,8 @@ import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from '.
 import { BUNDLED_LIST, type PriceList } from './price-list.ts';
 
 /**
- * The lists in use, the one that decides first. A model has the price of the first layer that prices it. Of two lists in
- * one layer the dearer counts.
+ * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,
+ * the dearer price counts.
  */
 export type Prices = {
   /** Changes with the lists. */

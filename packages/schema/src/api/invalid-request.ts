@@ -86,5 +86,5 @@ export function ambiguousRequest({ httpVersion, rawHeaders }: NodeRequest): stri
     return 'HTTP: only HTTP/1.1 and HTTP/1.0 are supported.';
   // RFC 9112 §3.2: a request with more than one Host is refused, because a proxy may have read the other one.
   const hosts = rawHeaders.filter((name, i) => i % 2 === 0 && name.length === 4 && /^host$/i.test(name));
-  return hosts.length > 1 ? 'Host: the header stands twice.' : undefined;
+  return hosts.length > 1 ? 'Host: the request has more than one Host header. Send one.' : undefined;
 }
