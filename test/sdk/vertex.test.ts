@@ -26,6 +26,7 @@ afterAll(async () => {
 beforeEach(() => {
   google.tokens.are = 'given';
   google.tokens.seconds = 3_600;
+  google.revoked.clear();
   google.assertions.length = 0;
   google.seen.length = 0;
 });
@@ -136,6 +137,22 @@ test('a token that is about to expire is replaced', async () => {
   const { url } = await issue();
   await post(url);
   await post(url);
+  expect(google.assertions).toHaveLength(2);
+});
+
+test('a token that the provider answers 401 on is replaced for the next call, and at most once in ten seconds', async () => {
+  const { url } = await issue();
+  const statuses = async (calls: number) => {
+    const seen: number[] = [];
+    for (let i = 0; i < calls; i++) seen.push((await post(url)).status);
+    return seen;
+  };
+  expect(await statuses(1)).toEqual([200]);
+  google.revoked.add('ya29.token-1');
+  expect(await statuses(2)).toEqual([401, 200]);
+  expect(google.seen.at(-1)?.headers.authorization).toBe('Bearer ya29.token-2');
+  google.revoked.add('ya29.token-2');
+  expect(await statuses(3)).toEqual([401, 401, 401]);
   expect(google.assertions).toHaveLength(2);
 });
 

@@ -20,12 +20,15 @@ export type Google = Upstream & {
   readonly assertions: Readonly<Record<string, unknown>>[];
   /** Whether it gives tokens, and for how many seconds. */
   readonly tokens: { are: 'given' | 'denied'; seconds: number };
+  /** Tokens that calls are refused with although they have not expired. */
+  readonly revoked: Set<string>;
 };
 
 /** Vertex AI, and the token endpoint that its access tokens are from. */
 export async function startGoogle(): Promise<Google> {
   const assertions: Record<string, unknown>[] = [];
   const tokens: Google['tokens'] = { are: 'given', seconds: 3_600 };
+  const revoked = new Set<string>();
   const upstream = await startUpstream((seen, response) => {
     const json = (status: number, body: unknown) => {
       response.writeHead(status, { 'content-type': 'application/json' });
@@ -40,7 +43,7 @@ export async function startGoogle(): Promise<Google> {
       return json(200, { access_token, expires_in: tokens.seconds, token_type: 'Bearer' });
     }
     const token = /^Bearer (ya29\.token-\d+)$/.exec(seen.headers.authorization ?? '')?.[1];
-    if (seen.body.includes('quote the token') || token === undefined)
+    if (seen.body.includes('quote the token') || token === undefined || revoked.has(token))
       return json(401, {
         error: { code: 401, message: `Invalid token ${token}`, status: 'UNAUTHENTICATED' },
       });
@@ -51,7 +54,7 @@ export async function startGoogle(): Promise<Google> {
     const events = CLAUDE_EVENTS.map((each) => `event: ${each.type}\ndata: ${JSON.stringify(each)}\n\n`);
     response.end(events.join(''));
   });
-  return { ...upstream, assertions, tokens };
+  return { ...upstream, assertions, tokens, revoked };
 }
 
 /** The claims of a signed request for a token (RFC 7523). Undefined if anything about it is wrong. */

@@ -29,6 +29,8 @@ type Unauthorized = {
 type Authorized = {
   readonly changes: { readonly origin?: string; readonly headers: FlatHeaders };
   readonly secrets: readonly string[];
+  /** Called when the provider answers 401: an access token may have been revoked before it expires. */
+  readonly refused?: () => void;
 };
 
 /** Whether a provider wants each body signed, so that it must be known before the call is sent. */
@@ -61,12 +63,13 @@ export async function authorize(
     case 'service account': {
       const client = serviceAccountClient(deps.now, credential, call.policy, secret, version);
       if (!client) return UNREADABLE;
-      const access = await deps.accessTokens(client);
+      const access = await deps.accessTokens.get(client);
       if ('refusal' in access) return access;
       const origin = provider.originIn?.({ region: undefined, path }) ?? request.origin;
       const own = withoutHeaders(request.headers, ['x-goog-user-project']);
       const headers = [...own, 'authorization', `Bearer ${access.token}`];
-      return { changes: { origin, headers }, secrets: [secret, access.token] };
+      const refused = () => deps.accessTokens.forget(client, access.token);
+      return { changes: { origin, headers }, secrets: [secret, access.token], refused };
     }
     default: {
       const key = credential.scheme === undefined ? secret : `${credential.scheme} ${secret}`;

@@ -82,7 +82,9 @@ async function sendWithCredential(
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;
-  return forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
+  const ended = await forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
+  if ('status' in ended && ended.status === 401) authorized.refused?.();
+  return ended;
 }
 
 /** The headers of a body that the gateway decoded and wrote as JSON. */

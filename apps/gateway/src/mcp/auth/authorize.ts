@@ -59,7 +59,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
           if (auth.access_token !== undefined) return { authorization: bearer(auth.access_token) };
           const client = clientOf(id, accountId, auth);
           if (!client) return NO_CLIENT;
-          const access = await accessTokens(client, refused);
+          const access = await accessTokens.get(client, refused);
           if ('refusal' in access) return access;
           return { authorization: { ...bearer(access.token), token: access.token } };
         }
@@ -91,8 +91,12 @@ function apiKey({ key, header, query }: Extract<McpAuth, { type: 'api_key' }>): 
 
 export type AccessToken = { readonly token: string } | { readonly refusal: Refusal };
 
-/** Returns a client's access token, and never the one that was refused. */
-export type AccessTokens = (client: OauthClient, refused?: string) => Promise<AccessToken>;
+export type AccessTokens = {
+  /** Returns a client's access token, and never the one that was refused. */
+  readonly get: (client: OauthClient, refused?: string) => Promise<AccessToken>;
+  /** Forgets a token that was refused, so that the next call fetches another. */
+  readonly forget: (client: OauthClient, refused: string) => void;
+};
 
 /** One fetch. All calls that need its token wait for it. */
 type Flight = { readonly refused: string | undefined; readonly fetched: Promise<Fetched> };
@@ -145,7 +149,7 @@ export function createAccessTokens(deps: AuthorizerDeps): AccessTokens {
     return flight;
   };
 
-  return async (client, refused) => {
+  const get: AccessTokens['get'] = async (client, refused) => {
     for (;;) {
       const known = recall(client);
       if (known && known.accessToken !== refused) return { token: known.accessToken };
@@ -159,6 +163,14 @@ export function createAccessTokens(deps: AuthorizerDeps): AccessTokens {
       // That fetch began before the refusal and returned the refused token. The next one knows the refusal.
     }
   };
+
+  const forget: AccessTokens['forget'] = (client, refused) => {
+    if (recall(client)?.accessToken !== refused || isHeldOff(client)) return;
+    remembered.delete(client.id);
+    replaced.set(client.id, deps.now());
+  };
+
+  return { get, forget };
 }
 
 const REFUSED_AGAIN = authFailed('The server refused the access token, and no other one was given.');
