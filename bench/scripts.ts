@@ -1,5 +1,6 @@
 /**
- * Measures what a call costs in Redis and in the gateway's client: `admit`, then `settle`.
+ * Measures what a call costs in Redis and in the gateway's client: `admit`, then `settle`. Then what the first call of a
+ * URL costs in Redis (`open`) while the ledger is behind by so many calls.
  *
  *     REDIS_URL=redis://127.0.0.1:6379 npx tsx scripts.ts [other packages/limits/src/index.ts …]
  *
@@ -12,9 +13,11 @@ import * as limits from '@presign/limits';
 type Limits = typeof limits;
 type Figures = { admitUs: number; settleUs: number; clientUs: number };
 
-const ROUNDS = 15;
+const ROUNDS = Number(process.env.ROUNDS ?? 15);
 const CALLS = 5_000;
 const AT_ONCE = 64;
+/** URLs opened at each length of the stream. */
+const OPENED = 50;
 
 const LIMITED = {
   maxUses: 10_000_000,
@@ -47,15 +50,23 @@ for (const budgets of [1, 2]) {
   admit ${of('admitUs')} µs, settle ${of('settleUs')} µs in Redis; client ${of('clientUs')} µs of CPU a call`);
   }
 }
+for (const backlog of [0, 10_000, 99_000]) {
+  for (const [name, version] of versions) {
+    const openUs = await measureOpen(version, backlog);
+    console.log(`${backlog} calls behind, ${name}: open ${openUs.toFixed(1)} µs in Redis`);
+  }
+}
 redis.disconnect();
 
-async function measure(
-  { admit, settle, openGrant, reopen, drain, keys }: Limits,
-  budgets: number,
-): Promise<Figures> {
+/** A partition that admits calls. */
+async function newPartition({ reopen, drain }: Limits): Promise<number> {
   const partition = randomInt(1_000, 2 ** 40);
   await reopen(redis, partition, 1);
   await drain(redis, { partition, epoch: 1, lastId: '0-0' }, 1);
+  return partition;
+}
+
+async function openOne({ openGrant }: Limits, partition: number, budgets: number): Promise<limits.GrantRef> {
   const ref = {
     id: randomUUID(),
     partition,
@@ -71,6 +82,42 @@ async function measure(
     budgets: ref.budgetIds.map((id) => ({ ...LIMITED, id })),
     doc: '{}',
   });
+  return ref;
+}
+
+/** Microseconds of `open` in Redis, with so many calls in the stream that the ledger does not have. */
+async function measureOpen(version: Limits, backlog: number): Promise<number> {
+  const partition = await newPartition(version);
+  const stream = version.keys.usage(partition);
+  const entry = [
+    'hold',
+    'h',
+    'grant',
+    'g',
+    'budgets',
+    randomUUID(),
+    'uses',
+    '1',
+    'cost',
+    '7',
+    'record',
+    RECORD,
+  ];
+  for (let done = 0; done < backlog; done += 1_000) {
+    const pipeline = redis.pipeline();
+    for (let i = 0; i < 1_000; i++) pipeline.xadd(stream, '*', ...entry);
+    await pipeline.exec();
+  }
+  const openUs = await timed(async () => {
+    for (let i = 0; i < OPENED; i++) await openOne(version, partition, 1);
+  });
+  await redis.del(stream);
+  return openUs;
+}
+
+async function measure(version: Limits, budgets: number): Promise<Figures> {
+  const { admit, settle, keys } = version;
+  const ref = await openOne(version, await newPartition(version), budgets);
   const holds = Array.from({ length: CALLS }, () => randomBytes(16).toString('hex'));
   const cpu = process.cpuUsage();
   const admitUs = await timed(() =>
@@ -91,7 +138,7 @@ async function measure(
     ),
   );
   const { user, system } = process.cpuUsage(cpu);
-  await redis.del(keys.usage(partition));
+  await redis.del(keys.usage(ref.partition));
   return { admitUs, settleUs, clientUs: (user + system) / CALLS };
 }
 

@@ -15,6 +15,7 @@ import {
 import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
+import { restarted } from './snapshot.ts';
 
 describe.each(engines)('open and revoke on %s', (_name, start) => {
   let engine: Engine;
@@ -108,6 +109,29 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await openGrant(redis, readGrant(ledger, first))).toBe('ok');
     const counted = { used: '4', settled: '1111', held: '0' };
     for (const id of first.ref.budgetIds) expect(await figures(redis, partition, id)).toEqual(counted);
+  });
+
+  test('open counts the late entries of a budget that was not open, and reads no others', async () => {
+    const partition = await openPartition(redis);
+    const budget = newBudget({ costLimitMicrousd: 10_000 });
+    const early = newGrant(partition, newBudget(), budget);
+    await openGrant(redis, early);
+    const ledger = newLedger(partition);
+    const holds = [await admitted(redis, early), await admitted(redis, early)];
+    await restarted(redis, partition);
+    await drainAll(redis, ledger);
+    for (const [i, hold] of holds.entries()) {
+      expect(await settle(redis, early.ref, newOutcome(hold, { costMicrousd: 7 * (i + 1) }))).toBeDefined();
+      if (i === 0) await drainRound(redis, ledger, 1);
+    }
+    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+    // What stands in the stream is of no use to a budget that nobody has drawn on.
+    await redis.del(keys.usage(partition));
+    const late = newGrant(partition, newBudget(), budget);
+    expect(await openGrant(redis, readGrant(ledger, late))).toBe('ok');
+    const [own = '', shared = ''] = late.ref.budgetIds;
+    expect(await figures(redis, partition, own)).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await figures(redis, partition, shared)).toEqual({ used: '2', settled: '21', held: '0' });
   });
 
   test('open is stale once the ledger went on, and right when Postgres is read again', async () => {

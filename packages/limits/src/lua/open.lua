@@ -1,13 +1,13 @@
 #!lua
 -- open: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
--- already. A budget starts at the sums of the ledger, plus the entries that the ledger has not reached, plus the holds
--- that outlived a loss of data.
+-- already. A budget starts at the sums of the ledger, plus its late entries that the ledger has not reached, plus the
+-- holds that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors; each: budget
 -- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; end_ms: of the grant's keys, Unix; version
 --          and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1, settled, per_minute: or
 --          -1, ends_with_grant: 1 or 0
 -- Returns  ok, revoked, closed, stale: read Postgres again
--- include: whole, stream-id
+-- include: whole, stream-id, late
 local epoch, state, drained = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained'))
 if not epoch or state ~= 'open' then return reply.closed end
 -- The ledger went on since Postgres was read: entries may be gone from the stream.
@@ -15,17 +15,26 @@ if epoch ~= arg.epoch or is_before(arg.last_id, drained) then return reply.stale
 if redis.call('HEXISTS', key.grant, 'revoked') == 1 then return reply.revoked end
 if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revoked end
 
+local was_open = redis.call('HGET', key.grant, 'epoch') == epoch
 local fresh = {}
 for i = 1, #each do
   local budget_epoch, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned'))
   if budget_epoch ~= epoch then
     -- Postgres does not have `returned`, so the count of an older epoch stays.
-    fresh[each.id[i]] = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
+    local budget = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
       returned = returned or '0'}
+    fresh[each.id[i]] = budget
+    if not was_open then
+      each_late(each.budget[i], epoch, arg.last_id, function(uses, cost)
+        budget.used = budget.used + tonumber(uses)
+        budget.settled = budget.settled + tonumber(cost)
+      end)
+    end
   end
 end
 if next(fresh) then
-  for _, entry in ipairs(redis.call('XRANGE', key.usage, '(' .. arg.last_id, '+')) do
+  -- This grant was open in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read.
+  for _, entry in ipairs(was_open and redis.call('XRANGE', key.usage, '(' .. arg.last_id, '+') or {}) do
     local fields, field = entry[2], {}
     for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end
     for id in string.gmatch(field.budgets, '[^,]+') do

@@ -7,14 +7,14 @@
 -- ARGV     refund_id; most_uses and most_cost: to give back, cost in microdollars; grant_id; budget_ids:
 --          comma-separated; record: of the call; was_sent: 1, or 0 where the server surely never got the call
 -- Returns  1, or 0 when nothing was given back
--- include: whole, give-back
+-- include: whole, give-back, stream-id, late
 local charged_uses, charged_cost = unpack(redis.call('HMGET', key.charge, 'uses', 'amount'))
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local budgets = {}
 for i = 1, #each do
   local budget_epoch, max_uses, used, cost_limit, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch',
     'max_uses', 'used', 'cost_limit', 'returned'))
-  -- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
+  -- A budget of another epoch is not counted in: it will be opened from the ledger, and from what is noted as late.
   budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
     cost_limit = tonumber(cost_limit), returned = tonumber(returned or '0')}
 end
@@ -37,6 +37,9 @@ for i = 1, #each do
     redis.call('HINCRBY', each.budget[i], 'settled', cost)
   end
 end
-redis.call('XADD', key.usage, '*', 'hold', arg.refund_id, 'grant', arg.grant_id, 'budgets', arg.budget_ids,
-  'uses', uses, 'cost', cost, 'outcome', 'refunded', 'record', arg.record)
+local entry_id = redis.call('XADD', key.usage, '*', 'hold', arg.refund_id, 'grant', arg.grant_id, 'budgets',
+  arg.budget_ids, 'uses', uses, 'cost', cost, 'outcome', 'refunded', 'record', arg.record)
+for i = 1, #each do
+  if epoch and not budgets[i] then note_late(each.budget[i], epoch, entry_id, uses, cost) end
+end
 return 1

@@ -8,7 +8,7 @@
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
--- include: clock, whole, give-back
+-- include: clock, whole, give-back, stream-id, late
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, done =
   unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'done'))
@@ -34,7 +34,7 @@ elseif not hold_epoch then
 end
 
 -- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
--- A budget of another epoch is not counted in: it will be opened from the ledger and the stream.
+-- A budget of another epoch is not counted in: it will be opened from the ledger, and from what is noted as late.
 local budgets = {}
 for i = 1, #each do
   local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call = unpack(redis.call('HMGET',
@@ -73,8 +73,11 @@ if budgets[1] and not is_expiry and arg.epoch ~= '' then
   elseif budgets[1].last_call then redis.call('HDEL', each.budget[1], 'last_call') end
 end
 if not is_kept and weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
-redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses,
-  'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
+local entry_id = redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids,
+  'uses', uses, 'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
+for i = 1, #each do
+  if epoch and not budgets[i] then note_late(each.budget[i], epoch, entry_id, uses, cost) end
+end
 
 local own, uses_left, microusd_left = budgets[1], nil, nil
 if own then
