@@ -136,6 +136,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
   const {
     priceList: _,
     liteLlm: _names,
+    liteLlmModels: _taken,
     listedModels: _listed,
     models: __,
     resells: ___,

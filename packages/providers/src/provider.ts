@@ -124,6 +124,8 @@ export type Provider = {
   priceList?: string;
   /** Its names in LiteLLM's price list, where they differ from `priceList`. */
   liteLlm?: readonly string[];
+  /** The models of LiteLLM's list whose price is sure. Absent: all. */
+  liteLlmModels?: RegExp;
   /** Models whose price in that list holds wherever they run. Absent: all. Others need the operator's own price. */
   listedModels?: RegExp;
   /** The name in `models` of a model that the vendor's API names in another way. */

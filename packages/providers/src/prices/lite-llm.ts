@@ -5,13 +5,14 @@ import { isJsonObject, type JsonObject } from '../json.ts';
  * A model of LiteLLM's list (its schema is model_prices_and_context_window.schema.json in github.com/BerriAI/litellm), in
  * the form of genai-prices. LiteLLM writes dollars for each token, and 0 where it knows no price, so a rate of 0 is taken
  * as missing.
- * @param names what the list calls the provider: the `litellm_provider` of its models, and the prefix of their names
+ * @param vendor what the list calls the provider (`names`: the `litellm_provider` of its models, and the prefix of their
+ *   names), and the models that are taken from it
  * @returns undefined for a model without a price per token, or with a unit that such a price does not cover
  */
 export function liteLlmModel(
   key: string,
   entry: JsonObject,
-  names: readonly string[],
+  { names, only }: { readonly names: readonly string[]; readonly only: RegExp | undefined },
 ): ModelInfo | undefined {
   const { litellm_provider: vendor, mode = 'chat', aliases = [] } = entry;
   if (!MODES.has(String(mode))) return undefined;
@@ -20,9 +21,11 @@ export function liteLlmModel(
   const bare = (name: string) =>
     name.slice(names.find((each) => name.startsWith(`${each}/`))?.concat('/').length ?? 0);
   const id = bare(key);
-  const also = Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === 'string').map(bare) : [];
+  const isTaken = (name: string) => name !== '' && only?.test(name) !== false;
+  const given = Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === 'string') : [];
+  const also = given.map(bare).filter(isTaken);
   const prices = { ...tokenRates(entry), ...fees(entry, String(vendor), mode) };
-  if (id === '' || Object.keys(prices).length === 0) return undefined;
+  if (!isTaken(id) || Object.keys(prices).length === 0) return undefined;
   const window = contextWindow(entry);
   const match = { or: [id, ...also].map((name) => ({ equals: name })) };
   return { id, match, prices, ...(window !== undefined && { context_window: window }) };

@@ -141,14 +141,14 @@ function isQuick(expression: string): boolean {
 }
 
 function readLiteLlm(list: JsonObject): PriceList['providers'] {
-  const vendors = [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList: id, liteLlm }) => {
+  const vendors = [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList: id, liteLlm, liteLlmModels }) => {
     const models = new Map<string, ModelInfo>();
-    return id === undefined ? [] : [{ id, names: liteLlm ?? [id], models }];
+    return id === undefined ? [] : [{ id, names: liteLlm ?? [id], only: liteLlmModels, models }];
   });
   const byName = new Map(vendors.flatMap((vendor) => vendor.names.map((name) => [name, vendor] as const)));
   for (const [key, entry] of Object.entries(list)) {
     const vendor = isJsonObject(entry) ? byName.get(String(entry.litellm_provider)) : undefined;
-    const model = vendor && liteLlmModel(key, entry as JsonObject, vendor.names);
+    const model = vendor && liteLlmModel(key, entry as JsonObject, vendor);
     // The list has some models twice, with and without the name of their provider.
     if (model && weight(model) >= weight(vendor.models.get(model.id))) vendor.models.set(model.id, model);
   }

@@ -136,6 +136,41 @@ describe("LiteLLM's list", () => {
     expect(priceIn(only(list), provider, model)?.rates).toEqual({ input: 1_000_000, output: 1_000_000 });
   });
 
+  test.each([
+    ['us.anthropic.claude-sonnet-4-6', 3_300_000],
+    ['global.anthropic.claude-sonnet-4-6', 3_300_000],
+    // The list has the price of the global endpoint for it, and it runs in one region.
+    ['anthropic.claude-sonnet-4-6', undefined],
+    ['us-gov.anthropic.claude-sonnet-5', undefined],
+    ['amazon.nova-lite-v1:0', undefined],
+  ])('of Bedrock prices %s at %s', (model, input) => {
+    const list = only({
+      [model]: {
+        litellm_provider: 'bedrock_converse',
+        input_cost_per_token: 3.3e-6,
+        aliases: ['anthropic.claude-sonnet-4-6'],
+      },
+      ...openai({ input_cost_per_token: 1e-6 }),
+    });
+    expect(priceIn(list, 'bedrock', model)?.rates.input).toBe(input);
+    expect(priceIn(list, 'bedrock', 'anthropic.claude-sonnet-4-6')).toBeUndefined();
+  });
+
+  test('has no price of Bedrock for one region', () => {
+    const list = {
+      'bedrock/us-gov-east-1/anthropic.claude-sonnet-4-6': {
+        litellm_provider: 'bedrock',
+        input_cost_per_token: 3.6e-6,
+      },
+      ...openai({ input_cost_per_token: 1e-6 }),
+    };
+    expect([
+      ...only(list)
+        .layers.flat()
+        .flatMap(({ providers }) => [...providers.keys()]),
+    ]).toEqual(['openai']);
+  });
+
   test('finds a model by its other names', () => {
     const list = openai({
       input_cost_per_token: 1e-6,

@@ -44,6 +44,10 @@ export const bedrock: Provider = {
   id: 'bedrock',
   priceList: 'aws',
   listedModels: LISTED,
+  liteLlm: ['bedrock', 'bedrock_converse'],
+  // LiteLLM prices an inference profile as it is. A model without one has the price of the global endpoint there (1.109.1:
+  // `anthropic.claude-sonnet-4-6`), but runs in the region of its key, which costs more.
+  liteLlmModels: /^(?:global|us|eu|apac|au|jp)\./,
   baseUrl: 'https://bedrock-runtime.us-east-1.amazonaws.com',
   originIn: ({ region }) => region && `https://bedrock-runtime.${region}.amazonaws.com`,
   credential: { header: 'authorization', scheme: 'AWS4-HMAC-SHA256', service: 'bedrock' },
