@@ -1,7 +1,8 @@
-// Measures how one URL slows the calls of others. A gateway as in its container serves a bystander's calls at a steady rate,
-// alone and then while another URL sends an attack as fast as it can. Prints the bystander's p50 and p99 under each attack,
-// their ratio to the same figures without one, the gateway's largest RSS, and the bystander's leases that ended.
-// Needs redis-server. Run: pnpm --filter @presign/bench attacks [name]
+// Measures how one URL slows the calls of others. A gateway as in its container serves a bystander's calls at a steady rate:
+// alone, beside a second gateway that another URL attacks as fast as it can, and under the same attack itself. The attack
+// takes the same CPU from the machine in the last two, so their ratio is the part of the gateway. Prints the bystander's p50
+// and p99, the ratios, the gateway's largest RSS, and the bystander's leases that ended. The bystander has an upstream
+// of its own. Needs redis-server. Run: pnpm --filter @presign/bench attacks [name]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -20,17 +21,20 @@ const SECONDS = Number(process.env.SECONDS ?? 10);
 const CALLS_PER_SECOND = 50;
 const LEASE_SECONDS = 3;
 const CONNECTIONS = 8;
+const BYSTANDER = { provider: 'mistral', cost_limit: 1_000_000_000 };
 const BODY = JSON.stringify({
-  model: 'gpt-4o-mini',
+  model: 'mistral-small-latest',
   max_tokens: 64,
   messages: [{ role: 'user', content: 'hi' }],
 });
 const dir = mkdtempSync(join(tmpdir(), 'presign-attacks-'));
 
-const upstream = forked('./attack-upstream.ts');
-const [upstreamPort] = (await once(upstream, 'message')) as [number];
-const upstreamUrl = `http://127.0.0.1:${upstreamPort}`;
-const providers = { openai: { base_url: upstreamUrl }, google: { base_url: upstreamUrl } };
+const [attacked, own] = [await startUpstream(), await startUpstream()];
+const providers = {
+  openai: { base_url: attacked.url },
+  google: { base_url: attacked.url },
+  mistral: { base_url: own.url },
+};
 
 const redisPort = await freePort();
 run('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']);
@@ -39,14 +43,16 @@ const stack = await startStack({ providers, redisUrl: `redis://127.0.0.1:${redis
 
 /** Calls of bystanders that were not served. */
 let failed = 0;
+type Gateway = { readonly port: number; readonly pid: number };
 type Figures = { p50: number; p99: number; rss: number; refused: string };
 const chosen = process.argv[2];
 const rows: object[] = [];
 for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.includes(chosen))) {
-  const gateway = await startGateway();
-  const bystander = await issue({ cost_limit: 1_000_000_000 });
-  const alone = await measure(gateway, bystander.path, undefined);
-  const under = await measure(gateway, bystander.path, attack);
+  const [gateway, other] = [await startGateway(), await startGateway()];
+  const bystander = await issue(BYSTANDER);
+  const alone = await measure(gateway, bystander.path);
+  const beside = await measure(gateway, bystander.path, { attack, on: other });
+  const under = await measure(gateway, bystander.path, { attack, on: gateway });
   const lost = (await stack.db.select().from(ledger)).filter(
     ({ outcome, sessionId }) => outcome === 'expired' && sessionId === bystander.sessionId,
   );
@@ -55,21 +61,29 @@ for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.i
     'p50 ms': round(under.p50),
     'p99 ms': round(under.p99),
     'p99 alone': round(alone.p99),
-    ratio: round(under.p99 / alone.p99),
+    'p99 beside': round(beside.p99),
+    'to alone': round(under.p99 / alone.p99),
+    'to beside': round(under.p99 / beside.p99),
     'RSS MB': Math.round(under.rss),
     'leases ended': lost.length,
     failed,
     answers: under.refused,
   });
   console.log(JSON.stringify(rows.at(-1)));
-  process.kill(gateway.pid, 'SIGKILL');
+  for (const { pid } of [gateway, other]) process.kill(pid, 'SIGKILL');
 }
 console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${SECONDS} s each`);
 console.table(rows);
-upstream.kill('SIGKILL');
+for (const { kill } of [attacked, own]) kill('SIGKILL');
 process.exit(0);
 
-async function startGateway(): Promise<{ port: number; pid: number }> {
+async function startUpstream() {
+  const child = forked('./attack-upstream.ts');
+  const [port] = (await once(child, 'message')) as [number];
+  return { url: `http://127.0.0.1:${port}`, kill: child.kill.bind(child) };
+}
+
+async function startGateway(): Promise<Gateway> {
   const port = await freePort();
   const file = join(dir, 'providers.json');
   writeFileSync(file, JSON.stringify(providers));
@@ -95,20 +109,19 @@ async function startGateway(): Promise<{ port: number; pid: number }> {
 async function issue(ask: object): Promise<{ readonly path: string; readonly sessionId: string }> {
   const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real', ...ask };
   const { url, session_id } = await stack.issue(body);
-  const first = body.path === '/v1/chat/completions' ? BODY : '{';
+  const first = body.provider === 'google' ? '{' : BODY;
   await (await fetch(url, { method: 'POST', body: first })).arrayBuffer();
   return { path: new URL(url).pathname, sessionId: session_id };
 }
 
 async function measure(
-  gateway: { port: number; pid: number },
+  gateway: Gateway,
   path: string,
-  attack: Attack | undefined,
+  attacking?: { readonly attack: Attack; readonly on: Gateway },
 ): Promise<Figures> {
-  const origin = `http://127.0.0.1:${gateway.port}`;
-  const attacker = attack && (await startAttack(origin, attack));
+  const attacker = attacking && (await startAttack(originOf(attacking.on), attacking.attack));
   await sleep(1_000);
-  const pool = new Pool(origin, { connections: 64, pipelining: 1 });
+  const pool = new Pool(originOf(gateway), { connections: 64, pipelining: 1 });
   const millis: number[] = [];
   let rss = 0;
   const calls: Promise<void>[] = [];
@@ -125,6 +138,10 @@ async function measure(
   millis.sort((a, b) => a - b);
   const at = (share: number) => millis[Math.floor(share * millis.length)] ?? Number.NaN;
   return { p50: at(0.5), p99: at(0.99), rss, refused: attacker ? JSON.stringify(attacker.seen) : '' };
+}
+
+function originOf({ port }: Gateway): string {
+  return `http://127.0.0.1:${port}`;
 }
 
 async function call(pool: Pool, path: string): Promise<number> {
