@@ -9,6 +9,7 @@ import type { Dispatcher } from 'undici';
 import type { GrantMemory } from './grant/policy.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
 import type { BodyMemory } from './http/body-memory.ts';
+import type { Turns } from './http/turns.ts';
 import type { FreeWork } from './limits/free-work.ts';
 import type { Leases } from './limits/leases.ts';
 import type { Revocations } from './limits/revocations.ts';
@@ -41,6 +42,7 @@ export type GatewayDeps = {
   /** The prices of LLM calls, which may change at any time. A call asks once. */
   readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
   readonly bodyMemory: BodyMemory;
+  readonly turns: Turns;
   readonly bodyWorkers: BodyWorkers;
   readonly readQuota: ReadQuota;
   /** Models, as `provider model`, that have reported more input than was counted. Their calls are held by bytes. */

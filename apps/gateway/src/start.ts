@@ -10,6 +10,7 @@ import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { refusalAnswer } from './http/refuse.ts';
+import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
@@ -26,7 +27,7 @@ export type RunningGateway = {
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
-  | ('providers' | 'prices' | 'bodyMemory' | 'bodyWorkers' | 'readQuota' | 'uncounted');
+  | ('providers' | 'prices' | 'bodyMemory' | 'turns' | 'bodyWorkers' | 'readQuota' | 'uncounted');
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
@@ -68,7 +69,7 @@ export async function startGateway(
     providers: loadProviders(options.providersFile),
     readQuota: quota,
     uncounted: new Set<string>(),
-    closing: closing.signal,
+    ...{ closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
   const { app, isPostCall, postCall } = createGateway({ ...options, ...own });

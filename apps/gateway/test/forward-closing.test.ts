@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
 import { forward } from '../src/http/forward.ts';
+import { answerTurns } from '../src/http/turns.ts';
 
 /** The ways to frame an answer that ends its connection. */
 const FRAMES = {
@@ -35,7 +36,7 @@ test.each(Object.entries(FRAMES))(
         whenClosed: () => {},
         whenDrained: (resume) => setTimeout(resume, 20),
       },
-      { headersMs: 5_000, totalMs: 20_000, whenHolderLeaves: 'stop' },
+      { headersMs: 5_000, totalMs: 20_000, whenHolderLeaves: 'stop', turn: answerTurns().of('url') },
       new AbortController().signal,
     );
     expect([ended, got]).toEqual([{ is: 'complete', status: 200 }, body.length]);

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
+import type { Turn } from './turns.ts';
 
 /** A request to an upstream. */
 export type UpstreamCall = {
@@ -67,7 +68,14 @@ export type Bounds = {
   readonly totalMs: number;
   /** `read on`: the answer is read to its end, so that its usage is known. */
   readonly whenHolderLeaves: 'read on' | 'stop';
+  /** When the answer is read, so that other URLs need not wait for it. */
+  readonly turn: Turn;
 };
+
+/** What passing a chunk costs besides its bytes. It counts, because an answer may come in chunks of one byte. */
+const CHUNK_BYTES = 512;
+/** An answer up to this size takes no turn, which would cost more than it does. */
+const UNCOUNTED_BYTES = 16 * 1024;
 
 /** How long an upstream may take to begin its answer. The official SDKs of LLM providers also wait ten minutes. */
 export const HEADERS_TIMEOUT_MS = 600_000;
@@ -100,6 +108,8 @@ class Passing implements Dispatcher.DispatchHandler {
   #sent = false;
   #ended = false;
   #status = 0;
+  #uncounted = 0;
+  #pauses = 0;
 
   constructor(receiver: Receiver, bounds: Bounds, signal: AbortSignal, resolve: (ended: Ended) => void) {
     this.#receiver = receiver;
@@ -131,9 +141,25 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#receiver.data(chunk)) return;
+    const isReady = this.#receiver.data(chunk);
+    const isMyTurn = this.#takeTurn(chunk);
+    if (isReady && isMyTurn) return;
     controller.pause();
-    this.#receiver.whenDrained(() => controller.resume());
+    const pause = ++this.#pauses;
+    const resume = () => {
+      if (pause === this.#pauses) controller.resume();
+    };
+    const inTurn = isMyTurn ? resume : () => this.#bounds.turn.next(resume);
+    if (isReady) inTurn();
+    else this.#receiver.whenDrained(inTurn);
+  }
+
+  #takeTurn(chunk: Buffer): boolean {
+    this.#uncounted += chunk.length + CHUNK_BYTES;
+    if (this.#uncounted <= UNCOUNTED_BYTES) return true;
+    const bytes = this.#uncounted;
+    this.#uncounted = 0;
+    return this.#bounds.turn.take(bytes);
   }
 
   onResponseEnd(): void {

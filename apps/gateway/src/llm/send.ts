@@ -81,7 +81,8 @@ async function sendWithCredential(
   const unwatch = deps.revocations.watch(policy.ref, () => revocation.abort(new CutError('revoked')));
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
-  const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on' } as const;
+  const turn = deps.turns.of(grant.id);
+  const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on', turn } as const;
   const ended = await forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
   if ('status' in ended && ended.status === 401) authorized.refused?.();
   return ended;

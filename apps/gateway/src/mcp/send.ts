@@ -158,7 +158,8 @@ async function attempt(
   };
   if (isOnce) body.bytes = null;
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
-  const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop' } as const;
+  const turn = deps.turns.of(call.grant.id);
+  const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop', turn } as const;
   const life = watchCall(deps, call, answer);
   return forward(deps.dispatcher, upstream, answer, bounds, life.signal).finally(life.release);
 }

@@ -1,0 +1,62 @@
+import type { Refusal } from '@presign/schema';
+
+/** URLs take turns: while one reads answers without end, the calls of others go on. All calls of one gateway share it. */
+export type Turns = {
+  readonly of: (grantId: string) => Turn;
+  /** Refuses a call of a URL that has very many answers waiting. Holders who leave would add to them without end. */
+  readonly check: (grantId: string) => Refusal | undefined;
+};
+
+/** The turn of one URL. Its calls share it. */
+export type Turn = {
+  /** Takes this many bytes from the turn. Returns whether it goes on. */
+  readonly take: (bytes: number) => boolean;
+  /** Calls back in a later turn. The callback takes from it at once. */
+  readonly next: (resume: () => void) => void;
+};
+
+/** To read so much takes less than a millisecond, also for the slowest JSON. */
+const TURN_BYTES = 64 * 1024;
+/** Other calls have the event loop at least so long between two turns. So one URL reads up to 50 MB/s. */
+const PAUSE_MS = 1;
+/** Each waiting answer keeps a connection with its buffers. */
+const WAITING_MAX = 64;
+
+type Begun = { left: number; readonly waiting: (() => void)[] };
+
+export function answerTurns(): Turns {
+  const begun = new Map<string, Begun>();
+  const nextTurns = () => {
+    for (const [grantId, turn] of begun) {
+      turn.left = Math.min(TURN_BYTES, turn.left + TURN_BYTES);
+      while (turn.left > 0 && turn.waiting.length > 0) turn.waiting.shift()?.();
+      if (turn.left === TURN_BYTES) begun.delete(grantId);
+    }
+    if (begun.size > 0) setTimeout(nextTurns, PAUSE_MS);
+  };
+  const turnOf = (grantId: string): Begun => {
+    const known = begun.get(grantId);
+    if (known) return known;
+    if (begun.size === 0) setTimeout(nextTurns, PAUSE_MS);
+    const turn = { left: TURN_BYTES, waiting: [] };
+    begun.set(grantId, turn);
+    return turn;
+  };
+  return {
+    of: (grantId) => ({
+      take: (bytes) => {
+        const turn = turnOf(grantId);
+        turn.left -= bytes;
+        return turn.left > 0;
+      },
+      next: (resume) => void turnOf(grantId).waiting.push(resume),
+    }),
+    check: (grantId) => ((begun.get(grantId)?.waiting.length ?? 0) >= WAITING_MAX ? OVERLOADED : undefined),
+  };
+}
+
+const OVERLOADED: Refusal = {
+  code: 'overloaded',
+  message: 'Too many large answers of this URL are still being read here. Try again.',
+  retryAfterSeconds: 1,
+};

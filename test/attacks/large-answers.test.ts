@@ -1,0 +1,84 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+
+const MIB = 1024 * 1024;
+const usage = { prompt_tokens: 20, total_tokens: 20 };
+const ANSWER = JSON.stringify({ choices: [{ index: 0, message: {}, finish_reason: 'stop' }], usage });
+const NUMBERS = Buffer.from('-0.01234567,'.repeat(MIB / 12));
+const ANSWER_MIB = 8;
+
+let large: Upstream;
+let small: Upstream;
+let stack: Stack;
+/** Large answers whose last byte has been taken. */
+let ended = 0;
+beforeAll(async () => {
+  large = await startUpstream((_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).write('{"data":[');
+    let left = ANSWER_MIB;
+    const more = () => {
+      while (left-- > 0) if (!response.write(NUMBERS)) return response.once('drain', more);
+      return response.end(`0],"usage":${JSON.stringify(usage)}}`).once('close', () => ended++);
+    };
+    more();
+  });
+  small = await startUpstream(
+    (_seen, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(ANSWER),
+  );
+  stack = await startStack({
+    providers: { openai: { base_url: large.url }, mistral: { base_url: small.url } },
+  });
+});
+afterAll(async () => {
+  // First the answers that are still being read.
+  await Promise.all([large.close(), small.close()]);
+  await stack.close();
+});
+
+const issueLarge = async () =>
+  (await stack.issue({ provider: 'openai', path: '/v1/embeddings', client_api_key: 'sk' })).url;
+const issueSmall = async () =>
+  (await stack.issue({ provider: 'mistral', path: '/v1/chat/completions', client_api_key: 'sk' })).url;
+const headers = { 'content-type': 'application/json' };
+
+async function call(url: string) {
+  const body = JSON.stringify({ model: 'mistral-small-latest', messages: [] });
+  const answer = await fetch(url, { method: 'POST', headers, body });
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** Asks for a large answer, and leaves with its first bytes. Resolves to its status. */
+const leave = (url: string) =>
+  new Promise<number | undefined>((resolve) => {
+    const asked = request(url, { method: 'POST', headers, agent: false }, (answer) => {
+      answer.once('data', () => {
+        asked.destroy();
+        resolve(answer.statusCode);
+      });
+    });
+    asked.on('error', () => {}).end(JSON.stringify({ model: 'text-embedding-3-small', input: 'x' }));
+  });
+
+test('calls of another URL are answered while one URL reads 64 MiB of answers that its holder has left', async () => {
+  const [attacker, bystander] = [await issueLarge(), await issueSmall()];
+  expect(await call(bystander)).toBe(200);
+  await Promise.all(Array.from({ length: 8 }, () => leave(attacker)));
+  let answered = 0;
+  while (ended < 8) {
+    expect(await call(bystander)).toBe(200);
+    answered++;
+  }
+  // Without turns there were 7, and with them 135.
+  expect(answered).toBeGreaterThan(30);
+});
+
+test('a URL whose holder leaves very many answers is refused until they have been read, and another URL is not', async () => {
+  const [attacker, bystander] = [await issueLarge(), await issueSmall()];
+  expect(await Promise.all(Array.from({ length: 100 }, () => leave(attacker)))).toContain(200);
+  await eventually(async () => ((await leave(attacker)) === 503 ? true : undefined));
+  expect(await call(bystander)).toBe(200);
+});
