@@ -17,14 +17,8 @@ const HABITS: readonly (readonly [RegExp, string])[] = [
   [/\bas it stands\b/i, '"unchanged"'],
   [/\bbeside\b/i, '"next to", "in addition to"'],
   [/\b(comes?|came|coming) to (?:be|lie|an end|more|less|it|\d)/i, '"is", "amounts to"'],
-  [
-    /(?:^|[.:;!] )(?:What of|Who|Of (?:a|an|the|what|it|each|those|these))\b(?![^.]*\?)/,
-    'begin with the subject',
-  ],
-  [
-    /(?:^|[.] )What (?:is|was|it|the|a|an|has|comes|every|no|can|cannot|must|may|does|did|stands)\b(?![^.]*\?)/,
-    'begin with the subject',
-  ],
+  [/(?:^|[.:;!] )(?:What of|Who|Of [a-z]+)\b(?![^.]*\?)/, 'begin with the subject'],
+  [/(?:^|[.] )What [a-z]+ (?=(?:\S+ ){3})(?![^.]*\?)/, 'begin with the subject'],
 ];
 
 /** The habits of a text, each as `habit: the words around it`. */

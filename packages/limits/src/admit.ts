@@ -131,7 +131,7 @@ export type Admission =
       readonly limitMicrousd: number;
       readonly settledMicrousd: number;
       readonly heldMicrousd: number;
-      /** What this call would have to hold, or to pay. */
+      /** The money that this call would have to hold or to pay. */
       readonly neededMicrousd: number;
       readonly lastCall: LastCallText;
     };

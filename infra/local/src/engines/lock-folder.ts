@@ -38,7 +38,7 @@ async function claimPipe(folder: string): Promise<Server | 'taken'> {
 /**
  * A socket file outlives its process, and taking over one well-known name would be a race: two that find it
  * dead could both replace it. So each candidate listens under a name never used again, and then asks the
- * others. Of two candidates at least the later one sees the other:
+ * others. At least the later of two candidates sees the other:
  *  - one that answers HELD has the folder;
  *  - of two undecided ones the lower name has precedence: the higher gives up, the lower waits for its answer.
  */

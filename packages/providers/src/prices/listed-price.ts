@@ -148,9 +148,8 @@ const TEXT: ReadonlySet<TokenKind> = new Set([
 ]);
 
 /**
- * What usage costs beyond the list's own figure, in microdollars: a kind of tokens without a rate costs the dearest known
- * one, and a fee that only an older list has is due. The list itself takes the first for the whole's rate, and the
- * second for 0.
+ * Adds, in microdollars, the parts of a usage that the library prices too low. It prices a kind of tokens without a rate as
+ * the whole, which here costs the dearest known rate, and a fee without a rate as 0, which here costs an older list's fee.
  */
 function missing(price: ListedRates, rates: ModelPrice, usage: Usage): number {
   const rateNow = (kind: TokenKind) => rateAt(price[tokenKey(kind)], usage.input_tokens ?? 0);
