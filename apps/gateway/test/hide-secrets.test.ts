@@ -1,7 +1,10 @@
+import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { bodyMemory } from '../src/http/body-memory.ts';
 import { MaskedBody, SecretMask } from '../src/http/hide-secrets.ts';
+import { roomy } from './metered.ts';
 
 function inPieces(mask: SecretMask, text: string, size: number): string {
   const bytes = Buffer.from(text);
@@ -59,15 +62,27 @@ describe('a secret in a body that passes in pieces', () => {
       ['gzip', gzipSync(text)],
       ['br', brotliCompressSync(text)],
     ] as const) {
-      const body = new MaskedBody(coding, [SECRET]);
+      const body = new MaskedBody(coding, [SECRET], roomy());
       for (const byte of bytes) expect(body.push(Buffer.of(byte)).length).toBe(0);
       expect((await body.end()).toString()).toBe(`Incorrect API key provided: ${'*'.repeat(SECRET.length)}.`);
     }
-    const broken = new MaskedBody('gzip', [SECRET]);
+    const broken = new MaskedBody('gzip', [SECRET], roomy());
     broken.push(Buffer.from(text));
     expect((await broken.end()).toString()).not.toContain('sk-');
-    const unknown = new MaskedBody('zstd', [SECRET]);
+    const unknown = new MaskedBody('zstd', [SECRET], roomy());
     unknown.push(Buffer.from(text));
     expect((await unknown.end()).toString()).not.toContain('sk-');
+  });
+
+  test('a compressed body that finds no memory, coded or decoded, is not passed and takes none', async () => {
+    for (const text of ['x'.repeat(200_000), randomBytes(100_000).toString('hex')]) {
+      const memory = bodyMemory(100_000, 100_000).newReservation();
+      const body = new MaskedBody('gzip', [SECRET], memory);
+      const coded = gzipSync(text);
+      for (let at = 0; at < coded.length; at += 10_000) body.push(coded.subarray(at, at + 10_000));
+      const whole = (await body.end()).toString();
+      expect(whole).toContain('could not decode');
+      expect(whole).not.toContain(text.slice(0, 20));
+    }
   });
 });

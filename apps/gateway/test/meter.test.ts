@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import type { Spend } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { bodyMemory } from '../src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
 import { COUNTS, metered, roomy, spendOf } from './metered.ts';
 
@@ -115,6 +116,18 @@ describe('a whole answer', () => {
     const seen = await metered({ ...json, ...options }, [bytes]);
     expect(seen.reported?.usage).toEqual(isTold ? COUNTS : undefined);
     expect(seen.all).toBe(String(Buffer.from(bytes)));
+  });
+
+  test('whose shortened text finds no memory passes, and reports nothing', async () => {
+    const text = `{"choices":[${'{"index":0},'.repeat(20_000)}{}],"usage":${JSON.stringify(usage)}}`;
+    const chunks = text.match(/.{1,10000}/g) ?? [];
+    for (const [most, counts] of [
+      [1_000_000, COUNTS],
+      [300_000, undefined],
+    ] as const) {
+      const seen = await metered({ ...json, memory: bodyMemory(most, most).newReservation() }, chunks);
+      expect([seen.all, seen.reported?.usage]).toEqual([text, counts]);
+    }
   });
 
   test('longer than the gateway keeps passes, and reports nothing', async () => {

@@ -1,3 +1,4 @@
+import type { Reservation } from './body-memory.ts';
 import { createDecoder, type Decoder } from './decoder.ts';
 
 /** Shorter texts occur by chance, and keep nothing secret. */
@@ -8,7 +9,7 @@ const STAR = 0x2a;
 const CODED_MAX_BYTES = 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** Sent in place of a compressed body that cannot be decoded, because it may quote a secret. */
+/** Sent in place of a compressed body that cannot be decoded, or finds no memory, because it may quote a secret. */
 const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
 
 /**
@@ -61,25 +62,42 @@ export function hideSecrets(text: string, secrets: readonly string[]): string {
 export class MaskedBody {
   readonly #mask: SecretMask;
   readonly #decoder: Decoder | undefined;
-  readonly #decoded: Buffer[] = [];
+  readonly #memory: Reservation;
+  #decoded: Buffer[] = [];
+  #hasRoom = true;
 
-  constructor(contentEncoding: string, secrets: readonly string[]) {
+  /** @param memory for a coded body. The caller releases it. */
+  constructor(contentEncoding: string, secrets: readonly string[], memory: Reservation) {
     this.#mask = new SecretMask(secrets);
+    this.#memory = memory;
     this.#decoder = isCoded(contentEncoding)
-      ? createDecoder(contentEncoding, CODED_MAX_BYTES, (bytes) => this.#decoded.push(bytes) > 0)
+      ? createDecoder(contentEncoding, CODED_MAX_BYTES, (bytes) => this.#keep(bytes))
       : undefined;
   }
 
   push(chunk: Buffer): Buffer {
     if (!this.#decoder) return this.#mask.push(chunk);
-    this.#decoder.push(chunk);
+    // Bytes that wait for the decoder take memory, too.
+    if (this.#reserve(chunk.length)) this.#decoder.push(chunk);
     return NOTHING;
+  }
+
+  #keep(bytes: Buffer): boolean {
+    if (!this.#reserve(bytes.length)) return false;
+    this.#decoded.push(bytes);
+    return true;
+  }
+
+  #reserve(bytes: number): boolean {
+    this.#hasRoom &&= this.#memory.reserve(bytes);
+    if (!this.#hasRoom) this.#decoded = [];
+    return this.#hasRoom;
   }
 
   async end(): Promise<Buffer> {
     if (!this.#decoder) return this.#mask.end();
     const isWhole = await this.#decoder.end();
-    if (!isWhole) return NOT_SHOWN;
+    if (!isWhole || !this.#hasRoom) return NOT_SHOWN;
     return Buffer.concat([...this.#decoded.map((each) => this.#mask.push(each)), this.#mask.end()]);
   }
 }

@@ -47,6 +47,11 @@ export class Abridger {
   #numbers = 0;
   #isSkipping = false;
 
+  /** How many bytes the shortened text takes. */
+  get size(): number {
+    return this.#kept.length;
+  }
+
   /** Takes the next bytes. Returns false when even the shortened text is too long. */
   push(chunk: Buffer): boolean {
     let at = 0;
@@ -126,7 +131,10 @@ export class Abridger {
   #keep(bytes: Buffer, from = 0, to = bytes.length): void {
     const length = this.#length + to - from;
     this.#isTooLong ||= length > ABRIDGED_MAX_BYTES;
-    if (this.#isTooLong) return;
+    if (this.#isTooLong) {
+      this.#kept = EMPTY;
+      return;
+    }
     if (length > this.#kept.length) {
       const grown = Buffer.allocUnsafe(Math.max(4_096, 2 * length));
       this.#kept.copy(grown, 0, 0, this.#length);

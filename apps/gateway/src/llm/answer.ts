@@ -77,7 +77,7 @@ export class Answer {
   }
 
   #maskError(contentEncoding: string): void {
-    this.#masked = new MaskedBody(contentEncoding, this.#secrets);
+    this.#masked = new MaskedBody(contentEncoding, this.#secrets, this.#plan.memory);
     this.#headers = this.#headers.map((each) => hideSecrets(each, this.#secrets));
     if (isCoded(contentEncoding))
       this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);

@@ -57,7 +57,7 @@ export type MeterOptions = {
   readonly keepsLast: boolean;
   /** Is called once, when a stream has stated its input. Streams that are compressed are not watched. */
   readonly onInput?: ((input: Usage) => void) | undefined;
-  /** The memory for the answer's unfinished events. The caller releases it. */
+  /** The memory for what is kept of the answer to read its usage. The caller releases it. */
   readonly memory: Reservation;
 };
 
@@ -209,10 +209,11 @@ function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader 
 }
 
 /** Reads the usage of one JSON text, or of a stream that was sent as one JSON array, whose elements are the events. */
-function answerReader({ spend }: MeterOptions): Reader {
+function answerReader({ spend, memory }: MeterOptions): Reader {
   const abridger = new Abridger();
+  const hasRoom = roomFor(memory);
   return {
-    push: (bytes) => abridger.push(bytes),
+    push: (bytes) => abridger.push(bytes) && hasRoom(abridger.size),
     end: () => {
       const answer = parseAnswer(abridger.end());
       if (answer === undefined) return {};

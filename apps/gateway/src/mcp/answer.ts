@@ -111,7 +111,7 @@ export class McpAnswer implements Receiver {
     clearInterval(this.#keepAlive);
     // Without event boundaries no message of the gateway can be written.
     this.#parts.legacy?.close();
-    this.#masked = new MaskedBody('', this.#secrets);
+    this.#masked = new MaskedBody('', this.#secrets, this.#parts.answerMemory);
     return this.#masked.push(begun);
   }
 
@@ -213,7 +213,7 @@ export class McpAnswer implements Receiver {
   }
 
   #maskBody(contentEncoding: string): void {
-    this.#masked = new MaskedBody(contentEncoding, this.#secrets);
+    this.#masked = new MaskedBody(contentEncoding, this.#secrets, this.#parts.answerMemory);
     if (isCoded(contentEncoding))
       this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
   }
