@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { clientRows, foreignClients, pinned, rowOf, sdkPackages } from '../foreign/client-table.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
 import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
@@ -63,6 +64,37 @@ describe.each(own)('the TypeScript of $name', ({ name, request, code }) => {
     expectRealKeyAlone(seen, ...key);
     const { stdout } = await call();
     expect(stdout).toContain('uses_exhausted: This URL has no uses left');
+  });
+});
+
+describe('the table of clients', () => {
+  const BY_HAND_ALONE = 'async-openai 0.43.0';
+
+  test('names every client of the tests', () => {
+    expect(foreignClients.length).toBeGreaterThan(10);
+    expect(foreignClients.filter((client) => rowOf(client) === undefined)).toEqual([]);
+    const named = clientRows.flatMap(({ packages }) => [...packages.keys()]);
+    expect(sdkPackages.size).toBeGreaterThan(7);
+    expect([...sdkPackages].filter((name) => !named.includes(name))).toEqual([]);
+  });
+
+  test('names the versions that the tests install', () => {
+    const versions = clientRows.flatMap(({ packages }) => [...packages].map((pair) => pair.join(' ')));
+    expect(versions.length).toBeGreaterThan(20);
+    expect(versions.filter((each) => !pinned.has(each))).toEqual([BY_HAND_ALONE]);
+  });
+
+  test('says of each client of the foreign tests what they assert', () => {
+    for (const client of foreignClients) {
+      const { plain, stream, tools, refusals, busy } = rowOf(client) ?? {};
+      expect({ plain, stream, tools, busy }, client).toEqual({
+        plain: '✓',
+        stream: '✓',
+        tools: '✓',
+        busy: '✓',
+      });
+      expect(refusals, client).toBe(client === 'litellm' ? 'message only' : '✓');
+    }
   });
 });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Case, runCases, type Saw } from './cases.ts';
+import { rowOf } from './client-table.ts';
 import { type LlmClient, llmClients, PATHS } from './llm-clients.ts';
 import { CALLS, failingKey, type MockProviders, SAYS, startMockProviders } from './mock-providers.ts';
 
@@ -81,6 +82,17 @@ describe.skipIf(js === undefined).each(llmClients(toolchains))('$name', (client)
     expect(callsWith(urls.retried.key)).toBe(2);
     expect(await usesOf(urls.retried.url)).toBe(1);
   });
+
+  test('does after a 500 that took the last use what the table of clients says', () => {
+    const { answer, error: { text = '', fields = '' } = {} } = saw.get('failed') ?? {};
+    const caught = fields + text;
+    const cause = caught.includes('ended with status 500 (provider_error)') ? 'cause' : undefined;
+    const shown = cause ?? (caught.includes('The mock fails.') ? '500' : answer === SAYS && 'answer');
+    expect(shown).toBe(rowOf(client.name)?.failed);
+    // Google does not bill a 500, so its use is given back.
+    expect(callsWith(urls.failed.key)).toBe(shown === 'answer' ? 2 : 1);
+    expect(shown === 'answer').toBe(client.provider === 'google');
+  });
 });
 
 /** A URL for each case of a client. */
@@ -112,6 +124,7 @@ async function issueFor({ provider }: LlmClient) {
     rate_limited: await issue({ calls_per_minute: 1 }),
     path_not_allowed: { ...elsewhere, url: elsewhere.url.replace('/v1/other', PATHS[provider][0]) },
     retried: await issue({ max_uses: 1 }, failingKey(503, 1)),
+    failed: await issue({ max_uses: 1 }, failingKey(500, 1)),
   };
 }
 
@@ -135,6 +148,7 @@ function casesOf(urls: Awaited<ReturnType<typeof issueFor>>): readonly Case[] {
     one('rate_limited', 'rate_limited', false),
     one('path_not_allowed', 'path_not_allowed'),
     one('retried', 'retried'),
+    one('failed', 'failed'),
   ];
 }
 

@@ -58,11 +58,9 @@ for (const { name, do: action, url, retries } of JSON.parse(process.env.CASES)) 
   try {
     line.answer = await does[action](url, retries);
   } catch (error) {
-    line.error = {
-      type: error.name,
-      text: error.message,
-      fields: `${error.statusCode} ${error.responseBody}`,
-    };
+    // After a retry it is a RetryError.
+    const { statusCode, responseBody } = error.lastError ?? error;
+    line.error = { type: error.name, text: error.message, fields: `${statusCode} ${responseBody}` };
   }
   console.log(JSON.stringify(line));
 }

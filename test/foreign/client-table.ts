@@ -1,0 +1,87 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { llmClients } from './llm-clients.ts';
+
+/** The row of a client in docs/reference/client-compatibility.md. */
+export type ClientRow = {
+  /** Each package that the row names, with its version. */
+  readonly packages: ReadonlyMap<string, string>;
+  readonly plain: string;
+  readonly stream: string;
+  readonly tools: string;
+  readonly refusals: string;
+  readonly busy: string;
+  readonly failed: string;
+  readonly testedBy: string;
+};
+
+/** The cells of its lines, and what is before and after them. */
+const CELLS = 9 + 2;
+
+const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+export const clientRows: readonly ClientRow[] = read('docs/reference/client-compatibility.md')
+  .split('\n')
+  .filter((line) => line.startsWith('| `') && line.split('|').length === CELLS)
+  .map((line) => {
+    const [names = '', versions = '', plain = '', stream = '', tools = '', ...rest] = line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim());
+    const [refusals = '', busy = '', failed = '', testedBy = ''] = rest;
+    const each = versions.split(', ');
+    const packages = new Map(
+      [...names.matchAll(/`([^`]+)`/g)].map(([, name = ''], i) => [name, each[i] ?? '']),
+    );
+    return { packages, plain, stream, tools, refusals, busy, failed, testedBy };
+  });
+
+/** The package of a client of the foreign tests, where it has another name. */
+const PACKAGES: Readonly<Record<string, string>> = {
+  langchain: 'langchain-openai',
+  'pydantic-ai': 'pydantic-ai-slim',
+  'openai-go': 'openai-go/v3',
+};
+
+const packageOf = (client: string): string =>
+  PACKAGES[client] ?? client.replace(/^Vercel AI SDK, /, '@ai-sdk/');
+
+/** The row of a client of the foreign tests. */
+export const rowOf = (client: string): ClientRow | undefined =>
+  clientRows.find(
+    ({ packages, testedBy }) => testedBy.includes('foreign') && packages.has(packageOf(client)),
+  );
+
+const ALL = { at: '' };
+const EVERY_TOOLCHAIN = {
+  python: { llm: ALL, litellm: ALL, mcp1: ALL, mcp2: ALL },
+  ...{ go: ALL, js: ALL, java: ALL },
+};
+
+/** All clients of the foreign tests, whichever of them this machine has. */
+export const foreignClients: readonly string[] = llmClients(EVERY_TOOLCHAIN).map(({ name }) => name);
+
+const PINS = [
+  ['test/foreign/python/requirements/llm.txt', /^([\w-]+)==([\w.]+)$/gm],
+  ['test/foreign/python/requirements/litellm.txt', /^([\w-]+)==([\w.]+)$/gm],
+  ['test/foreign/go/go.mod', /github\.com\/openai\/(\S+) v(\S+)/g],
+  ['test/foreign/js/package.json', /"([@\w/-]+)": "([\d.]+)"/g],
+  ['pnpm-workspace.yaml', /^ {2}"?([@\w/-]+)"?: ([\d.]+)$/gm],
+  ['test/foreign/java/pom.xml', /<artifactId>(openai-java)<\/artifactId>\s*<version>([\d.]+)</g],
+] as const;
+
+/** Each pinned version of a package that tests use. */
+export const pinned: ReadonlySet<string> = new Set(
+  PINS.flatMap(([file, pin]) =>
+    [...read(file).matchAll(pin)].map(([, name, version]) => `${name} ${version}`),
+  ),
+);
+
+const CLIENT = /^(openai|ai|cohere-ai|groq-sdk|@(ai-sdk|anthropic-ai|google|aws-sdk)\/.*)$/;
+
+/** The packages of LLM clients that `test/sdk` imports. */
+export const sdkPackages: ReadonlySet<string> = new Set(
+  readdirSync(new URL('../sdk/', import.meta.url))
+    .filter((name) => name.endsWith('.test.ts'))
+    .flatMap((name) => [...read(`test/sdk/${name}`).matchAll(/ from '([^'.:]+)'/g)])
+    .flatMap(([, name = '']) => (CLIENT.test(name) ? [name] : [])),
+);
