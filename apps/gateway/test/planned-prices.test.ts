@@ -1,0 +1,67 @@
+import { loadProviders, type Prices, readPriceList } from '@presign/providers';
+import { afterAll, expect, test } from 'vitest';
+import type { LlmGrant } from '../src/grant/verify.ts';
+import { planBody } from '../src/llm/plan-body.ts';
+import { startBodyWorkers } from '../src/workers/body-workers.ts';
+import { readQuota } from '../src/workers/read-quota.ts';
+
+const pricesOf = (dollars: number): Prices => {
+  const prices = { input_mtok: dollars, output_mtok: dollars };
+  const text = JSON.stringify([{ id: 'openai', models: [{ id: 'm', match: { equals: 'm' }, prices }] }]);
+  const list = readPriceList(text, { source: 'file', date: '2026-11-22' });
+  return { id: list.id, layers: [[list]] };
+};
+const OLD = pricesOf(6);
+const NEW = pricesOf(10);
+
+/** The lists that the services read, one after the other; the last stays. */
+let lists: readonly Prices[] = [];
+const prices = {
+  current: () => {
+    const [next = NEW, ...rest] = lists;
+    if (rest.length > 0) lists = rest;
+    return next;
+  },
+  status: () => ({ lists: [], problem: undefined }),
+};
+const quota = readQuota(Date.now);
+const bodyWorkers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: 2 ** 24 }, quota);
+afterAll(() => bodyWorkers.close());
+
+const provider = loadProviders(undefined).get('openai');
+const grant = { id: 'g', sessionId: 's', provider, method: 'POST' } as LlmGrant;
+const policy = {
+  ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
+  accountId: 'a',
+  externalUser: undefined,
+  server: undefined,
+  config: undefined,
+  costLimited: true,
+};
+const body = JSON.stringify({
+  model: 'm',
+  messages: [{ role: 'user', content: 'x'.repeat(1_000_000) }],
+  max_tokens: 100,
+});
+
+test.each([
+  ['when its worker has its body', [OLD, OLD, NEW], OLD, 6],
+  ['while it waits for a worker', [OLD, NEW], NEW, 10],
+])(
+  'a list that changes %s changes no part of a call: hold, cost and count have one list',
+  async (_when, sequence, used, dollars) => {
+    lists = sequence;
+    const planned = await planBody({ bodyWorkers, readQuota: quota, prices }, {
+      ...{ grant, policy, now: Date.now(), target: { path: '/v1/chat/completions', query: '' } },
+      need: { is: 'must', names: new Set<string>() },
+      arrived: { raw: Buffer.from(body), isJson: true },
+    } as Parameters<typeof planBody>[1]);
+    if ('refusal' in planned) throw new Error(planned.refusal.code);
+    const { plan, counting } = planned;
+    expect(plan.hold?.ratePerMtok).toBe(dollars * 1_000_000);
+    expect(plan.hold?.fixedMicrousd).toBe(plan.inputTokens * dollars);
+    expect(plan.pricing?.cost({ input_tokens: 1_000, output_tokens: 10 })).toBe(1_010 * dollars);
+    expect(counting?.prices.id).toBe(used.id);
+    expect(plan.bodyFor(100)?.toString()).toContain('"max_completion_tokens":100');
+  },
+);
