@@ -49,22 +49,16 @@ export function countParts(json: Uint8Array, most: Modesty): number | undefined 
 /** Whether a JSON text stays within these bounds and has no very long name. */
 export const isModest = (json: Uint8Array, most: Modesty): boolean => countParts(json, most) !== undefined;
 
-/**
- * Finds where a JSON text exceeds its bounds.
- * @returns undefined when it does not; else the name of the member at the top level, if it is within one
- */
-export function findExcess(
-  json: Uint8Array,
-  most: Modesty,
-): { readonly member: string | undefined } | undefined {
+/** Where a text exceeds its bounds: the name of the member at the top level, if it is within one. */
+type Excess = { readonly member: string | undefined };
+
+/** Finds where a JSON text exceeds its bounds. Undefined when it does not. */
+export function findExcess(json: Uint8Array, most: Modesty): Excess | undefined {
   const measured = measure(json, most);
   return 'parts' in measured ? undefined : measured;
 }
 
-function measure(
-  json: Uint8Array,
-  most: Modesty,
-): { readonly parts: number } | { readonly member: string | undefined } {
+function measure(json: Uint8Array, most: Modesty): { readonly parts: number } | Excess {
   const { members = Number.POSITIVE_INFINITY } = most;
   /** The commas in each open container; a list never has too many. */
   const commas: number[] = [];

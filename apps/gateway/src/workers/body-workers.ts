@@ -166,24 +166,18 @@ function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, prices: P
   return pool;
 }
 
-/** Runs tasks, a few at a time, so that no owner can keep the others waiting. */
-export type FairQueue = {
-  /**
-   * Runs a task when it is its owner's turn.
-   * @returns undefined, at once, when too many tasks are waiting
-   */
-  readonly run: <T>(owner: string, task: () => Promise<T>) => Promise<T> | undefined;
-};
-
-export type FairQueueLimits = {
+type FairQueueLimits = {
   /** How many tasks may run at once, each of another owner. */
   readonly running: number;
   readonly waiting: number;
   readonly waitingPerOwner: number;
 };
 
-/** One task of an owner runs at a time. Owners take turns: who has just had one goes to the end. */
-export function fairQueue(most: FairQueueLimits): FairQueue {
+/**
+ * Runs tasks, a few at a time and one of each owner, so that no owner can keep the others waiting. Owners take turns: the one
+ * that has just had a turn goes last. `run` returns undefined, at once, when too many tasks are waiting.
+ */
+export function fairQueue(most: FairQueueLimits) {
   /** In the order of their turns. */
   const waiting = new Map<string, (() => void)[]>();
   const running = new Set<string>();
@@ -207,7 +201,7 @@ export function fairQueue(most: FairQueueLimits): FairQueue {
     }
   };
   return {
-    run: (owner, task) => {
+    run: <T>(owner: string, task: () => Promise<T>): Promise<T> | undefined => {
       const own = waiting.get(owner) ?? [];
       if (count >= most.waiting || own.length >= most.waitingPerOwner) return undefined;
       const turn = new Promise<void>((resolve) => own.push(resolve));

@@ -23,9 +23,15 @@ import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
-import { type Asked, checkConfig, checkPaths, checkSpending } from './check-callable.ts';
+import {
+  type Asked,
+  checkConfig,
+  checkKey,
+  checkPaths,
+  checkSpending,
+  findProvider,
+} from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
-import { checkKey, findProvider } from './find-provider.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';

@@ -12,7 +12,7 @@ import { eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { applyChange, queueCredential } from '../grants/pending-changes.ts';
 import { inTime } from '../in-time.ts';
-import { checkKey } from '../issue/find-provider.ts';
+import { checkKey } from '../issue/check-callable.ts';
 import { route } from '../route.ts';
 import { describeVirtualKey, isOwnVirtualKey, loadVirtualKey } from './virtual-keys.ts';
 

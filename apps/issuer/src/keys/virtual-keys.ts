@@ -18,8 +18,8 @@ import { and, eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
 import { inTime } from '../in-time.ts';
+import { checkKey, findProvider } from '../issue/check-callable.ts';
 import { choosePartition } from '../issue/choose-partition.ts';
-import { checkKey, findProvider } from '../issue/find-provider.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 

@@ -160,7 +160,7 @@ function anthropicModels(): object {
   return { data, has_more: false, first_id: data[0]?.id, last_id: data.at(-1)?.id };
 }
 
-export function anthropicError({ refused, message }: SandboxRefusal, id: string): object {
+function anthropicError({ refused, message }: SandboxRefusal, id: string): object {
   const type = {
     unauthenticated: 'authentication_error',
     invalid: 'invalid_request_error',

@@ -51,25 +51,15 @@ export const embeddings = endpoint(
       return { object: 'embedding', index, embedding };
     });
     const tokens = countTokens(texts);
-    return {
-      json: {
-        object: 'list',
-        data,
-        model: body.model,
-        usage: { prompt_tokens: tokens, total_tokens: tokens },
-      },
-    };
+    const usage = { prompt_tokens: tokens, total_tokens: tokens };
+    return { json: { object: 'list', data, model: body.model, usage } };
   },
 );
 
 /** GET /v1/models */
 export function openaiModels(): object {
-  const data = SANDBOX_MODELS.map((id) => ({
-    id,
-    object: 'model',
-    created: 1_735_689_600,
-    owned_by: 'sandbox',
-  }));
+  const model = { object: 'model', created: 1_735_689_600, owned_by: 'sandbox' };
+  const data = SANDBOX_MODELS.map((id) => ({ id, ...model }));
   return { object: 'list', data };
 }
 
