@@ -1,7 +1,17 @@
 import { calcPrice, type ModelPrice as ListedRates } from '@pydantic/genai-prices';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
-import { isTokens, microusdOf, type Pricing, tokensMicrousd } from './price.ts';
+import {
+  dearestOf,
+  feeOf,
+  feesOf,
+  isTokens,
+  kindsOf,
+  microusdOf,
+  otherUnits,
+  type Pricing,
+  tokensMicrousd,
+} from './price.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
 
 const HOUR_MS = 3_600_000;
@@ -33,9 +43,8 @@ export function listedPricing(
   const prices = hours.map((hour) => listed({}, model, provider, hour)?.model_price ?? {});
   if (!prices.every(isPriced)) return undefined;
   const rates = { ...known?.rates, ...ratesOf(prices) };
-  const dearestInput = dearestOf('input', rates, prices);
-  const dearestOutput = dearestOf('output', rates, prices);
-  const fees = (used: Usage) => feesOf(rates, { requests: rates.requests === undefined ? 0 : 1, ...used });
+  const dearestInput = dearestListed('input', rates, prices);
+  const dearestOutput = dearestListed('output', rates, prices);
   const covers = (unit: string): boolean => {
     if (isTokens(unit)) return (unit.startsWith('output') ? dearestOutput : dearestInput) !== undefined;
     // A fee for each request covers the searches that it makes (https://docs.perplexity.ai/getting-started/pricing).
@@ -48,9 +57,7 @@ export function listedPricing(
       if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
       const price = listed(usage, model, provider, now);
       if (!price) return undefined;
-      const feesMicrousd = fees(
-        Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit))),
-      );
+      const feesMicrousd = feesOf(rates, otherUnits(usage));
       const most =
         tokensMicrousd(usage.input_tokens ?? 0, dearestInput ?? 0) +
         tokensMicrousd(usage.output_tokens ?? 0, dearestOutput ?? 0) +
@@ -60,7 +67,7 @@ export function listedPricing(
     dearestInput,
     dearestOutput,
     contextWindow: entry.context_window,
-    fees,
+    fees: (used) => feesOf(rates, used),
   };
 }
 
@@ -106,33 +113,18 @@ const ratesIn = (value: ListedRates[string]): readonly number[] => {
  * The dearest rate of input or output, also of kinds of tokens that only the list knows. Undefined if the tokens as a
  * whole have no rate: the model reads pages or seconds, or writes none.
  */
-function dearestOf(
+function dearestListed(
   whole: 'input' | 'output',
   rates: ModelPrice,
   prices: readonly ListedRates[],
 ): number | undefined {
-  if (rates[whole] === undefined) return undefined;
+  const known = dearestOf(rates, whole);
+  if (known === undefined) return undefined;
   const keys = whole === 'input' ? /^(?:input|cache)_.*mtok$/ : /^output_.*mtok$/;
   const listedRates = prices
     .flatMap((price) => Object.entries(price))
     .flatMap(([key, value]) => (keys.test(key) ? ratesIn(value).map(microusdOf) : []));
-  return Math.max(...listedRates, ...kindsOf(whole).map((kind) => rates[kind] ?? 0));
-}
-
-const kindsOf = (whole: 'input' | 'output'): readonly TokenKind[] =>
-  TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
-
-function feeOf(rates: ModelPrice, unit: string): number | undefined {
-  const fee = FEE_UNITS.find((known) => known === unit);
-  return fee && rates[fee];
-}
-
-function feesOf(rates: ModelPrice, used: Usage): number | undefined {
-  const each = Object.entries(used).map(([unit, count]) =>
-    count === 0 ? 0 : count * (feeOf(rates, unit) ?? Number.NaN),
-  );
-  const sum = each.reduce((total, fee) => total + fee, 0);
-  return Number.isNaN(sum) ? undefined : sum;
+  return Math.max(known, ...listedRates);
 }
 
 /** Kinds that are part of another kind, and are billed as that one where they have no rate of their own. */

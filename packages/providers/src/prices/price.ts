@@ -45,45 +45,51 @@ const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Numb
 
 /** The rates of an operator or a vendor's page, in exact arithmetic. */
 export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
-  const fees = (used: Usage): number | undefined => {
-    const counts = Object.entries({ requests: price.requests === undefined ? 0 : 1, ...used });
-    const each = counts.map(([unit, count]) =>
-      count === 0 ? 0 : count * (feeOf(price, unit) ?? Number.NaN),
-    );
-    const sum = each.reduce((total, fee) => total + fee, 0);
-    return Number.isNaN(sum) ? undefined : sum;
-  };
   return {
     origin,
     rates: price,
     cost: (usage) => {
       const input = inputCost(price, usage);
       const output = outputCost(price, usage);
-      const feesMicrousd = fees(
-        Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit))),
-      );
+      const feesMicrousd = feesOf(price, otherUnits(usage));
       if (input === undefined || output === undefined || feesMicrousd === undefined) return undefined;
       return ceilMicrousd(input + output) + feesMicrousd;
     },
     dearestInput: dearestOf(price, 'input'),
     dearestOutput: dearestOf(price, 'output'),
     contextWindow: undefined,
-    fees,
+    fees: (used) => feesOf(price, used),
   };
 }
 
-function feeOf(price: ModelPrice, unit: string): number | undefined {
+/** The fees for one call and for the units used, in microdollars. Undefined when a unit has no rate. */
+export function feesOf(rates: ModelPrice, used: Usage): number | undefined {
+  const counts = Object.entries({ requests: rates.requests === undefined ? 0 : 1, ...used });
+  const each = counts.map(([unit, count]) => (count === 0 ? 0 : count * (feeOf(rates, unit) ?? Number.NaN)));
+  const sum = each.reduce((total, fee) => total + fee, 0);
+  return Number.isNaN(sum) ? undefined : sum;
+}
+
+export function feeOf(rates: ModelPrice, unit: string): number | undefined {
   const fee = FEE_UNITS.find((known) => known === unit);
-  return fee && price[fee];
+  return fee && rates[fee];
 }
 
 export const isTokens = (unit: string): boolean => unit.endsWith('_tokens');
 
-function dearestOf(price: ModelPrice, whole: 'input' | 'output'): number | undefined {
-  if (price[whole] === undefined) return undefined;
-  const kinds = TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
-  return Math.max(...kinds.map((kind) => price[kind] ?? 0));
+/** The units of a usage that are not tokens. */
+export const otherUnits = (usage: Usage): Usage =>
+  Object.fromEntries(Object.entries(usage).filter(([unit]) => !isTokens(unit)));
+
+/** The dearest rate of input or output. Undefined if the tokens as a whole have no rate. */
+export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number | undefined {
+  if (rates[whole] === undefined) return undefined;
+  return Math.max(...kindsOf(whole).map((kind) => rates[kind] ?? 0));
 }
+
+/** The kinds of tokens that are input, or output. */
+export const kindsOf = (whole: 'input' | 'output') =>
+  TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
 
 /** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
 function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
