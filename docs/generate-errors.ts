@@ -99,6 +99,12 @@ Cohere:
 ${json(refusal('cohere', '/v2/chat'))}
 \`\`\`
 
+Mistral:
+
+\`\`\`json
+${json(refusal('mistral', '/v1/chat/completions'))}
+\`\`\`
+
 The answer to a URL that is expired, revoked or invalid has \`Connection: close\`. The gateway reads the rest of the request for up
 to 30 seconds before it closes the connection, so that the holder can read the answer.
 

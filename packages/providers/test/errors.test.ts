@@ -37,6 +37,8 @@ const GOOGLE = {
 };
 const COHERE = { message, code, request_id: 'r1', ...details };
 
+const MISTRAL = { object: 'error', message, type: 'permission_error', param: null, code, ...OPENAI };
+
 const provider = (id: string) => BUILT_IN_PROVIDERS.get(id);
 
 test.each([
@@ -55,7 +57,9 @@ test.each([
   ['cohere', '/v1/models', COHERE],
   ['cohere', '/compatibility/v1/chat/completions', OPENAI],
   ['cohere', '/compatibility/v1/models', OPENAI],
-  ['mistral', '/v1/chat/completions', OPENAI],
+  ['mistral', '/v1/chat/completions', MISTRAL],
+  ['mistral', '/v1/embeddings', MISTRAL],
+  ['mistral', '/v1/models', MISTRAL],
   ['groq', '/openai/v1/chat/completions', OPENAI],
   ['openrouter', '/api/v1/messages', ANTHROPIC],
   ['together', '/v1/rerank', COHERE],

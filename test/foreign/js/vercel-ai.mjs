@@ -58,9 +58,7 @@ for (const { name, do: action, url, retries } of JSON.parse(process.env.CASES)) 
   try {
     line.answer = await does[action](url, retries);
   } catch (error) {
-    // After a retry it is a RetryError.
-    const { statusCode, responseBody } = error.lastError ?? error;
-    line.error = { type: error.name, text: error.message, fields: `${statusCode} ${responseBody}` };
+    line.error = { type: error.name, text: error.message, fields: String(error.statusCode) };
   }
   console.log(JSON.stringify(line));
 }

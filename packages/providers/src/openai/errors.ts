@@ -7,3 +7,12 @@ import type { ErrorShape } from '../dialect.ts';
 export const openaiErrors: ErrorShape = ({ code, message, type, param, requestId, details }) => ({
   error: { code, message, type, param, request_id: requestId, ...details },
 });
+
+/**
+ * Mistral's form, which has the fields at the top (`@ai-sdk/mistral` 3.0.69, mistralErrorDataSchema), and OpenAI's form for
+ * OpenAI's SDKs.
+ */
+export const mistralErrors: ErrorShape = (error) => {
+  const { code, message, type, param } = error;
+  return { object: 'error', message, type, param, code, ...openaiErrors(error) };
+};

@@ -2,6 +2,7 @@ import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
+import { mistralErrors } from '../openai/errors.ts';
 import { partOf } from '../openai/messages.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
@@ -76,6 +77,15 @@ const fim = openaiCompletions(
   { fields: allow(FIELDS, harmless('min_tokens')), fillsIn: true },
 );
 
+const ROUTES: Provider['routes'] = [
+  { path: '/v1/chat/completions', dialect: chat },
+  { path: '/v1/fim/completions', dialect: fim },
+  { path: '/v1/agents/completions', dialect: agents },
+  // Their usage is not documented, so they have no bound.
+  { path: '/v1/responses', dialect: openaiResponses('mistral-responses', undefined) },
+  { path: '/v1/embeddings', dialect: openaiEmbeddings('mistral-embeddings', RULES) },
+];
+
 /** https://docs.mistral.ai/api; the `@mistralai/mistralai` SDK's lib/config.ts and funcs/. */
 export const mistral: Provider = {
   id: 'mistral',
@@ -83,19 +93,13 @@ export const mistral: Provider = {
   liteLlm: ['mistral', 'codestral'],
   baseUrl: 'https://api.mistral.ai',
   credential: BEARER,
-  routes: [
-    { path: '/v1/chat/completions', dialect: chat },
-    { path: '/v1/fim/completions', dialect: fim },
-    { path: '/v1/agents/completions', dialect: agents },
-    // Their usage is not documented, so they have no bound.
-    { path: '/v1/responses', dialect: openaiResponses('mistral-responses', undefined) },
-    { path: '/v1/embeddings', dialect: openaiEmbeddings('mistral-embeddings', RULES) },
-  ],
+  routes: ROUTES.map((route) => ({ ...route, dialect: { ...route.dialect, errors: mistralErrors } })),
   free: [
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
   ],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
+  errors: () => mistralErrors,
   refusals: 'undocumented',
   models: MODELS,
   makerNames: ['mistralai'],
