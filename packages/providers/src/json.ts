@@ -33,3 +33,20 @@ export const countOf = (reported: unknown, field: string): number => {
 /** Whether a value is a whole number from 0 on that arithmetic keeps exact. */
 export const isTokens = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
+
+/**
+ * Whether a name stands in a JSON text with another value than null. It looks at bytes only, so text that quotes the name
+ * may count, and a name with escapes does not.
+ * @param name in UTF-8, with its quotes
+ */
+export function hasValue(json: Buffer, name: Buffer): boolean {
+  for (let at = json.indexOf(name); at >= 0; at = json.indexOf(name, at)) {
+    at += name.length;
+    while (json[at] === SPACE || json[at] === COLON) at++;
+    // Of all JSON values only null begins with n.
+    if (json[at] !== LETTER_N) return true;
+  }
+  return false;
+}
+
+const [SPACE, COLON, LETTER_N] = [0x20, 0x3a, 0x6e];

@@ -64,6 +64,11 @@ export type Reported = { readonly model: string | undefined; readonly usage: Usa
 
 /** Reads the usage of one stream, event by event. */
 export type StreamReader = {
+  /**
+   * Whether an event, by its bytes, may change what the reader reports. The rest of a stream, nearly all of it, need not
+   * be parsed. Undefined: every event may.
+   */
+  readonly matters?: (event: Buffer) => boolean;
   /** Takes one event's data as text, and its `event:` name if it has one. */
   readonly event: (data: string, name: string | undefined) => void;
   /** Returns the usage of the whole input once the stream has stated it, before its output. */

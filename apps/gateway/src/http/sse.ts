@@ -62,20 +62,27 @@ export class EventSplitter {
     const events: Buffer[] = [];
     let start = 0;
     if (this.#owesLf && chunk[0] === LF) events.push(chunk.subarray(0, ++start));
+    let line = this.#afterCr && chunk[0] === LF ? 1 : start;
     this.#owesLf = false;
-    for (let i = start; i < chunk.length; i++) {
-      const byte = chunk[i];
-      const endsLine = byte === CR || (byte === LF && !this.#afterCr);
-      const endsEvent = endsLine && (this.#eachLine || this.#lineIsEmpty);
-      if (endsLine) this.#lineIsEmpty = true;
-      else if (byte !== LF) this.#lineIsEmpty = false;
-      this.#afterCr = byte === CR && !endsEvent;
-      if (!endsEvent) continue;
-      if (byte === CR && chunk[i + 1] === LF) i++;
-      else this.#owesLf = byte === CR && i + 1 === chunk.length;
-      events.push(this.#take(chunk.subarray(start, i + 1)));
-      start = i + 1;
+    this.#afterCr = false;
+    // Each of the two is searched for again only once it lies behind, so no byte is looked at more than twice.
+    let cr = chunk.indexOf(CR, line);
+    let lf = chunk.indexOf(LF, line);
+    while (cr >= 0 || lf >= 0) {
+      const at = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
+      const next = at === cr && lf === cr + 1 ? at + 2 : at + 1;
+      const mayGoOn = at === cr && next === chunk.length && next === at + 1;
+      if (this.#eachLine || (this.#lineIsEmpty && at === line)) {
+        events.push(this.#take(chunk.subarray(start, next)));
+        start = next;
+        this.#owesLf = mayGoOn;
+      } else this.#afterCr = mayGoOn;
+      this.#lineIsEmpty = true;
+      line = next;
+      if (cr >= 0 && cr < next) cr = chunk.indexOf(CR, next);
+      if (lf >= 0 && lf < next) lf = chunk.indexOf(LF, next);
     }
+    if (line < chunk.length) this.#lineIsEmpty = false;
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
     this.#waiting += chunk.length - start;
     return events;

@@ -92,7 +92,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
     onInput = undefined;
   };
   const passEvent = (bytes: Buffer): Buffer[] => {
-    const event = readEvent(form, bytes);
+    const event = reader?.matters(bytes) ? readEvent(form, bytes) : undefined;
     if (event) reader?.event(event.data, event.name);
     if (onInput) announceInput();
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
@@ -145,9 +145,9 @@ function roomFor(memory: Reservation): (waiting: number) => boolean {
   };
 }
 
-function look(events: readonly Buffer[], form: StreamForm, reader: StreamReader | undefined): void {
+function look(events: readonly Buffer[], form: StreamForm, reader: PatientReader | undefined): void {
   for (const bytes of events) {
-    const event = readEvent(form, bytes);
+    const event = reader?.matters(bytes) ? readEvent(form, bytes) : undefined;
     if (event) reader?.event(event.data, event.name);
   }
 }
@@ -254,11 +254,14 @@ function attempt<T>(read: () => T): T | undefined {
   }
 }
 
+type PatientReader = StreamReader & Required<Pick<StreamReader, 'matters'>>;
+
 /** A reader that reports nothing when it cannot read one of the stream's events. */
-function patient(reader: StreamReader | undefined): StreamReader | undefined {
+function patient(reader: StreamReader | undefined): PatientReader | undefined {
   let lost = false;
   return (
     reader && {
+      matters: (event) => !lost && (reader.matters?.(event) ?? true),
       event: (data, name) => {
         const read = !lost && attempt(() => [reader.event(data, name)]);
         lost ||= !read;

@@ -241,6 +241,9 @@ function readAnthropicAnswer(answer: unknown): Reported | undefined {
  * `message_stop`.
  * https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
  */
+const MESSAGE_EVENT = Buffer.from('"message_');
+const ERROR_EVENT = Buffer.from('"error"');
+
 function readAnthropicStream(): StreamReader {
   let model: unknown;
   let usage: JsonObject = {};
@@ -249,6 +252,7 @@ function readAnthropicStream(): StreamReader {
   let stopped = false;
   let failed = false;
   return {
+    matters: (event) => event.includes(MESSAGE_EVENT) || event.includes(ERROR_EVENT),
     event: (data) => {
       const event = readObject(data);
       if (event?.type === 'message_start' && isJsonObject(event.message)) {

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
+import { hasValue, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
 import type { Reported, StreamReader } from '../spend.ts';
 import type { OpenaiRules } from './rules.ts';
 
@@ -13,7 +13,11 @@ export function readChunks(
   let usage: Reported | undefined;
   let ended = false;
   let broken = false;
+  const own = ownField === undefined ? [] : [Buffer.from(`"${ownField}"`)];
+  const names = [USAGE, ERROR, ...(lastWord === 'finish_reason' ? [FINISH_REASON] : []), ...own];
   return {
+    matters: (event) =>
+      names.some((name) => hasValue(event, name)) || event.includes(DONE) || !endsObject(event),
     event: (data) => {
       if (data.trim() === '[DONE]') {
         ended = true;
@@ -38,6 +42,7 @@ export function readChunks(
 export function readResponseEvents(usageOf: (response: JsonObject) => Reported | undefined): StreamReader {
   let usage: Reported | undefined;
   return {
+    matters: (event) => LAST_EVENTS.some((type) => event.includes(type)),
     event: (data, name) => {
       const event = readObject(data);
       const type = event?.type ?? name;
@@ -47,6 +52,20 @@ export function readResponseEvents(usageOf: (response: JsonObject) => Reported |
     end: () => usage,
   };
 }
+
+const USAGE = Buffer.from('"usage"');
+const ERROR = Buffer.from('"error"');
+const FINISH_REASON = Buffer.from('"finish_reason"');
+const DONE = Buffer.from('[DONE]');
+
+/** Whether an event may be a whole chunk: a chunk that was cut off is read, so that its stream reports nothing. */
+function endsObject(event: Buffer): boolean {
+  let end = event.length;
+  while (end > 0 && (event[end - 1] ?? 0) <= SPACE) end--;
+  return event[end - 1] === CLOSE_OBJECT;
+}
+
+const [SPACE, CLOSE_OBJECT] = [0x20, 0x7d];
 
 /** Whether a chunk exists only because the call asked for usage: it has usage and no choices. */
 export function isUsageChunk(data: string): boolean {

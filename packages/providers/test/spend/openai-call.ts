@@ -6,6 +6,7 @@ import {
   spendOf as spendOn,
 } from '../../src/index.ts';
 import { known } from '../apply.ts';
+import { streamed } from './native-call.ts';
 
 /** Where each provider that follows OpenAI has its chat completions. */
 export const CHAT: readonly (readonly [provider: string, path: string])[] = [
@@ -58,12 +59,8 @@ export function refusedIn(
 }
 
 /** The usage of a stream, given its events' data. */
-export function readEvents(provider: string, path: string, events: readonly unknown[]) {
-  const reader = spendOf(provider, path).readStream?.();
-  for (const event of events)
-    reader?.event(typeof event === 'string' ? event : JSON.stringify(event), undefined);
-  return reader?.end();
-}
+export const readEvents = (provider: string, path: string, events: readonly unknown[]) =>
+  streamed({ spend: spendOf(provider, path) }, events);
 
 export const chatBody = (more: JsonObject = {}): JsonObject => ({
   model: 'gpt-4o',

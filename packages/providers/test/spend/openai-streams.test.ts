@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/index.ts';
-import { readEvents } from './openai-call.ts';
+import { readEvents, spendOf } from './openai-call.ts';
 
 describe('usage of a stream', () => {
   const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
@@ -113,5 +113,26 @@ describe('usage of a stream', () => {
 
   it('is unknown if a stream without [DONE] reports it only before it finishes', () => {
     expect(readEvents('perplexity', '/chat/completions', [delta('Hi', { usage }), finish()])).toBeUndefined();
+  });
+});
+
+describe('of the events of a stream', () => {
+  const bytes = (chunk: object) => Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
+  const chunk = (more: object) => ({ choices: [{ delta: { content: 'the "usage": 5 of it' } }], ...more });
+
+  it.each([
+    ['text', chunk({}), false],
+    ['usage that is null, as OpenAI sends it with each chunk', chunk({ usage: null }), false],
+    ['usage', chunk({ usage: { prompt_tokens: 1 } }), true],
+    ['an error', { error: { message: 'overloaded' } }, true],
+  ])('%s is parsed or not', (_what, event, matters) => {
+    const reader = spendOf('openai', '/v1/chat/completions').readStream?.();
+    expect(reader?.matters?.(bytes(event))).toBe(matters);
+  });
+
+  it('[DONE] and a chunk that was cut off are parsed', () => {
+    const reader = spendOf('openai', '/v1/chat/completions').readStream?.();
+    expect(reader?.matters?.(Buffer.from('data: [DONE]\n\n'))).toBe(true);
+    expect(reader?.matters?.(bytes(chunk({})).subarray(0, 40))).toBe(true);
   });
 });
