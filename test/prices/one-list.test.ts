@@ -17,7 +17,7 @@ let folder: string;
 let path: string;
 let upstream: Upstream;
 let stack: Stack;
-/** What happens before the provider answers. */
+/** Runs before the provider answers. */
 let meanwhile = async () => {};
 
 beforeAll(async () => {

@@ -988,7 +988,7 @@ export interface operations {
                             id: string;
                             /** @description The day of the bundled list's release, or on which the operator's list was first read. */
                             date: string;
-                            /** @description The list has large drops that wait for the operator. Its prices count where they are the dearer. */
+                            /** @description The list has large drops that wait for the operator. Until then its prices count only where they are the dearer. */
                             waits: boolean;
                         }[];
                         data: {
@@ -1001,7 +1001,7 @@ export interface operations {
                             source: "providers_file" | "file" | "url" | "bundled";
                             /** @description The date of the list. null: `PROVIDERS_FILE`, which has none. */
                             date: string | null;
-                            /** @description The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for each of another unit. */
+                            /** @description The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit. */
                             rates: {
                                 [key: string]: number;
                             };

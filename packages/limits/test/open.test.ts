@@ -125,7 +125,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       if (i === 0) await drainRound(redis, ledger, 1);
     }
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
-    // What stands in the stream is of no use to a budget that nobody has drawn on.
+    // A budget without any call does not need the entries of the stream.
     await redis.del(keys.usage(partition));
     const late = newGrant(partition, newBudget(), budget);
     expect(await openGrant(redis, readGrant(ledger, late))).toBe('ok');

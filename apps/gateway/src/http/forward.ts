@@ -72,9 +72,9 @@ export type Bounds = {
   readonly turn: Turn;
 };
 
-/** What passing a chunk costs besides its bytes. It counts, because an answer may come in chunks of one byte. */
+/** The cost of passing a chunk, in addition to its bytes. It counts, because an answer may arrive in chunks of one byte. */
 const CHUNK_BYTES = 512;
-/** An answer up to this size takes no turn, which would cost more than it does. */
+/** An answer up to this size takes no turn, because the turn would cost more than the answer. */
 const UNCOUNTED_BYTES = 16 * 1024;
 
 /** How long an upstream may take to begin its answer. The official SDKs of LLM providers also wait ten minutes. */

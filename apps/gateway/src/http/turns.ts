@@ -1,6 +1,6 @@
 import type { Refusal } from '@presign/schema';
 
-/** URLs take turns: while one reads answers without end, the calls of others go on. All calls of one gateway share it. */
+/** Lets URLs take turns, so that one that reads answers without end does not delay others. All calls of a gateway share it. */
 export type Turns = {
   readonly of: (grantId: string) => Turn;
   /** Refuses a call of a URL that has very many answers waiting. Holders who leave would add to them without end. */
@@ -15,9 +15,9 @@ export type Turn = {
   readonly next: (resume: () => void) => void;
 };
 
-/** To read so much takes less than a millisecond, also for the slowest JSON. */
+/** Reading this much takes less than a millisecond, even for the slowest JSON. */
 const TURN_BYTES = 64 * 1024;
-/** Other calls have the event loop at least so long between two turns. So one URL reads up to 50 MB/s. */
+/** Between two turns, other calls have the event loop for at least this long. One URL reads at most 50 MB/s. */
 const PAUSE_MS = 1;
 /** Each waiting answer keeps a connection with its buffers. */
 const WAITING_MAX = 64;

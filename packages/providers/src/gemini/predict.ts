@@ -35,7 +35,7 @@ export const geminiPredict: Dialect = {
   },
 };
 
-/** Also the number of images of a call that names none. */
+/** A call without `sampleCount` gets as many. */
 const MOST_IMAGES = 4;
 
 const PARAMETERS = allow(

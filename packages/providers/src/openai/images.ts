@@ -73,7 +73,7 @@ function boundImages(body: JsonObject, bytes: number): Bounded {
     return { unbounded: { param, reason: `${reason}, and size ${SIZES.join(', ')}` } };
   }
   const asked = each + (typeof body.partial_images === 'number' ? body.partial_images : 0) * PARTIAL_TOKENS;
-  // Several images are made by themselves, each from the whole prompt.
+  // Each of several images is made from the whole prompt.
   return {
     bound: {
       inputTokens: n * bytes,
@@ -113,8 +113,8 @@ const ofFirstModels = (quality: string, size: string): number =>
   Math.max(...(FIRST_MODELS.get(quality) ?? [...FIRST_MODELS.values()].flat()));
 
 /**
- * Most output tokens of an image. gpt-image-1.5 also bills text that it writes, some 200 tokens an image, and OpenAI
- * publishes no most for it (https://community.openai.com/t/1369511), as it publishes none for later models.
+ * Most output tokens of an image. gpt-image-1.5 is not here: it also bills text that it writes, some 200 tokens an image,
+ * for which OpenAI publishes no maximum (https://community.openai.com/t/1369511). Nor does it for later models.
  */
 const TOKENS: ReadonlyMap<string, (quality: string, size: string) => number | undefined> = new Map([
   ['gpt-image-1', ofFirstModels],

@@ -6,8 +6,8 @@ import { modelIn } from './chat.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 
 /**
- * Speech (`openai` SDK, resources/audio/speech). Models that cost a price for each character of the text have a bound. Others,
- * such as gpt-4o-mini-tts, cost tokens of sound, and no field bounds how long they speak.
+ * Speech (`openai` SDK, resources/audio/speech). A model that is priced by the characters of the text has a bound. Others, such
+ * as gpt-4o-mini-tts, are priced by tokens of sound, and no field bounds how long they speak.
  */
 export const openaiSpeech = (id: string, { errors }: Pick<OpenaiRules, 'errors'>): Dialect => ({
   id,
@@ -32,7 +32,7 @@ function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
   };
 }
 
-/** `openai` SDK, SpeechCreateParams; `groq-sdk` adds `sample_rate`. Models with a price for characters know no instructions. */
+/** `openai` SDK, SpeechCreateParams; `groq-sdk` adds `sample_rate`. Models that are priced by characters ignore `instructions`. */
 const FIELDS = allow(harmless('model', 'voice', 'response_format', 'sample_rate', 'speed', 'instructions'), {
   input: (value) => (typeof value === 'string' ? 'harmless' : { unbounded: 'is not text' }),
   stream_format: only('is not a stream of sound', 'audio'),

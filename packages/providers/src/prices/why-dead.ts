@@ -22,11 +22,11 @@ export type Dead = { readonly reason: string } & (
 );
 
 /**
- * Why a spend limit would refuse every call on a URL. Undefined if a call on one of its paths may pass. The judges are those
- * of a call: the dialects' bounds, the vendor's rules and the prices.
+ * Why a spend limit would refuse every call on a URL. Undefined if a call on one of its paths may pass. The same
+ * rules judge a call: the dialects' bounds, the vendor's rules and the prices.
  *
- * It refuses only for values that no holder can change: a path, a model, and a field of the config that has no object,
- * because objects are merged with the holder's.
+ * It refuses only for values that no holder can change: a path, a model, and a field of the config whose value is not an
+ * object. Objects are merged with the holder's.
  */
 export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined {
   const { method, config, paths } = allowed;
@@ -73,7 +73,7 @@ function modelOn(
   const fixed = modelIn(config);
   const model = modelWith(endpoint, fixed);
   if (model === undefined && 'model' in fixed) return { reason: 'is not the name of a model' };
-  // A star is left of a pattern.
+  // The path is a pattern, and a star stands for the model.
   if (model === undefined || model.includes('*')) return { facts: ANY_MODEL };
   const pricing = pricingOf(provider, model, at);
   if (!pricing && !isUnserved(provider, at))
@@ -89,7 +89,7 @@ function modelOn(
 const isUnserved = ({ priceList }: Provider, { prices }: PricesAt): boolean =>
   priceList !== undefined && prices.layers.length === 0;
 
-/** A model of which nothing is known, and whose window is no reason to refuse it. */
+/** The facts of an unknown model. Its window is large, so that no call is refused for it. */
 const ANY_MODEL: ModelFacts = { contextWindow: 1_000_000, maxOutput: undefined, reasoning: true };
 
 /** Each dialect judges the config once: a URL may have many paths of one dialect. */

@@ -30,7 +30,7 @@ export const modelsAnswer = z.strictObject({
         date,
         waits: z.boolean().meta({
           description:
-            'The list has large drops that wait for the operator. Its prices count where they are the dearer.',
+            'The list has large drops that wait for the operator. Until then its prices count only where they are the dearer.',
         }),
       }),
     )
@@ -45,7 +45,7 @@ export const modelsAnswer = z.strictObject({
         .meta({ description: 'The date of the list. null: `PROVIDERS_FILE`, which has none.' }),
       rates: z.record(z.string(), z.int()).meta({
         description:
-          'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for each of another unit.',
+          'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
       }),
     }),
   ),
