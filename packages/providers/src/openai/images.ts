@@ -130,14 +130,21 @@ function readAnswer(answer: unknown): Reported | undefined {
   return Array.isArray(data) && data.length > 0 ? reported(answer, { images: data.length }) : undefined;
 }
 
+const COMPLETED = 'image_generation.completed';
+/** The name of an error's event, or its field. */
+const ERROR = /^event: ?error\b|"error"/;
+/** An event begins with its names and ends with its usage. Between them is a picture of megabytes. */
+const NAMES_END = 1_024;
+
 /** Reads the one event that has usage (`openai` SDK, ImageGenCompletedEvent). Others hold pictures and are not parsed. */
 function readStream(): StreamReader {
   const completed: JsonObject[] = [];
   let failed = false;
   return {
+    matters: (event) => event.includes(COMPLETED) || ERROR.test(event.toString('latin1', 0, NAMES_END)),
     event: (data, name) => {
       failed ||= name === 'error' || data.startsWith('{"error"');
-      const event = data.includes('image_generation.completed') ? readObject(data) : undefined;
+      const event = data.includes(COMPLETED) ? readObject(data) : undefined;
       if (event) completed.push({ usage: event.usage });
     },
     end: () => (completed.length === 1 && !failed ? readAnswer(completed[0]) : undefined),
