@@ -8,7 +8,7 @@ import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@pre
 import { databaseAnswers } from '@presign/schema/database';
 import { type Context, Hono, type Next } from 'hono';
 import type { GatewayDeps, GatewayEnv } from './deps.ts';
-import { grantMemory } from './grant/policy.ts';
+import { grantMemory, grantReader } from './grant/policy.ts';
 import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
 import { writeAnswer } from './http/discard.ts';
 import { ANSWER_HEADERS } from './http/headers.ts';
@@ -52,7 +52,12 @@ export function createGateway(deps: GatewayDeps): Gateway {
   app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
   app.options('*', preflight);
   addHealthRoutes(app, deps);
-  const shared = { ...deps, memory: grantMemory(), freeWork: createFreeWork(deps.now) };
+  const shared = {
+    ...deps,
+    memory: grantMemory(),
+    readGrant: grantReader(deps.db),
+    freeWork: createFreeWork(deps.now),
+  };
   const llm = { ...shared, verify: llmVerifier(deps), accessTokens: createAccessTokens(deps) };
   app.get('/llm/t/:token', describeGrant(llm));
   const call = llmCall(llm);

@@ -6,7 +6,7 @@ import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { GrantMemory } from './grant/policy.ts';
+import type { GrantMemory, GrantReader } from './grant/policy.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
 import type { BodyMemory } from './http/body-memory.ts';
 import type { Turns } from './http/turns.ts';
@@ -60,6 +60,7 @@ export type GatewayDeps = {
 type RouteDeps<G extends VerifiedGrant> = GatewayDeps & {
   readonly verify: Verifier<G>;
   readonly memory: GrantMemory;
+  readonly readGrant: GrantReader;
   readonly freeWork: FreeWork;
 };
 

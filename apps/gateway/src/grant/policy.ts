@@ -9,7 +9,7 @@ import {
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
@@ -42,8 +42,10 @@ export const grantMemory = (): GrantMemory => ({
   credentials: new LRUCache({ max: 10_000 }),
 });
 
+export type GrantReader = ReturnType<typeof grantReader>;
+
 export type PolicyDeps = {
-  readonly db: Database;
+  readonly readGrant: GrantReader;
   readonly redis: RedisClient;
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -107,7 +109,7 @@ async function openFromPostgres(
   deps: PolicyDeps,
   verified: VerifiedGrant,
 ): Promise<Opened | 'expired' | 'absent'> {
-  const row = await readGrant(deps, verified.id);
+  const row = await deps.readGrant(verified.id);
   if (!row) return 'absent';
   const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;
   const figures = { used: budget.used, spentMicrousd: budget.settledMicrousd };
@@ -143,10 +145,13 @@ async function openFromPostgres(
   return opened;
 }
 
-/** One statement reads one snapshot: the budgets' sums belong to the partition's cursor. */
-async function readGrant({ db }: PolicyDeps, id: string) {
+/**
+ * Reads a grant with its limits. One statement reads one snapshot: the budgets' sums belong to the partition's cursor. It is
+ * built once, because building it takes 400 µs of CPU.
+ */
+export function grantReader(db: Database) {
   const shared = alias(budgets, 'shared');
-  const [row] = await db
+  const statement = db
     .select()
     .from(grants)
     .innerJoin(sessions, eq(sessions.id, grants.sessionId))
@@ -155,13 +160,16 @@ async function readGrant({ db }: PolicyDeps, id: string) {
     .innerJoin(partitions, eq(partitions.id, budgets.partition))
     .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     .leftJoin(shared, eq(shared.id, virtualKeys.budgetId))
-    .where(eq(grants.id, id))
-    .catch((error: unknown) => {
+    .where(eq(grants.id, sql.placeholder('id')))
+    .prepare('read_grant');
+  return async (id: string) => {
+    const [row] = await statement.execute({ id }).catch((error: unknown) => {
       throw isDatabaseOutage(error)
         ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }, { cause: error })
         : error;
     });
-  return row;
+    return row;
+  };
 }
 
 /** The policy as Redis stores it, with short names. */
