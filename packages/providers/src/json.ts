@@ -43,7 +43,7 @@ export function hasValue(json: Buffer, name: Buffer): boolean {
   for (let at = json.indexOf(name); at >= 0; at = json.indexOf(name, at)) {
     at += name.length;
     while (json[at] === SPACE || json[at] === COLON) at++;
-    // Of all JSON values only null begins with n.
+    // Null is the only JSON value that begins with n.
     if (json[at] !== LETTER_N) return true;
   }
   return false;

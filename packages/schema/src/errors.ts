@@ -191,6 +191,9 @@ function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusa
   return undefined;
 }
 
+/** Shortens text of the caller for a message, because it can be megabytes long. */
+export const briefly = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text);
+
 /** A figure with its noun: "1 second", "20 seconds". */
 const count = (figure: number, noun: string): string => `${figure} ${noun}${figure === 1 ? '' : 's'}`;
 

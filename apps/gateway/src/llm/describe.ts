@@ -9,7 +9,7 @@ import { outageRefusal, refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';
 import { splitUrl } from './match.ts';
 
 /**
- * `GET /llm/t/<token>`, without a path: what the URL allows, and what of it is used and spent. It costs no use. It shows
+ * `GET /llm/t/<token>`, without a path: the limits of the URL, and its uses and costs so far. It costs no use. It shows
  * the URL's own limits, and not those of a virtual key's budget.
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {

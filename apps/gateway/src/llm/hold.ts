@@ -13,7 +13,7 @@ import {
   type Spend,
   tokensMicrousd,
 } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import { briefly, type Refusal } from '@presign/schema';
 
 /** A call whose highest possible cost is known. */
 export type Held = {
@@ -103,6 +103,3 @@ function unbounded(place: string | undefined, reason: string): { refusal: Refusa
   const message = `${param === undefined ? '' : `${param}: `}${reason}; under a spend limit this call cannot pass.`;
   return { refusal: { code: 'cost_unbounded', message, ...(param === undefined ? {} : { param }) } };
 }
-
-/** Shortens text that the holder wrote, which can be megabytes long. */
-const briefly = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}…` : text);

@@ -1,4 +1,4 @@
-import { type McpPricing, type McpServerPolicy, mcpPricing, type Refusal } from '@presign/schema';
+import { briefly, type McpPricing, type McpServerPolicy, mcpPricing, type Refusal } from '@presign/schema';
 import { KnownNames } from '../http/json.ts';
 import { type Message, nameParam } from './messages.ts';
 
@@ -65,9 +65,6 @@ function misspelt(param: string, name: string, meant: string): Refusal {
     message: `${param}: ${briefly(name)} is not ${meant}. It ${differs}.`,
   };
 }
-
-/** Shortens a name that the holder wrote. */
-const briefly = (name: string) => name.slice(0, 128);
 
 const TOOLS = new WeakMap<McpServerPolicy | McpPricing, KnownNames>();
 

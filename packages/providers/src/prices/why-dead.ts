@@ -1,3 +1,4 @@
+import { briefly } from '@presign/schema';
 import { applyConfig } from '../apply-config.ts';
 import { boundedEndpoints, type Endpoint, reachesFree } from '../dialect-of.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
@@ -144,6 +145,3 @@ function isFixed(body: JsonObject, place: string): boolean {
     .reduce<unknown>((held, name) => (isJsonObject(held) ? held[name] : undefined), body);
   return value !== undefined && value !== null && !isJsonObject(value);
 }
-
-/** A name in a path can be long. */
-const briefly = (name: string) => (name.length > 200 ? `${name.slice(0, 200)}…` : name);
