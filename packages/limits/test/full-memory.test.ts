@@ -92,6 +92,19 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(await redis.xlen(keys.usage(partition))).toBe(2);
   });
 
+  test('remembers how the last call failed, and forgets it after one that did not', async () => {
+    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 3 });
+    const [failed, passed] = [await admitted(redis, grant), await admitted(redis, grant)];
+    const lastCall = JSON.stringify({ status: 500, code: null, at: 1 });
+    const remembered = () =>
+      redis.hget(keys.budget(grant.ref.partition, grant.ref.budgetIds[0] ?? ''), 'last_call');
+    await fill();
+    await settle(redis, grant.ref, newOutcome(failed, { lastCall }));
+    expect(await remembered()).toBe(lastCall);
+    await settle(redis, grant.ref, newOutcome(passed));
+    expect(await remembered()).toBeNull();
+  });
+
   test('voids a call whose admission was never answered', async () => {
     const grant = await openedGrant(redis, await openPartition(redis));
     const ask = newAsk();
