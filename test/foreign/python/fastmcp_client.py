@@ -6,10 +6,10 @@ from fastmcp import Client
 from fastmcp.client.transports import SSETransport, StreamableHttpTransport
 
 
-async def add(transport):
+async def add(transport, a=2):
     async with Client(transport) as client:
         listed = await client.list_tools()
-        result = await client.call_tool("add", {"a": 2, "b": 40})
+        result = await client.call_tool("add", {"a": a, "b": 40})
         return f"{len(listed)} tools, {result.content[0].text}"
 
 
@@ -31,4 +31,14 @@ async def bundle(url, retries):
         return " ".join(f"1 tools, {result.content[0].text}" for result in results)
 
 
-run(http=http, sse=sse, bundle=bundle)
+async def wait_http(url, retries):
+    return await add(StreamableHttpTransport(url), WAIT)
+
+
+async def wait_sse(url, retries):
+    return await add(SSETransport(url), WAIT)
+
+
+# The server answers after as many seconds.
+WAIT = -600
+run(http=http, sse=sse, bundle=bundle, wait_http=wait_http, wait_sse=wait_sse)

@@ -15,8 +15,9 @@ server = Server("python")
 
 
 @server.tool()
-def add(a: int, b: int) -> str:
-    """Adds two numbers"""
+async def add(a: int, b: int) -> str:
+    """Adds two numbers, after as many seconds as the first is below zero"""
+    await asyncio.sleep(max(0, -a))
     return str(a + b)
 
 

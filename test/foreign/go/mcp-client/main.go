@@ -11,16 +11,25 @@ import (
 func main() {
 	cases.Run(cases.Does{
 		"http": func(url string, _ bool) (string, error) {
-			return add(&mcp.StreamableClientTransport{Endpoint: url})
+			return add(&mcp.StreamableClientTransport{Endpoint: url}, 2)
 		},
 		"sse": func(url string, _ bool) (string, error) {
-			return add(&mcp.SSEClientTransport{Endpoint: url})
+			return add(&mcp.SSEClientTransport{Endpoint: url}, 2)
+		},
+		"wait_http": func(url string, _ bool) (string, error) {
+			return add(&mcp.StreamableClientTransport{Endpoint: url}, wait)
+		},
+		"wait_sse": func(url string, _ bool) (string, error) {
+			return add(&mcp.SSEClientTransport{Endpoint: url}, wait)
 		},
 	})
 }
 
+// The server answers after as many seconds.
+const wait = -600
+
 // add lists the tools of a server and calls one of them.
-func add(transport mcp.Transport) (string, error) {
+func add(transport mcp.Transport, a int) (string, error) {
 	ctx := context.Background()
 	client := mcp.NewClient(&mcp.Implementation{Name: "foreign", Version: "1.0.0"}, nil)
 	session, err := client.Connect(ctx, transport, nil)
@@ -32,7 +41,7 @@ func add(transport mcp.Transport) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	arguments := map[string]any{"a": 2, "b": 40}
+	arguments := map[string]any{"a": a, "b": 40}
 	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "add", Arguments: arguments})
 	if err != nil {
 		return "", err
