@@ -111,13 +111,18 @@ const statusOf = (refusal: Refusal): number => {
 };
 
 function errorOf(refusal: Refusal, requestId: string) {
-  const { code, details = {} } = refusal;
+  const { code, details = {}, retryAfterSeconds } = refusal;
   const { limit, remaining, needed } = details;
   const spent = typeof limit === 'number' && typeof remaining === 'number' ? { used: limit - remaining } : {};
   return {
     code: rpcCode(refusal),
     message: code === 'cost_limit_too_low' ? tooDear(needed, remaining) : errorMessage(refusal),
-    data: { code, ...details, ...spent, request_id: requestId },
+    // An MCP client shows its program no headers.
+    data: {
+      ...{ code, ...details, ...spent },
+      ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }),
+      request_id: requestId,
+    },
   };
 }
 
