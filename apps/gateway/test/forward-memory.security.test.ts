@@ -49,7 +49,7 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
   );
   expect(await ended).toMatchObject({ is: 'broken' });
   expect(got).toBe(CHUNKS);
-  // What the sockets of both sides hold. Without the patch of undici each pause added 64 KiB, and read all of it again.
+  // The bytes that the sockets of both sides hold. Without the patch of undici each pause added 64 KiB, and read all of it again.
   expect(taken).toBeLessThan(40 * MIB);
   server.close();
   await dispatcher.destroy();
