@@ -61,8 +61,7 @@ describe.skipIf(js === undefined).each(llmClients(toolchains))('$name', (client)
     const { text = '', fields = '' } = saw.get(code)?.error ?? {};
     expect(fields + text).toContain(String(status));
     expect(fields + text).toContain(message);
-    // It keeps the message alone.
-    if (client.name !== 'litellm') expect(fields + text).toContain(code);
+    expect(fields + text).toContain(code);
   });
 
   test('is refused a stream, and reads why', () => {
