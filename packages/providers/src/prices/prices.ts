@@ -54,6 +54,11 @@ export function pricedModels(
   return [...new Set([...own, ...listed.map(({ id }) => id)])];
 }
 
+/** Whether any model has a price. It makes no list of them, because each issued URL asks. */
+export const hasPrices = ({ priceList = '', pricing, unitPrices }: Provider, { layers }: Prices): boolean =>
+  [pricing, unitPrices].some((own) => own !== undefined && own.size > 0) ||
+  layers.flat().some(({ providers }) => (providers.get(priceList)?.models.length ?? 0) > 0);
+
 const HOUR_MS = 3_600_000;
 const NAME_MAX_CHARS = 255;
 

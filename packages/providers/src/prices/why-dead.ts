@@ -6,7 +6,7 @@ import type { Provider } from '../provider.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
 import { isAboutModel } from '../vendor-rules.ts';
 import { modelFacts } from '../vendors.ts';
-import { type PricesAt, pricedModels, pricingOf } from './prices.ts';
+import { hasPrices, type PricesAt, pricingOf } from './prices.ts';
 
 /** The calls that a URL allows under a spend limit. */
 export type Allowed = {
@@ -51,7 +51,7 @@ function endpointsOn(
   const endpoints = boundedEndpoints(provider, path);
   if (endpoints.length === 0)
     return { dead: { at: 'path', path, reason: 'the cost of this endpoint has no known bound' } };
-  if (!isUnserved(provider, at) && pricedModels(provider, at.prices).length === 0)
+  if (!isUnserved(provider, at) && !hasPrices(provider, at.prices))
     return { dead: { at: 'provider', reason: `no model of ${provider.id} has a price` } };
   const models = endpoints.map((endpoint) => modelOn(provider, endpoint, config, at));
   const open = endpoints.flatMap((endpoint, i) => {
