@@ -8,6 +8,7 @@ const MIB = 1024 * 1024;
 const usage = { prompt_tokens: 20, total_tokens: 20 };
 const ANSWER = JSON.stringify({ choices: [{ index: 0, message: {}, finish_reason: 'stop' }], usage });
 const NUMBERS = Buffer.from('-0.01234567,'.repeat(MIB / 12));
+const EVENTS = Buffer.from('data: {}\n\n'.repeat(MIB / 10));
 const ANSWER_MIB = 8;
 
 let large: Upstream;
@@ -16,11 +17,14 @@ let stack: Stack;
 /** Large answers whose last byte has been taken. */
 let ended = 0;
 beforeAll(async () => {
-  large = await startUpstream((_seen, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).write('{"data":[');
+  large = await startUpstream((seen, response) => {
+    const isStream = seen.headers['x-answer'] === 'events';
+    response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' });
+    response.write(isStream ? '\n' : '{"data":[');
     let left = ANSWER_MIB;
     const more = () => {
-      while (left-- > 0) if (!response.write(NUMBERS)) return response.once('drain', more);
+      while (left-- > 0)
+        if (!response.write(isStream ? EVENTS : NUMBERS)) return response.once('drain', more);
       return response.end(`0],"usage":${JSON.stringify(usage)}}`).once('close', () => ended++);
     };
     more();
@@ -52,29 +56,36 @@ async function call(url: string) {
 }
 
 /** Asks for a large answer, and leaves with its first bytes. Resolves to its status. */
-const leave = (url: string) =>
+const leave = (url: string, answer = 'numbers') =>
   new Promise<number | undefined>((resolve) => {
-    const asked = request(url, { method: 'POST', headers, agent: false }, (answer) => {
-      answer.once('data', () => {
-        asked.destroy();
-        resolve(answer.statusCode);
-      });
-    });
+    const asked = request(
+      url,
+      { method: 'POST', headers: { ...headers, 'x-answer': answer }, agent: false },
+      (came) => {
+        came.once('data', () => {
+          asked.destroy();
+          resolve(came.statusCode);
+        });
+      },
+    );
     asked.on('error', () => {}).end(JSON.stringify({ model: 'text-embedding-3-small', input: 'x' }));
   });
 
-test('calls of another URL are answered while one URL reads 64 MiB of answers that its holder has left', async () => {
-  const [attacker, bystander] = [await issueLarge(), await issueSmall()];
-  expect(await call(bystander)).toBe(200);
-  await Promise.all(Array.from({ length: 8 }, () => leave(attacker)));
-  let answered = 0;
-  while (ended < 8) {
+test.each(['numbers', 'events'])(
+  'calls of another URL are answered while one URL reads 64 MiB of %s that its holder has left',
+  async (kind) => {
+    const [attacker, bystander] = [await issueLarge(), await issueSmall()];
     expect(await call(bystander)).toBe(200);
-    answered++;
-  }
-  // Without turns there were 7, and with them 135.
-  expect(answered).toBeGreaterThan(30);
-});
+    await Promise.all(Array.from({ length: 8 }, () => leave(attacker, kind)));
+    let answered = 0;
+    for (const before = ended; ended < before + 8; ) {
+      expect(await call(bystander)).toBe(200);
+      answered++;
+    }
+    // Without turns there were 7, and with them 135.
+    expect(answered).toBeGreaterThan(30);
+  },
+);
 
 test('a URL whose holder leaves very many answers is refused until they have been read, and another URL is not', async () => {
   const [attacker, bystander] = [await issueLarge(), await issueSmall()];

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { EventSplitter, type StreamForm, streamForm } from '../src/http/sse.ts';
+import { EventSplitter, readEvent, type StreamForm, splitterOf, streamForm } from '../src/http/sse.ts';
 
 const formOf = (contentType: string): StreamForm => {
   const form = streamForm(contentType);
@@ -129,3 +129,13 @@ test.each<[string, StreamForm | undefined]>([
 ])('what %j is a stream of', (contentType, form) => {
   expect(streamForm(contentType)).toBe(form);
 });
+
+test.each(['line', 'length'] as const)(
+  'an event in chunks of one byte counts with the overhead of its chunks (%s)',
+  (end) => {
+    const splitter = splitterOf({ end, read: readEvent });
+    // As AWS's binary length it is 2 GB.
+    for (let i = 0; i < 1_000; i++) splitter.push(Buffer.from('x'));
+    expect(splitter.waiting).toBeGreaterThan(100_000);
+  },
+);

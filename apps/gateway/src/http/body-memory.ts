@@ -19,6 +19,9 @@ export type Reservation = {
 /** Bodies up to this size find room even when large ones fill their share. */
 export const SMALL_BODY_BYTES = 64 * 1024;
 
+/** The overhead of Node for each chunk that is kept. It counts, because a body or an answer may arrive in chunks of one byte. */
+export const CHUNK_OVERHEAD_BYTES = 256;
+
 /** Kept free for small bodies, so that a few large bodies that arrive slowly do not stop all other calls. */
 const SMALL_SHARE = 1 / 8;
 

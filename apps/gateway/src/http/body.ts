@@ -3,7 +3,7 @@ import { pipeline, Readable, type Transform } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
-import { type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
+import { CHUNK_OVERHEAD_BYTES, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
 import { discardRest, pauseMs } from './discard.ts';
 
 /** A body: the holder's bytes as they arrive, all of them, or none. */
@@ -100,9 +100,6 @@ export const mayBeLarge = (request: IncomingMessage): boolean =>
 /** The body's content coding in lower case. Several codings are returned as sent, separated by commas. */
 export const contentCoding = ({ headers }: IncomingMessage): string =>
   (headers['content-encoding'] || 'identity').toLowerCase();
-
-/** The overhead of Node for each chunk. It counts, because a body may arrive in chunks of one byte. */
-const CHUNK_OVERHEAD_BYTES = 256;
 
 async function gather(
   request: IncomingMessage,

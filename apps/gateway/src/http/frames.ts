@@ -1,3 +1,5 @@
+import { CHUNK_OVERHEAD_BYTES } from './body-memory.ts';
+
 /** Two lengths and their checksum before the headers, and the checksum of the whole after the payload. */
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
@@ -30,9 +32,11 @@ export class FrameSplitter {
     return frames;
   }
 
-  /** How many bytes of the incomplete message are waiting. Infinite after a length that no message has. */
+  /** How many bytes the incomplete message takes, with the overhead of its chunks. Infinite after a length that no message has. */
   get waiting(): number {
-    return this.#isLost ? Number.POSITIVE_INFINITY : this.#waiting;
+    return this.#isLost
+      ? Number.POSITIVE_INFINITY
+      : this.#waiting + this.#pending.length * CHUNK_OVERHEAD_BYTES;
   }
 
   /** Returns the bytes after the last complete message, and forgets them. */

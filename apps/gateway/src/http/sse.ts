@@ -1,3 +1,4 @@
+import { CHUNK_OVERHEAD_BYTES } from './body-memory.ts';
 import { FrameSplitter, readFrame } from './frames.ts';
 
 const LF = 10;
@@ -88,9 +89,9 @@ export class EventSplitter {
     return events;
   }
 
-  /** How many bytes of the incomplete event are waiting. */
+  /** How many bytes the incomplete event takes, with the overhead of its chunks. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#waiting + this.#pending.length * CHUNK_OVERHEAD_BYTES;
   }
 
   /** Returns the bytes after the last complete event, and forgets them. */

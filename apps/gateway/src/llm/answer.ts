@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
-import type { Reservation } from '../http/body-memory.ts';
+import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
@@ -138,8 +138,9 @@ export class Answer {
 
   #keep(bytes: Buffer): boolean {
     this.#kept?.push(bytes);
-    this.#keptBytes += bytes.length;
-    const hasRoom = this.#keptBytes <= KEPT_BACK_MAX_BYTES && this.#plan.memory.reserve(bytes.length);
+    const size = bytes.length + CHUNK_OVERHEAD_BYTES;
+    this.#keptBytes += size;
+    const hasRoom = this.#keptBytes <= KEPT_BACK_MAX_BYTES && this.#plan.memory.reserve(size);
     if (hasRoom) return true;
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;

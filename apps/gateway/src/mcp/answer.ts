@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
-import type { Reservation } from '../http/body-memory.ts';
+import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import { hideSecrets, isCoded, MaskedBody, SecretMask } from '../http/hide-secrets.ts';
@@ -279,8 +279,9 @@ export class McpAnswer implements Receiver {
 
   #keep(chunk: Buffer): boolean {
     this.#kept?.push(chunk);
-    this.#keptBytes += chunk.length;
-    if (this.#keptBytes <= KEPT_MAX_BYTES && this.#parts.answerMemory.reserve(chunk.length)) return true;
+    const size = chunk.length + CHUNK_OVERHEAD_BYTES;
+    this.#keptBytes += size;
+    if (this.#keptBytes <= KEPT_MAX_BYTES && this.#parts.answerMemory.reserve(size)) return true;
     this.#parts.answerMemory.release();
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;
