@@ -143,8 +143,11 @@ type LastCallText = string | undefined;
  * Counts a call's uses and holds its worst cost in all budgets of its grant, or in none: one atomic round trip.
  * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not pass.
  */
-export const admit = (redis: RedisClient, grant: GrantRef, { holdId, ...ask }: Ask): Promise<Admission> =>
-  countCall(redis, grant, { id: holdId, calls: ask.uses, ...ask });
+export const admit = (
+  redis: RedisClient,
+  grant: GrantRef,
+  { holdId, uses, hold, leaseMs, record }: Ask,
+): Promise<Admission> => countCall(redis, grant, { id: holdId, calls: uses, uses, hold, leaseMs, record });
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -215,6 +218,16 @@ function toAdmission(answer: Answer): Admission {
     return { is, waitMs, rateLimit: { perMinute, left, resetMs } };
   }
   if (answer.is !== 'admitted') return answer;
-  const { perMinute, callsLeft: left = 0, resetMs = 0, ...admitted } = answer;
-  return { ...admitted, rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs } };
+  const { perMinute, callsLeft: left = 0, resetMs = 0 } = answer;
+  return {
+    is: 'admitted',
+    epoch: answer.epoch,
+    credentialVersion: answer.credentialVersion,
+    usesLeft: answer.usesLeft,
+    microusdLeft: answer.microusdLeft,
+    heldMicrousd: answer.heldMicrousd,
+    tokens: answer.tokens,
+    isReturnable: answer.isReturnable,
+    rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs },
+  };
 }

@@ -10,40 +10,45 @@ export type Revocations = {
 /** How often grants with calls under way are checked. An open stream ends within a second of its revocation. */
 const EVERY_MS = 500;
 
-/** A grant with calls under way. */
-type Watched = { readonly ref: GrantRef; readonly cuts: Set<() => void> };
+/** A call under way. */
+type Watched = { readonly ref: GrantRef; readonly cut: () => void };
 
 /** Checks the grants of all calls under way, with one script per partition. */
 export function watchRevocations(redis: RedisClient): Revocations {
-  const watched = new Map<number, Map<string, Watched>>();
+  const watched = new Set<Watched>();
   const timer = setInterval(() => {
-    for (const [partition, grants] of watched) void cutRevoked(redis, partition, grants);
+    for (const [partition, grants] of byPartition(watched))
+      void cutRevoked(redis, partition, grants, watched);
   }, EVERY_MS);
   timer.unref();
   return {
     watch: (ref, cut) => {
-      const { id, partition } = ref;
-      const grants = watched.get(partition) ?? new Map<string, Watched>();
-      const grant = grants.get(id) ?? { ref, cuts: new Set() };
-      grant.cuts.add(cut);
-      watched.set(partition, grants.set(id, grant));
-      return () => {
-        grant.cuts.delete(cut);
-        if (grant.cuts.size === 0 && grants.get(id) === grant) grants.delete(id);
-        if (grants.size === 0) watched.delete(partition);
-      };
+      const call = { ref, cut };
+      watched.add(call);
+      return () => void watched.delete(call);
     },
     close: () => clearInterval(timer),
   };
 }
 
+/** The grants of these calls, by partition and id. */
+function byPartition(calls: Iterable<Watched>): Map<number, Map<string, GrantRef>> {
+  const partitions = new Map<number, Map<string, GrantRef>>();
+  for (const { ref } of calls) {
+    const grants = partitions.get(ref.partition) ?? new Map<string, GrantRef>();
+    partitions.set(ref.partition, grants.set(ref.id, ref));
+  }
+  return partitions;
+}
+
 async function cutRevoked(
   redis: RedisClient,
   partition: number,
-  grants: ReadonlyMap<string, Watched>,
+  grants: ReadonlyMap<string, GrantRef>,
+  watched: ReadonlySet<Watched>,
 ): Promise<void> {
-  const refs = Array.from(grants.values(), ({ ref }) => ref);
   // While Redis does not answer, no call is ended; no new call passes either.
-  const revoked = await findRevoked(redis, partition, refs).catch(() => []);
-  for (const id of revoked) for (const cut of [...(grants.get(id)?.cuts ?? [])]) cut();
+  const revoked = new Set(await findRevoked(redis, partition, [...grants.values()]).catch(() => []));
+  if (revoked.size === 0) return;
+  for (const { ref, cut } of [...watched]) if (revoked.has(ref.id)) cut();
 }

@@ -61,16 +61,22 @@ export function readQuota(now: () => number): ReadQuota {
 
 function buckets(perSecond: number, now: () => number) {
   const most = BURST_SECONDS * perSecond;
-  const levels = new LRUCache<string, { readonly level: number; readonly atMs: number }>({ max: REMEMBERED });
-  const levelNow = (key: string): number => {
-    const known = levels.get(key);
-    if (!known) return most;
-    return Math.min(most, known.level + (Math.max(0, now() - known.atMs) / 1_000) * perSecond);
-  };
+  const levels = new LRUCache<string, { level: number; atMs: number }>({ max: REMEMBERED });
+  const levelAt = (known: { level: number; atMs: number } | undefined, atMs: number): number =>
+    known ? Math.min(most, known.level + (Math.max(0, atMs - known.atMs) / 1_000) * perSecond) : most;
   return {
-    waitMs: (key: string): number => Math.ceil((Math.max(0, -levelNow(key)) / perSecond) * 1_000),
+    waitMs: (key: string): number =>
+      Math.ceil((Math.max(0, -levelAt(levels.get(key), now())) / perSecond) * 1_000),
     take: (key: string, work: number): void => {
-      levels.set(key, { level: levelNow(key) - work, atMs: now() });
+      const known = levels.get(key);
+      const atMs = now();
+      const level = levelAt(known, atMs) - work;
+      // Changed in place, because each call comes here twice.
+      if (!known) levels.set(key, { level, atMs });
+      else {
+        known.level = level;
+        known.atMs = atMs;
+      }
     },
   };
 }
