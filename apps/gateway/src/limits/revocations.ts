@@ -50,5 +50,6 @@ async function cutRevoked(
   // While Redis does not answer, no call is ended; no new call passes either.
   const revoked = new Set(await findRevoked(redis, partition, [...grants.values()]).catch(() => []));
   if (revoked.size === 0) return;
-  for (const { ref, cut } of [...watched]) if (revoked.has(ref.id)) cut();
+  // Not of a copy: a call that ends meanwhile must not be cut any more.
+  for (const { ref, cut } of watched) if (revoked.has(ref.id)) cut();
 }

@@ -47,6 +47,10 @@ export async function send(
   }
 }
 
+/** Controllers of calls that ended without a cut, for the calls to come: to make one takes 4 µs, a fiftieth of a call. */
+const spare: AbortController[] = [];
+const SPARE_MAX = 1_000;
+
 async function sendWithCredential(
   deps: LlmDeps,
   call: Call,
@@ -77,13 +81,14 @@ async function sendWithCredential(
   if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
   answer.hide(authorized.secrets);
   const upstream = { ...unauthorized, ...authorized.changes, body: sent };
-  const revocation = new AbortController();
+  const revocation = spare.pop() ?? new AbortController();
   const unwatch = deps.revocations.watch(policy.ref, () => revocation.abort(new CutError('revoked')));
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const turn = deps.turns.of(grant.id);
   const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on', turn } as const;
   const ended = await forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
+  if (!revocation.signal.aborted && spare.length < SPARE_MAX) spare.push(revocation);
   if ('status' in ended && ended.status === 401) authorized.refused?.();
   return ended;
 }
