@@ -62,7 +62,8 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     expect(refused).toMatchObject({ is: 'rate_limited', rateLimit: { perMinute: 2, left: 0 } });
     const { waitMs, rateLimit } = refused as { waitMs: number; rateLimit: { resetMs: number } };
     expect(waitMs).toBeGreaterThan(20_000);
-    expect(rateLimit.resetMs).toBe(waitMs + 30_000);
+    // Each is rounded up from a fraction of its own.
+    expect(Math.abs(rateLimit.resetMs - waitMs - 30_000)).toBeLessThanOrEqual(1);
     await wait(grant, waitMs);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
   });
