@@ -148,5 +148,11 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
   );
   const refusals = billed.length === 0 ? 'undocumented' : billed;
   const rules = bases.length === 1 ? first.rules : strictest(bases.map((base) => base.rules));
-  return { ...api, routes: bases.flatMap(({ routes }) => routes), rules, refusals };
+  return {
+    ...api,
+    routes: bases.flatMap(({ routes }) => routes),
+    free: bases.flatMap(({ free = [] }) => free),
+    rules,
+    refusals,
+  };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { BUILT_IN_PROVIDERS, loadProviders, ProvidersFileError } from '../src/index.ts';
+import { BUILT_IN_PROVIDERS, costsNothing, loadProviders, ProvidersFileError } from '../src/index.ts';
+import { patternsMeet } from '../src/path.ts';
 
 const load = (file: unknown) => loadProviders(JSON.stringify(file));
 
@@ -62,6 +63,26 @@ describe('a providers file', () => {
     expect(billedBy(['openai', 'xai'])).toEqual(xai);
     expect(billedBy(['azure-openai', 'xai'])).toHaveLength(4);
     expect(billedBy('openrouter')).toBe('undocumented');
+  });
+
+  it('has the free calls of all providers that it extends, in whatever order they are', () => {
+    for (const names of [
+      ['openai', 'anthropic'],
+      ['anthropic', 'openai'],
+    ]) {
+      const acme = load({ acme: { extends: names, base_url: 'https://a.example' } }).get('acme');
+      for (const { method, path } of names.flatMap((name) => BUILT_IN_PROVIDERS.get(name)?.free ?? []))
+        expect(acme && costsNothing(acme, method, path.replaceAll('*', 'x')), `${method} ${path}`).toBe(true);
+    }
+  });
+
+  it('extends no two providers of which one bills a POST that is free at the other', () => {
+    const all = [...BUILT_IN_PROVIDERS.values()];
+    const billed = all.flatMap(({ routes }) => routes.filter(({ dialect }) => dialect.spend));
+    const free = all.flatMap((each) => (each.free ?? []).filter(({ method }) => method === 'POST'));
+    expect(free.length).toBeGreaterThan(0);
+    for (const { path } of free)
+      expect(billed.filter((route) => patternsMeet(path, route.path)).map((route) => route.path)).toEqual([]);
   });
 
   it('changes a built-in provider for itself alone', () => {
