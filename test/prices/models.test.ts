@@ -1,6 +1,7 @@
 import { runCli } from '@presign/issuer';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { refused, send } from '../issuer/ask.ts';
 
 let stack: Stack;
 
@@ -41,6 +42,11 @@ test('a provider and a model are looked up by any name that a list gives', async
   expect((await models('?provider=openai&model=gpt-4o-2024-08-06')).data).toHaveLength(1);
   expect((await models('?provider=openai&model=no-such-model')).data).toEqual([]);
   expect((await models('?provider=nobody')).data).toEqual([]);
+});
+
+test('a model without its provider is refused', async () => {
+  const sent = await send(stack, { method: 'GET', path: '/v1/models?model=gpt-4o' });
+  expect(refused(sent, 'invalid_request', 'provider')).toBe('provider: name the provider of the model.');
 });
 
 test('a list that does not wait cannot be accepted', async () => {

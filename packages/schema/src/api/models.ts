@@ -2,15 +2,20 @@ import { z } from 'zod';
 import { QUERY } from './invalid-request.ts';
 
 /** The query of `GET /v1/models`. */
-export const modelsQuery = z.strictObject(
-  {
-    provider: z.string().max(64).optional().meta({ description: 'Only models of this provider.' }),
-    model: z.string().max(255).optional().meta({
-      description: 'Only this model, by any name that a list gives it. Needs `provider`.',
-    }),
-  },
-  QUERY,
-);
+export const modelsQuery = z
+  .strictObject(
+    {
+      provider: z.string().max(64).optional().meta({ description: 'Only models of this provider.' }),
+      model: z.string().max(255).optional().meta({
+        description: 'Only this model, by any name that a list gives it. Needs `provider`.',
+      }),
+    },
+    QUERY,
+  )
+  .refine(({ provider, model }) => provider !== undefined || model === undefined, {
+    path: ['provider'],
+    error: 'name the provider of the model',
+  });
 
 const source = z.enum(['providers_file', 'file', 'url', 'bundled']).meta({
   description:
