@@ -134,7 +134,7 @@ function costRefusal(at: CostRefusal): Refusal {
   const details = costDetails(at);
   if (!at.ofOwn) return { code: at.is, message: OF_BUDGET, details };
   if (at.is === 'cost_limit_reached') return { code: at.is, details };
-  const message = `This call may cost ${at.neededMicrousd} microdollars, and ${remaining(at)} are left: shorten its input or its output bound.`;
+  const message = `This call may cost ${at.neededMicrousd} microdollars, and ${remaining(at)} are left: ask for less, such as a shorter input, a lower output bound, or fewer or smaller images.`;
   return { code: at.is, message, details };
 }
 
