@@ -19,6 +19,16 @@ beforeAll(async () => {
       'azure-openai': { base_url },
       priced: { extends: 'openai', base_url, pricing },
       unpriced: { extends: 'openai', base_url },
+      both: { extends: ['openai', 'anthropic'], base_url, pricing },
+      xai: { base_url },
+      groq: { base_url },
+      painter: { extends: 'xai', base_url, pricing: { ...pricing, p: { images: 20_000 } } },
+      speaker: { extends: 'groq', base_url, pricing: { ...pricing, p: { characters: 20 } } },
+      ranker: {
+        extends: 'cohere',
+        base_url,
+        pricing: { ...pricing, p: { input: 0, rerank_searches: 2_000 } },
+      },
     },
   });
 });
@@ -30,6 +40,8 @@ afterAll(async () => {
 const limit = { cost_limit: 1_000_000 };
 const ask = (fields: object) => send(stack, { body: { ...least, ...fields } });
 
+const IMAGES = '/v1/images/generations';
+const SPEECH = '/v1/audio/speech';
 const GEMINI = '/v1beta/models/gemini-2.5-flash:generateContent';
 
 /** URLs that no call could use under a spend limit: the field at fault, the message, and the code that a call gets. */
@@ -63,6 +75,35 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
     'cost_unbounded',
     { path: '/v1/images/generations', config: { model: 'gpt-image-2', size: 'auto' } },
   ],
+  ...['gpt-image-1.5', 'gpt-4o-mini'].map(
+    (model) =>
+      ['config.model', /no rate for images/, 'cost_unbounded', { path: IMAGES, config: { model } }] as const,
+  ),
+  ...['gpt-4o-mini-tts', 'gpt-4o-mini'].map(
+    (model) =>
+      [
+        'config.model',
+        /no rate for characters/,
+        'cost_unbounded',
+        { path: SPEECH, config: { model } },
+      ] as const,
+  ),
+  ['config.model', /no rate for input tokens/, 'cost_unbounded', { config: { model: 'tts-1' } }],
+  [
+    'config.n',
+    /more than 1 in a stream/,
+    'cost_unbounded',
+    { path: IMAGES, config: { model: 'gpt-image-1', n: 3, stream: true } },
+  ],
+  ['path', /no model of xai has a price for/, 'price_unknown', { provider: 'xai', path: IMAGES }],
+  [
+    'path',
+    /no model of groq has a price for/,
+    'price_unknown',
+    { provider: 'groq', path: `/openai${SPEECH}` },
+  ],
+  ['path', /no model of cohere has a price for/, 'price_unknown', { provider: 'cohere', path: '/v2/rerank' }],
+  ['path', /no model of priced has a price for/, 'cost_unbounded', { provider: 'priced', path: SPEECH }],
   [
     'config.max_tokens',
     /whole number above 0/,
@@ -94,6 +135,19 @@ const BODIES: Readonly<Record<string, object>> = {
   cohere: { ...BODY, model: 'command-a-03-2025' },
 };
 
+/** What endpoints of other kinds need, and the models that they are for. */
+const MODELS: Readonly<Record<string, string>> = {
+  xai: 'grok-imagine-image',
+  groq: 'canopylabs/orpheus-v1-english',
+  cohere: 'rerank-v3.5',
+};
+const REQUIRED: Readonly<Record<string, object>> = {
+  [IMAGES]: { prompt: 'Hi' },
+  [SPEECH]: { input: 'Hi', voice: 'alloy' },
+  [`/openai${SPEECH}`]: { input: 'Hi', voice: 'alloy' },
+  '/v2/rerank': { query: 'Hi', documents: ['Hi'] },
+};
+
 /** The code with which the gateway refuses a call on a URL, to whose budget a limit is added after it was issued. */
 async function codeOfCall(fields: object): Promise<string | null> {
   const { url } = await issue(stack, fields);
@@ -105,7 +159,9 @@ async function codeOfCall(fields: object): Promise<string | null> {
     .update(budgets)
     .set({ costLimitMicrousd: limit.cost_limit })
     .where(eq(budgets.id, row?.id ?? ''));
-  const body = BODIES[(fields as { provider?: string }).provider ?? ''] ?? BODY;
+  const { provider = '', path = '' } = fields as { provider?: string; path?: string };
+  const required = REQUIRED[path];
+  const body = required ? { model: MODELS[provider] ?? 'model-x', ...required } : (BODIES[provider] ?? BODY);
   const headers = { 'content-type': 'application/json' };
   const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
   return answer.headers.get('x-presign-code');
@@ -143,6 +199,23 @@ describe('a URL that a call can use is issued with a cost_limit', () => {
       { path: '/v1/images/generations', config: { model: 'gpt-image-2', size: '1024x1024' } },
     ],
     ['a model of the operator', { provider: 'priced', config: { model: 'model-x' } }],
+    ['a free call of the second provider', { provider: 'both', path: '/v1/messages/count_tokens' }],
+    ['images of an unnamed model', { path: IMAGES }],
+    ['images in a stream of one', { path: IMAGES, config: { model: 'gpt-image-1', stream: true } }],
+    ['speech of an unnamed model', { path: SPEECH }],
+    ['speech by the character', { path: SPEECH, config: { model: 'tts-1' } }],
+    [
+      'Imagen of an unnamed model',
+      { provider: 'google', path: ['/v1beta/models/x:predict', '/v1beta/models/*:predict'] },
+    ],
+    [
+      'a model whose name in the price list is not that of its calls',
+      { provider: 'fireworks', path: '/inference/v1/chat/completions' },
+    ],
+    ['images that the operator prices', { provider: 'painter', path: IMAGES }],
+    ['speech that the operator prices', { provider: 'speaker', path: `/openai${SPEECH}` }],
+    ['rerank that the operator prices', { provider: 'ranker', path: '/v2/rerank', config: { model: 'p' } }],
+    ['rerank of an unnamed model', { provider: 'ranker', path: '/v2/rerank' }],
     ['null, which means omitted', { config: { max_tokens: null } }],
   ])('%s', async (_what, fields) => {
     const sent = await ask({ ...fields, ...limit });

@@ -125,7 +125,8 @@ test('a voice that is priced by tokens has no bound', async () => {
   const error = await clientOf(await issue())
     .audio.speech.create(said)
     .catch((thrown: unknown) => thrown);
-  expect(error).toMatchObject({ status: 422, code: 'cost_unbounded' });
+  expect(error).toMatchObject({ status: 422, code: 'cost_unbounded', param: 'model' });
+  expect(String(error)).toMatch(/price of gpt-4o-mini-tts at openai has no rate for characters/);
   expect(upstream.seen).toHaveLength(before);
 });
 

@@ -96,6 +96,8 @@ export type DialectSpend = Metering & {
 };
 
 type Metering = {
+  /** The fields without which no call is served and none has a bound. Absent: a call without any has one. */
+  readonly least?: JsonObject;
   /** The model of a call, from its body or path. Undefined if the call names no model. */
   readonly model: (body: JsonObject, path: string) => string | undefined;
   /** Whether the answer will be a stream. */

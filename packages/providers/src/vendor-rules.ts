@@ -107,7 +107,3 @@ const WINDOW_UNKNOWN: Unbounded = {
   reason:
     'the provider adds input that is not in the body, and the context window of this model is not known',
 };
-
-/** Whether no call of the model can have a bound, whatever else is in it. */
-export const isAboutModel = (unbounded: Unbounded): boolean =>
-  unbounded === REFUSED_MODEL || unbounded === WINDOW_UNKNOWN;

@@ -9,9 +9,9 @@ import {
   type PricesAt,
   type Pricing,
   type Provider,
+  pricedBound,
   pricingOf,
   type Spend,
-  tokensMicrousd,
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
 
@@ -63,17 +63,10 @@ export function worstCase(
   const count = encoding && counterOf?.(encoding);
   const judged = spend.bound(standard, { path, bytes, facts, count });
   if ('unbounded' in judged) return unbounded(judged.unbounded.param, judged.unbounded.reason);
-  const { inputTokens, fees, output } = judged.bound;
-  const feesMicrousd = pricing.fees(fees);
-  if (feesMicrousd === undefined)
-    return unbounded(undefined, `${Object.keys(fees).join(', ')} have no known price`);
-  const inputRate = inputTokens === 0 ? 0 : pricing.dearestInput;
-  const outputRate = output ? pricing.dearestOutput : 0;
-  if (inputRate === undefined || outputRate === undefined) {
-    const kind = inputRate === undefined ? 'input' : 'output';
-    return unbounded('model', `the price of ${briefly(model)} has no rate for ${kind} tokens`);
-  }
-  const fixedMicrousd = tokensMicrousd(inputTokens, inputRate) + feesMicrousd;
+  const { inputTokens, output } = judged.bound;
+  const cost = pricedBound(provider, model, pricing, judged.bound);
+  if ('unbounded' in cost) return unbounded(cost.unbounded.param, cost.unbounded.reason);
+  const { fixedMicrousd, outputRate } = cost;
   const statesInput = provider.statesInput === true && judged.bound.readsInputOnce === true;
   const known = { spend, model, pricing, body: standard, inputTokens, statesInput };
   if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };

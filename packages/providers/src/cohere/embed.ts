@@ -28,7 +28,7 @@ export const cohereRerank: Dialect = {
   id: 'cohere-rerank',
   errors: cohereErrors,
   settings: [MODEL, ...NO_OUTPUT],
-  spend: { ...shared, boundBody: boundRerank },
+  spend: { ...shared, least: { query: 'x', documents: ['x'] }, boundBody: boundRerank },
 };
 
 const IMAGES = { unbounded: 'tokens of images have another price' };

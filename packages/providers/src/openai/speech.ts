@@ -18,6 +18,7 @@ export const openaiSpeech = (id: string, { errors }: Pick<OpenaiRules, 'errors'>
 /** A character has at least one byte. The answer is sound and reports no usage, so the hold is charged. */
 function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
   return {
+    least: { input: 'x' },
     model: modelIn,
     // Sound is played while it arrives.
     streams: () => true,

@@ -1,12 +1,14 @@
 import { briefly } from '@presign/schema';
 import { applyConfig } from '../apply-config.ts';
+import type { Dialect } from '../dialect.ts';
 import { boundedEndpoints, type Endpoint, reachesFree } from '../dialect-of.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Provider } from '../provider.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
-import { isAboutModel } from '../vendor-rules.ts';
 import { modelFacts } from '../vendors.ts';
-import { hasPrices, type PricesAt, pricingOf } from './prices.ts';
+import type { Pricing } from './price.ts';
+import { pricedBound } from './priced-bound.ts';
+import { hasPrices, type PricesAt, pricedModels, pricingOf } from './prices.ts';
 
 /** The calls that a URL allows under a spend limit. */
 export type Allowed = {
@@ -38,8 +40,11 @@ export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dea
   return judged.flatMap((each) => ('dead' in each ? each.dead : []))[0];
 }
 
-/** An endpoint for whose model there is a price, and what is known about the model. */
-type Open = Endpoint & { readonly facts: ModelFacts };
+/** A model that path and config leave open has no name and no price. */
+type Model = { readonly facts: ModelFacts; readonly name?: string; readonly pricing?: Pricing | undefined };
+
+/** An endpoint on which a model can be paid for, and what is known about the model. */
+type Open = Endpoint & { readonly provider: Provider; readonly model: Model };
 
 /** The endpoints on which a model can be paid for, or why there are none. */
 function endpointsOn(
@@ -55,35 +60,69 @@ function endpointsOn(
     return { dead: { at: 'provider', reason: `no model of ${provider.id} has a price` } };
   const models = endpoints.map((endpoint) => modelOn(provider, endpoint, config, at));
   const open = endpoints.flatMap((endpoint, i) => {
-    const facts = models[i]?.facts;
-    return facts ? [{ ...endpoint, facts }] : [];
+    const model = models[i];
+    return model && 'facts' in model ? [{ ...endpoint, provider, model }] : [];
   });
   if (open.length > 0) return { open };
-  const reason = models[0]?.reason ?? '';
+  const [reason = ''] = models.flatMap((model) => ('reason' in model ? model.reason : []));
   const pinned = Object.hasOwn(config, 'model');
   return { dead: pinned ? { at: 'config', field: 'model', reason } : { at: 'path', path, reason } };
 }
 
-/** The facts about the model that path or config fix, or why no call of it can pass. */
+/** The model that path or config fix, or why no call of it can pass. */
 function modelOn(
   provider: Provider,
   endpoint: Endpoint,
   config: JsonObject,
   at: PricesAt,
-): { readonly facts?: ModelFacts; readonly reason?: string } {
+): Model | { readonly reason: string } {
   const fixed = modelIn(config);
-  const model = modelWith(endpoint, fixed);
-  if (model === undefined && 'model' in fixed) return { reason: 'is not the name of a model' };
+  const name = modelWith(endpoint, fixed);
+  if (name === undefined && 'model' in fixed) return { reason: 'is not the name of a model' };
   // The path is a pattern, and a star stands for the model.
-  if (model === undefined || model.includes('*')) return { facts: ANY_MODEL };
-  const pricing = pricingOf(provider, model, at);
+  if (name !== undefined && !name.includes('*')) return modelNamed(provider, endpoint, fixed, name, at);
+  if (isUnserved(provider, at) || anyPays(provider, endpoint, at)) return { facts: ANY_MODEL };
+  return { reason: `no model of ${provider.id} has a price for what this endpoint costs` };
+}
+
+/** A model by its name, or why no call of it can pass. */
+function modelNamed(
+  provider: Provider,
+  endpoint: Endpoint,
+  fixed: JsonObject,
+  name: string,
+  at: PricesAt,
+): Model | { readonly reason: string } {
+  const pricing = pricingOf(provider, name, at);
   if (!pricing && !isUnserved(provider, at))
-    return { reason: `the price of ${briefly(model)} at ${provider.id} is not known` };
-  const own = modelFacts(provider, model);
+    return { reason: `the price of ${briefly(name)} at ${provider.id} is not known` };
+  const own = modelFacts(provider, name);
   const listed = pricing ? pricing.contextWindow : ANY_MODEL.contextWindow;
-  const facts = { ...own, contextWindow: own.contextWindow ?? listed };
-  const refused = boundWith(endpoint, fixed, facts);
-  return refused && isAboutModel(refused) ? { reason: refused.reason } : { facts };
+  const model = { name, pricing, facts: { ...own, contextWindow: own.contextWindow ?? listed } };
+  const refused = refusalOf({ ...endpoint, provider, model }, fixed);
+  // Nothing but the model is in this call, so no other call of the model would pass.
+  return refused?.param === 'model' ? { reason: refused.reason } : model;
+}
+
+const HOUR_MS = 3_600_000;
+const PAYING = new WeakMap<Provider, Map<Dialect, { readonly key: string; readonly any: boolean }>>();
+
+/**
+ * Whether any model may be paid for on an endpoint. Models are looked up once an hour and after each new list. A list may name
+ * a model otherwise than calls do (Fireworks': `accounts/fireworks/models/…`), so one without a price by its name may have one.
+ */
+function anyPays(provider: Provider, endpoint: Endpoint, at: PricesAt): boolean {
+  const known = PAYING.get(provider) ?? new Map();
+  PAYING.set(provider, known);
+  const key = `${at.prices.id} ${Math.floor(at.now / HOUR_MS)}`;
+  const latest = known.get(endpoint.dialect);
+  if (latest?.key === key) return latest.any;
+  const any = pricedModels(provider, at.prices).some(
+    (model) =>
+      !pricingOf(provider, model, at) || 'facts' in modelNamed(provider, endpoint, { model }, model, at),
+  );
+  known.set(endpoint.dialect, { key, any });
+  return any;
 }
 
 /** The provider's prices are in lists, and this service has no list. Gateways may have one. */
@@ -101,7 +140,12 @@ function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefin
   const [first] = refused;
   if (!endpoint || !first || refused.length < ofDialects.length) return undefined;
   const alone = (field: string) => ({ ...modelIn(config), [field]: config[field] });
-  const field = Object.keys(config).find((name) => fixedRefusal(endpoint, alone(name)));
+  const { model: _, ...others } = config;
+  const fields = [...Object.keys(others), ...Object.keys(modelIn(config))];
+  const field =
+    fields.find((name) => fixedRefusal(endpoint, alone(name))) ??
+    // No field is at fault alone, so it is one without which the others pass.
+    fields.find((name) => !fixedRefusal(endpoint, without(config, name)));
   if (field === undefined) return undefined;
   // A name of the dialect's own says where the value went.
   const where = first.param.includes('.') ? `${first.param} ` : '';
@@ -110,16 +154,19 @@ function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefin
 
 /** Why an endpoint refuses a config, if it is for a value that no holder can change. */
 function fixedRefusal(endpoint: Open, config: JsonObject): Unbounded | undefined {
-  const unbounded = boundWith(endpoint, config, endpoint.facts);
+  const unbounded = refusalOf(endpoint, config);
   return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? unbounded : undefined;
 }
 
 const modelIn = (config: JsonObject): JsonObject =>
   Object.hasOwn(config, 'model') ? { model: config.model } : {};
 
-/** The call of a holder who adds nothing to a config. */
-function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject) {
-  const laid = applyConfig(dialect, config, { path, body: {} });
+const without = (config: JsonObject, field: string): JsonObject =>
+  Object.fromEntries(Object.entries(config).filter(([name]) => name !== field));
+
+/** The call of a holder who adds nothing to a config, or no more than these fields. */
+function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject, added: JsonObject = {}) {
+  const laid = applyConfig(dialect, config, { path, body: added });
   return { path: laid.path, body: spend.atStandardPrice?.(laid.body) ?? laid.body };
 }
 
@@ -128,11 +175,16 @@ function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
   return endpoint.spend.model(body, path);
 }
 
-function boundWith(endpoint: Endpoint, config: JsonObject, facts: ModelFacts): Unbounded | undefined {
-  const { path, body } = bodyWith(endpoint, config);
+/** Why the least call with a config has no bound, or none that the model's price covers. */
+function refusalOf(endpoint: Open, config: JsonObject): Unbounded | undefined {
+  const { provider, spend, model } = endpoint;
+  const { path, body } = bodyWith(endpoint, config, spend.least);
   const bytes = Buffer.byteLength(JSON.stringify(body));
-  const bounded = endpoint.spend.bound(body, { path, bytes, facts });
-  return 'unbounded' in bounded ? bounded.unbounded : undefined;
+  const bounded = spend.bound(body, { path, bytes, facts: model.facts });
+  if ('unbounded' in bounded) return bounded.unbounded;
+  if (model.name === undefined || model.pricing === undefined) return undefined;
+  const cost = pricedBound(provider, model.name, model.pricing, bounded.bound);
+  return 'unbounded' in cost ? cost.unbounded : undefined;
 }
 
 /**
