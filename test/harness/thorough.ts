@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 
-/** Set by `pnpm test:all`: every case instead of a sample. */
+/** Set by `pnpm test:all`: every case instead of a sample, and tests that take over ten seconds. */
 export const thorough = Boolean(process.env.TEST_ALL);
 
 /** All numbers below `count`; in `pnpm test` both ends and some between. */

@@ -14,6 +14,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { thorough } from '../harness/thorough.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { ownAccount } from './accounts.ts';
 import { least } from './ask.ts';
@@ -122,84 +123,88 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
     return { bundleUrl, oauthId, webhookId };
   }
 
-  test('runs during calls, issuing and rotations, survives an interruption, and makes the old key unnecessary', async () => {
-    const { bundleUrl, oauthId, webhookId } = await sealOthers();
-    const accountId = await ownAccount(stack);
-    const own = await Promise.all(Array.from({ length: 120 }, (_, i) => issueOwn(stack, `sk-own-${i}`)));
-    const opened = own.slice(0, 60);
-    for (const [url, key] of opened) expect(await keyOf(url)).toBe(key);
-    const { id: virtualKey } = await createVirtualKey(stack, { key: 'sk-v-0' });
-    const shared = await Promise.all(
-      Array.from({ length: 8 }, () =>
-        stack.issue({ provider: 'openai', path: least.path, virtual_key: virtualKey }),
-      ),
-    );
-    for (const { url } of shared) await keyOf(url);
-    expect(await sealingKeys()).not.toContain('new');
+  test.runIf(thorough)(
+    'runs during calls, issuing and rotations, survives an interruption, and makes the old key unnecessary',
+    async () => {
+      const { bundleUrl, oauthId, webhookId } = await sealOthers();
+      const accountId = await ownAccount(stack);
+      const own = await Promise.all(Array.from({ length: 120 }, (_, i) => issueOwn(stack, `sk-own-${i}`)));
+      const opened = own.slice(0, 60);
+      for (const [url, key] of opened) expect(await keyOf(url)).toBe(key);
+      const { id: virtualKey } = await createVirtualKey(stack, { key: 'sk-v-0' });
+      const shared = await Promise.all(
+        Array.from({ length: 8 }, () =>
+          stack.issue({ provider: 'openai', path: least.path, virtual_key: virtualKey }),
+        ),
+      );
+      for (const { url } of shared) await keyOf(url);
+      expect(await sealingKeys()).not.toContain('new');
 
-    const gateway = await gatewayWith(env.ENCRYPTION_KEYS ?? '');
-    const issuer = await issuerWith(env.ENCRYPTION_KEYS ?? '');
-    const issued: [string, string][] = [];
-    const wrong: string[] = [];
-    const load = { ended: false, calls: 0 };
-    const call = async (i: number) => {
-      for (let n = i; !load.ended; n += 3) {
-        // Half of the unopened ones are opened meanwhile, by what Postgres says just then.
-        const [url, key] = own[n % 90] ?? ['', ''];
-        const used = await keyOf(at(gateway, url));
-        if (used !== key) wrong.push(`${used}, not ${key}`);
-        load.calls++;
-      }
-    };
-    let rotations = 0;
-    const change = async () => {
-      for (let i = 1; !load.ended; i++) {
-        issued.push(await issueOwn(issuer, `sk-new-${i}`));
-        const body = { key: `sk-v-${i}` };
-        const rotate = () => askVirtualKeys(issuer, 'POST', `/${virtualKey}/rotate`, body);
-        let rotated = await rotate();
-        // Redis has the key only after a 200. Asking again is how a caller learns it.
-        while (rotated.status === 202) rotated = await rotate();
-        if (rotated.status !== 200) wrong.push(rotated.text);
-        rotations = i;
-        const used = await keyOf(at(gateway, shared[i % 8]?.url ?? ''));
-        if (used !== `Bearer sk-v-${i}`) wrong.push(`${used}, not sk-v-${i}`);
-      }
-    };
-    const running = [call(0), call(1), call(2), change()];
+      const gateway = await gatewayWith(env.ENCRYPTION_KEYS ?? '');
+      const issuer = await issuerWith(env.ENCRYPTION_KEYS ?? '');
+      const issued: [string, string][] = [];
+      const wrong: string[] = [];
+      const load = { ended: false, calls: 0 };
+      const call = async (i: number) => {
+        for (let n = i; !load.ended; n += 3) {
+          // Half of the unopened ones are opened meanwhile, by what Postgres says just then.
+          const [url, key] = own[n % 90] ?? ['', ''];
+          const used = await keyOf(at(gateway, url));
+          if (used !== key) wrong.push(`${used}, not ${key}`);
+          load.calls++;
+        }
+      };
+      let rotations = 0;
+      const change = async () => {
+        for (let i = 1; !load.ended; i++) {
+          issued.push(await issueOwn(issuer, `sk-new-${i}`));
+          const body = { key: `sk-v-${i}` };
+          const rotate = () => askVirtualKeys(issuer, 'POST', `/${virtualKey}/rotate`, body);
+          let rotated = await rotate();
+          // Redis has the key only after a 200. Asking again is how a caller learns it.
+          while (rotated.status === 202) rotated = await rotate();
+          if (rotated.status !== 200) wrong.push(rotated.text);
+          rotations = i;
+          const used = await keyOf(at(gateway, shared[i % 8]?.url ?? ''));
+          if (used !== `Bearer sk-v-${i}`) wrong.push(`${used}, not sk-v-${i}`);
+        }
+      };
+      const running = [call(0), call(1), call(2), change()];
 
-    const broken = spawnPresign(['reseal', '--batch', '1', '--wait', '0'], env);
-    const ended = endOf(broken);
-    await eventually(async () => ((await sealingKeys()).has('new') ? true : undefined));
-    broken.kill('SIGKILL');
-    await ended;
-    const { code, err } = await presign(['reseal', '--batch', '7', '--wait', '2'], env);
-    expect(code, err).toBe(0);
-    expect(err).toContain('Everything stored is sealed with new.');
-    expect(await sealingKeys()).toEqual(new Set(['new']));
-    load.ended = true;
-    await Promise.all(running);
-    expect(wrong).toEqual([]);
-    expect(load.calls).toBeGreaterThan(20);
-    expect(rotations).toBeGreaterThan(1);
+      const broken = spawnPresign(['reseal', '--batch', '1', '--wait', '0'], env);
+      const ended = endOf(broken);
+      await eventually(async () => ((await sealingKeys()).has('new') ? true : undefined));
+      broken.kill('SIGKILL');
+      await ended;
+      const { code, err } = await presign(['reseal', '--batch', '7', '--wait', '2'], env);
+      expect(code, err).toBe(0);
+      expect(err).toContain('Everything stored is sealed with new.');
+      expect(await sealingKeys()).toEqual(new Set(['new']));
+      load.ended = true;
+      await Promise.all(running);
+      expect(wrong).toEqual([]);
+      expect(load.calls).toBeGreaterThan(20);
+      expect(rotations).toBeGreaterThan(1);
 
-    // The old key is gone: all that is there opens with the new one alone.
-    const after = await gatewayWith(NEW);
-    for (const [url, key] of [...own, ...issued]) expect(await keyOf(at(after, url))).toBe(key);
-    for (const { url } of shared) expect(await keyOf(at(after, url))).toBe(`Bearer sk-v-${rotations}`);
-    expect((await fetch(at(after, bundleUrl))).status).toBe(200);
-    const [chain] = await stack.db.select().from(oauthTokens).where(eq(oauthTokens.credentialId, oauthId));
-    expect(chain?.version).toBe(3);
-    const tokens = unseal(newKeys, chain?.sealed ?? '', oauthTokensContext(accountId, oauthId));
-    expect(tokens).toBe('{"accessToken":"at"}');
-    await issueOauth(await issuerWith(NEW));
-    expect(await stack.db.$count(oauthTokens)).toBe(1);
-    const [hook] = await stack.db.select().from(webhooks).where(eq(webhooks.id, webhookId));
-    const secrets = [hook?.sealed, hook?.previousSealed].map((sealed) =>
-      unseal(newKeys, sealed ?? '', webhookContext(accountId, webhookId)),
-    );
-    expect(secrets).toEqual(['whsec_now', 'whsec_before']);
-  }, 180_000);
+      // The old key is gone: all that is there opens with the new one alone.
+      const after = await gatewayWith(NEW);
+      for (const [url, key] of [...own, ...issued]) expect(await keyOf(at(after, url))).toBe(key);
+      for (const { url } of shared) expect(await keyOf(at(after, url))).toBe(`Bearer sk-v-${rotations}`);
+      expect((await fetch(at(after, bundleUrl))).status).toBe(200);
+      const [chain] = await stack.db.select().from(oauthTokens).where(eq(oauthTokens.credentialId, oauthId));
+      expect(chain?.version).toBe(3);
+      const tokens = unseal(newKeys, chain?.sealed ?? '', oauthTokensContext(accountId, oauthId));
+      expect(tokens).toBe('{"accessToken":"at"}');
+      await issueOauth(await issuerWith(NEW));
+      expect(await stack.db.$count(oauthTokens)).toBe(1);
+      const [hook] = await stack.db.select().from(webhooks).where(eq(webhooks.id, webhookId));
+      const secrets = [hook?.sealed, hook?.previousSealed].map((sealed) =>
+        unseal(newKeys, sealed ?? '', webhookContext(accountId, webhookId)),
+      );
+      expect(secrets).toEqual(['whsec_now', 'whsec_before']);
+    },
+    180_000,
+  );
 
   test('never undoes a rotation that comes between its reading and its writing, and seals that, too', async () => {
     const accountId = await ownAccount(stack);

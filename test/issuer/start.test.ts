@@ -7,6 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { buildRoad } from '../gateway/road.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { thorough } from '../harness/thorough.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN, run } from './issuer-process.ts';
 
 const signing = generateSigningKey();
@@ -79,7 +80,7 @@ describe.each([
   });
 });
 
-test('a gateway whose Redis comes up later is ready then', async () => {
+test.runIf(thorough)('a gateway whose Redis comes up later is ready then', async () => {
   const redis = await startEmbeddedRedis();
   const road = await buildRoad(redis.port);
   await road.cut();
