@@ -93,6 +93,20 @@ test.each(TOOLS)('give 5 --for %s prints a URL that the tool can call', async (t
   expect(await described.json()).toMatchObject({ cost_limit: 5_000_000, max_uses: 3 });
 });
 
+test('one dollar and one use are no plural', async () => {
+  const { note } = await presign(['give', '1', '--for', 'codex', ...SANDBOX, '--uses', '1']);
+  expect(note).toContain('It allows 1 dollar and 1 use, until');
+});
+
+test('Claude Code can count tokens without spending any', async () => {
+  const { out } = await presign(['give', '1', '--for', 'claude-code', ...SANDBOX]);
+  const [base = ''] = URL_IN_TEXT.exec(out) ?? [];
+  const counted = await call(`${base}/v1/messages/count_tokens`, { model: 'sandbox-1', ...MESSAGE });
+  expect(counted).toContain('input_tokens');
+  const described = await fetch(base);
+  expect(await described.json()).toMatchObject({ spent: 0, held: 0 });
+});
+
 describe('the settings', () => {
   const settingsOf = async (tool: string) =>
     (await presign(['give', '1', '--for', tool, ...SANDBOX, '--expires-in=12h'])).out;

@@ -149,11 +149,13 @@ async function give(asked: Asked, { env, out, note }: Io): Promise<void> {
     asked.servers.length > 0 ? await giveServers(presign, asked) : await giveModel(presign, asked, env);
   out(given.settings);
   const expires = new Date(given.expiresAt * 1000).toISOString().replace('.000', '');
-  const limits = [`${asked.costLimit / 1_000_000} dollars`];
-  if (asked.limits.max_uses !== undefined) limits.push(`${asked.limits.max_uses} uses`);
+  const limits = [counted(asked.costLimit / 1_000_000, 'dollar')];
+  if (asked.limits.max_uses !== undefined) limits.push(counted(asked.limits.max_uses, 'use'));
   note(`\nPaste this into ${given.where}. It allows ${limits.join(' and ')}, until ${expires}.`);
   note(`Anyone who has it can use it. To revoke it: DELETE /v1/sessions/${given.sessionId}`);
 }
+
+const counted = (count: number, unit: string): string => `${count} ${unit}${count === 1 ? '' : 's'}`;
 
 type Given = {
   readonly settings: string;
