@@ -135,7 +135,7 @@ const BODIES: Readonly<Record<string, object>> = {
   cohere: { ...BODY, model: 'command-a-03-2025' },
 };
 
-/** What endpoints of other kinds need, and the models that they are for. */
+/** The models of endpoints of other kinds, and the fields that these need. */
 const MODELS: Readonly<Record<string, string>> = {
   xai: 'grok-imagine-image',
   groq: 'canopylabs/orpheus-v1-english',

@@ -3,7 +3,7 @@ import type { Provider } from '../provider.ts';
 import type { Bound, Unbounded } from '../spend.ts';
 import { type Pricing, tokensMicrousd } from './price.ts';
 
-/** What a bound costs: its input and fees in whole, its output for a million tokens. */
+/** The cost of a bound: of its input and fees in whole, of its output for a million tokens. */
 export type PricedBound = { readonly fixedMicrousd: number; readonly outputRate: number };
 
 /** The cost of a bound at the price of a model, or the part of the bound that the price has no rate for. */
