@@ -93,7 +93,7 @@ describe('the table of clients', () => {
         tools: '✓',
         busy: '✓',
       });
-      expect(refusals, client).toBe(client === 'litellm' ? 'message only' : '✓');
+      expect(refusals, client).toBe('✓');
     }
   });
 });
