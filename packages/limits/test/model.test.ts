@@ -32,7 +32,7 @@ const narrowing = { weight: 3, arbitrary: fc.record({ ...verb('narrow'), at, sha
 const rough = { weight: 2, arbitrary: fc.record(verb('flush', 'snapshot', 'put back')) };
 const schedule = (...extra: (typeof rough | typeof narrowing)[]): fc.Arbitrary<Step[]> =>
   fc.array(fc.oneof(...calm, ...extra), { maxLength: 70, size: 'max' });
-const RUNS = 50;
+const RUNS = process.env.TEST_ALL ? 100 : 25;
 /** Shrinking a counterexample takes many runs. */
 const TIMEOUT_MS = 120_000;
 
