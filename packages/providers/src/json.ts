@@ -35,8 +35,8 @@ export const isTokens = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
 
 /**
- * Whether a name stands in a JSON text with another value than null. It looks at bytes only, so text that quotes the name
- * may count, and a name with escapes does not.
+ * Whether a JSON text has a member of this name that is not null. It reads bytes only: it may take quoted text for a member,
+ * and it misses a name that is written with escapes.
  * @param name in UTF-8, with its quotes
  */
 export function hasValue(json: Buffer, name: Buffer): boolean {
