@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import { addPartitions, connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { Cluster } from 'ioredis';
 import postgres from 'postgres';
+import { embeddedTemplate } from './embedded-template.ts';
 
 export type Stores = {
   readonly db: Database;
@@ -97,9 +97,7 @@ async function lend<T extends Engine>(
 }
 
 async function startPostgres() {
-  const template = process.env.EMBEDDED_POSTGRES_TEMPLATE;
-  const begin = template === undefined ? undefined : new Blob([await readFile(template)]);
-  const { pglite, db, close } = await openEmbeddedPostgres(undefined, begin);
+  const { pglite, db, close } = await openEmbeddedPostgres(undefined, await embeddedTemplate());
   await migrateEmbedded(db);
   return { pglite, db: db as Database, databaseUrl: undefined, close };
 }

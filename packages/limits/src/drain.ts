@@ -6,6 +6,7 @@ import { script } from './script.ts';
 const entries: Field<UsageEntry[]> = {
   lua: (value) => value,
   read: (raw) => (raw as [string, string[]][]).map(readEntry),
+  isList: true,
 };
 
 const drainScript = script('drain', {

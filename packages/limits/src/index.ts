@@ -8,8 +8,8 @@ export {
   fixedHold,
   type Hold,
 } from './admit.ts';
-export * from './budget.ts';
 export * from './charge.ts';
+export * from './clock.ts';
 export * from './credential.ts';
 export * from './drain.ts';
 export * from './grant.ts';

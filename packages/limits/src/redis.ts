@@ -159,3 +159,23 @@ async function tryWrite(redis: RedisClient): Promise<RedisHealth['writes']> {
     return /^[A-Z]{3,}$/.test(word) && word !== 'LOADING' ? 'refused' : 'no_answer';
   }
 }
+
+/** Clients that write nothing before this turn of the event loop ends. */
+const heldBack = new WeakSet<RedisClient>();
+
+/**
+ * Sends the scripts of all calls of this turn of the event loop in one write. A write for each costs more than all the
+ * rest of a script's way (`bench/proxy.ts`: 453 µs of CPU a call, 367 with one write).
+ */
+export function writeTogether(redis: RedisClient): void {
+  if (heldBack.has(redis)) return;
+  heldBack.add(redis);
+  const connections = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  // A client that is connecting has no stream.
+  const streams = connections.flatMap(({ stream }) => (stream as Redis['stream'] | undefined) ?? []);
+  for (const stream of streams) stream.cork();
+  setImmediate(() => {
+    heldBack.delete(redis);
+    for (const stream of streams) stream.uncork();
+  });
+}

@@ -2,9 +2,11 @@ import { once } from 'node:events';
 import { type AddressInfo, connect as connectSocket, createServer, type Socket } from 'node:net';
 import { Cluster } from 'ioredis';
 import { afterEach, describe, expect, test } from 'vitest';
-import { admit, connectRedis, type RedisClient, redisReady } from '../src/index.ts';
+import { admit, connectRedis, keys, type RedisClient, redisReady } from '../src/index.ts';
 import { newAsk, newBudget, newGrant } from './grant.ts';
-import { openPartition, serveEmbedded } from './redis.ts';
+import { newPartition, openPartition, serveEmbedded } from './redis.ts';
+
+const CLUSTER = process.env.TEST_REDIS_CLUSTER ?? '';
 
 describe('a connection to Redis', () => {
   const clients: RedisClient[] = [];
@@ -78,6 +80,30 @@ describe('a connection to Redis', () => {
     const redis = connect('rediss+cluster://me:p%40ss@127.0.0.1:1,localhost');
     if (!(redis instanceof Cluster)) throw new Error('not a Cluster client');
     expect(redis.options.redisOptions).toMatchObject({ username: 'me', password: 'p@ss', tls: {} });
+  });
+
+  test.runIf(CLUSTER)('a script follows its partition to another node', async () => {
+    const redis = connect(CLUSTER);
+    if (!(redis instanceof Cluster)) throw new Error('not a Cluster client');
+    await redisReady(redis);
+    const { ref } = newGrant(newPartition(), newBudget());
+    expect(await admit(redis, ref, newAsk())).toEqual({ is: 'closed' });
+    const slot = Number(await redis.cluster('KEYSLOT', keys.partition(ref.partition)));
+    const masters = await Promise.all(
+      redis.nodes('master').map(async (node) => ({ node, id: String(await node.cluster('MYID')) })),
+    );
+    const owners = await Promise.all(
+      masters.map(({ node }) =>
+        node.get(keys.partition(ref.partition)).then(
+          () => true,
+          () => false,
+        ),
+      ),
+    );
+    const target = masters[owners.indexOf(false)]?.id ?? '';
+    for (const { node } of masters) await node.cluster('SETSLOT', slot, 'NODE', target);
+    expect(await admit(redis, ref, newAsk())).toEqual({ is: 'closed' });
+    redis.disconnect();
   });
 
   test.each(['', 'localhost:6379', 'http://localhost', 'redis://', 'redis+other://a', 'redis+cluster://'])(

@@ -54,10 +54,10 @@ describe('values of a reply', () => {
   const rate = names({ keys: ['rate'], args: ['perMinute'] });
   const compiled = (counted: Kinds[string]) => compileScript('rate-limit', rate, { counted });
 
-  test('become a flat array in the order declared', () => {
+  test('become one text in the order declared', () => {
     const lua = compiled({ waitMs: number, left: figure, resetMs: optional(number) });
     expect(lua).toContain(
-      "return {'counted', wait_ms, string.format('%.0f', math.floor(level)), (reset_ms and reset_ms or false)}",
+      "return table.concat({'counted', wait_ms, string.format('%.0f', math.floor(level)), (reset_ms and reset_ms or '')}, '\\t')",
     );
   });
 
