@@ -84,10 +84,15 @@ export const providerKey = z
     'expected 1 to 4096 visible ASCII characters without spaces, or the JSON text of a credential for a cloud',
   );
 
-/** A session's id as the caller writes it. */
-export const sessionId = z
+/** A UUID as the caller writes it, in any case. */
+const uuid = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))
   .transform((id) => id.toLowerCase());
+
+/** The ids of a session, of an API key, and of a call. */
+export const sessionId = uuid;
+export const apiKeyId = uuid;
+export const requestId = uuid;
 
 /** Answer while Postgres has a change and Redis has yet to take it over. */
 export const pendingAnswer = z.strictObject({ status: z.literal('pending') }).meta({

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { lastCall } from '../errors.ts';
-import { externalId, microusd } from './fields.ts';
+import { apiKeyId, externalId, microusd } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { pageOf, pageQuery } from './page.ts';
@@ -43,6 +43,9 @@ export const sessionGrant = z
     external_user: z.string().nullable(),
     virtual_key: z.string().nullable().meta({
       description: 'Id of the virtual key that it was issued with. null: it was issued with client_api_key.',
+    }),
+    api_key: z.guid().nullable().meta({
+      description: 'Id of the API key that issued it. null: it was issued before Presign recorded this.',
     }),
     metadata: z
       .record(z.string(), z.unknown())
@@ -100,14 +103,18 @@ const ofSession = externalId.meta({
 const ofUser = externalId.meta({
   description: 'Only sessions with a grant that was issued with this external_user.',
 });
+const ofApiKey = apiKeyId.meta({
+  description: 'Only sessions with a grant that this API key issued, by its id.',
+});
 const STATUS = `expected one of ${SESSION_STATUSES.join(', ')}`;
 
-/** Query of `GET /v1/sessions`: sessions with a grant that was issued with these ids. */
+/** Query of `GET /v1/sessions`: sessions with a grant that was issued with these ids and by this key. */
 export const sessionsQuery = z.strictObject(
   {
     ...pageQuery.shape,
     external_session: ofSession.optional(),
     external_user: ofUser.optional(),
+    api_key: ofApiKey.optional(),
     status: z.enum(SESSION_STATUSES, STATUS).optional().meta({ description: 'Left out: both.' }),
   },
   QUERY,
@@ -120,16 +127,18 @@ export const revokeSessionsQuery = z
     {
       external_session: externalId
         .optional()
-        .meta({ description: 'Either this or external_user is required.' }),
-      external_user: externalId
-        .optional()
-        .meta({ description: 'Either this or external_session is required.', examples: ['user-42'] }),
+        .meta({ description: 'Revoke what was issued with this external_session.' }),
+      external_user: externalId.optional().meta({
+        description: 'Revoke what was issued with this external_user.',
+        examples: ['user-42'],
+      }),
+      api_key: apiKeyId.optional().meta({ description: 'Revoke what this API key issued, by its id.' }),
     },
     QUERY,
   )
-  .refine((query) => (query.external_session === undefined) !== (query.external_user === undefined), {
+  .refine((query) => Object.values(query).filter((value) => value !== undefined).length === 1, {
     path: ['external_user'],
-    error: 'expected exactly one of external_user and external_session',
+    error: 'expected exactly one of external_user, external_session and api_key',
   });
 export type RevokeSessionsQuery = z.output<typeof revokeSessionsQuery>;
 

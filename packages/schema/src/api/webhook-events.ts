@@ -41,6 +41,14 @@ const limitReached = {
 /** One settled call. */
 const settledCall = z.strictObject({
   id: z.guid().meta({ description: 'A permanent id of the call. Each call is in exactly one event.' }),
+  request_id: z.guid().nullable().meta({
+    description:
+      'The `x-presign-request-id` of the call, and in a refund that of its call. null: an older gateway served it.',
+  }),
+  api_key: z
+    .guid()
+    .nullable()
+    .meta({ description: 'Id of the API key that issued the URL. null: not recorded.' }),
   session_id: z.guid(),
   grant_id: z.guid(),
   external_user: z.string().nullable(),

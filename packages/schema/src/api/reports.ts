@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { externalId, sessionId } from './fields.ts';
+import { apiKeyId, externalId, requestId, sessionId } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';
 
 /**
@@ -17,6 +17,8 @@ export const callRecord = z.object({
   /** MCP: the server's name, and the tool that was called (the first one of a batch), else the method. */
   srv: z.string().optional(),
   tol: z.string().optional(),
+  /** The call's `x-presign-request-id`. */
+  rid: z.guid().optional(),
   /** The caller's own user id, for billing. */
   usr: z.string().optional(),
   /** The provider's status; absent when no answer came. */
@@ -38,6 +40,7 @@ export const USAGE_DIMENSIONS = [
   'model',
   'provider',
   'virtual_key',
+  'api_key',
   'server',
   'tool',
   'day',
@@ -110,6 +113,12 @@ export const usageQuery = z.strictObject(
     provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
     model: name.optional().meta({ description: 'Only calls of this model.' }),
     virtual_key: name.optional().meta({ description: 'Only calls with this virtual key, by its id.' }),
+    api_key: apiKeyId
+      .optional()
+      .meta({ description: 'Only calls of URLs that this API key issued, by its id.' }),
+    request_id: requestId
+      .optional()
+      .meta({ description: 'Only the call that answered with this `x-presign-request-id`.' }),
     format: z
       .enum(['json', 'csv'], 'expected one of json, csv')
       .optional()
@@ -137,6 +146,7 @@ const usageRow = z.strictObject({
   model: z.string().nullable().optional(),
   provider: z.string().optional(),
   virtual_key: z.string().nullable().optional(),
+  api_key: z.guid().nullable().optional(),
   server: z.string().nullable().optional(),
   tool: z.string().nullable().optional(),
   day: z.string().optional().meta({ description: 'In UTC, `2026-01-31`.' }),
@@ -156,3 +166,59 @@ export const usageReport = z
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;
+
+/** The query of `GET /v1/models`. */
+export const modelsQuery = z
+  .strictObject(
+    {
+      provider: z.string().max(64).optional().meta({ description: 'Only models of this provider.' }),
+      model: z.string().max(255).optional().meta({
+        description: 'Only this model, by any name that a list gives it. Needs `provider`.',
+      }),
+    },
+    QUERY,
+  )
+  .refine(({ provider, model }) => provider !== undefined || model === undefined, {
+    path: ['provider'],
+    error: 'name the provider of the model',
+  });
+
+const source = z.enum(['providers_file', 'file', 'url', 'bundled']).meta({
+  description:
+    '`providers_file`: `PROVIDERS_FILE`. `file`, `url`: the list of `PRICES_FILE` or `PRICES_URL`. `bundled`: the list that ships with Presign.',
+});
+const date = z.string().meta({
+  description: "The day of the bundled list's release, or on which the operator's list was first read.",
+});
+
+/** The answer of `GET /v1/models`: the models that have a price at this issuer. */
+export const modelsAnswer = z.strictObject({
+  lists: z
+    .array(
+      z.strictObject({
+        source,
+        id: z.string().meta({ description: 'Changes with the content of the list.' }),
+        date,
+        waits: z.boolean().meta({
+          description:
+            'The list has large drops that wait for the operator. Until then its prices count only where they are the dearer.',
+        }),
+      }),
+    )
+    .meta({ description: 'The lists in use. The first that prices a model decides.' }),
+  data: z.array(
+    z.strictObject({
+      provider: z.string(),
+      model: z.string(),
+      source,
+      date: date
+        .nullable()
+        .meta({ description: 'The date of the list. null: `PROVIDERS_FILE`, which has none.' }),
+      rates: z.record(z.string(), z.int()).meta({
+        description:
+          'The dearest rate of each unit over all tiers and the next 24 hours, by which calls are held: microdollars for a million tokens, or for one of any other unit.',
+      }),
+    }),
+  ),
+});
+export type ModelsAnswer = z.output<typeof modelsAnswer>;
