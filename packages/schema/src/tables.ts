@@ -55,6 +55,8 @@ export const apiKeys = pgTable('api_keys', {
   lastUsedAt: time(),
   /** Null: the operator's default. */
   requestsPerMinute: integer(),
+  /** While everything that it issued is being revoked: grants issued up to this time are done. Else null. */
+  revokingAfter: time(),
 });
 
 /** A sealed provider key or MCP authentication. Grants and virtual keys refer to it. */
@@ -149,6 +151,8 @@ export const grants = pgTable(
     credentialId: uuid().references(() => credentials.id),
     virtualKeyId: text().references(() => virtualKeys.id),
     kind: text({ enum: GRANT_KINDS }).notNull(),
+    /** The API key that issued it. Null for grants from before this column. */
+    apiKeyId: uuid(),
     /** `mcp` for MCP grants. */
     provider: text().notNull(),
     /** LLM grants only. */
@@ -174,6 +178,7 @@ export const grants = pgTable(
       .on(t.accountId, t.expiresAt)
       .where(sql`not ${t.expiryAnnounced} and ${t.revokedAt} is null and ${t.bundleId} is null`),
     index().on(t.bundleId).where(sql`${t.bundleId} is not null`),
+    index().on(t.apiKeyId, t.issuedAt).where(sql`${t.apiKeyId} is not null`),
     index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
     index().on(t.accountId, t.externalSession).where(sql`${t.externalSession} is not null`),
   ],
@@ -255,6 +260,10 @@ export const ledger = pgTable(
     accountId: uuid().notNull(),
     sessionId: uuid().notNull(),
     grantId: uuid().notNull(),
+    /** The API key that issued the grant. Null for grants that have none. */
+    apiKeyId: uuid(),
+    /** The `x-presign-request-id` of the call. A refund has that of its call. Null for calls of an older gateway. */
+    requestId: uuid(),
     provider: text().notNull(),
     model: text(),
     /** MCP: the name of the server, and the tool or method that was called. */
