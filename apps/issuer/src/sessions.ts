@@ -15,11 +15,12 @@ import {
 import type { Database, Transaction } from '@presign/schema/database';
 import { isActiveInSql, statusOfGrant, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
-import { and, asc, eq, inArray, isNull, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
+import { and, eq, inArray, not, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from './deps.ts';
 import { liveFigures } from './grants/live-figures.ts';
-import { revoke } from './grants/revoke.ts';
+import { closeSessions, revoke } from './grants/revoke.ts';
+import { revokeIssuedBy } from './grants/revoke-issued.ts';
 import { inTurn } from './in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from './page.ts';
 import { route } from './route.ts';
@@ -62,14 +63,15 @@ const isActive = (nowMs: number): SQL => sql`exists (
   left join ${virtualKeys} on ${virtualKeys.id} = ${grants.virtualKeyId}
   where ${grants.sessionId} = ${sessions.id} and ${isActiveInSql(timeInSql(nowMs))})`;
 
-/** The sessions with a grant that was issued with these ids. Two ids must be those of one grant. */
+/** The sessions with a grant that was issued with these ids and by this key. All of them must be those of one grant. */
 function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuery): SQL | undefined {
-  const { external_session: session, external_user: user } = query;
-  if (session === undefined && user === undefined) return undefined;
+  const { external_session: session, external_user: user, api_key: apiKey } = query;
+  if (session === undefined && user === undefined && apiKey === undefined) return undefined;
   const wanted = and(
     eq(grants.accountId, accountId),
     session === undefined ? undefined : eq(grants.externalSession, session),
     user === undefined ? undefined : eq(grants.externalUser, user),
+    apiKey === undefined ? undefined : eq(grants.apiKeyId, apiKey),
   );
   return inArray(sessions.id, db.select({ id: grants.sessionId }).from(grants).where(wanted));
 }
@@ -211,6 +213,7 @@ const describeGrant = (row: Row, live: Live | null, session: Session, now: numbe
     external_session: grant.externalSession,
     external_user: grant.externalUser,
     virtual_key: grant.virtualKeyId,
+    api_key: grant.apiKeyId,
     metadata: grant.metadata,
     issued_at: seconds(grant.issuedAt),
     expires_at: seconds(grant.expiresAt),
@@ -277,49 +280,36 @@ export const revokeSession = route(
 );
 
 /**
- * `DELETE /v1/sessions?external_user=…` (or `external_session`): revokes every grant that was issued with this id.
- * A session that has only such grants is revoked as a whole; one with other grants stays open for them.
+ * `DELETE /v1/sessions?external_user=…` (or `external_session`, or `api_key`): revokes every grant that was issued with
+ * this id or by this key. A session that has only such grants is revoked as a whole; one with other grants stays open for
+ * them.
  */
 export const revokeSessions = route(
   {
     method: 'delete',
     path: '/v1/sessions',
-    summary: 'Revoke all grants of one of your own users or sessions',
+    summary: 'Revoke all grants of one of your own users or sessions, or of an API key',
     description:
-      'Give `external_user` or `external_session`. Every gateway refuses the URLs from the next call on and ends calls under way.',
+      'Give `external_user`, `external_session` or `api_key`. Every gateway refuses the URLs from the next call on and ends calls under way.',
     scope: 'presign',
     query: revokeSessionsQuery,
     pending: true,
+    errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey, query }) =>
-      revoke(deps, async (tx, now) => {
+    async ({ apiKey, query }) => {
+      if (query.api_key !== undefined) return revokeIssuedBy(deps, apiKey.accountId, query.api_key);
+      return revoke(deps, async (tx, now) => {
         const { matching, others } = grantsWith(query);
         const revoked = sql`(${grants.accountId} = ${apiKey.accountId} and ${matching})`;
         await closeSessions(tx, revoked, others, now);
         return revoked;
-      }),
+      });
+    },
 );
 
 function grantsWith({ external_user: user, external_session: session }: RevokeSessionsQuery) {
   const [column, value] =
     user === undefined ? [grants.externalSession, session] : [grants.externalUser, user];
   return { matching: sql`${column} = ${value}`, others: sql`${column} is distinct from ${value}` };
-}
-
-/** Revokes the sessions that have only such grants. */
-async function closeSessions(tx: Transaction, revoked: SQL, others: SQL, now: Date): Promise<void> {
-  const affected = inArray(sessions.id, tx.select({ id: grants.sessionId }).from(grants).where(revoked));
-  // Waits for grants that are joining these sessions; the statements after this one see them.
-  await tx
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(affected)
-    .orderBy(asc(sessions.id))
-    .for('no key update');
-  const shared = sql`exists (select from ${grants} where ${grants.sessionId} = ${sessions.id} and ${others})`;
-  await tx
-    .update(sessions)
-    .set({ revokedAt: now })
-    .where(and(affected, isNull(sessions.revokedAt), sql`not ${shared}`));
 }

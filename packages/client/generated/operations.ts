@@ -20,7 +20,7 @@ export const OPERATIONS = {
   mcpPresign: {"method":"POST","path":"/v2/mcp-presign","fields":"body","idempotencyKey":true},
   /** List sessions, newest first, by external ids and status. */
   listSessions: {"method":"GET","path":"/v1/sessions","fields":"query","idempotencyKey":false},
-  /** Revoke all grants of one of your own users or sessions. */
+  /** Revoke all grants of one of your own users or sessions, or of an API key. */
   revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
   /** Get a session and its grants, with their uses and spending. */
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},

@@ -325,6 +325,8 @@ export interface components {
             external_user: string | null;
             /** @description Id of the virtual key that it was issued with. null: it was issued with client_api_key. */
             virtual_key: string | null;
+            /** @description Id of the API key that issued it. null: it was issued before Presign recorded this. */
+            api_key: string | null;
             /** @description As issued. A bundle's metadata is at the bundle's own grant. */
             metadata: {
                 [key: string]: unknown;
@@ -363,7 +365,7 @@ export interface components {
             from: number;
             /** @description Unix time in seconds: calls settled before this time. */
             to: number;
-            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
+            group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "day")[];
             /** @description A row has the dimensions of group_by. null: these calls have no value. */
             data: {
                 external_user?: string | null;
@@ -372,6 +374,7 @@ export interface components {
                 model?: string | null;
                 provider?: string;
                 virtual_key?: string | null;
+                api_key?: string | null;
                 server?: string | null;
                 tool?: string | null;
                 /** @description In UTC, `2026-01-31`. */
@@ -779,6 +782,8 @@ export interface operations {
                 external_session?: string;
                 /** @description Only sessions with a grant that was issued with this external_user. */
                 external_user?: string;
+                /** @description Only sessions with a grant that this API key issued, by its id. */
+                api_key?: string;
                 /** @description Left out: both. */
                 status?: "active" | "ended";
             };
@@ -802,10 +807,12 @@ export interface operations {
     revokeSessions: {
         parameters: {
             query?: {
-                /** @description Either this or external_user is required. */
+                /** @description Revoke what was issued with this external_session. */
                 external_session?: string;
-                /** @description Either this or external_session is required. */
+                /** @description Revoke what was issued with this external_user. */
                 external_user?: string;
+                /** @description Revoke what this API key issued, by its id. */
+                api_key?: string;
             };
             header?: never;
             path?: never;
@@ -923,8 +930,8 @@ export interface operations {
                 from: number | (string | Date);
                 /** @description Calls settled before this time. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 to?: number | (string | Date);
-                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, server, tool, day. Left out: one total. */
-                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "server" | "tool" | "day")[];
+                /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, api_key, server, tool, day. Left out: one total. */
+                group_by?: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "day")[];
                 /** @description Only calls of this external_user. */
                 external_user?: string;
                 /** @description Only calls of this session. */
@@ -935,6 +942,10 @@ export interface operations {
                 model?: string;
                 /** @description Only calls with this virtual key, by its id. */
                 virtual_key?: string;
+                /** @description Only calls of URLs that this API key issued, by its id. */
+                api_key?: string;
+                /** @description Only the call that answered with this `x-presign-request-id`. */
+                request_id?: string;
                 /** @description Takes precedence over the header `Accept`. Without either: json. */
                 format?: "json" | "csv";
             };

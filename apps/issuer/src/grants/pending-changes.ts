@@ -24,8 +24,9 @@ import type { Logger } from 'pino';
 import { inTime } from '../in-time.ts';
 import { PENDING } from '../route.ts';
 
-/** Identifies the rows of one request's change. */
+/** Identifies the rows of one request's change, or of all grants of an API key, whose revocation takes many transactions. */
 export type ChangeId = string & { readonly change: unique symbol };
+export const newChangeId = (): ChangeId => randomUUID() as ChangeId;
 
 type Deps = { readonly db: Database; readonly redis: RedisClient; readonly log?: Logger };
 
@@ -36,8 +37,12 @@ const OWN = sql`now() + interval '2 seconds'`;
  * Queues a tombstone for each of these grants that Redis may still have keys of, also for expired ones: a call that was
  * admitted before the expiry is cut, too. The transaction must be the one that revokes them.
  */
-export async function queueTombstones(tx: Transaction, which: SQL, now: Date): Promise<ChangeId> {
-  const changeId = randomUUID() as ChangeId;
+export async function queueTombstones(
+  tx: Transaction,
+  which: SQL,
+  now: Date,
+  changeId = newChangeId(),
+): Promise<ChangeId> {
   const keysEnded = new Date(now.getTime() - keysEndMs(0));
   await tx.insert(pendingChanges).select(
     tx
@@ -57,7 +62,7 @@ export async function queueTombstones(tx: Transaction, which: SQL, now: Date): P
 
 /** Queues a credential for every partition of Redis. The transaction must be the one that changes it. */
 export async function queueCredential(tx: Transaction, credentialId: string): Promise<ChangeId> {
-  const changeId = randomUUID() as ChangeId;
+  const changeId = newChangeId();
   await tx.insert(pendingChanges).values({ changeId, credentialId, dueAt: OWN });
   return changeId;
 }

@@ -1,13 +1,13 @@
 import { type Pending, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { grants } from '@presign/schema/tables';
-import { and, asc, eq, gt, isNull, type SQL, sql } from 'drizzle-orm';
+import { grants, sessions } from '@presign/schema/tables';
+import { and, asc, eq, gt, inArray, isNull, type SQL, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
-import { applyChange, type ChangeId, queueTombstones } from './pending-changes.ts';
+import { applyChange, type ChangeId, newChangeId, queueTombstones } from './pending-changes.ts';
 
 /**
  * Revokes grants: first in Postgres, so that none of them is loaded again, and then in Redis, so that every gateway
@@ -46,7 +46,12 @@ export const revokeGrant = route(
 );
 
 /** Marks the grants that have not expired as revoked, and queues the tombstones of all. */
-async function mark(tx: Transaction, which: SQL, now: Date): Promise<ChangeId> {
+export async function mark(
+  tx: Transaction,
+  which: SQL,
+  now: Date,
+  changeId = newChangeId(),
+): Promise<ChangeId> {
   // One order for all transactions, so that two revocations never deadlock.
   const toMark = tx
     .select({ id: grants.id })
@@ -61,5 +66,22 @@ async function mark(tx: Transaction, which: SQL, now: Date): Promise<ChangeId> {
     .where(eq(grants.id, locked.id))
     .returning({ id: grants.id, accountId: grants.accountId });
   await announceRevoked(tx, revoked, 'revoked');
-  return queueTombstones(tx, which, now);
+  return queueTombstones(tx, which, now, changeId);
+}
+
+/** Revokes the sessions of these grants that have no others. */
+export async function closeSessions(tx: Transaction, revoked: SQL, others: SQL, now: Date): Promise<void> {
+  const affected = inArray(sessions.id, tx.select({ id: grants.sessionId }).from(grants).where(revoked));
+  // Waits for grants that are joining these sessions; the statements after this one see them.
+  await tx
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(affected)
+    .orderBy(asc(sessions.id))
+    .for('no key update');
+  const shared = sql`exists (select from ${grants} where ${grants.sessionId} = ${sessions.id} and ${others})`;
+  await tx
+    .update(sessions)
+    .set({ revokedAt: now })
+    .where(and(affected, isNull(sessions.revokedAt), sql`not ${shared}`));
 }

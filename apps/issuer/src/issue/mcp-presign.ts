@@ -44,7 +44,8 @@ export const mcpPresign = route(
     async ({ apiKey, body: request, raw, c }) => {
       const key = readIdempotencyKey(c);
       const issuedAt = wholeSecond(deps.now());
-      const issue = { grantId: randomUUID(), accountId: apiKey.accountId, request, issuedAt };
+      const { id: apiKeyId, accountId } = apiKey;
+      const issue = { grantId: randomUUID(), accountId, apiKeyId, request, issuedAt };
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat)));
     },
@@ -57,6 +58,8 @@ type BundleIssue = {
   /** The id of the bundle's own grant. */
   readonly grantId: string;
   readonly accountId: string;
+  /** The API key that issues it. */
+  readonly apiKeyId: string;
   readonly request: McpPresignRequest;
   readonly issuedAt: Date;
 };
@@ -116,10 +119,11 @@ function planBundle({ grantId, request, issuedAt }: BundleIssue): BundlePlan {
 async function writeBundle(
   tx: Transaction,
   deps: IssuerDeps,
-  { accountId, request }: BundleIssue,
+  issue: BundleIssue,
   plan: BundlePlan,
   bundle: McpBundle,
 ): Promise<void> {
+  const { accountId, request } = issue;
   const { budgetId, partition } = plan.grant;
   const maxUses = request.max_uses === -1 ? null : request.max_uses;
   await tx.insert(budgets).values({
@@ -135,7 +139,7 @@ async function writeBundle(
   const document = sealedRow(deps, accountId, documentId, JSON.stringify(bundle));
   await tx.insert(credentials).values(document);
   const ofServers = plan.servers.map(({ grantId, server }, i) => ({
-    ...sharedColumns(accountId, request, plan),
+    ...sharedColumns(issue, plan),
     id: grantId,
     kind: 'mcp' as const,
     credentialId: ids[i] ?? null,
@@ -143,7 +147,7 @@ async function writeBundle(
     server: policyOf(server),
   }));
   const ofBundle = {
-    ...sharedColumns(accountId, request, plan),
+    ...sharedColumns(issue, plan),
     id: plan.grant.id,
     kind: 'mcp_bundle' as const,
     credentialId: documentId,
@@ -154,8 +158,9 @@ async function writeBundle(
 }
 
 /** The columns that all grants of a bundle share. Each has the external ids, because each call belongs to one grant. */
-const sharedColumns = (accountId: string, request: McpPresignRequest, { grant }: BundlePlan) => ({
+const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }: BundlePlan) => ({
   accountId,
+  apiKeyId,
   sessionId: grant.sessionId,
   budgetId: grant.budgetId,
   provider: 'mcp',

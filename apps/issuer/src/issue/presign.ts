@@ -62,6 +62,7 @@ export const presign = route(
       const issue = {
         grantId: randomUUID(),
         accountId: apiKey.accountId,
+        apiKeyId: apiKey.id,
         provider,
         request,
         pathNames,
@@ -111,6 +112,8 @@ function asIssued(grant: EarlierGrant): IssuedGrant {
 export type Issue = Asked & {
   readonly grantId: string;
   readonly accountId: string;
+  /** The API key that issues it. */
+  readonly apiKeyId: string;
   readonly issuedAt: Date;
 };
 
@@ -215,6 +218,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
     grant: {
       id: issue.grantId,
       accountId,
+      apiKeyId: issue.apiKeyId,
       sessionId: request.session_id ?? randomUUID(),
       budgetId,
       credentialId,
@@ -297,6 +301,7 @@ const raw = (name: string) => sql`${$(name)}`;
 const GRANT = {
   id: $('id'),
   accountId: $('accountId'),
+  apiKeyId: $('apiKeyId'),
   sessionId: $('sessionId'),
   budgetId: $('budgetId'),
   credentialId: $('credentialId'),

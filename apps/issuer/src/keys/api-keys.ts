@@ -158,7 +158,9 @@ const LAST: Refusal = {
 };
 
 /** A key as its account sees it, without its hash. */
-export const describeApiKey = (row: Omit<typeof apiKeys.$inferSelect, 'hash'>): ApiKeyAnswer => ({
+export const describeApiKey = (
+  row: Omit<typeof apiKeys.$inferSelect, 'hash' | 'revokingAfter'>,
+): ApiKeyAnswer => ({
   id: row.id,
   name: row.name,
   scopes: SCOPES.filter((scope) => row.scopes.includes(scope)),

@@ -165,7 +165,9 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
  * @returns the entries that were not written, because the ledger already has their hold
  */
 async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Promise<readonly UsageEntry[]> {
-  const rows = entries.map(ledgerRow);
+  const calls = entries.map(ledgerRow);
+  const issuers = await issuersOf(tx, calls);
+  const rows = calls.map((call) => ({ ...call, apiKeyId: issuers.get(call.grantId) ?? null }));
   const inserted = await tx
     .insert(ledger)
     .values(rows)
@@ -181,6 +183,19 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
   await announceThresholds(tx, await addToBudgets(tx, counted), counted);
   await endOverrun(tx, rows);
   return repeated;
+}
+
+/** The API key that issued each grant. Read here, so that no call has to carry it through Redis. */
+async function issuersOf(
+  tx: Transaction,
+  calls: readonly { readonly grantId: string }[],
+): Promise<ReadonlyMap<string, string | null>> {
+  const ids = [...new Set(calls.map(({ grantId }) => grantId))];
+  const rows = await tx
+    .select({ id: grants.id, apiKeyId: grants.apiKeyId })
+    .from(grants)
+    .where(inArray(grants.id, ids));
+  return new Map(rows.map(({ id, apiKeyId }) => [id, apiKeyId]));
 }
 
 /** Adds new entries to their budgets. Returns the budgets after the change. */
@@ -238,6 +253,7 @@ function ledgerRow(entry: UsageEntry) {
     accountId: record.acc,
     sessionId: record.ses,
     grantId: record.grt,
+    requestId: record.rid ?? null,
     provider: storable(record.prv),
     model: storableOrNull(record.mod),
     server: storableOrNull(record.srv),

@@ -177,6 +177,7 @@ const DIMENSIONS: Readonly<Record<UsageDimension, Dimension>> = {
   model: { grouped: sql`${ledger.model}` },
   provider: { grouped: sql`${ledger.provider}` },
   virtual_key: { grouped: sql`${grants.virtualKeyId}` },
+  api_key: { grouped: sql`${ledger.apiKeyId}` },
   server: { grouped: sql`${ledger.server}` },
   tool: { grouped: sql`${ledger.tool}` },
   day: { grouped: day, shown: sql`to_char(${day}, 'YYYY-MM-DD')` },
@@ -195,6 +196,7 @@ const SUMS: Readonly<Record<keyof UsageSums, SQL>> = {
 
 function selects(accountId: string, asked: UsageAsked): SQL | undefined {
   const { external_user: user, session_id: session, provider, model, virtual_key: virtualKey } = asked;
+  const { api_key: apiKey, request_id: requestId } = asked;
   return and(
     eq(ledger.accountId, accountId),
     gte(ledger.settledAt, asked.from),
@@ -204,6 +206,8 @@ function selects(accountId: string, asked: UsageAsked): SQL | undefined {
     provider === undefined ? undefined : eq(ledger.provider, provider),
     model === undefined ? undefined : eq(ledger.model, model),
     virtualKey === undefined ? undefined : eq(grants.virtualKeyId, virtualKey),
+    apiKey === undefined ? undefined : eq(ledger.apiKeyId, apiKey),
+    requestId === undefined ? undefined : eq(ledger.requestId, requestId),
   );
 }
 

@@ -175,8 +175,8 @@ export async function recordSettled(
   if (wanted.length > 0) await tx.insert(pendingUsage).values(wanted).onConflictDoNothing();
 }
 
-/** A call is about 400 bytes, so an event stays below the 20 kB that Standard Webhooks recommends. */
-const CALLS_PER_EVENT = 40;
+/** A call is about 500 bytes, so an event stays below the 20 kB that Standard Webhooks recommends. */
+const CALLS_PER_EVENT = 32;
 /** Calls that one transaction announces. */
 const BATCH = 1_000;
 
@@ -230,6 +230,8 @@ const inParts = (calls: SettledCall[]): SettledCall[][] =>
 
 const toCall = (row: LedgerRow): SettledCall => ({
   id: row.holdId,
+  request_id: row.requestId,
+  api_key: row.apiKeyId,
   session_id: row.sessionId,
   grant_id: row.grantId,
   external_user: row.externalUser,

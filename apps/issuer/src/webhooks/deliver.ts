@@ -18,7 +18,6 @@ type WebhookDeps = {
   readonly log: Logger;
 };
 
-const IDLE_MS = 1_000;
 const BUSY_MS = 20;
 /** Attempts of one issuer at once. */
 const AT_ONCE = 64;
@@ -31,8 +30,11 @@ export type Webhooks = {
   readonly close: () => Promise<void>;
 };
 
-/** Delivers webhooks. Any number of issuers may run it: they share the work and take over from one that dies. */
-export function startWebhooks(deps: WebhookDeps): Webhooks {
+/**
+ * Delivers webhooks. Any number of issuers may run it: they share the work and take over from one that dies.
+ * @param idleMs the pause after a round that found nothing
+ */
+export function startWebhooks(deps: WebhookDeps, idleMs: number): Webhooks {
   const dispatcher = guardedDispatcher(deps.allowPrivateUpstreams);
   const underWay = new Map<Promise<void>, Claimed['webhook']>();
   let timer: NodeJS.Timeout | undefined;
@@ -49,7 +51,7 @@ export function startWebhooks(deps: WebhookDeps): Webhooks {
     underWay.set(ends, claimed.webhook);
   };
   const run = async () => {
-    let wait = IDLE_MS;
+    let wait = idleMs;
     again = false;
     try {
       if (await round(deps.db, [...underWay.values()], attempt)) wait = BUSY_MS;
