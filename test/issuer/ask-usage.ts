@@ -19,7 +19,7 @@ export async function fresh(stack: Stack): Promise<Reader> {
 export type Query = Readonly<
   Partial<Record<'from' | 'to' | 'group_by' | 'format' | 'session_id' | 'externl_user' | Filter, string>>
 >;
-type Filter = 'external_user' | 'provider' | 'model' | 'virtual_key';
+type Filter = 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key';
 
 /** `GET /v1/usage`. */
 export const get = (

@@ -24,6 +24,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0001_field_names.sql': '3ee8dc9bf2f7f257d20e4a9f22c6c89f673a6b3d1eab82e1d64b8992ed564eef',
   '0002_pending_changes.sql': 'df6b8f1836417ffdeff2a265203e782d668a5285a706b803b0fbac616235ffea',
   '0003_price_lists.sql': 'ef481a9caea1f35e37a76f081d97046086d5162273f5d9051b7864068b69e6c5',
+  '0004_issuing_keys.sql': '1385591abe52fed6899f096da7fb791055b7014ccef8e8a556ff694ddd8ebf56',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

@@ -165,7 +165,7 @@ describe.skipIf(!wanted)('a Postgres server', () => {
       const { url } = JSON.parse(each.text) as PresignAnswer;
       expect((await fetch(url, { method: 'POST', body: '{}' })).status).toBe(200);
     }
-    await gateway.close(1000);
+    await gateway.close({ graceMs: 1000 });
   });
 
   /** A gateway for an issuer's URLs; the partitions that it needs are open since the issuer's start. */

@@ -6,6 +6,9 @@ import type { Stack } from '../harness/stack.ts';
 
 export type OwnIssuer = RunningIssuer & { readonly issuerUrl: string; readonly apiKey: string };
 
+/** An issuer that looks for due deliveries and changes more often, for tests that wait for them. */
+export const EAGER = { idleMs: 250 };
+
 /** A further issuer on a stack's stores and keys, with some of what it is made of exchanged. */
 export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerOptions> = {}): Promise<OwnIssuer> {
   const deps: IssuerOptions = {

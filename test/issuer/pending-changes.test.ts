@@ -15,7 +15,7 @@ import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { ownAccount } from './accounts.ts';
 import { claimsOf, issue, least, refused, send } from './ask.ts';
 import { ISSUER_MAIN, run } from './issuer-process.ts';
-import { startOwnIssuer } from './own-issuer.ts';
+import { EAGER, startOwnIssuer } from './own-issuer.ts';
 import { canReachDatabase, reachableDatabase } from './reachable-database.ts';
 import { askVirtualKeys, createVirtualKey } from './virtual-keys.ts';
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ key: seen.headers.authorization }));
   });
-  stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+  stack = await startStack({ providers: { openai: { base_url: upstream.url } }, issuer: EAGER });
 });
 afterAll(async () => {
   await stack.close();

@@ -8,6 +8,8 @@ import { type LedgerRow, type Query, type Reader, row } from './ask-usage.ts';
 
 const DAY = 86_400_000;
 const START = Date.parse('2026-01-30T00:00:00Z');
+/** No ledger row refers to a row of its API key. */
+const API_KEYS: readonly string[] = [randomUUID(), randomUUID()];
 const oneOf = <T>(random: Random, values: readonly T[]) => values[random.int(0, values.length - 1)] as T;
 /** Moments close to both ends of each day of four. */
 const moment = (random: Random) =>
@@ -35,6 +37,7 @@ export async function randomLedger(stack: Stack, of: Reader, random: Random) {
       // The ledger stands without the grant, too.
       grantId: random.int(0, 9) === 0 ? randomUUID() : grant.id,
       sessionId: grant.sessionId,
+      apiKeyId: oneOf(random, [null, ...API_KEYS]),
       provider: oneOf(random, ['openai', 'mcp']),
       model: oneOf(random, [null, 'm1', 'm2']),
       server: oneOf(random, [null, 's1']),
@@ -64,6 +67,7 @@ export function randomQuery(random: Random, { keyIds, sessionIds }: Made): Query
     provider: oneOf(random, ['openai', 'mcp']),
     model: 'm1',
     virtual_key: oneOf(random, keyIds),
+    api_key: oneOf(random, API_KEYS),
   };
   const some = Object.entries(filters).filter(() => random.int(0, 4) === 0);
   return {
@@ -82,6 +86,7 @@ export function expected({ rows, keyOf }: Made, query: Query): Map<string, Recor
     model: each.model ?? null,
     provider: each.provider,
     virtual_key: keyOf.get(each.grantId) ?? null,
+    api_key: each.apiKeyId ?? null,
     server: each.server ?? null,
     tool: each.tool ?? null,
     day: each.settledAt.toISOString().slice(0, 10),
@@ -112,7 +117,7 @@ export function expected({ rows, keyOf }: Made, query: Query): Map<string, Recor
     if (time < Date.parse(query.from ?? '') || time >= Date.parse(query.to ?? '')) continue;
     if (!fits('session', query.session_id)) continue;
     if (
-      !(['external_user', 'provider', 'model', 'virtual_key'] as const).every((name) =>
+      !(['external_user', 'provider', 'model', 'virtual_key', 'api_key'] as const).every((name) =>
         fits(name, query[name]),
       )
     )

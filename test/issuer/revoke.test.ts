@@ -181,7 +181,9 @@ describe('DELETE /v1/sessions', () => {
     const wrong = ['', '?', '?external_user=a&external_session=b'];
     for (const query of wrong) {
       const message = refused(await remove(`sessions${query}`), 'invalid_request', 'external_user');
-      expect(message).toBe('external_user: expected exactly one of external_user and external_session.');
+      expect(message).toBe(
+        'external_user: expected exactly one of external_user, external_session and api_key.',
+      );
     }
     refused(await remove('sessions?external_usr=a'), 'invalid_request', 'external_usr');
     refused(await remove('sessions?status=active'), 'invalid_request', 'status');

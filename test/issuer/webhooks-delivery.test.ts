@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
 import type { Answer } from '../harness/upstream.ts';
 import { refused, send } from './ask.ts';
-import { type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
+import { EAGER, type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
 import {
   addEndpoint,
   arrived,
@@ -25,7 +25,7 @@ let stack: Stack;
 const endpoints: Endpoint[] = [];
 
 beforeAll(async () => {
-  stack = await startStack({ providers: {} });
+  stack = await startStack({ providers: {}, issuer: EAGER });
 });
 afterEach(async () => {
   for (const endpoint of endpoints.splice(0)) {
@@ -216,7 +216,7 @@ describe('several issuers', () => {
     for (const issuer of own.splice(0)) await issuer.close();
   });
   const start = async (changed: Parameters<typeof startOwnIssuer>[1] = {}) => {
-    const issuer = await startOwnIssuer(stack, changed);
+    const issuer = await startOwnIssuer(stack, { ...EAGER, ...changed });
     own.push(issuer);
     return issuer;
   };
@@ -293,7 +293,7 @@ describe('an endpoint', () => {
   let issuer: OwnIssuer;
   beforeAll(async () => {
     // The stack's own was closed above.
-    issuer = await startOwnIssuer(stack);
+    issuer = await startOwnIssuer(stack, EAGER);
     stack = { ...stack, issuerUrl: issuer.issuerUrl };
   });
   afterAll(() => issuer.close());

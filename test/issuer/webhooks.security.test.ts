@@ -8,7 +8,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { issue, refused, send, tokenOf } from './ask.ts';
-import { type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
+import { EAGER, type OwnIssuer, startOwnIssuer } from './own-issuer.ts';
 import { addEndpoint, arrived, deliveriesOf, sendTest, settledAs } from './webhook-receiver.ts';
 
 let stack: Stack;
@@ -19,9 +19,9 @@ const logs: string[] = [];
 
 beforeAll(async () => {
   upstream = await startUpstream();
-  stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+  stack = await startStack({ providers: { openai: { base_url: upstream.url } }, issuer: EAGER });
   const log = pino({ level: 'trace' }, { write: (line: string) => void logs.push(line) });
-  guarded = await startOwnIssuer(stack, { allowPrivateUpstreams: false, log });
+  guarded = await startOwnIssuer(stack, { ...EAGER, allowPrivateUpstreams: false, log });
 });
 afterAll(async () => {
   await guarded.close();
@@ -165,7 +165,7 @@ describe('an issuer that may reach what is private', () => {
 
   test('follows no redirect', async () => {
     const inside = await startUpstream();
-    const open = await startOwnIssuer(stack);
+    const open = await startOwnIssuer(stack, EAGER);
     const endpoint = await addEndpoint(open, {
       answer: (_seen, response) => void response.writeHead(307, { location: inside.url }).end(),
     });
@@ -180,7 +180,7 @@ describe('an issuer that may reach what is private', () => {
 
   test('a secret is shown once, and stands neither in Postgres nor in a log; a payload has no token and no key', async () => {
     const log = pino({ level: 'trace' }, { write: (line: string) => void logs.push(line) });
-    const open = await startOwnIssuer(stack, { log });
+    const open = await startOwnIssuer(stack, { ...EAGER, log });
     const endpoint = await addEndpoint(open, {
       answer: (_seen, response) => void response.writeHead(500).end(),
     });
