@@ -124,3 +124,44 @@ test('an issuer without Redis issues, is ready, and says what waits', async () =
   await issuer.close();
   away.disconnect();
 });
+
+describe('a machine whose clock differs from that of Redis', () => {
+  const shifted = (seconds: number) => () => Date.now() + seconds * 1_000;
+  const clockOf = (service: string) =>
+    eventually(async () => {
+      const { problems, code } = await readiness(service);
+      const found = problems.find(({ store }) => store === 'clock');
+      return found && { ...found, code };
+    });
+  const refusedAtFirst = expect.stringMatching(
+    /In its first (29|30) seconds, each gets 401 token_invalid\.$/,
+  );
+
+  test.each([
+    [-90, 'behind', refusedAtFirst],
+    [90, 'ahead of', expect.stringMatching(/^URLs expire here (89|90) seconds early\.$/)],
+    [-30, 'behind', expect.stringMatching(/^URLs expire here (29|30) seconds late\.$/)],
+  ])(
+    '%i seconds is ready as a gateway, and says so in its log and in /readyz',
+    async (seconds, side, effect) => {
+      const lines = stack.logs.length;
+      const gateway = await stack.addGateway({ now: shifted(seconds) });
+      const problem = expect.stringMatching(new RegExp(`^is (29|30|89|90) seconds ${side} that of Redis$`));
+      expect(await clockOf(gateway)).toEqual({ code: 200, store: 'clock', problem, effect });
+      const said = stack.logs.slice(lines).map((line) => JSON.parse(line) as Record<string, unknown>);
+      const about = said.filter(({ clock_offset_ms }) => clock_offset_ms !== undefined);
+      expect(about).toMatchObject([{ level: 40, msg: 'the clock differs from that of Redis' }]);
+      expect(Number(about[0]?.clock_offset_ms) / 1_000).toBeCloseTo(seconds, 0);
+    },
+  );
+
+  test.each([
+    [90, 'ahead of', refusedAtFirst],
+    [-90, 'behind', expect.stringMatching(/^New URLs expire (89|90) seconds early\.$/)],
+  ])('%i seconds is ready as an issuer, and says so', async (seconds, side, effect) => {
+    const issuer = await startOwnIssuer(stack, { now: shifted(seconds) });
+    const problem = expect.stringMatching(new RegExp(`^is (89|90) seconds ${side} that of Redis$`));
+    expect(await clockOf(issuer.issuerUrl)).toEqual({ code: 200, store: 'clock', problem, effect });
+    await issuer.close();
+  });
+});

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { PresignAnswer } from '@presign/schema';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { prepareDataFolder } from '../harness/embedded-template.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
 import { thorough } from '../harness/thorough.ts';
@@ -103,6 +104,7 @@ test.each(thorough ? ['ISSUER_PORT', 'GATEWAY_PORT'] : ['GATEWAY_PORT'])(
   'a taken port is refused by the name of %s alone',
   async (taken) => {
     const folder = mkdtempSync(join(tmpdir(), 'presign-'));
+    await prepareDataFolder(folder);
     const ports = { ISSUER_PORT: String(await freePort()), GATEWAY_PORT: String(await freePort()) };
     const second = launch({ ...ports, PRESIGN_DATA_DIR: folder, [taken]: env[taken] ?? '' });
     const exited = once(second, 'exit');

@@ -3,16 +3,18 @@ import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
+  clockProblems,
   type Problem,
   type Readiness,
   RefusedError,
   rateLimited,
   rateLimitHeaders,
+  STOPPING,
 } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
 import { Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import type { IssuerDeps, IssuerEnv } from './deps.ts';
+import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { choosePartition } from './issue/choose-partition.ts';
 import { authenticate } from './middleware/authenticate.ts';
@@ -32,11 +34,15 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     c.header('referrer-policy', 'no-referrer');
     c.header('x-content-type-options', 'nosniff');
     const { method, path } = c.req;
+    const apiKey: ApiKey | undefined = c.get('apiKey');
     const line = {
       request_id: c.get('requestId'),
       method,
       path: redacted(path),
       status: c.res.status,
+      code: c.get('refused'),
+      account: apiKey?.accountId,
+      api_key: apiKey?.id,
       ms: deps.now() - started,
     };
     // Probes come every few seconds.
@@ -69,17 +75,20 @@ const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
 
 /** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
-function probes(app: Hono<IssuerEnv>, { db, redis, prices }: IssuerDeps): void {
+function probes(app: Hono<IssuerEnv>, { db, redis, prices, clock, draining }: IssuerDeps): void {
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
     const [postgres, { writes }] = await Promise.all([databaseAnswers(db), readHealth(redis, 0)]);
     const problems = [
+      ...(draining.aborted ? [STOPPING] : []),
       ...(postgres ? [] : [NO_POSTGRES]),
       ...(writes === 'taken' ? [] : [redisProblem(writes)]),
       ...priceProblems(prices.status()),
+      ...clockProblems(clock.farMs(), 'issuer'),
     ];
-    const report: Readiness = { status: postgres ? 'ready' : 'unready', problems };
-    return c.json(report, postgres ? 200 : 503);
+    const isReady = postgres && !draining.aborted;
+    const report: Readiness = { status: isReady ? 'ready' : 'unready', problems };
+    return c.json(report, isReady ? 200 : 503);
   });
 }
 

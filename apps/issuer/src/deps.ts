@@ -1,10 +1,10 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, SigningKey } from '@presign/crypto';
-import type { RedisClient } from '@presign/limits';
+import type { ClockWatch, RedisClient } from '@presign/limits';
 import type { PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
-import type { SCOPES } from '@presign/schema';
+import type { ErrorCode, SCOPES } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 
@@ -25,8 +25,11 @@ export type IssuerDeps = {
   readonly requestsPerMinute: number;
   /** Private addresses that webhooks may reach. */
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** Aborts when the issuer begins to stop. It serves on for a while. */
+  readonly draining: AbortSignal;
   /** Unix milliseconds. */
   readonly now: () => number;
+  readonly clock: ClockWatch;
   readonly log: Logger;
 };
 
@@ -36,6 +39,8 @@ export type IssuerEnv = {
   Variables: {
     requestId: string;
     apiKey: ApiKey;
+    /** Why the request was refused. */
+    refused?: ErrorCode;
     /** Refuses with 401 if the API key has been revoked or has expired since it was first checked. */
     authenticateAgain: () => Promise<void>;
   };

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
 import { parseVariable, readPriceSchedule, readVariable } from '@presign/schema';
+import { shutdownOf } from '@presign/schema/start';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -29,6 +30,11 @@ export function readIssuerEnv(env: Environment = process.env) {
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
+    keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
+    shutdown: shutdownOf(
+      readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),
+      readVariable(env, 'SHUTDOWN_GRACE_SECONDS', 25),
+    ),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }

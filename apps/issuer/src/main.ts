@@ -40,7 +40,7 @@ runProcess(
     }).catch(fail);
 
     return async () => {
-      await issuer.close();
+      await issuer.close(env.shutdown);
       redis.disconnect();
       await closeDatabase();
     };

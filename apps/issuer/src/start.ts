@@ -1,12 +1,15 @@
 import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
+import { watchClock } from '@presign/limits';
 import { guardedDispatcher } from '@presign/outbound';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { causeOf } from '@presign/schema';
+import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
 import type { IssuerDeps } from './deps.ts';
 import { applyDueChanges, eraseCredentials, forgetChanges } from './grants/pending-changes.ts';
+import { goOnRevoking } from './grants/revoke-issued.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
@@ -16,13 +19,17 @@ import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
 export type RunningIssuer = {
   readonly port: number;
   readonly ledger: Ledger;
-  /** Stops accepting, answers what is under way, drains the ledger, ends deliveries. Stores stay open. */
-  readonly close: () => Promise<void>;
+  /** Drains, answers what is under way, empties the usage streams, ends deliveries. Stores stay open. */
+  readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
-export type IssuerOptions = Omit<IssuerDeps, 'prices'> & {
+export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining'> & {
+  /** How long an idle connection stays open. */
+  readonly keepAliveMs?: number;
   /** The operator's price list. Undefined: the bundled one is the only one. */
   readonly priceSource?: PriceSchedule;
+  /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
+  readonly idleMs?: number;
 };
 
 /** Listens, drains the ledger, delivers webhooks and sweeps. Port 0 takes a free one. */
@@ -30,14 +37,18 @@ export async function startIssuer(
   options: IssuerOptions,
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
-  const { priceSource = NO_SOURCE } = options;
+  const { priceSource = NO_SOURCE, idleMs = SECOND_MS } = options;
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
-  const deps: IssuerDeps = { ...options, prices };
+  const clock = watchClock(options.redis, options.now, options.log);
+  const draining = new AbortController();
+  const deps: IssuerDeps = { ...options, prices, clock, draining: draining.signal };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
     (resolve, reject) => {
-      const server = serve({ fetch: app.fetch, hostname: listen.host, port: listen.port }, (info) => {
+      const serverOptions = { keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS };
+      const where = { hostname: listen.host, port: listen.port };
+      const server = serve({ fetch: app.fetch, serverOptions, ...where }, (info) => {
         server.off('error', reject);
         resolve({ server, port: info.port });
       });
@@ -45,14 +56,17 @@ export async function startIssuer(
     },
   );
   const ledger = startLedger(deps);
-  const webhooks = startWebhooks(deps);
-  const sweep = startSweep(deps);
-  const close = async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    // A connection kept alive is idle only once its last answer has left.
-    const idle = setInterval(() => (server as Server).closeIdleConnections(), 50);
-    await closed;
-    clearInterval(idle);
+  const webhooks = startWebhooks(deps, idleMs);
+  const sweep = startSweep(deps, idleMs);
+  const close = async (shutdown: Partial<Shutdown> = {}) => {
+    const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };
+    draining.abort();
+    let grace: NodeJS.Timeout | undefined;
+    await drainServer(server as Server, drainMs, () => {
+      grace = setTimeout(() => (server as Server).closeAllConnections(), graceMs - drainMs);
+    });
+    clearTimeout(grace);
+    clock.close();
     await sweep.close();
     await ledger.close();
     await webhooks.close();
@@ -75,8 +89,13 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-const tasks = (deps: IssuerDeps): readonly Task[] => [
-  { problem: 'changes wait for Redis', everyMs: SECOND_MS, run: () => applyDueChanges(deps) },
+const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
+  { problem: 'changes wait for Redis', everyMs: idleMs, run: () => applyDueChanges(deps) },
+  {
+    problem: 'URLs of an API key have yet to be revoked',
+    everyMs: idleMs,
+    run: () => goOnRevoking(deps),
+  },
   { problem: 'applied changes are not deleted', everyMs: MINUTE_MS, run: () => forgetChanges(deps.db) },
   {
     problem: 'credentials of ended grants are not erased',
@@ -98,8 +117,8 @@ type Sweep = {
 };
 
 /** Runs every task again and again, and at once where there is more to do. */
-function startSweep(deps: IssuerDeps): Sweep {
-  const running = tasks(deps).map((task) => repeat(task, deps.log));
+function startSweep(deps: IssuerDeps, idleMs: number): Sweep {
+  const running = tasks(deps, idleMs).map((task) => repeat(task, deps.log));
   return { close: async () => void (await Promise.all(running.map((each) => each.close()))) };
 }
 

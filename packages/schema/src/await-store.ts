@@ -76,9 +76,10 @@ function innermost(error: unknown): unknown {
   return error instanceof Error && error.cause instanceof Error ? innermost(error.cause) : error;
 }
 
-/** A problem of a store or of the price list, and its effect on a service. */
+/** A problem of a store, of the price list or of the machine's clock, and its effect on a service. */
 export type Problem = {
-  readonly store: 'postgres' | 'redis' | 'prices';
+  /** A store, or another thing that the problem is about. */
+  readonly store: 'postgres' | 'redis' | 'prices' | 'clock' | 'service';
   /** The rest of a sentence that begins with the store. */
   readonly problem: string;
   readonly effect: string;
@@ -86,3 +87,10 @@ export type Problem = {
 
 /** Body of `GET /readyz`: 200 when ready, also with problems, else 503. */
 export type Readiness = { readonly status: 'ready' | 'unready'; readonly problems: readonly Problem[] };
+
+/** `/readyz` of a service that got SIGTERM. */
+export const STOPPING: Problem = {
+  store: 'service',
+  problem: 'is stopping',
+  effect: 'It serves on for SHUTDOWN_DRAIN_SECONDS. Send requests to another one.',
+};

@@ -128,11 +128,19 @@ export const lastCall = z.strictObject({
 });
 export type LastCall = z.infer<typeof lastCall>;
 
+/** Why a token is not valid. Holders do not learn it, because it would help to guess one. */
+export type RefusalReason =
+  | ('too_long' | 'malformed' | 'unknown_key' | 'bad_signature')
+  | ('other_kind' | 'other_gateway' | 'issued_in_the_future' | 'no_such_grant')
+  | ('incomplete_url' | 'other_server');
+
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
   /** Says what exactly is wrong, without any secret. Without it, the table's message is sent. */
   readonly message?: string;
+  /** Says more for the operator's log. No answer shows it. */
+  readonly reason?: RefusalReason;
   /** The field at fault, as the caller wrote it (`servers[0].auth_config.token`). */
   readonly param?: string;
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */

@@ -1,5 +1,8 @@
+import type { Server } from 'node:http';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { problemOf } from './await-store.ts';
 import { isDatabaseOutage, sqlState } from './database.ts';
+import { VariableError } from './variables.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;
@@ -43,3 +46,50 @@ export function explainStart(error: unknown, portVariable: (port: number) => str
 
 /** PostgreSQL manual, appendix A. */
 const UNDEFINED_TABLE = '42P01';
+
+/** How a server ends, in ms from the signal. */
+export type Shutdown = {
+  /** How long it serves on, while `/readyz` says unready and each answer closes its connection. */
+  readonly drainMs: number;
+  /** When calls that still run are cut. */
+  readonly graceMs: number;
+};
+
+/**
+ * How a service stops, by its variables.
+ * @throws VariableError when it would drain for longer than its grace
+ */
+export function shutdownOf(drainSeconds: number, graceSeconds: number): Shutdown {
+  if (graceSeconds < drainSeconds)
+    throw new VariableError('SHUTDOWN_GRACE_SECONDS', 'is less than SHUTDOWN_DRAIN_SECONDS');
+  return { drainMs: drainSeconds * 1_000, graceMs: graceSeconds * 1_000 };
+}
+
+/** A `Shutdown` for a server without a load balancer before it. */
+export const AT_ONCE: Shutdown = { drainMs: 0, graceMs: 30_000 };
+
+/**
+ * Ends a server so that a load balancer loses no request: it serves on for `drainMs`, in which the load balancer sees that
+ * `/readyz` says unready, and only then refuses connections and closes idle ones. Resolves when no connection is open.
+ * @param onRefusing called when it begins to refuse connections
+ */
+export async function drainServer(server: Server, drainMs: number, onRefusing: () => void): Promise<void> {
+  server.prependListener('request', (_request, response) => {
+    response.shouldKeepAlive = false;
+  });
+  if (drainMs > 0) await sleep(drainMs);
+  // Connections that have arrived are accepted by now. Those that wait when the server closes are reset.
+  await nextTurn();
+  const closed = new Promise((resolve) => server.close(resolve));
+  onRefusing();
+  // A kept-alive connection becomes idle only after its last answer.
+  const idle = setInterval(() => server.closeIdleConnections(), 50);
+  await closed;
+  clearInterval(idle);
+}
+
+/**
+ * Longer than load balancers keep an idle connection: the one that closes it must not be the one that may be sent a request
+ * at that moment.
+ */
+export const KEEP_ALIVE_MS = 620_000;

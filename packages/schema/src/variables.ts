@@ -127,6 +127,21 @@ export const VARIABLES = {
     'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
     '134217728',
   ),
+  KEEP_ALIVE_SECONDS: variable(
+    seconds,
+    'how long a service keeps an idle connection open; longer than the load balancer does',
+    '620',
+  ),
+  SHUTDOWN_DRAIN_SECONDS: variable(
+    digits.transform(Number).pipe(z.int().max(3_600)),
+    'how long a service serves on after SIGTERM, while /readyz says unready; two probes of the load balancer at least',
+    '10',
+  ),
+  SHUTDOWN_GRACE_SECONDS: variable(
+    seconds,
+    'when a service that got SIGTERM cuts calls that still run, in seconds after the signal',
+    '25',
+  ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     'lowest level that is logged',

@@ -14,6 +14,7 @@ export const answerError =
   (error: Error, c: Context<IssuerEnv>): Response => {
     const refusal = toRefusal(error);
     const requestId = c.get('requestId');
+    c.set('refused', refusal.code);
     if (ERRORS[refusal.code][0] >= 500) {
       const { message, ...named } = causeOf(error);
       // The message of an unexpected error may quote anything. That of an outage is for the operator.

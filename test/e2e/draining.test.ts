@@ -1,0 +1,130 @@
+import type { Readiness } from '@presign/schema';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { thorough } from '../harness/thorough.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { startOwnIssuer } from '../issuer/own-issuer.ts';
+import { type Balancer, balancers, startBalancer } from './balancer.ts';
+
+const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+
+let upstream: Upstream;
+let stack: Stack;
+beforeAll(async () => {
+  upstream = await startUpstream((_seen, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+  });
+  stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url } } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+
+const readiness = async (service: string) => {
+  const answer = await request(`${service}/readyz`);
+  return { status: answer.statusCode, body: (await answer.body.json()) as Readiness };
+};
+const refusesConnections = (service: string) =>
+  eventually(() =>
+    request(`${service}/healthz`, { reset: true }).then(
+      ({ body }) => body.dump().then(() => undefined),
+      () => true,
+    ),
+  );
+const STOPPING = { store: 'service', problem: 'is stopping' };
+
+describe('a service that gets SIGTERM', () => {
+  test('serves on as a gateway, is unready, and closes each connection after its answer', async () => {
+    const [, gateway = ''] = stack.gatewayUrls;
+    const { url } = await stack.issue(ask);
+    const call = () =>
+      request(url.replace(stack.gatewayUrls[0] ?? '', gateway), { method: 'POST', body: '{"model":"m"}' });
+    expect((await call()).headers.connection).toBe('keep-alive');
+    const closing = stack.gateways[1]?.close({ drainMs: 2_000 });
+    expect(await readiness(gateway)).toMatchObject({
+      status: 503,
+      body: { status: 'unready', problems: [STOPPING] },
+    });
+    const answer = await call();
+    expect([answer.statusCode, answer.headers.connection]).toEqual([200, 'close']);
+    await answer.body.dump();
+    await closing;
+    await refusesConnections(gateway);
+  });
+
+  test('serves on as an issuer, is unready, and closes each connection after its answer', async () => {
+    const issuer = await startOwnIssuer(stack);
+    const closing = issuer.close({ drainMs: 2_000 });
+    const headers = { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' };
+    const answer = await request(`${issuer.issuerUrl}/v1/presign`, {
+      ...{ method: 'POST', headers, body: JSON.stringify(ask) },
+    });
+    expect([answer.statusCode, answer.headers.connection]).toEqual([200, 'close']);
+    await answer.body.dump();
+    expect(await readiness(issuer.issuerUrl)).toMatchObject({ status: 503, body: { problems: [STOPPING] } });
+    await closing;
+    await refusesConnections(issuer.issuerUrl);
+  });
+});
+
+const CALLS = Number(process.env.ROLLING_CALLS ?? 1_500);
+const EVERY_MS = 10;
+/** Longer than a load balancer here takes to see that a gateway is unready. */
+const DRAIN_SECONDS = '2';
+
+describe.each(balancers)('two gateways behind %s', (name, program) => {
+  test.skipIf(!thorough || !program)(
+    `lose none of ${CALLS} calls at 100 a second while each is restarted again and again`,
+    async () => {
+      const start = (port?: string): Promise<GatewayProcess> =>
+        startGatewayProcess(stack, {
+          SHUTDOWN_DRAIN_SECONDS: DRAIN_SECONDS,
+          ...(port === undefined ? {} : { GATEWAY_PORT: port }),
+        });
+      const gateways = [await start(), await start()];
+      const balancer: Balancer = await startBalancer(
+        name,
+        program,
+        gateways.map(({ url }) => new URL(url)),
+      );
+      const { url } = await stack.issue(ask);
+      // From now on the grant is in Redis: the embedded Postgres is out of reach of other processes.
+      await (await request(url, { method: 'POST', body: '{"model":"m"}' })).body.dump();
+      const target = url.replace(stack.gatewayUrls[0] ?? '', balancer.url);
+      const outcomes: Promise<number | string>[] = [];
+      const call = () =>
+        request(target, { method: 'POST', body: '{"model":"m"}' }).then(
+          async ({ statusCode, body }) => {
+            const text = await body.text();
+            return statusCode === 200 ? statusCode : `${statusCode} ${text}`;
+          },
+          (error: Error) => error.message,
+        );
+      const loaded = new Promise<void>((resolve) => {
+        const timer = setInterval(() => {
+          if (outcomes.push(call()) < CALLS) return;
+          clearInterval(timer);
+          resolve();
+        }, EVERY_MS);
+      });
+      let restarts = 0;
+      for (let i = 0; outcomes.length < CALLS - 500; i = 1 - i) {
+        const port = new URL(gateways[i]?.url ?? '').port;
+        expect(await gateways[i]?.stop()).toBe(0);
+        gateways[i] = await start(port);
+        await balancer.sees(port);
+        restarts++;
+      }
+      await loaded;
+      const failed = (await Promise.all(outcomes)).filter((each) => each !== 200);
+      await balancer.close();
+      await Promise.all(gateways.map((each) => each.kill()));
+      expect({ failed, restarts: restarts > 0 }).toEqual({ failed: [], restarts: true });
+    },
+    600_000,
+  );
+});
