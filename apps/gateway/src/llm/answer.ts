@@ -29,6 +29,9 @@ const SHOULD_RETRY = 'x-should-retry';
 /** Answers up to this size are kept back until their end, so that their headers can state the cost. */
 const KEPT_BACK_MAX_BYTES = 256 * 1024;
 
+/** So much of an answer is read after its holder has left. Longer than any answer of a provider, without end or not. */
+const UNHEARD_MAX_BYTES = 64 * 1024 * 1024;
+
 /** Node writes strings up to this size without allocating a buffer. */
 const IN_ONE_PIECE_BYTES = 8 * 1024;
 
@@ -45,6 +48,8 @@ export class Answer {
   /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
+  /** How many bytes came after the holder had left. */
+  #unheardBytes = 0;
   #secrets: readonly string[] = [];
   #masked: MaskedBody | undefined;
 
@@ -88,6 +93,7 @@ export class Answer {
     const metered = this.#meter.pass(chunk);
     const passed = metered && this.#masked ? this.#masked.push(metered) : metered;
     this.#left -= chunk.length;
+    if (this.#response.destroyed) this.#unheardBytes += chunk.length + CHUNK_OVERHEAD_BYTES;
     // Chunks that wait for the meter must not pile up.
     const isReady = this.#meter.whenReady === undefined;
     if (passed === undefined || this.#response.destroyed) return isReady;
@@ -100,9 +106,20 @@ export class Answer {
     return this.#response.write(passed) && isReady;
   }
 
+  /**
+   * Whether the rest of the answer is read although its holder has left: it may still say what the call is charged. An
+   * error says so with its end.
+   */
+  readsOn(): boolean {
+    if (this.#unheardBytes > UNHEARD_MAX_BYTES) return false;
+    return this.#status === 0 || this.#status >= 400 || this.#meter.isReading();
+  }
+
   /** Calls back when everything was sent to the holder, or the holder has left. */
   whenClosed(callback: () => void): void {
-    this.#response.once('close', callback);
+    // The holder may have left while the call was admitted.
+    if (this.#response.destroyed) callback();
+    else this.#response.once('close', callback);
   }
 
   whenDrained(resume: () => void): void {

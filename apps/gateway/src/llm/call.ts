@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { revokeGrant } from '@presign/limits';
 import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
 import type { LastCall, Refusal } from '@presign/schema';
-import type { LlmDeps } from '../deps.ts';
+import { CallReport } from '../call-report.ts';
+import type { LlmDeps, ServeCall } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -18,7 +19,7 @@ import { type Charge, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
 import type { Call, Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
-import { callRecord, logCall } from './record.ts';
+import { callRecord, endOf } from './record.ts';
 import { send } from './send.ts';
 import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
 
@@ -28,24 +29,24 @@ const GIVING_BACK_MS = 1_000;
 /** How long the last byte waits for settling under a spend limit. */
 const SETTLING_MS = 50;
 
-/** Serves a call. Resolves to a refusal that is still to be sent, or to undefined when all is written. */
-export type ServeCall = (
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  requestId: string,
-) => Promise<Response | undefined>;
-
 /**
  * `ANY /llm/t/<token>/<path>`: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
  * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): ServeCall {
   return async (incoming, outgoing, requestId) => {
+    const report = new CallReport('llm', requestId, incoming);
     const bodyMemory = deps.bodyMemory.newReservation();
     const url = splitUrl(incoming.url ?? '');
     const verified = deps.verify(url.token);
-    const serving = serve(deps, requestId, { incoming, outgoing, url, verified }, bodyMemory);
-    const refusal = await serving.finally(bodyMemory.release);
+    report.grant = 'grant' in verified ? verified.grant : verified.signed;
+    let refusal: Refusal | undefined = { code: 'internal_error' };
+    try {
+      refusal = await serve(deps, { report, incoming, outgoing, url, verified }, bodyMemory);
+    } finally {
+      bodyMemory.release();
+      deps.report(report, refusal);
+    }
     // A holder who has left, or has part of an answer, gets no refusal.
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return undefined;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
@@ -58,6 +59,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
 
 /** A request, and what its URL says. */
 type Arrived = {
+  readonly report: CallReport;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly url: ReturnType<typeof splitUrl>;
@@ -67,8 +69,7 @@ type Arrived = {
 /** Serves one call. Returns a refusal only while nothing has been written. */
 async function serve(
   deps: LlmDeps,
-  requestId: string,
-  { incoming, outgoing, url, verified }: Arrived,
+  { report, incoming, outgoing, url, verified }: Arrived,
   bodyMemory: Reservation,
 ): Promise<Refusal | undefined> {
   const beganMs = deps.now();
@@ -76,12 +77,15 @@ async function serve(
   if (unservable) return unservable;
   if ('refusal' in verified) return verified.refusal;
   const { grant } = verified;
+  const { requestId } = report;
+  report.provider = grant.provider.id;
   const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
+  report.policy = policy;
 
   const need = needOf(grant, target, policy);
   bodyMemory.belongsTo(grant.id);
@@ -92,14 +96,15 @@ async function serve(
     readsMuch: readsMuch(incoming, need),
   });
   if (early) return early;
-  const read = await readBody(incoming, need, bodyMemory);
+  const read = await report.reading(readBody(incoming, need, bodyMemory));
   if ('refusal' in read) return read.refusal;
   const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
   const { plan } = planned;
+  report.model = plan.pricing && plan.model;
   const holdId = newHoldId();
   // biome-ignore format: one line
-  const call: Call = { requestId, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs };
+  const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
   const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
   if ('refusal' in tight) return tight.refusal;
@@ -134,7 +139,6 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   memory.release();
   const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
   const charge = judge(call, admitted, sent, metered);
-  logCall(deps, call, sent, charge);
   checkCount(deps, grant, plan, tight, charge);
   const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
@@ -145,6 +149,10 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));
+  const charged = left?.isKept
+    ? { ...charge, uses: 1 as const, costMicrousd: admitted.heldMicrousd }
+    : charge;
+  call.report.end = endOf(call, sent, failure, charged, tight.admitted.heldMicrousd);
   if (sent.is === 'complete') answer.finish(metered, costHeaders(charge, admitted, left));
   if (sent.is === 'broken') answer.abort();
   const refusal = endRefusal(sent);

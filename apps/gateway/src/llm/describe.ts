@@ -1,6 +1,8 @@
+import type { IncomingMessage } from 'node:http';
 import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
 import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
+import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
 import { loadPolicy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
@@ -14,33 +16,43 @@ import { splitUrl } from './match.ts';
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
-    const { token } = splitUrl(c.env.incoming.url ?? '');
-    const read = await findStatus(deps, c.get('requestId'), token);
-    if ('refusal' in read) return refusalAnswer(read.refusal, c.get('requestId'));
-    return c.json(read.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+    const report = new CallReport('describe', c.get('requestId'), c.env.incoming as IncomingMessage);
+    let refusal: Refusal | undefined = { code: 'internal_error' };
+    try {
+      const read = await findStatus(deps, report, splitUrl(c.env.incoming.url ?? '').token);
+      refusal = 'refusal' in read ? read.refusal : undefined;
+      if ('refusal' in read) return refusalAnswer(read.refusal, report.requestId);
+      return c.json(read.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+    } finally {
+      deps.report(report, refusal);
+    }
   };
 }
 
 async function findStatus(
   deps: LlmDeps,
-  requestId: string,
+  report: CallReport,
   token: string,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
   const verified = deps.verify(token);
+  report.grant = 'grant' in verified ? verified.grant : verified.signed;
   if ('refusal' in verified) return verified;
+  report.provider = verified.grant.provider.id;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readStatus(deps, requestId, verified.grant).finally(begun.end);
+  return readStatus(deps, report, verified.grant).finally(begun.end);
 }
 
 async function readStatus(
   deps: LlmDeps,
-  requestId: string,
+  report: CallReport,
   grant: LlmGrant,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
+  const { requestId } = report;
   for (const tries of [1, 2]) {
     const found = await loadPolicy(deps, requestId, grant);
     if ('refusal' in found) return found;
+    report.policy = found.policy;
     const { ref } = found.policy;
     const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref])] as const;
     const answered = await Promise.all(asked).catch((error: unknown) =>

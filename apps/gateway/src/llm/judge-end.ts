@@ -115,7 +115,8 @@ export function lastCallOf(sent: Sent, hasLeft: boolean, nowMs: number): LastCal
   if (refusal) return { status: errorStatus(refusal), code: refusal.code, at };
   if (!('status' in sent)) return undefined;
   const { status } = sent;
-  if (sent.is === 'broken') return { status, code: 'answer_broken', at };
+  if (sent.is === 'broken')
+    return { status, code: sent.why === 'left' ? 'holder_left' : 'answer_broken', at };
   if (status >= 400) return { status, code: 'provider_error', at };
   return hasLeft ? { status, code: 'holder_left', at } : undefined;
 }

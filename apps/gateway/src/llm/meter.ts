@@ -21,6 +21,8 @@ export type Meter = {
   readonly pass: (chunk: Buffer) => Buffer | undefined;
   /** Calls back when the bytes that were taken have been decoded. Undefined when nothing is decoded. */
   readonly whenReady: ((ready: () => void) => void) | undefined;
+  /** Whether the rest of the answer can still change what the call is charged. */
+  readonly isReading: () => boolean;
   /** After the last byte. */
   readonly end: () => Promise<Metered>;
 };
@@ -43,6 +45,7 @@ const NOTHING_REPORTED: Metered = { rest: undefined, reported: undefined, ownErr
 export const UNMETERED: Meter = {
   pass: (chunk) => chunk,
   whenReady: undefined,
+  isReading: () => false,
   end: async () => NOTHING_REPORTED,
 };
 
@@ -67,6 +70,8 @@ const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
 const ERROR_MAX_BYTES = 256 * 1024;
 /** The longest event that is waited for. A stream with a longer one passes unread. */
 const EVENT_MAX_BYTES = 4 * 1024 * 1024;
+
+const CR = 13;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
@@ -97,7 +102,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
     if (onInput) announceInput();
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
     // The LF of a CRLF that was cut in two belongs to the event before it.
-    if (kept && bytes.length === 1) {
+    if (kept?.at(-1) === CR && bytes.length === 1) {
       kept = Buffer.concat([kept, bytes]);
       return [];
     }
@@ -126,6 +131,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
       return join(overlong ? [...passed, ...letGo()] : passed);
     },
     whenReady: undefined,
+    isReading: () => !overlong && reader?.isLost() === false,
     end: async () => {
       const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
       return { ...NOTHING_REPORTED, rest, reported: overlong ? undefined : reader?.end() };
@@ -180,6 +186,7 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
       return keepsLast ? allButLast(chunk) : chunk;
     },
     whenReady: decoder.whenReady,
+    isReading: decoder.isWhole,
     end: async () => {
       const isWhole = await decoder.end();
       return { ...NOTHING_REPORTED, rest, ...(isWhole ? reader.end() : undefined) };
@@ -254,7 +261,8 @@ function attempt<T>(read: () => T): T | undefined {
   }
 }
 
-type PatientReader = StreamReader & Required<Pick<StreamReader, 'matters'>>;
+type PatientReader = StreamReader &
+  Required<Pick<StreamReader, 'matters'>> & { readonly isLost: () => boolean };
 
 /** A reader that reports nothing when it cannot read one of the stream's events. */
 function patient(reader: StreamReader | undefined): PatientReader | undefined {
@@ -268,6 +276,7 @@ function patient(reader: StreamReader | undefined): PatientReader | undefined {
       },
       ...(reader.input && { input: () => (lost ? undefined : attempt(() => reader.input?.())) }),
       end: () => (lost ? undefined : attempt(reader.end)),
+      isLost: () => lost,
     }
   );
 }

@@ -12,6 +12,7 @@ import {
   spendOf,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
+import type { CallReport } from '../call-report.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
@@ -49,6 +50,7 @@ export type Plan = {
 /** A planned call: everything that its later steps need. */
 export type Call = {
   readonly requestId: string;
+  readonly report: CallReport;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly grant: LlmGrant;

@@ -1,5 +1,5 @@
-import type { CallRecord } from '@presign/schema';
-import type { GatewayDeps } from '../deps.ts';
+import type { CallRecord, LastCall } from '@presign/schema';
+import type { CallReport } from '../call-report.ts';
 import { BLOCKED_HINT } from '../http/forward.ts';
 import type { Charge } from './judge-end.ts';
 import type { Call } from './plan.ts';
@@ -10,7 +10,13 @@ const NAME_MAX_CHARS = 255;
 
 /** The fields that the ledger stores of a call besides its uses and cost, as JSON. */
 export function callRecord(
-  { policy, grant, plan, beganMs }: Pick<Call, 'policy' | 'grant' | 'plan' | 'beganMs'>,
+  {
+    requestId,
+    policy,
+    grant,
+    plan,
+    beganMs,
+  }: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan' | 'beganMs'>,
   status?: number,
   charge?: Charge,
 ): string {
@@ -19,6 +25,7 @@ export function callRecord(
     acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
+    rid: requestId,
     prv: grant.provider.id,
     beg: beganMs,
     usr: policy.externalUser,
@@ -33,47 +40,38 @@ export function callRecord(
 
 const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);
 
-/**
- * Logs one line for a call: a warning when the provider was not reached, an error when its key cannot be decrypted.
- * The line has no URL, header or body, because those carry tokens, keys and content.
- */
-export function logCall(
-  { log, now }: Pick<GatewayDeps, 'log' | 'now'>,
-  { requestId, incoming, grant, plan, beganMs }: Call,
+/** Notes how an admitted call ended: a fault when the provider was not reached, or when its key cannot be decrypted. */
+export function endOf(
+  { grant, plan }: Pick<Call, 'grant' | 'plan'>,
   sent: Sent,
+  failure: LastCall | undefined,
   charge: Charge,
-): void {
-  const line = {
-    request_id: requestId,
-    holder_request_id: holdersRequestId(incoming.headers['x-request-id']),
-    session: grant.sessionId,
-    grant: grant.id,
-    provider: grant.provider.id,
-    method: grant.method,
+  heldMicrousd: number,
+): CallReport['end'] {
+  return {
     ended: sent.is,
     error: endError(sent),
-    status: 'status' in sent ? sent.status : undefined,
-    // A name without a price can be any text that the holder wrote.
-    model: plan.pricing && plan.model,
+    upstreamStatus: 'status' in sent ? sent.status : undefined,
+    code: failure?.code,
     uses: charge.uses,
-    cost: charge.costMicrousd,
-    ms: now() - beganMs,
+    costMicrousd: charge.costMicrousd,
+    heldMicrousd: plan.hold && heldMicrousd,
+    inputTokens: charge.usage?.input_tokens,
+    outputTokens: charge.usage?.output_tokens,
+    ...faultOf(sent, grant.origin),
   };
-  const unreached = sent.is === 'unsent' || (sent.is === 'unanswered' && sent.why !== 'revoked');
+}
+
+function faultOf(sent: Sent, upstream: string): Pick<NonNullable<CallReport['end']>, 'fault'> {
+  if (sent.is === 'unsealable') return { fault: { level: 'error', hint: UNSEALABLE_HINT } };
+  const isUnreached = sent.is === 'unsent' || (sent.is === 'unanswered' && sent.why !== 'revoked');
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
-  if (unreached) log.warn({ ...line, upstream: grant.origin, hint }, 'call');
-  else if (sent.is === 'unsealable') log.error({ ...line, hint: UNSEALABLE_HINT }, 'call');
-  else log.info(line, 'call');
+  return isUnreached ? { fault: { level: 'warn', upstream, hint } } : {};
 }
 
 const UNSEALABLE_HINT = 'the provider key was sealed with a key that is not in ENCRYPTION_KEYS here';
 
 function endError(sent: Sent): string | undefined {
-  if (sent.is === 'unanswered') return sent.why;
+  if (sent.is === 'unanswered' || sent.is === 'broken') return sent.why;
   return sent.is === 'unsent' ? sent.code : undefined;
-}
-
-/** The holder's own request id, if it looks like one. It is too short to hold a token. */
-function holdersRequestId(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value) ? value : undefined;
 }

@@ -4,7 +4,14 @@ import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
-import { CutError, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
+import {
+  type Bounds,
+  CutError,
+  type Ended,
+  forward,
+  HEADERS_TIMEOUT_MS,
+  type Receiver,
+} from '../http/forward.ts';
 import {
   cleanQuery,
   type FlatHeaders,
@@ -29,7 +36,10 @@ export type Sent =
   | { readonly is: 'failed' };
 
 /** The holder's side of the answer. `hide` names the key that an error may quote. */
-type LlmReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => void };
+type LlmReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => void } & Pick<
+    Bounds,
+    'readsOn'
+  >;
 
 /** Sends an admitted call with the real credential and passes the answer on. Never throws, because the call must be settled. */
 export async function send(
@@ -86,8 +96,15 @@ async function sendWithCredential(
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const turn = deps.turns.of(grant.id);
-  const bounds = { headersMs, totalMs, whenHolderLeaves: 'read on', turn } as const;
-  const ended = await forward(deps.dispatcher, upstream, answer, bounds, revocation.signal).finally(unwatch);
+  const bounds = { headersMs, totalMs, readsOn: () => answer.readsOn(), turn };
+  const ended = await forward(
+    deps.dispatcher,
+    upstream,
+    answer,
+    bounds,
+    revocation.signal,
+    call.report,
+  ).finally(unwatch);
   if (!revocation.signal.aborted && spare.length < SPARE_MAX) spare.push(revocation);
   if ('status' in ended && ended.status === 401) authorized.refused?.();
   return ended;

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http';
 import type { McpBundle, McpServerEntry, Refusal } from '@presign/schema';
-import type { Handler } from 'hono';
+import type { Context, Handler } from 'hono';
+import { CallReport } from '../call-report.ts';
 import type { BundleDeps, GatewayEnv } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicy } from '../grant/policy.ts';
@@ -12,18 +14,40 @@ import { bundleRefusalAnswer } from './refuse.ts';
 /** `GET /mcp/bundle/<token>`: the bundle's document, or a client's configuration with `?format=`. It costs no use. */
 export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   return async (c) => {
-    const requestId = c.get('requestId');
-    if (c.req.method !== 'GET' && c.req.method !== 'HEAD')
-      return bundleRefusalAnswer(NOT_A_SERVER, requestId);
-    const format = c.req.query('format');
-    const found = await findBundle(deps, requestId, c.req.param('token') ?? '');
-    if ('refusal' in found) return bundleRefusalAnswer(found.refusal, requestId);
-    const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
-    if (body === undefined) return bundleRefusalAnswer(unknownFormat(), requestId);
-    const headers = { ...ANSWER_HEADERS, 'cache-control': 'no-store' };
-    if (typeof body !== 'string') return c.json(body, 200, headers);
-    return c.body(body, 200, { ...headers, 'content-type': 'application/toml' });
+    const report = new CallReport('bundle', c.get('requestId'), c.env.incoming as IncomingMessage);
+    report.provider = 'mcp';
+    let refusal: Refusal | undefined = { code: 'internal_error' };
+    let answer: Response | undefined;
+    try {
+      const found = await findDocument(deps, report, c);
+      refusal = 'refusal' in found ? found.refusal : undefined;
+      answer =
+        'refusal' in found ? bundleRefusalAnswer(found.refusal, report.requestId) : answerOf(c, found.body);
+      return answer;
+    } finally {
+      deps.report(report, refusal, answer?.status);
+    }
   };
+}
+
+function answerOf(c: Context<GatewayEnv>, body: object | string): Response {
+  const headers = { ...ANSWER_HEADERS, 'cache-control': 'no-store' };
+  if (typeof body !== 'string') return c.json(body, 200, headers);
+  return c.body(body, 200, { ...headers, 'content-type': 'application/toml' });
+}
+
+/** Finds the bundle's document, in the format that is asked for. */
+async function findDocument(
+  deps: BundleDeps,
+  report: CallReport,
+  c: Context<GatewayEnv>,
+): Promise<{ body: object | string } | { refusal: Refusal }> {
+  if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return { refusal: NOT_A_SERVER };
+  const format = c.req.query('format');
+  const found = await findBundle(deps, report, c.req.param('token') ?? '');
+  if ('refusal' in found) return found;
+  const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
+  return body === undefined ? { refusal: unknownFormat() } : { body };
 }
 
 const NOT_A_SERVER: Refusal = {
@@ -39,23 +63,26 @@ const unknownFormat = (): Refusal => ({
 
 async function findBundle(
   deps: BundleDeps,
-  requestId: string,
+  report: CallReport,
   token: string,
 ): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
   const verified = deps.verify(token);
+  report.grant = 'grant' in verified ? verified.grant : verified.signed;
   if ('refusal' in verified) return verified;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readBundle(deps, requestId, verified.grant).finally(begun.end);
+  return readBundle(deps, report, verified.grant).finally(begun.end);
 }
 
 async function readBundle(
   deps: BundleDeps,
-  requestId: string,
+  report: CallReport,
   grant: VerifiedGrant,
 ): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
+  const { requestId } = report;
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
+  report.policy = found.policy;
   // Charges nothing, and is refused when the bundle is revoked.
   const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
   const checked = await chargeCall(deps, requestId, grant, found.policy, ask);

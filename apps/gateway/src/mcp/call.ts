@@ -1,10 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Refusal } from '@presign/schema';
-import type { Handler } from 'hono';
-import type { GatewayEnv, McpDeps } from '../deps.ts';
+import { CallReport } from '../call-report.ts';
+import type { McpDeps, ServeCall } from '../deps.ts';
 import { loadPolicy } from '../grant/policy.ts';
-import type { McpGrant } from '../grant/verify.ts';
+import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { isCut } from '../http/forward.ts';
@@ -20,7 +19,7 @@ import {
 } from './legacy-sse.ts';
 import { type Messages, wantsAnswer } from './messages.ts';
 import { NOTHING, priceCalls } from './price.ts';
-import { logMcpCall, mcpRecord } from './record.ts';
+import { endOf, mcpRecord } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, isLegacy, type McpCall, readPost } from './request.ts';
@@ -32,6 +31,7 @@ import { transportRefusal } from './transport.ts';
 type Refused = {
   readonly refusal: Refusal;
   readonly grant?: McpGrant | undefined;
+  readonly signed?: VerifiedGrant | undefined;
   readonly messages?: Messages | undefined;
   readonly endpoint?: Endpoint | undefined;
 };
@@ -40,17 +40,21 @@ type Refused = {
  * `POST, GET, DELETE /mcp/mcp?url=…&token=…`: identify → read → price → charge → forward → refund what did not run. It
  * serves Streamable HTTP and the older HTTP+SSE. The gateway keeps nothing of a session, so any gateway may serve it.
  */
-export function mcpCall(deps: McpDeps): Handler<GatewayEnv> {
-  return async (c) => {
-    const incoming = c.env.incoming as IncomingMessage;
-    const outgoing = c.env.outgoing as ServerResponse;
-    const requestId = c.get('requestId');
+export function mcpCall(deps: McpDeps): ServeCall {
+  return async (incoming, outgoing, requestId) => {
+    const report = new CallReport('mcp', requestId, incoming);
+    report.provider = 'mcp';
     const bodyMemory = deps.bodyMemory.newReservation();
-    const serving = serve(deps, requestId, incoming, outgoing, bodyMemory);
-    const refused = await serving.finally(bodyMemory.release);
-    // A holder who has left, or has part of an answer, gets no refusal.
-    if (!refused || outgoing.headersSent || outgoing.destroyed) return RESPONSE_ALREADY_SENT;
-    const answer = await refuse(deps, { incoming, outgoing }, refused, requestId, bodyMemory.maxBodyBytes);
+    let refused: Refused | undefined = { refusal: { code: 'internal_error' } };
+    let answer: Response | undefined;
+    try {
+      refused = await serve(deps, report, incoming, outgoing, bodyMemory).finally(bodyMemory.release);
+      // A holder who has left, or has part of an answer, gets no refusal.
+      if (!refused || outgoing.headersSent || outgoing.destroyed) return undefined;
+      answer = await refuse(deps, { incoming, outgoing }, refused, requestId, bodyMemory.maxBodyBytes);
+    } finally {
+      deps.report(report, refused?.refusal, outgoing.headersSent ? outgoing.statusCode : answer?.status);
+    }
     discardRest(incoming);
     return answer;
   };
@@ -81,30 +85,34 @@ async function refuse(
 /** Serves one request. Returns a refusal only while nothing has been written. */
 async function serve(
   deps: McpDeps,
-  requestId: string,
+  report: CallReport,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   bodyMemory: Reservation,
 ): Promise<Refused | undefined> {
   const beganMs = deps.now();
+  const { requestId } = report;
   const identified = identify(deps, incoming);
+  report.grant = 'refusal' in identified ? identified.signed : identified.grant;
   if ('refusal' in identified) return identified;
   const { grant, method, session, endpoint } = identified;
-  const read = method === 'POST' ? await readPost(deps, requestId, grant, incoming, bodyMemory) : NO_MESSAGES;
+  const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body } = read;
+  report.messages = messages?.all.length;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return refused(found.refusal);
   const { policy } = found;
+  report.policy = policy;
   const { server } = policy;
   if (!server) return refused({ code: 'token_invalid' });
   const priced = priceCalls(messages?.all ?? [], server, deps.mcpPrices);
   if ('refusal' in priced) return refused(priced.refusal);
   const { charged } = priced;
   const call: McpCall = {
-    ...{ requestId, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
+    ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
     ...{ session, endpoint, charged, chargeId: newHoldId(), beganMs },
   };
   const free = (messages?.all.length ?? 1) - charged.length;
@@ -152,7 +160,7 @@ async function run(
   if (nothingRan(sent)) await refund.give(requests.all, 'status' in sent ? sent.status : undefined);
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.give(requests.unrun);
-  logMcpCall(deps, call, sent, nothingRan(sent) ? NOTHING : requests.kept);
+  call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
   if (sent.is === 'complete' && !isKeptBack(call, sent.status)) await answer.finish();
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.

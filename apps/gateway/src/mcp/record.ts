@@ -1,9 +1,9 @@
-import type { CallRecord } from '@presign/schema';
-import type { McpDeps } from '../deps.ts';
-import { BLOCKED_HINT } from '../http/forward.ts';
+import type { CallRecord, LastCall } from '@presign/schema';
+import type { CallReport } from '../call-report.ts';
+import { BLOCKED_HINT, isCut } from '../http/forward.ts';
 import type { Amount } from './price.ts';
 import type { McpCall } from './request.ts';
-import type { McpSent } from './send.ts';
+import { isKeptBack, type McpSent } from './send.ts';
 
 /** The holder writes the tool's name, and Redis and the ledger store it with every call. */
 const NAME_MAX_CHARS = 255;
@@ -11,12 +11,13 @@ const NAME_MAX_CHARS = 255;
 /** The fields that the ledger stores of a charge besides its uses and cost, as JSON. */
 export function mcpRecord(
   {
+    requestId,
     policy,
     grant,
     server,
     messages,
     beganMs,
-  }: Pick<McpCall, 'policy' | 'grant' | 'server' | 'messages' | 'beganMs'>,
+  }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'messages' | 'beganMs'>,
   status?: number,
 ): string {
   const tool = toolOf(messages?.all ?? []);
@@ -24,6 +25,7 @@ export function mcpRecord(
     acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
+    rid: requestId,
     prv: 'mcp',
     srv: server.name,
     beg: beganMs,
@@ -41,33 +43,35 @@ function toolOf(all: NonNullable<McpCall['messages']>['all']): string | undefine
 }
 
 /**
- * Logs one line for a call, a warning when the server was not reached or refused the stored credential. The line has no
- * URL, header or argument, because those carry tokens and secrets.
+ * Notes how a charged call ended: a fault when the server was not reached or refused the stored credential.
  * @param charge what the call costs in the end
  */
-export function logMcpCall(
-  { log, now }: Pick<McpDeps, 'log' | 'now'>,
-  { requestId, method, grant, server, messages, beganMs }: McpCall,
-  sent: McpSent,
-  { uses, costMicrousd }: Amount,
-): void {
-  const line = {
-    request_id: requestId,
-    session: grant.sessionId,
-    grant: grant.id,
-    server: server.name,
-    method,
-    messages: messages?.all.length,
-    ended: sent.is,
-    error: 'code' in sent ? sent.code : undefined,
-    status: 'status' in sent ? sent.status : undefined,
-    uses,
-    cost: costMicrousd,
-    ms: now() - beganMs,
-  };
+export function endOf(call: McpCall, sent: McpSent, { uses, costMicrousd }: Amount): CallReport['end'] {
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
-  if (isFault(sent)) log.warn({ ...line, upstream: new URL(server.url).origin, hint }, 'mcp call');
-  else log.info(line, 'mcp call');
+  return {
+    ended: sent.is,
+    error: errorOf(sent),
+    upstreamStatus: 'status' in sent ? sent.status : undefined,
+    code: codeOf(call, sent),
+    uses,
+    costMicrousd,
+    ...(isFault(sent) && { fault: { level: 'warn', upstream: new URL(call.server.url).origin, hint } }),
+  };
+}
+
+function errorOf(sent: McpSent): string | undefined {
+  if (sent.is === 'unanswered' || sent.is === 'broken') return sent.why;
+  return 'code' in sent ? sent.code : undefined;
+}
+
+/** How an answer of the server fell short. Undefined also where the gateway ends or replaces it with a refusal. */
+function codeOf(call: McpCall, sent: McpSent): LastCall['code'] | undefined {
+  if (sent.is === 'broken') {
+    if (isCut(sent.why)) return undefined;
+    return sent.why === 'left' ? 'holder_left' : 'answer_broken';
+  }
+  const isError = sent.is === 'complete' && sent.status >= 400 && !isKeptBack(call, sent.status);
+  return isError ? 'provider_error' : undefined;
 }
 
 /** Whether the operator, or the account that issued the URL, has to act. */

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpServerPolicy, Refusal } from '@presign/schema';
+import type { CallReport } from '../call-report.ts';
 import type { McpDeps } from '../deps.ts';
 import { loadPolicy, type Policy } from '../grant/policy.ts';
-import type { McpGrant } from '../grant/verify.ts';
+import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
@@ -16,6 +17,7 @@ import { unsealSession } from './session.ts';
 /** One POST, GET or DELETE of an MCP client, read and priced. */
 export type McpCall = {
   readonly requestId: string;
+  readonly report: CallReport;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly method: Method;
@@ -47,6 +49,8 @@ export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'endpoin
 type Unidentified = {
   readonly refusal: Refusal;
   readonly grant?: McpGrant | undefined;
+  /** The grant that any refused token names, if a key of this gateway has signed it. */
+  readonly signed?: VerifiedGrant | undefined;
   readonly endpoint?: Endpoint | undefined;
 };
 
@@ -56,25 +60,27 @@ export function identify(
   { url, method, headers }: IncomingMessage,
 ): Identified | Unidentified {
   const asked = readMcpUrl(url ?? '');
-  if (!asked) return { refusal: { code: 'token_invalid', message: INCOMPLETE } };
+  if (!asked) return { refusal: { code: 'token_invalid', reason: 'incomplete_url', message: INCOMPLETE } };
   const verified = deps.verify(asked.token);
   const unseal = (grant: McpGrant) =>
     asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
   if ('refusal' in verified) {
-    const { refusal, expired } = verified;
-    return { refusal, grant: expired, endpoint: expired && unseal(expired) };
+    const { refusal, expired, signed } = verified;
+    return { refusal, grant: expired, signed, endpoint: expired && unseal(expired) };
   }
   const { grant } = verified;
-  if (!isServer(grant, asked.url)) return { refusal: { code: 'token_invalid', message: OTHER_SERVER } };
+  const signed = grant;
+  if (!isServer(grant, asked.url))
+    return { signed, refusal: { code: 'token_invalid', reason: 'other_server', message: OTHER_SERVER } };
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
-    return { refusal: { code: 'method_not_allowed', message: `MCP has no ${method}.` } };
+    return { signed, refusal: { code: 'method_not_allowed', message: `MCP has no ${method}.` } };
   }
   const sealed = headers['mcp-session-id'];
   const session =
     sealed === undefined ? undefined : unsealSession(deps.encryptionKeys, grant, String(sealed));
-  if (sealed !== undefined && session === undefined) return { refusal: NO_SESSION };
+  if (sealed !== undefined && session === undefined) return { signed, refusal: NO_SESSION };
   const endpoint = unseal(grant);
-  if (asked.endpoint !== undefined && !endpoint) return { refusal: NO_SESSION };
+  if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
   return { grant, method, session, endpoint };
 }
 
@@ -104,7 +110,7 @@ const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' }
 /** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(
   deps: McpDeps,
-  requestId: string,
+  report: CallReport,
   grant: McpGrant,
   incoming: IncomingMessage,
   memory: Reservation,
@@ -112,10 +118,10 @@ export async function readPost(
   const { readQuota, bodyWorkers } = deps;
   const early =
     checkQuota(readQuota, grant) ??
-    (mayBeLarge(incoming) ? await refusalOfAny(deps, requestId, grant) : undefined);
+    (mayBeLarge(incoming) ? await refusalOfAny(deps, report.requestId, grant) : undefined);
   if (early) return { refusal: early };
   memory.belongsTo(grant.id);
-  const whole = await readDecoded(incoming, memory);
+  const whole = await report.reading(readDecoded(incoming, memory));
   if ('refusal' in whole) return whole;
   const isLittle = takeWork(readQuota, grant, whole.bytes);
   const read = isLittle ? readMessages(whole.bytes) : await bodyWorkers.readMessages(grant, whole.bytes);

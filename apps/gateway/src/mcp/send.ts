@@ -159,9 +159,9 @@ async function attempt(
   if (isOnce) body.bytes = null;
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
   const turn = deps.turns.of(call.grant.id);
-  const bounds = { headersMs, totalMs: LONGEST_MS, whenHolderLeaves: 'stop', turn } as const;
+  const bounds = { headersMs, totalMs: LONGEST_MS, readsOn: () => false, turn };
   const life = watchCall(deps, call, answer);
-  return forward(deps.dispatcher, upstream, answer, bounds, life.signal).finally(life.release);
+  return forward(deps.dispatcher, upstream, answer, bounds, life.signal, call.report).finally(life.release);
 }
 
 function mcpHeaders({ incoming, session, body: { bytes } }: McpCall, { header }: Authorization): FlatHeaders {

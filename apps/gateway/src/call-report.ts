@@ -1,0 +1,189 @@
+import type { IncomingMessage } from 'node:http';
+import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import type { Logger } from 'pino';
+import type { GrantMemory, Policy } from './grant/policy.ts';
+import type { VerifiedGrant } from './grant/verify.ts';
+import type { UpstreamTimes } from './http/forward.ts';
+
+/** `other`: a request that is no call, because it is malformed or has no route. */
+type CallKind = 'llm' | 'mcp' | 'describe' | 'bundle' | 'other';
+
+/** The end of a call that was admitted. */
+type CallEnd = {
+  /** How sending it ended: `complete`, `broken`, `unanswered`, `unsent`… */
+  readonly ended: string;
+  /** Why it is not complete. */
+  readonly error?: string | undefined;
+  /** The provider's own status. */
+  readonly upstreamStatus?: number | undefined;
+  /** How the answer fell short, where it is no refusal. */
+  readonly code?: LastCall['code'] | undefined;
+  readonly uses: number;
+  /** Undefined: not known. */
+  readonly costMicrousd: number | undefined;
+  /** Undefined: nothing was held. */
+  readonly heldMicrousd?: number | undefined;
+  readonly inputTokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+  /** An operator, or the account that issued the URL, has to act. */
+  readonly fault?: {
+    readonly level: 'warn' | 'error';
+    readonly upstream?: string;
+    readonly hint?: string | undefined;
+  };
+};
+
+/** Everything that is known of one call when it ends. Each step adds what it learns. */
+export class CallReport implements UpstreamTimes {
+  readonly kind: CallKind;
+  readonly requestId: string;
+  readonly method: string | undefined;
+  readonly holderRequestId: string | undefined;
+  /** `performance.now()` when the request arrived. */
+  readonly beganAt = performance.now();
+  /** The URL's grant, if its token is signed by a key of this gateway. */
+  grant: VerifiedGrant | undefined = undefined;
+  policy: Policy | undefined = undefined;
+  provider: string | undefined = undefined;
+  /** Its name is in a price list. Any other name could be any text that the holder wrote. */
+  model: string | undefined = undefined;
+  /** The JSON-RPC messages of a POST to an MCP server. */
+  messages: number | undefined = undefined;
+  /** Undefined: it was not admitted, or its end was not reached. */
+  end: CallEnd | undefined = undefined;
+  /** How long its body took to arrive, in ms. */
+  bodyMs = 0;
+  /** How long the upstream took, in ms, with the time that the holder took to read its answer. */
+  upstreamMs = 0;
+  /** `performance.now()` at the first byte of the upstream's body; 0 before. */
+  firstByteAt = 0;
+
+  constructor(
+    kind: CallKind,
+    requestId: string,
+    { method, headers }: Pick<IncomingMessage, 'method' | 'headers'>,
+  ) {
+    this.kind = kind;
+    this.requestId = requestId;
+    this.method = METHODS.has(method ?? '') ? method : undefined;
+    this.holderRequestId = holdersRequestId(headers['x-request-id']);
+  }
+
+  /** Awaits the body of the request. */
+  async reading<T>(body: Promise<T>): Promise<T> {
+    const from = performance.now();
+    const read = await body;
+    this.bodyMs += performance.now() - from;
+    return read;
+  }
+}
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** The holder's own request id, if it looks like one. It is too short to hold a token. */
+function holdersRequestId(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' && /^[\w.-]{1,64}$/.test(value) ? value : undefined;
+}
+
+/** Reports the end of a call. Its answer is the upstream's, or this refusal, with this status if it is not the refusal's own. */
+export type ReportCall = (call: CallReport, refusal?: Refusal | undefined, status?: number) => void;
+
+/**
+ * The one place that knows how every call ended. It logs one line for each, without URL, header, body or message, because
+ * those carry tokens, keys and content. Refusals before admission cost their sender nothing, so they are bounded.
+ */
+export function callReporter({
+  log,
+  memory,
+}: {
+  readonly log: Logger;
+  readonly memory: GrantMemory;
+}): ReportCall {
+  const mayLog = boundRefusals(log);
+  return (call, refusal, status) => {
+    const { end, grant } = call;
+    if (end === undefined && refusal !== undefined && !mayLog(grant?.id ?? '')) return;
+    const line = lineOf(call, refusal, status, call.policy ?? (grant && memory.policies.peek(grant.id)));
+    const level = end?.fault?.level ?? (end === undefined && line.status >= 500 ? 'warn' : 'info');
+    log[level](line, 'call');
+  };
+}
+
+function lineOf(
+  call: CallReport,
+  refusal: Refusal | undefined,
+  status: number | undefined,
+  policy: Policy | undefined,
+) {
+  const { grant, end, bodyMs, upstreamMs, firstByteAt, beganAt } = call;
+  const ms = performance.now() - beganAt;
+  const answered = status ?? (refusal ? errorStatus(refusal) : (end?.upstreamStatus ?? 200));
+  return {
+    kind: call.kind,
+    request_id: call.requestId,
+    holder_request_id: call.holderRequestId,
+    account: policy?.accountId,
+    api_key: policy?.apiKeyId,
+    session: grant?.sessionId,
+    grant: grant?.id,
+    virtual_key: policy?.virtualKeyId,
+    provider: call.provider,
+    server: policy?.server?.name,
+    model: call.model,
+    method: call.method,
+    messages: call.messages,
+    status: answered,
+    upstream_status: end?.upstreamStatus === answered ? undefined : end?.upstreamStatus,
+    code: end?.code ?? refusal?.code,
+    ...(refusal && reasonOf(refusal)),
+    ended: end?.ended,
+    error: end?.error,
+    uses: end?.uses,
+    input_tokens: end?.inputTokens,
+    output_tokens: end?.outputTokens,
+    cost: end?.costMicrousd,
+    hold: end?.heldMicrousd,
+    first_byte_ms: firstByteAt === 0 ? undefined : tenths(firstByteAt - beganAt),
+    own_ms: tenths(ms - upstreamMs - bodyMs),
+    upstream_ms: upstreamMs === 0 ? undefined : tenths(upstreamMs),
+    body_ms: bodyMs < 1 ? undefined : tenths(bodyMs),
+    ms: tenths(ms),
+    upstream: end?.fault?.upstream,
+    hint: end?.fault?.hint,
+  };
+}
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10;
+
+/** The figures behind a refusal, of those that its holder sees. */
+function reasonOf({ reason, details = {} }: Refusal) {
+  const { limit_of, limit, used, needed, remaining } = details;
+  return { reason, limit_of, limit, used, needed, remaining };
+}
+
+/** Refused calls of one URL that are logged in a second, and of all requests together that show no valid URL. */
+const REFUSALS_A_SECOND = 20;
+const SECOND_MS = 1_000;
+
+/**
+ * Bounds the lines of refused calls, so that a flood of them does not fill the disk. Once a second it logs how many were
+ * left out.
+ * @returns whether one more refusal may be logged, by the id of its grant, or '' for all that have none
+ */
+function boundRefusals(log: Logger): (grant: string) => boolean {
+  const counts = new Map<string, number>();
+  const flush = () => {
+    for (const [grant, count] of counts) {
+      if (count <= REFUSALS_A_SECOND) continue;
+      const left_out = count - REFUSALS_A_SECOND;
+      log.warn({ grant: grant === '' ? undefined : grant, left_out }, 'refused calls were not logged');
+    }
+    counts.clear();
+  };
+  return (grant) => {
+    if (counts.size === 0) setTimeout(flush, SECOND_MS).unref();
+    const count = (counts.get(grant) ?? 0) + 1;
+    counts.set(grant, count);
+    return count <= REFUSALS_A_SECOND;
+  };
+}
