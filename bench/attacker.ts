@@ -24,13 +24,15 @@ async function repeat(url: string, attack: Attack, body: string | Buffer): Promi
 const once = (url: string, { headers, holder }: Attack, body: string | Buffer): Promise<string> =>
   new Promise((resolve) => {
     const length = Buffer.byteLength(body);
-    const all = { 'content-type': 'application/json', 'content-length': length, ...headers };
+    const framing = holder === 'bytes' ? {} : { 'content-length': length };
+    const all = { 'content-type': 'application/json', ...framing, ...headers };
     const request = send(url, { method: 'POST', headers: all, agent: false }, (response) => {
       const status = String(response.statusCode);
       response.once('data', () => holder === 'leave' && request.destroy());
       response.once('close', () => resolve(status)).resume();
     });
     request.once('error', () => resolve('error'));
+    if (holder === 'bytes') for (const byte of Buffer.from(body)) request.write(Buffer.of(byte));
     if (holder === 'stall') request.write(Buffer.from(body).subarray(0, -1));
-    else request.end(body);
+    else request.end(holder === 'bytes' ? undefined : body);
   });

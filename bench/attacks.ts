@@ -2,7 +2,9 @@
 // alone, beside a second gateway that another URL attacks as fast as it can, and under the same attack itself. The attack
 // takes the same CPU from the machine in the last two, so their ratio is the part of the gateway. Prints the bystander's p50
 // and p99, the ratios, the gateway's largest RSS, and the bystander's leases that ended. The bystander has an upstream
-// of its own. Needs redis-server. Run: pnpm --filter @presign/bench attacks [name]
+// of its own. The second gateway meets every attack, each from a fresh URL: the last column is its largest RSS so far. Fails if
+// a gateway takes more than 400 MB, a lease ended or a bystander's call failed. Needs redis-server.
+// Run: pnpm --filter @presign/bench attacks [name]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -21,6 +23,7 @@ const SECONDS = Number(process.env.SECONDS ?? 10);
 const CALLS_PER_SECOND = 50;
 const LEASE_SECONDS = 3;
 const CONNECTIONS = 8;
+const MOST_MB = 400;
 const BYSTANDER = { provider: 'mistral', cost_limit: 1_000_000_000 };
 const BODY = JSON.stringify({
   model: 'mistral-small-latest',
@@ -45,10 +48,14 @@ const stack = await startStack({ providers, redisUrl: `redis://127.0.0.1:${redis
 let failed = 0;
 type Gateway = { readonly port: number; readonly pid: number };
 type Figures = { p50: number; p99: number; rss: number; refused: string };
+const gatewayApp = built('gateway');
+const other = await startGateway();
+let otherRss = 0;
+let isBroken = false;
 const chosen = process.argv[2];
 const rows: object[] = [];
 for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.includes(chosen))) {
-  const [gateway, other] = [await startGateway(), await startGateway()];
+  const gateway = await startGateway();
   const bystander = await issue(BYSTANDER);
   const alone = await measure(gateway, bystander.path);
   const beside = await measure(gateway, bystander.path, { attack, on: other });
@@ -65,17 +72,19 @@ for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.i
     'to alone': round(under.p99 / alone.p99),
     'to beside': round(under.p99 / beside.p99),
     'RSS MB': Math.round(under.rss),
+    'RSS of the other': Math.round(otherRss),
     'leases ended': lost.length,
     failed,
     answers: under.refused,
   });
   console.log(JSON.stringify(rows.at(-1)));
-  for (const { pid } of [gateway, other]) process.kill(pid, 'SIGKILL');
+  isBroken ||= Math.max(under.rss, otherRss) > MOST_MB || lost.length + failed > 0;
+  process.kill(gateway.pid, 'SIGKILL');
 }
 console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${SECONDS} s each`);
 console.table(rows);
 for (const { kill } of [attacked, own]) kill('SIGKILL');
-process.exit(0);
+process.exit(isBroken ? 1 : 0);
 
 async function startUpstream() {
   const child = forked('./attack-upstream.ts');
@@ -87,7 +96,8 @@ async function startGateway(): Promise<Gateway> {
   const port = await freePort();
   const file = join(dir, 'providers.json');
   writeFileSync(file, JSON.stringify(providers));
-  const pid = run(process.execPath, built('gateway'), {
+  const pid = run(process.execPath, gatewayApp.args, {
+    ...gatewayApp.env,
     HOST: '127.0.0.1',
     GATEWAY_PORT: String(port),
     GATEWAY_URL: stack.gatewayUrls[0],
@@ -130,7 +140,10 @@ async function measure(
     const due = began + (i * 1_000) / CALLS_PER_SECOND;
     await sleep(Math.max(0, due - performance.now()));
     calls.push(call(pool, path).then((ms) => void millis.push(ms)));
-    if (i % 10 === 0) rss = Math.max(rss, rssOf(gateway.pid));
+    if (i % 10 === 0) {
+      rss = Math.max(rss, rssOf(gateway.pid));
+      otherRss = Math.max(otherRss, rssOf(other.pid));
+    }
   }
   await Promise.all(calls);
   attacker?.kill('SIGKILL');

@@ -56,9 +56,11 @@ async function main(): Promise<void> {
 }
 
 function startIssuer(databaseUrl: string): ChildProcess {
-  return spawn(process.execPath, built('issuer'), {
+  const { args, env } = built('issuer');
+  return spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
+      ...env,
       PATH: process.env.PATH,
       HOST: '127.0.0.1',
       ISSUER_PORT: String(PORT),

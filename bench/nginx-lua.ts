@@ -123,8 +123,9 @@ http {
       local hold = string.format("%08x%08x%08x%08x", math.random(0, 2^31), math.random(0, 2^31), math.random(0, 2^31), ngx.now())
       ngx.var.hold = hold
       local answer, why = on_redis("${scripts.admit}", ${ADMIT.join(', ')})
-      if not answer or answer[1] ~= "admitted" then ngx.log(ngx.ERR, answer and answer[1] or "no answer", " ", why) return ngx.exit(503) end
-      ngx.ctx.epoch = answer[2]
+      local epoch = answer and answer:match("^admitted\\t([^\\t]*)")
+      if not epoch then ngx.log(ngx.ERR, answer or "no answer", " ", why) return ngx.exit(503) end
+      ngx.ctx.epoch = epoch
       ngx.req.set_header("Authorization", "Bearer sk-real")
     }
     log_by_lua_block {

@@ -12,15 +12,20 @@ process.on('exit', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
-/** Builds an app as its container does; Node's arguments that run it. From its sources it would be slower. */
-export function built(app: 'gateway' | 'issuer'): string[] {
+/** Builds an app as its container does; Node's arguments that run it, and its environment. From its sources it would be slower. */
+export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<string, string> } {
   const folder = fileURLToPath(new URL(`../apps/${app}`, import.meta.url));
   const bundle = fileURLToPath(new URL('../infra/docker/bundle.mjs', import.meta.url));
   execFileSync(process.execPath, [bundle], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
   const dockerfile = readFileSync(new URL(`../infra/docker/${app}.Dockerfile`, import.meta.url), 'utf8');
   const [node, ...args] = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
   if (node !== 'node') throw new Error(`${app}.Dockerfile does not say how it runs`);
-  return args.map((arg) => arg.replace('dist/', `${folder}/dist/`));
+  const ran = dockerfile.slice(dockerfile.lastIndexOf('FROM '));
+  const env = [...ran.matchAll(/^ENV (.*)$/gm)].flatMap(([, line = '']) => line.split(' '));
+  return {
+    args: args.map((arg) => arg.replace('dist/', `${folder}/dist/`)),
+    env: Object.fromEntries(env.map((each) => each.split('=', 2) as [string, string])),
+  };
 }
 
 /** Starts a program; tells its process id. */

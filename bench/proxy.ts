@@ -84,7 +84,9 @@ async function startGateway(): Promise<{ port: number; pid: number | undefined }
   const port = await freePort();
   const providers = join(dir, 'providers.json');
   writeFileSync(providers, stack.providersJson);
-  const pid = run(process.execPath, built('gateway'), {
+  const { args, env } = built('gateway');
+  const pid = run(process.execPath, args, {
+    ...env,
     HOST: '127.0.0.1',
     GATEWAY_PORT: String(port),
     GATEWAY_URL: stack.gatewayUrls[0],

@@ -1,4 +1,4 @@
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 
 /** One request that a holder could send without end. */
 export type Attack = {
@@ -8,8 +8,8 @@ export type Attack = {
   readonly path?: string;
   readonly body: () => string | Buffer;
   readonly headers?: Readonly<Record<string, string>>;
-  /** `leave`: do not read the answer. `stall`: send all but the last byte, and wait. */
-  readonly holder?: 'leave' | 'stall';
+  /** `leave`: do not read the answer. `stall`: send all but the last byte, and wait. `bytes`: send a chunk for each byte. */
+  readonly holder?: 'leave' | 'stall' | 'bytes';
 };
 
 const LIMITED = { cost_limit: 1_000_000_000 };
@@ -56,6 +56,29 @@ export const ATTACKS: readonly Attack[] = [
     headers: { 'content-encoding': 'gzip' },
   },
   {
+    name: '16 MB of br in a few bytes',
+    ask: LIMITED,
+    body: () => brotliCompressSync(chat('x'.repeat(15_900_000))),
+    headers: { 'content-encoding': 'br' },
+  },
+  {
+    name: '200 MB in 200 KB of deflate',
+    ask: LIMITED,
+    body: () => deflateSync(Buffer.alloc(200_000_000)),
+    headers: { 'content-encoding': 'deflate' },
+  },
+  {
+    name: '16 MB of nested arrays',
+    ask: LIMITED,
+    body: () => `{"messages":${'['.repeat(8_000_000)}${']'.repeat(8_000_000)}}`,
+  },
+  {
+    name: '60 KB in chunks of one byte',
+    ask: LIMITED,
+    body: () => chat('x'.repeat(60_000)),
+    holder: 'bytes',
+  },
+  {
     name: 'gzip bodies that stall',
     ask: LIMITED,
     body: () => gzipSync(chat('x'.repeat(15_000_000))),
@@ -71,4 +94,10 @@ export const ATTACKS: readonly Attack[] = [
     headers: { 'x-answer': 'objects' },
     holder: 'leave',
   },
+  ...['blank lines', 'events'].map((kind) => ({
+    name: `60 MB of ${kind} as answer`,
+    ask: {},
+    body: () => chat('x', { stream: true }),
+    headers: { 'x-answer': kind },
+  })),
 ];

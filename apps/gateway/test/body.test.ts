@@ -1,5 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { readWhole } from '../src/http/body.ts';
 import { bodyMemory } from '../src/http/body-memory.ts';
@@ -78,4 +80,31 @@ test('nothing of a body that was read stays with its request, which lives as lon
   await other.read;
   expect(request.listeners('error')).toEqual(other.request.listeners('error'));
   expect(request.socket.destroyed).toBe(false);
+});
+
+test('a body in chunks of one byte takes little more memory than its bytes', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const count = 30_000;
+  const arrived = new Promise((resolve) => server.once('request', resolve));
+  socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  socket.write('POST /roomy HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n');
+  await arrived;
+  const last = reads.at(-1);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  let came = 0;
+  const all = new Promise<void>((resolve) =>
+    last?.request.on('data', ({ length }: Buffer) => {
+      came += length;
+      if (came === count) resolve();
+    }),
+  );
+  socket.write('1\r\nx\r\n'.repeat(count));
+  await all;
+  collect();
+  // With a buffer for each of them it is 6 MB, and as much outside the heap.
+  expect(process.memoryUsage().heapUsed - before).toBeLessThan(3_000_000);
+  socket.write('0\r\n\r\n');
+  expect(await last?.read).toEqual({ bytes: Buffer.alloc(count, 'x') });
 });

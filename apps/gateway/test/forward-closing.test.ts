@@ -36,7 +36,7 @@ test.each(Object.entries(FRAMES))(
         whenClosed: () => {},
         whenDrained: (resume) => setTimeout(resume, 20),
       },
-      { headersMs: 5_000, totalMs: 20_000, whenHolderLeaves: 'stop', turn: answerTurns().of('url') },
+      { headersMs: 5_000, totalMs: 20_000, readsOn: () => false, turn: answerTurns().of('url') },
       new AbortController().signal,
     );
     expect([ended, got]).toEqual([{ is: 'complete', status: 200 }, body.length]);

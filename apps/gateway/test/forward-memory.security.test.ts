@@ -44,7 +44,7 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
       whenClosed: () => {},
       whenDrained: (resume) => setImmediate(resume),
     },
-    { headersMs: 20_000, totalMs: 60_000, whenHolderLeaves: 'stop', turn: answerTurns().of('url') },
+    { headersMs: 20_000, totalMs: 60_000, readsOn: () => false, turn: answerTurns().of('url') },
     life.signal,
   );
   expect(await ended).toMatchObject({ is: 'broken' });

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { FrameSplitter, readFrame } from '../src/http/frames.ts';
+import { FrameSplitter, readFrame } from '../src/http/sse.ts';
 import { createMeter, type MeterOptions } from '../src/llm/meter.ts';
 import { eventFrame, frame } from './frame.ts';
 import { COUNTS, roomy, spendOf } from './metered.ts';

@@ -73,15 +73,9 @@ test.each(streams)(
   '$what are passed with their whole line end, in the chunk that brings it (line end $end)',
   (each) => {
     const { form, bytes } = each;
-    const lengths = new EventSplitter(form).push(bytes).map(({ length }) => length);
-    let at = 0;
-    const ends = new Set([
-      0,
-      ...lengths.map((length) => {
-        at += length;
-        return at;
-      }),
-    ]);
+    const whole = new EventSplitter(form);
+    const ends = new Set([0]);
+    for (const [i, byte] of bytes.entries()) if (whole.push(Buffer.of(byte)).length > 0) ends.add(i + 1);
     for (let cut = 0; cut <= bytes.length; cut++) {
       const splitter = new EventSplitter(form);
       const passed = Buffer.concat(splitter.push(bytes.subarray(0, cut))).length;
@@ -100,6 +94,19 @@ test('a line that does not end is no event', () => {
   expect(read(LINES, [Buffer.from('{"a":1}\n{"b":2}')]).found).toEqual([
     { data: '{"a":1}', name: undefined },
   ]);
+});
+
+test.each([
+  ['blank lines', EVENTS, '\n'],
+  ['blank lines of CRLF', EVENTS, '\r\n'],
+  ['blank lines of CR', LINES, '\r'],
+  ['comments', EVENTS, ':\n\n'],
+  ['fields without data', EVENTS, 'id:\n\n'],
+])('a chunk of 64 KiB of %s passes in few parts', (_kind, form, text) => {
+  const chunk = Buffer.from(text.repeat(65_536 / text.length));
+  const passed = new EventSplitter(form).push(chunk);
+  expect(passed.length).toBeLessThan(100);
+  expect(Buffer.concat(passed)).toEqual(chunk);
 });
 
 test.each([EVENTS, LINES])(

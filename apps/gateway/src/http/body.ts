@@ -93,6 +93,8 @@ export function statedSize({ headers }: IncomingMessage): number {
     : Number.POSITIVE_INFINITY;
 }
 
+const NOTHING = Buffer.alloc(0);
+
 /** Whether a body is large, or only its end says how large it is: it is chunked, or small and coded. */
 export const mayBeLarge = (request: IncomingMessage): boolean =>
   statedSize(request) > SMALL_BODY_BYTES || contentCoding(request) !== 'identity';
@@ -110,7 +112,42 @@ async function gather(
   const read = await collectChunks(source, request, memory, broken);
   if (source === request) discardRest(request);
   else source.destroy();
-  return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks) };
+  return 'refusal' in read ? read : { bytes: read.chunks.whole() };
+}
+
+/** Chunks shorter than this are copied together, because a buffer of its own takes a kilobyte, however short it is. */
+const SHORT_BYTES = 1024;
+const BLOCK_BYTES = 16 * 1024;
+
+/** The chunks of a body. The first is never copied, because most bodies have no other. */
+class Chunks {
+  readonly #chunks: Buffer[] = [];
+  #block = NOTHING;
+  #used = 0;
+
+  push(chunk: Buffer): void {
+    if (chunk.length >= SHORT_BYTES || this.#chunks.length === 0) {
+      this.#endBlock();
+      this.#chunks.push(chunk);
+      return;
+    }
+    if (this.#used + chunk.length > this.#block.length) {
+      this.#endBlock();
+      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    }
+    this.#used += chunk.copy(this.#block, this.#used);
+  }
+
+  whole(): Buffer {
+    this.#endBlock();
+    return Buffer.concat(this.#chunks);
+  }
+
+  #endBlock(): void {
+    if (this.#used > 0) this.#chunks.push(this.#block.subarray(0, this.#used));
+    this.#block = NOTHING;
+    this.#used = 0;
+  }
 }
 
 /** Calls back when a body takes longer than its time. */
@@ -138,12 +175,12 @@ function collectChunks(
   request: IncomingMessage,
   memory: Reservation,
   broken: Refusal,
-): Promise<{ chunks: Buffer[] } | { refusal: Refusal }> {
+): Promise<{ chunks: Chunks } | { refusal: Refusal }> {
   return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
+    const chunks = new Chunks();
     let size = 0;
     const arrival = watchArrival(request, () => end({ refusal: TOO_SLOW }));
-    const end = (result: { chunks: Buffer[] } | { refusal: Refusal }) => {
+    const end = (result: { chunks: Chunks } | { refusal: Refusal }) => {
       arrival.stop();
       for (const [event, listener] of Object.entries(listeners)) source.off(event, listener);
       // A later error has no effect, but without a listener it would end the process.
@@ -231,7 +268,6 @@ const UNDECODABLE: Refusal = {
 
 /** How much of a large body is written at a time. */
 const PIECE_BYTES = 64 * 1024;
-const NOTHING = Buffer.alloc(0);
 
 /**
  * Prepares a body for sending. undici keeps a body in one piece until the answer has ended, which may take an hour. So a

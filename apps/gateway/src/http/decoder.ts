@@ -6,6 +6,8 @@ export type Decoder = {
   readonly push: (chunk: Buffer) => void;
   /** Calls back when what was pushed has been decoded, so that it does not pile up. Undefined when nothing is decoded. */
   readonly whenReady: ((ready: () => void) => void) | undefined;
+  /** Whether every byte so far was decoded and taken. */
+  readonly isWhole: () => boolean;
   /** Resolves to whether every byte was decoded and taken. */
   readonly end: () => Promise<boolean>;
 };
@@ -30,7 +32,12 @@ export function createDecoder(
     isWhole &&= taken <= maxBytes && take(bytes);
   };
   if (coding === 'identity' || !isWhole) {
-    return { push: (chunk) => isWhole && takeDecoded(chunk), whenReady: undefined, end: async () => isWhole };
+    return {
+      push: (chunk) => isWhole && takeDecoded(chunk),
+      whenReady: undefined,
+      isWhole: () => isWhole,
+      end: async () => isWhole,
+    };
   }
   let decoder: Transform | undefined;
   let sent = 0;
@@ -64,6 +71,7 @@ export function createDecoder(
       };
       waitingFor.on('drain', proceed).on('close', proceed);
     },
+    isWhole: () => isWhole,
     end: () =>
       new Promise((resolve) => {
         if (!decoder || !isWhole) return resolve(isWhole);

@@ -66,10 +66,18 @@ export type Bounds = {
   readonly headersMs: number;
   /** How long the call may take in all. */
   readonly totalMs: number;
-  /** `read on`: the answer is read to its end, so that its usage is known. */
-  readonly whenHolderLeaves: 'read on' | 'stop';
+  /** Whether the rest of an answer is read although its holder has left. Asked again with each chunk. */
+  readonly readsOn: () => boolean;
   /** When the answer is read, so that other URLs need not wait for it. */
   readonly turn: Turn;
+};
+
+/** The times of an upstream, in ms. A call that is sent twice has both in them. */
+export type UpstreamTimes = {
+  /** From the call's start to the end of its answer. */
+  upstreamMs: number;
+  /** `performance.now()` at the first byte of a body; 0 before. */
+  firstByteAt: number;
 };
 
 /** The cost of passing a chunk, in addition to its bytes. It counts, because an answer may arrive in chunks of one byte. */
@@ -83,6 +91,7 @@ export const HEADERS_TIMEOUT_MS = 600_000;
 /**
  * Sends a call and hands the answer on, chunk by chunk with back-pressure.
  * @param signal ends the call when it aborts. Its reason is a `CutError`.
+ * @param times gets the upstream's times
  */
 export function forward(
   dispatcher: Dispatcher,
@@ -90,9 +99,10 @@ export function forward(
   receiver: Receiver,
   bounds: Bounds,
   signal: AbortSignal,
+  times: UpstreamTimes = { upstreamMs: 0, firstByteAt: 0 },
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(receiver, bounds, signal, resolve);
+    const passing = new Passing(receiver, bounds, signal, times, resolve);
     dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
   });
 }
@@ -102,31 +112,40 @@ class Passing implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver;
   readonly #bounds: Bounds;
   readonly #signal: AbortSignal;
+  readonly #times: UpstreamTimes;
+  readonly #beganAt = performance.now();
   readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
   #cut = () => {};
   #sent = false;
   #ended = false;
+  #hasLeft = false;
   #status = 0;
   #uncounted = 0;
   #pauses = 0;
 
-  constructor(receiver: Receiver, bounds: Bounds, signal: AbortSignal, resolve: (ended: Ended) => void) {
+  constructor(
+    receiver: Receiver,
+    bounds: Bounds,
+    signal: AbortSignal,
+    times: UpstreamTimes,
+    resolve: (ended: Ended) => void,
+  ) {
     this.#receiver = receiver;
     this.#bounds = bounds;
     this.#signal = signal;
+    this.#times = times;
     this.#resolve = resolve;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    const { totalMs, whenHolderLeaves } = this.#bounds;
-    this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), totalMs);
+    this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#bounds.totalMs);
     this.#cut = () => controller.abort(this.#signal.reason as Error);
     this.#signal.addEventListener('abort', this.#cut);
     // A paused answer must go on when the holder has everything or has left: it is read to its end, or stopped.
     this.#receiver.whenClosed(() => {
-      if (whenHolderLeaves === 'read on') controller.resume();
-      else if (!this.#ended) controller.abort(new LeftError());
+      this.#hasLeft = true;
+      if (!this.#stops(controller)) controller.resume();
     });
     if (this.#signal.aborted) this.#cut();
     // A call that was aborted up to here is never written.
@@ -141,7 +160,9 @@ class Passing implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#times.firstByteAt === 0) this.#times.firstByteAt = performance.now();
     const isReady = this.#receiver.data(chunk);
+    if (this.#stops(controller)) return;
     const isMyTurn = this.#takeTurn(chunk);
     if (isReady && isMyTurn) return;
     controller.pause();
@@ -152,6 +173,13 @@ class Passing implements Dispatcher.DispatchHandler {
     const inTurn = isMyTurn ? resume : () => this.#bounds.turn.next(resume);
     if (isReady) inTurn();
     else this.#receiver.whenDrained(inTurn);
+  }
+
+  /** Ends an answer that is of no more use. Returns whether it did. */
+  #stops(controller: Dispatcher.DispatchController): boolean {
+    if (this.#ended || !this.#hasLeft || this.#bounds.readsOn()) return false;
+    controller.abort(new LeftError());
+    return true;
   }
 
   #takeTurn(chunk: Buffer): boolean {
@@ -174,6 +202,7 @@ class Passing implements Dispatcher.DispatchHandler {
 
   #end(ended: Ended): void {
     this.#ended = true;
+    this.#times.upstreamMs += performance.now() - this.#beganAt;
     clearTimeout(this.#timer);
     this.#signal.removeEventListener('abort', this.#cut);
     this.#resolve(ended);

@@ -1,8 +1,11 @@
 import { CHUNK_OVERHEAD_BYTES } from './body-memory.ts';
-import { FrameSplitter, readFrame } from './frames.ts';
 
 const LF = 10;
 const CR = 13;
+/** The shortest event with data is `data` and two line ends. */
+const DATA_BYTES = 6;
+/** So many bytes without data pass at once. */
+const VOIDS_BYTES = 1024;
 
 /** How a stream separates its events, and how to read one. */
 export type StreamForm = {
@@ -56,13 +59,16 @@ export class EventSplitter {
   /**
    * Takes the next bytes. Returns the events that are complete now, each with its last line end. When one chunk ends with
    * CR and the next begins with LF, the event passes with its CR and the LF follows by itself, so that a reader that waits
-   * for the LF does not wait for the next event.
+   * for the LF does not wait for the next event. Events too short for data pass with the event after them, because a chunk
+   * may hold 65,536 of them.
    */
   push(chunk: Buffer): Buffer[] {
     if (chunk.length === 0) return [];
     const events: Buffer[] = [];
     let start = 0;
     if (this.#owesLf && chunk[0] === LF) events.push(chunk.subarray(0, ++start));
+    // Where the current event began. Undefined if it began in an earlier chunk.
+    let begun = this.#waiting === 0 ? start : undefined;
     let line = this.#afterCr && chunk[0] === LF ? 1 : start;
     this.#owesLf = false;
     this.#afterCr = false;
@@ -71,17 +77,28 @@ export class EventSplitter {
     let lf = chunk.indexOf(LF, line);
     while (cr >= 0 || lf >= 0) {
       const at = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
-      const next = at === cr && lf === cr + 1 ? at + 2 : at + 1;
-      const mayGoOn = at === cr && next === chunk.length && next === at + 1;
-      if (this.#eachLine || (this.#lineIsEmpty && at === line)) {
-        events.push(this.#take(chunk.subarray(start, next)));
-        start = next;
+      let next = at === cr && lf === cr + 1 ? at + 2 : at + 1;
+      const isBlank = this.#lineIsEmpty && at === line;
+      const isVoid = isBlank && begun !== undefined && (at === begun || next - begun < DATA_BYTES);
+      if (isVoid) next = afterLineEnds(chunk, next);
+      const mayGoOn = next === chunk.length && chunk[next - 1] === CR;
+      if (this.#eachLine || isBlank) {
+        begun = next;
+        if (!isVoid || next - start > VOIDS_BYTES) {
+          events.push(this.#take(chunk.subarray(start, next)));
+          start = next;
+        }
         this.#owesLf = mayGoOn;
       } else this.#afterCr = mayGoOn;
       this.#lineIsEmpty = true;
       line = next;
       if (cr >= 0 && cr < next) cr = chunk.indexOf(CR, next);
       if (lf >= 0 && lf < next) lf = chunk.indexOf(LF, next);
+    }
+    // Events without data that no other followed.
+    if (begun !== undefined && begun > start) {
+      events.push(this.#take(chunk.subarray(start, begun)));
+      start = begun;
     }
     if (line < chunk.length) this.#lineIsEmpty = false;
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
@@ -107,8 +124,16 @@ export class EventSplitter {
   }
 }
 
+/** A chunk may hold 65,536 blank lines, so a run of them is passed at once. */
+function afterLineEnds(chunk: Buffer, start: number): number {
+  let at = start;
+  while (chunk[at] === LF || chunk[at] === CR) at++;
+  return at;
+}
+
 /** Reads one server-sent event. Undefined for comments and events without data. */
 export function readEvent(bytes: Buffer): StreamEvent | undefined {
+  if (!bytes.includes('data')) return undefined;
   let data: string | undefined;
   let name: string | undefined;
   for (const line of bytes.toString('utf8').split(/\r\n|\r|\n/)) {
@@ -136,4 +161,103 @@ function fieldOf(line: string): [string, string] {
   const colon = text.indexOf(':');
   if (colon < 0) return [text, ''];
   return [text.slice(0, colon), text.slice(text[colon + 1] === ' ' ? colon + 2 : colon + 1)];
+}
+
+/** Two lengths and their checksum before the headers, and the checksum of the whole after the payload. */
+const PRELUDE_BYTES = 12;
+const CHECKSUM_BYTES = 4;
+
+/**
+ * Splits a stream of AWS's binary messages (`application/vnd.amazon.eventstream`), byte for byte, wherever its chunks end.
+ * A message begins with its own length. https://smithy.io/2.0/aws/amazon-eventstream.html
+ */
+export class FrameSplitter {
+  #pending: Buffer[] = [];
+  #waiting = 0;
+  /** The length of the message whose bytes are waiting, once four of them are. */
+  #length: number | undefined;
+  #isLost = false;
+
+  /** Takes the next bytes. Returns the messages that are complete now. */
+  push(chunk: Buffer): Buffer[] {
+    const frames: Buffer[] = [];
+    let rest = chunk;
+    while (rest.length > 0 && !this.#isLost) {
+      const wanted = (this.#length ?? 4) - this.#waiting;
+      const taken = rest.subarray(0, wanted);
+      this.#keep(taken);
+      rest = rest.subarray(taken.length);
+      if (taken.length < wanted) break;
+      if (this.#length === undefined) this.#readLength();
+      else frames.push(this.rest());
+    }
+    if (this.#isLost && rest.length > 0) this.#keep(rest);
+    return frames;
+  }
+
+  /** How many bytes the incomplete message takes, with the overhead of its chunks. Infinite after a length that no message has. */
+  get waiting(): number {
+    return this.#isLost
+      ? Number.POSITIVE_INFINITY
+      : this.#waiting + this.#pending.length * CHUNK_OVERHEAD_BYTES;
+  }
+
+  /** Returns the bytes after the last complete message, and forgets them. */
+  rest(): Buffer {
+    const whole = this.#pending.length === 1 ? this.#pending[0] : Buffer.concat(this.#pending);
+    this.#pending = [];
+    this.#waiting = 0;
+    this.#length = undefined;
+    return whole ?? Buffer.alloc(0);
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#pending.push(bytes);
+    this.#waiting += bytes.length;
+  }
+
+  #readLength(): void {
+    const length = Buffer.concat(this.#pending).readUInt32BE(0);
+    this.#length = length;
+    this.#isLost = length < PRELUDE_BYTES + CHECKSUM_BYTES;
+  }
+}
+
+/**
+ * Reads the payload of one message as text, and the name of its event or exception. Checksums are not verified: TCP and
+ * TLS have their own. Undefined if the message contradicts itself.
+ */
+export function readFrame(
+  bytes: Buffer,
+): { readonly data: string; readonly name: string | undefined } | undefined {
+  const headersEnd = PRELUDE_BYTES + bytes.readUInt32BE(4);
+  const payloadEnd = bytes.length - CHECKSUM_BYTES;
+  if (headersEnd > payloadEnd) return undefined;
+  const headers = readHeaders(bytes.subarray(PRELUDE_BYTES, headersEnd));
+  if (!headers) return undefined;
+  const name = headers.get(':event-type') ?? headers.get(':exception-type') ?? headers.get(':error-code');
+  return { data: bytes.toString('utf8', headersEnd, payloadEnd), name };
+}
+
+/** The length of a header's value by its type. `stated` values begin with their own length. */
+const VALUE_BYTES: readonly (number | 'stated')[] = [0, 0, 1, 2, 4, 8, 'stated', 'stated', 8, 16];
+const TEXT = 7;
+
+/** The headers that hold text. Undefined if they do not fill their bytes. */
+function readHeaders(bytes: Buffer): ReadonlyMap<string, string> | undefined {
+  const texts = new Map<string, string>();
+  let at = 0;
+  while (at < bytes.length) {
+    const nameEnd = at + 1 + (bytes[at] ?? 0);
+    const type = bytes[nameEnd];
+    const size = type === undefined ? undefined : VALUE_BYTES[type];
+    if (size === undefined) return undefined;
+    if (size === 'stated' && nameEnd + 3 > bytes.length) return undefined;
+    const from = nameEnd + (size === 'stated' ? 3 : 1);
+    const end = from + (size === 'stated' ? bytes.readUInt16BE(nameEnd + 1) : size);
+    if (end > bytes.length) return undefined;
+    if (type === TEXT) texts.set(bytes.toString('utf8', at + 1, nameEnd), bytes.toString('utf8', from, end));
+    at = end;
+  }
+  return texts;
 }

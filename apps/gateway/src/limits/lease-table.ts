@@ -12,6 +12,19 @@ export type HeldLease = {
   readonly addedMs: number;
 };
 
+/** The data that `lease-thread.ts` starts with. */
+export type LeaseThreadStart = {
+  readonly redisUrl: string;
+  readonly leaseMs: number;
+  /** The longest that a hold is renewed. */
+  readonly longestMs: number;
+  /** Shared with the main thread, which writes the time there (`monotonicMs`) while its event loop turns. */
+  readonly heartbeat: Float64Array;
+};
+
+/** The report that `lease-thread.ts` sends when it begins, and whenever a renewal failed. */
+export type LeaseThreadReport = { readonly failed: number };
+
 /**
  * Holds in memory that two threads share: the event loop writes them, and a thread reads them. A message for each hold
  * would cost a call a tenth of its time.

@@ -1,19 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { connectRedis, renewAll } from '@presign/limits';
-import { byPartition, LeaseTable, monotonicMs } from './lease-table.ts';
-
-/** The data that the thread starts with. */
-export type LeaseThreadStart = {
-  readonly redisUrl: string;
-  readonly leaseMs: number;
-  /** The longest that a hold is renewed. */
-  readonly longestMs: number;
-  /** Shared with the main thread, which writes the time there (`monotonicMs`) while its event loop turns. */
-  readonly heartbeat: Float64Array;
-};
-
-/** Sent when the thread begins, and whenever a renewal failed. */
-export type LeaseThreadReport = { readonly failed: number };
+import {
+  byPartition,
+  LeaseTable,
+  type LeaseThreadReport,
+  type LeaseThreadStart,
+  monotonicMs,
+} from './lease-table.ts';
 
 /**
  * A main thread that is busy for longer counts as stuck. The leases of its calls then end, as if the gateway had died. In a

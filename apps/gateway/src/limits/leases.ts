@@ -2,8 +2,14 @@ import { Worker } from 'node:worker_threads';
 import { type RedisClient, renewAll, sweep } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
-import { byPartition, LEASE_SLOTS, LeaseTable, monotonicMs } from './lease-table.ts';
-import type { LeaseThreadReport, LeaseThreadStart } from './lease-thread.ts';
+import {
+  byPartition,
+  LEASE_SLOTS,
+  LeaseTable,
+  type LeaseThreadReport,
+  type LeaseThreadStart,
+  monotonicMs,
+} from './lease-table.ts';
 
 /** The holds of this gateway's calls under way. */
 export type Leases = {
