@@ -2,13 +2,23 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type RedisHealth, readHealth } from '@presign/limits';
-import { errorShapeOf } from '@presign/providers';
+import { type ErrorShape, errorShapeOf } from '@presign/providers';
 import { priceProblems } from '@presign/providers/keep-prices';
-import { ambiguousRequest, PARTITIONS, type Problem, type Readiness } from '@presign/schema';
+import {
+  ambiguousRequest,
+  clockProblems,
+  PARTITIONS,
+  type Problem,
+  type Readiness,
+  type Refusal,
+  STOPPING,
+} from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
-import { type Context, Hono, type Next } from 'hono';
-import type { GatewayDeps, GatewayEnv } from './deps.ts';
-import { grantMemory, grantReader } from './grant/policy.ts';
+import { type Context, type Handler, Hono, type Next } from 'hono';
+import { CallReport, callReporter } from './call-report.ts';
+import type { GatewayDeps, GatewayEnv, ServeCall } from './deps.ts';
+import { grantMemory } from './grant/policy.ts';
+import { grantReader } from './grant/read-grant.ts';
 import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
 import { writeAnswer } from './http/discard.ts';
 import { ANSWER_HEADERS } from './http/headers.ts';
@@ -26,19 +36,29 @@ export type Gateway = {
   readonly app: Hono<GatewayEnv>;
   /** Whether `postCall` serves a request. */
   readonly isPostCall: (incoming: IncomingMessage) => boolean;
-  /** Serves a POST to a provider without Hono's routing and `Request`, for which every call would pay. */
+  /** Serves a POST to a provider or an MCP server without Hono's routing and `Request`, for which every call would pay. */
   readonly postCall: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+  /** Refuses a request that cannot be read. */
+  readonly malformed: () => Response;
 };
 
 /** Builds the gateway: it decides whether a call is allowed, and counts what the call costs. */
 export function createGateway(deps: GatewayDeps): Gateway {
   const app = new Hono<GatewayEnv>();
+  const memory = grantMemory();
+  const report = callReporter({ log: deps.log, memory });
+  /** Refuses a request that reaches no route. */
+  const refuse = (refusal: Refusal, requestId: string, incoming: Incoming, shape?: ErrorShape) => {
+    report(new CallReport('other', requestId, incoming), refusal);
+    return refusalAnswer(refusal, requestId, shape);
+  };
   app.use(async (c, next) => {
     const requestId = randomUUID();
     c.set('requestId', requestId);
     const message = ambiguousRequest(c.env.incoming);
     if (message === undefined) return next();
-    const refused = refusalAnswer({ code: 'invalid_request', message }, requestId, shapeFor(c.env.incoming));
+    const incoming = c.env.incoming as IncomingMessage;
+    const refused = refuse({ code: 'invalid_request', message }, requestId, incoming, shapeFor(incoming));
     refused.headers.set('connection', 'close');
     return refused;
   });
@@ -49,33 +69,27 @@ export function createGateway(deps: GatewayDeps): Gateway {
     return refusalAnswer({ code: 'internal_error' }, requestId, shapeFor(incoming));
   };
   app.onError((error, c) => fail(error, c.get('requestId'), c.env.incoming as IncomingMessage));
-  app.notFound((c) => refusalAnswer({ code: 'not_found' }, c.get('requestId')));
+  app.notFound((c) => refuse({ code: 'not_found' }, c.get('requestId'), c.env.incoming as IncomingMessage));
   app.options('*', preflight);
   addHealthRoutes(app, deps);
   const shared = {
     ...deps,
-    memory: grantMemory(),
+    ...{ memory, report },
     readGrant: grantReader(deps.db),
     freeWork: createFreeWork(deps.now),
   };
   const llm = { ...shared, verify: llmVerifier(deps), accessTokens: createAccessTokens(deps) };
   app.get('/llm/t/:token', describeGrant(llm));
-  const call = llmCall(llm);
-  app.all('/llm/t/*', async ({ env, get }) => {
-    const answer = await call(
-      env.incoming as IncomingMessage,
-      env.outgoing as ServerResponse,
-      get('requestId'),
-    );
-    return answer ?? RESPONSE_ALREADY_SENT;
-  });
-  const mcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });
-  app.all('/mcp/mcp', mcp);
+  const callLlm = llmCall(llm);
+  const callMcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });
+  app.all('/llm/t/*', byHono(callLlm));
+  app.all('/mcp/mcp', byHono(callMcp));
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
-  app.all('/mcp/sse', mcp);
+  app.all('/mcp/sse', byHono(callMcp));
   app.all('/mcp/bundle/:token', bundle({ ...shared, verify: bundleVerifier(deps) }));
   const postCall = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const requestId = randomUUID();
+    const call = incoming.url?.startsWith('/llm/') ? callLlm : callMcp;
     const serving = call(incoming, outgoing, requestId);
     const answer = await serving.catch((error: Error) => fail(error, requestId, incoming));
     if (!answer) return;
@@ -84,17 +98,37 @@ export function createGateway(deps: GatewayDeps): Gateway {
     await writeAnswer(outgoing, answer);
     outgoing.end();
   };
-  return { app, isPostCall, postCall };
+  const malformed = () =>
+    refuse({ code: 'invalid_request', message: UNREADABLE }, randomUUID(), {
+      method: undefined,
+      headers: {},
+    });
+  return { app, isPostCall, postCall, malformed };
 }
+
+type Incoming = ConstructorParameters<typeof CallReport>[2];
+
+const UNREADABLE = 'The request target or the Host header is malformed.';
 
 /** A `Host` that every reader understands alike. */
 const PLAIN_HOST = /^[\w.:[\]-]+$/;
 
+/** The URLs of calls. A bundle is loaded by GET. */
+const CALL_URL = /^\/(?:llm\/t\/|mcp\/(?:mcp|sse)\?)/;
+
 const isPostCall = (incoming: IncomingMessage): boolean =>
   incoming.method === 'POST' &&
-  incoming.url?.startsWith('/llm/t/') === true &&
+  CALL_URL.test(incoming.url ?? '') &&
   PLAIN_HOST.test(incoming.headers.host ?? '') &&
   ambiguousRequest(incoming) === undefined;
+
+/** A route of all other methods. */
+const byHono =
+  (call: ServeCall): Handler<GatewayEnv> =>
+  async ({ env, get }) => {
+    const { incoming, outgoing } = env as { incoming: IncomingMessage; outgoing: ServerResponse };
+    return (await call(incoming, outgoing, get('requestId'))) ?? RESPONSE_ALREADY_SENT;
+  };
 
 /** The form of an error where only the path is known. */
 const shapeFor = ({ url = '' }: { readonly url?: string | undefined }) =>
@@ -126,8 +160,11 @@ function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
   app.get('/readyz', async (c) => {
     const report = await readiness();
     const prices = deps.prices.status();
-    const problems = [...report.problems, ...priceProblems(prices)];
-    return c.json({ ...report, problems, prices: prices.lists }, report.status === 'ready' ? 200 : 503);
+    const stopping = deps.draining.aborted ? [STOPPING] : [];
+    const clock = clockProblems(deps.clock.farMs(), 'gateway');
+    const problems = [...stopping, ...report.problems, ...priceProblems(prices), ...clock];
+    const status = stopping.length > 0 ? 'unready' : report.status;
+    return c.json({ status, problems, prices: prices.lists }, status === 'ready' ? 200 : 503);
   });
 }
 

@@ -1,12 +1,15 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
-import type { RedisClient } from '@presign/limits';
+import type { ClockWatch, RedisClient } from '@presign/limits';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
-import type { GrantMemory, GrantReader } from './grant/policy.ts';
+import type { ReportCall } from './call-report.ts';
+import type { GrantMemory } from './grant/policy.ts';
+import type { GrantReader } from './grant/read-grant.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
 import type { BodyMemory } from './http/body-memory.ts';
 import type { Turns } from './http/turns.ts';
@@ -34,7 +37,9 @@ export type GatewayDeps = {
   readonly leases: Leases;
   readonly revocations: Revocations;
   readonly underWay: UnderWay;
-  /** Aborts when the gateway begins to close. It ends streams that only wait for events. */
+  /** Aborts when the gateway begins to stop. It serves on for a while. */
+  readonly draining: AbortSignal;
+  /** Aborts when the gateway refuses connections. It ends streams that only wait for events. */
   readonly closing: AbortSignal;
   /** Open streams of MCP's 2024-11-05 transport. */
   readonly listeners: Listeners;
@@ -53,6 +58,7 @@ export type GatewayDeps = {
   readonly settlingMs?: number;
   /** Unix milliseconds. */
   readonly now: () => number;
+  readonly clock: ClockWatch;
   readonly log: Logger;
 };
 
@@ -62,6 +68,7 @@ type RouteDeps<G extends VerifiedGrant> = GatewayDeps & {
   readonly memory: GrantMemory;
   readonly readGrant: GrantReader;
   readonly freeWork: FreeWork;
+  readonly report: ReportCall;
 };
 
 export type LlmDeps = RouteDeps<LlmGrant> & { readonly accessTokens: AccessTokens };
@@ -77,3 +84,10 @@ export type UnderWay = {
 
 /** The values that middleware passes to a route. */
 export type GatewayEnv = { Bindings: HttpBindings; Variables: { requestId: string } };
+
+/** Serves a call. Resolves to a refusal that is still to be sent, or to undefined when all is written. */
+export type ServeCall = (
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  requestId: string,
+) => Promise<Response | undefined>;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
 import { parseVariable, readPriceSchedule, readVariable, VariableError } from '@presign/schema';
+import { shutdownOf } from '@presign/schema/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -33,6 +34,11 @@ export function readGatewayEnv(env: Environment = process.env) {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
     },
+    keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
+    shutdown: shutdownOf(
+      readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),
+      readVariable(env, 'SHUTDOWN_GRACE_SECONDS', 25),
+    ),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
 import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
@@ -9,10 +10,13 @@ import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 
 /**
- * A write to stdout for each line would be a system call for each call. A kill -9 loses the lines of the last tenth of a second. When the
+ * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second. When the
  * reader of stdout stalls, calls go on and lines beyond 8 MiB are dropped.
  */
-const LOG_BUFFER = { sync: false, minLength: 4_096, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
+const LOG_BUFFER = { sync: false, minLength: 12_288, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
+
+// The command line may set a size for this thread. Without this, it would replace the limits of every other thread, too.
+setFlagsFromString('--max-semi-space-size=0');
 
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
@@ -40,7 +44,7 @@ runProcess(
       log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
 
     return async () => {
-      await gateway.close();
+      await gateway.close(env.shutdown);
       redis.disconnect();
       await closeDatabase();
     };

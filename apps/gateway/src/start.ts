@@ -1,15 +1,15 @@
-import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { watchClock } from '@presign/limits';
 import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
 import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
+import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
 import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { bodyMemory } from './http/body-memory.ts';
-import { refusalAnswer } from './http/refuse.ts';
 import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
 import { watchRevocations } from './limits/revocations.ts';
@@ -20,14 +20,14 @@ import { readQuota } from './workers/read-quota.ts';
 /** A listening gateway. */
 export type RunningGateway = {
   readonly port: number;
-  /** Stops accepting, waits up to `graceMs` for calls under way, and settles all. Connections to stores stay open. */
-  readonly close: (graceMs?: number) => Promise<void>;
+  /** Drains, cuts calls that outlast the grace, and settles all. Connections to stores stay open. */
+  readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
-  | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'closing' | 'listeners')
-  | ('providers' | 'prices' | 'bodyMemory' | 'turns' | 'bodyWorkers' | 'readQuota' | 'uncounted');
+  | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
+  | ('clock' | 'providers' | 'prices' | 'bodyMemory' | 'turns' | 'bodyWorkers' | 'readQuota' | 'uncounted');
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
@@ -41,11 +41,14 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly maxHeldBodyBytes: number;
   /** The largest body that is read whole, in bytes. */
   readonly maxBodyBytes: number;
+  /** How long an idle connection stays open. */
+  readonly keepAliveMs?: number;
 };
 
-const GRACE_MS = 30_000;
-const HEADERS_TIMEOUT_MS = 30_000;
-const UNREADABLE = 'The request target or the Host header is malformed.';
+/** How long a call that was cut has for its last bytes. */
+const CUT_MS = 1_000;
+/** An upload may take as long as an answer. Only headers have a time limit. */
+const TIMEOUTS = { requestTimeout: 0, headersTimeout: 30_000 };
 
 /** Listens, renews leases and sweeps. Port 0 takes a free port. */
 export async function startGateway(
@@ -57,7 +60,9 @@ export async function startGateway(
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
   const leases = startLeases(options);
   const revocations = watchRevocations(options.redis);
+  const clock = watchClock(options.redis, options.now, options.log);
   const underWay = trackUnderWay();
+  const draining = new AbortController();
   const closing = new AbortController();
   // Every open stream listens.
   setMaxListeners(0, closing.signal);
@@ -65,14 +70,14 @@ export async function startGateway(
   const quota = readQuota(options.now);
   const bodyWorkers = startBodyWorkers({ ...options, prices }, quota);
   const own = {
-    ...{ dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
+    ...{ clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
     readQuota: quota,
     uncounted: new Set<string>(),
-    ...{ closing: closing.signal, turns: answerTurns() },
+    ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
-  const { app, isPostCall, postCall } = createGateway({ ...options, ...own });
+  const { app, isPostCall, postCall, malformed } = createGateway({ ...options, ...own });
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
@@ -83,43 +88,51 @@ export async function startGateway(
     hostname: 'localhost',
     // A call reads its body itself. Node discards what is unread after the answer.
     autoCleanupIncoming: false,
-    errorHandler: () => refusalAnswer({ code: 'invalid_request', message: UNREADABLE }, randomUUID()),
+    errorHandler: malformed,
   });
-  // An upload may take as long as an answer. Only headers have a time limit.
   const server = createServer(
-    { requestTimeout: 0, headersTimeout: HEADERS_TIMEOUT_MS },
+    { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
     (incoming, outgoing) => void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing),
   );
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(listen.port, listen.host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  const close = async (graceMs = GRACE_MS) => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    closing.abort();
-    // A kept-alive connection becomes idle only after its last answer.
-    const idle = setInterval(() => server.closeIdleConnections(), 50);
-    const cut = setTimeout(() => {
-      server.closeAllConnections();
+  const port = await listening(server, listen);
+  const close = async (shutdown: Partial<Shutdown> = {}) => {
+    const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };
+    draining.abort();
+    let grace: NodeJS.Timeout | undefined;
+    const cut = () => {
+      // Ends the calls to upstreams first, so that their holders still hear of it.
       void dispatcher.destroy();
-    }, graceMs);
-    await closed;
-    clearInterval(idle);
+      grace = setTimeout(() => server.closeAllConnections(), CUT_MS);
+    };
+    await drainServer(server, drainMs, () => {
+      closing.abort();
+      grace = setTimeout(cut, Math.max(0, graceMs - drainMs));
+    });
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
-    clearTimeout(cut);
+    clearTimeout(grace);
     await prices.close();
     await leases.close();
-    revocations.close();
-    listeners.close();
+    for (const each of [revocations, clock, listeners]) each.close();
     await bodyWorkers.close();
     await dispatcher.destroy();
   };
-  const address = server.address();
-  return { port: typeof address === 'object' && address ? address.port : listen.port, close };
+  return { port, close };
+}
+
+/** Returns the port. */
+function listening(
+  server: Server,
+  { host, port }: { readonly host: string; readonly port: number },
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address.port : port);
+    });
+  });
 }
 
 function trackUnderWay(): UnderWay {

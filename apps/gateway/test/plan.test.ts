@@ -26,6 +26,8 @@ function plan(
   const policy: Policy = {
     ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
     accountId: 'a',
+    apiKeyId: undefined,
+    virtualKeyId: undefined,
     externalUser: undefined,
     server: undefined,
     config: isJsonObject(config) ? config : undefined,

@@ -33,6 +33,8 @@ const grant = { id: 'g', sessionId: 's', provider, method: 'POST' } as LlmGrant;
 const policy = {
   ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
   accountId: 'a',
+  apiKeyId: undefined,
+  virtualKeyId: undefined,
   externalUser: undefined,
   server: undefined,
   config: undefined,

@@ -70,7 +70,7 @@ export async function startStorelessGateway(): Promise<StorelessGateway> {
       mth: 'POST',
       pth: ['/v1/chat/completions'],
     }),
-    close: () => gateway.close(0),
+    close: () => gateway.close({ graceMs: 0 }),
   };
 }
 
@@ -79,6 +79,8 @@ const failing = (name: string, asked: string[]): unknown =>
     {},
     {
       get: (_target, property) => {
+        // The gateway compares its clock with Redis' now and then.
+        if (property === 'time') return () => Promise.reject(new Error('no clock'));
         asked.push(`${name}.${String(property)}`);
         throw new Error('this store only notes that it was asked');
       },

@@ -1,25 +1,19 @@
 import { findGrant, type GrantRef, type Opened, openGrant, type RedisClient } from '@presign/limits';
-import {
-  isJsonObject,
-  type JsonObject,
-  type McpServerPolicy,
-  type Refusal,
-  RefusedError,
-} from '@presign/schema';
-import { type Database, isDatabaseOutage } from '@presign/schema/database';
+import { isJsonObject, type JsonObject, type McpServerPolicy, type Refusal } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
-import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
-import { eq, sql } from 'drizzle-orm';
-import { alias } from 'drizzle-orm/pg-core';
 import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+import type { GrantReader } from './read-grant.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 /** The part of a grant that is not in its token. It never changes while the grant lives. */
 export type Policy = {
   readonly ref: GrantRef;
   readonly accountId: string;
+  /** The API key that issued it. Undefined: not recorded. */
+  readonly apiKeyId: string | undefined;
+  readonly virtualKeyId: string | undefined;
   readonly externalUser: string | undefined;
   readonly config: JsonObject | undefined;
   /** Only for the grant of an MCP server. */
@@ -38,11 +32,23 @@ export type GrantMemory = {
 };
 
 export const grantMemory = (): GrantMemory => ({
-  policies: new LRUCache({ max: 10_000 }),
-  credentials: new LRUCache({ max: 10_000 }),
+  // `remember` states the size of a policy.
+  policies: new LRUCache({ maxSize: POLICIES_BYTES }),
+  credentials: new LRUCache({
+    maxSize: CREDENTIALS_BYTES,
+    sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
+  }),
 });
 
-export type GrantReader = ReturnType<typeof grantReader>;
+/** Room for the policies of as many grants as the verifier has tokens, unless their `config` is long. */
+const POLICIES_BYTES = 48 * 1024 * 1024;
+const CREDENTIALS_BYTES = 16 * 1024 * 1024;
+/** An entry of the memory, without its longest text. */
+const ENTRY_BYTES = 500;
+
+/** Remembers a policy that takes as much memory as its text in Redis, and once more for its parts. */
+const remember = ({ policies }: GrantMemory, policy: Policy, doc: string): void =>
+  void policies.set(policy.ref.id, policy, { size: 2 * doc.length + ENTRY_BYTES });
 
 export type PolicyDeps = {
   readonly readGrant: GrantReader;
@@ -89,7 +95,7 @@ export async function openGrantOnce(deps: PolicyDeps, grant: VerifiedGrant): Pro
     case 'expired':
       return { code: 'token_expired' };
     case 'absent':
-      return { code: 'token_invalid' };
+      return { code: 'token_invalid', reason: 'no_such_grant' };
   }
 }
 
@@ -100,7 +106,7 @@ async function findPolicy({ redis, memory }: PolicyDeps, grant: VerifiedGrant): 
   const found = await findGrant(redis, grant.partition, grant.id);
   if (!found) return undefined;
   const policy = readDoc(grant, found.doc);
-  memory.policies.set(grant.id, policy);
+  remember(memory, policy, found.doc);
   return policy;
 }
 
@@ -127,11 +133,14 @@ async function openFromPostgres(
       budgetIds: state.map((each) => each.id),
     },
     accountId: grant.accountId,
+    apiKeyId: grant.apiKeyId ?? undefined,
+    virtualKeyId: grant.virtualKeyId ?? undefined,
     externalUser: grant.externalUser ?? undefined,
     config: grant.config ?? undefined,
     server: grant.server ?? undefined,
     costLimited: state.some((each) => each.costLimitMicrousd !== null),
   };
+  const doc = writeDoc(policy);
   const opened = await openGrant(deps.redis, {
     ref: policy.ref,
     epoch: row.partitions.epoch,
@@ -139,42 +148,10 @@ async function openFromPostgres(
     expiresAtMs: grant.expiresAt.getTime(),
     credential: row.credentials,
     budgets: state,
-    doc: writeDoc(policy),
+    doc,
   });
-  if (opened === 'ok') deps.memory.policies.set(grant.id, policy);
+  if (opened === 'ok') remember(deps.memory, policy, doc);
   return opened;
-}
-
-/**
- * Reads a grant with its limits. One statement reads one snapshot: the budgets' sums belong to the partition's cursor. It is
- * built once, because building it takes 400 µs of CPU.
- */
-export function grantReader(db: Database) {
-  let statement: ReturnType<typeof grantStatement> | undefined;
-  return async (id: string) => {
-    statement ??= grantStatement(db);
-    const [row] = await statement.execute({ id }).catch((error: unknown) => {
-      throw isDatabaseOutage(error)
-        ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }, { cause: error })
-        : error;
-    });
-    return row;
-  };
-}
-
-function grantStatement(db: Database) {
-  const shared = alias(budgets, 'shared');
-  return db
-    .select()
-    .from(grants)
-    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
-    .innerJoin(budgets, eq(budgets.id, grants.budgetId))
-    .innerJoin(credentials, eq(credentials.id, grants.credentialId))
-    .innerJoin(partitions, eq(partitions.id, budgets.partition))
-    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
-    .leftJoin(shared, eq(shared.id, virtualKeys.budgetId))
-    .where(eq(grants.id, sql.placeholder('id')))
-    .prepare('read_grant');
 }
 
 /** The policy as Redis stores it, with short names. */
@@ -182,17 +159,22 @@ type Doc = {
   acc: string;
   crd: string;
   budget: string[];
+  key?: string;
+  vky?: string;
   usr?: string;
   cfg?: JsonObject;
   srv?: McpServerPolicy;
   lim?: true;
 };
 
-function writeDoc({ ref, accountId, externalUser, config, server, costLimited }: Policy): string {
+function writeDoc(policy: Policy): string {
+  const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, server, costLimited } = policy;
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
     budget: [...ref.budgetIds],
+    ...(apiKeyId === undefined ? {} : { key: apiKeyId }),
+    ...(virtualKeyId === undefined ? {} : { vky: virtualKeyId }),
     ...(externalUser === undefined ? {} : { usr: externalUser }),
     ...(config === undefined ? {} : { cfg: config }),
     ...(server === undefined ? {} : { srv: server }),
@@ -206,6 +188,8 @@ function readDoc(grant: VerifiedGrant, text: string): Policy {
   return {
     ref: { id: grant.id, partition: grant.partition, credentialId: doc.crd, budgetIds: doc.budget },
     accountId: doc.acc,
+    apiKeyId: doc.key,
+    virtualKeyId: doc.vky,
     externalUser: doc.usr,
     config: isJsonObject(doc.cfg) ? doc.cfg : undefined,
     server: doc.srv,
