@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type RunningLocal, readLocalEnv, runLocal } from '@presign/local';
 import { pino } from 'pino';
+import { prepareDataFolder } from '../harness/embedded-template.ts';
 import { freePort } from '../harness/free-port.ts';
 
 /** The services that `pnpm start` runs, in a folder of its own, on ports of its own. */
@@ -22,8 +23,10 @@ export type Local = RunningLocal & {
 export async function startLocalForDocs(): Promise<Local> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-'));
   const [issuerPort, gatewayPort] = [await freePort(), await freePort()];
+  const dataDir = join(folder, '.presign');
+  await prepareDataFolder(dataDir);
   const env = readLocalEnv({
-    PRESIGN_DATA_DIR: join(folder, '.presign'),
+    PRESIGN_DATA_DIR: dataDir,
     ISSUER_PORT: String(issuerPort),
     GATEWAY_PORT: String(gatewayPort),
   });

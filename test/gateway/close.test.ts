@@ -74,12 +74,12 @@ test('a closing gateway reads on for holders who have left, and settles with wha
 test('streams that outlast the grace are cut and settled all the same', async () => {
   const answer = await begin();
   const broken = expect(answer.body.text()).rejects.toThrow();
-  await stack.gateways[0]?.close(200);
+  await stack.gateways[0]?.close({ graceMs: 200 });
   await broken;
   expect(await ledgerRows(1)).toMatchObject([{ status: 200, uses: 1, outcome: 'settled' }]);
 });
 
 test('closing twice is closing once', async () => {
-  await Promise.all([stack.gateways[0]?.close(100), stack.gateways[0]?.close(100)]);
-  await stack.gateways[0]?.close(100);
+  await Promise.all([stack.gateways[0]?.close({ graceMs: 100 }), stack.gateways[0]?.close({ graceMs: 100 })]);
+  await stack.gateways[0]?.close({ graceMs: 100 });
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readSigningKey, signToken } from '@presign/crypto';
 import { revokeGrant } from '@presign/limits';
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -12,6 +12,8 @@ import { OK, type Providers, startProviders } from './providers.ts';
 let providers: Providers;
 let stack: Stack;
 let url: string;
+/** A connection on which no other request waits while the gateway slowly reads a large body that it refused. */
+const own = new Agent();
 
 /** Texts that may stand in no log line. */
 const mark = () => `mark${randomBytes(12).toString('hex')}`;
@@ -33,6 +35,7 @@ beforeAll(async () => {
   url = await urlOf({});
 });
 afterAll(async () => {
+  await own.destroy();
   await stack.close();
   await providers.close();
 });
@@ -93,7 +96,10 @@ const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   [
     'body_too_large',
     413,
-    async () => post(await urlOf({ config: { model: 'x' } }), Buffer.alloc(16 * 1024 * 1024 + 1)),
+    async () => {
+      const to = await urlOf({ config: { model: 'x' } });
+      return request(to, { method: 'POST', body: Buffer.alloc(16 * 1024 * 1024 + 1), dispatcher: own });
+    },
   ],
   ['unsupported_media_type', 415, async () => post(await urlOf({ config: { model: 'x' } }), '[]')],
   ['upstream_unreachable', 502, async () => post(await urlOf({ provider: 'refusing' }))],

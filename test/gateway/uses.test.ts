@@ -199,7 +199,9 @@ function streamed() {
     for (; taken.events < 20; taken.events++) {
       await new Promise((resolve) => setTimeout(resolve, 10));
       if (response.destroyed) return;
-      response.write(`data: ${taken.events}\n\n`);
+      response.write(
+        `data: ${JSON.stringify({ choices: [{ delta: { content: String(taken.events) } }] })}\n\n`,
+      );
     }
     taken.ended = true;
     response.end();
@@ -209,7 +211,9 @@ function streamed() {
 
 async function holderLeaves(url: string, when: (socket: Socket) => Promise<unknown>) {
   const socket = await openSocket(new URL(url).origin);
-  socket.write(`POST ${new URL(url).pathname} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`);
+  const body = '{"model":"gpt-5","messages":[],"stream":true}';
+  const head = `POST ${new URL(url).pathname} HTTP/1.1\r\nHost: g\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+  socket.write(head + body);
   await when(socket);
   socket.destroy();
 }

@@ -25,7 +25,7 @@ export async function startGatewayProcess(
   stack: Stack,
   env: Record<string, string> = {},
 ): Promise<GatewayProcess> {
-  const port = await freePort();
+  const port = Number(env.GATEWAY_PORT ?? (await freePort()));
   const providersFile = join(mkdtempSync(join(tmpdir(), 'presign-')), 'providers.json');
   writeFileSync(providersFile, stack.providersJson);
   const child = spawn(process.execPath, ['--import', 'tsx', MAIN], {
@@ -41,6 +41,7 @@ export async function startGatewayProcess(
       ENCRYPTION_KEYS: stack.keys.encryption,
       PROVIDERS_FILE: providersFile,
       ALLOW_PRIVATE_UPSTREAMS: 'true',
+      SHUTDOWN_DRAIN_SECONDS: '0',
       ...env,
     },
   });

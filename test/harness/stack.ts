@@ -8,7 +8,7 @@ import {
   readSigningKey,
 } from '@presign/crypto';
 import { type GatewayOptions, type RunningGateway, startGateway } from '@presign/gateway';
-import { bootstrap, type RunningIssuer, startIssuer } from '@presign/issuer';
+import { bootstrap, type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
 import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
@@ -62,6 +62,7 @@ export type StackOptions = {
   readonly providers: object;
   readonly redisUrl?: string | undefined;
   readonly gateway?: Partial<GatewayOptions>;
+  readonly issuer?: Partial<IssuerOptions>;
   /** Stores that have rows already, which the stack closes. By default it gets empty ones. */
   readonly stores?: Stores;
   /** The keys that those rows were sealed with. By default the stack makes new ones. */
@@ -98,7 +99,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   const redis = await connect();
   const issuer = await startIssuer(
-    { ...shared, redis, signingKey, olderPublicKeys: [], requestsPerMinute: 1_000_000 },
+    { ...shared, redis, signingKey, olderPublicKeys: [], requestsPerMinute: 1_000_000, ...options.issuer },
     { host: '127.0.0.1', port: issuerPort },
   );
   await issuer.ledger.drainAll();
@@ -156,7 +157,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     mcpPresign,
     issueMcp: async (body) => (await issued(await mcpPresign(body))) as McpPresignAnswer,
     close: async () => {
-      await Promise.all(gateways.map((gateway) => gateway.close(2_000)));
+      await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 2_000 })));
       await issuer.close();
       for (const each of connections) each.disconnect();
       await stores.close();

@@ -244,7 +244,7 @@ test('clients of each kind go on through another gateway when the one that holds
     }),
   );
   for (const { origins } of clients) origins.splice(0, 1, staying);
-  await stack.gateways[2]?.close(2_000);
+  await stack.gateways[2]?.close({ graceMs: 2_000 });
   for (const { driven, transport } of clients) {
     if (transport === 'sse') await opened(driven, 2);
     await streamAt(driven, staying);

@@ -86,7 +86,7 @@ export const TELLING: readonly Scenario[] = [
     run: async (driven) => {
       const { road } = driven;
       const abort = new AbortController();
-      const work = { duration: 3, steps: 6 };
+      const work = { duration: 2, steps: 10 };
       const onprogress = () => abort.abort('called off');
       const called = callTool(driven, 'trigger-long-running-operation', work, {
         signal: abort.signal,
@@ -100,11 +100,11 @@ export const TELLING: readonly Scenario[] = [
         road.exchanges.find(({ method, status }) => method === 'notifications/cancelled' && status),
       );
       // By the time this one ends, the one called off would have.
-      await callTool(driven, 'trigger-long-running-operation', { duration: 3.5, steps: 1 });
+      await callTool(driven, 'trigger-long-running-operation', { duration: 2.2, steps: 1 });
       return {
         isRejected,
         status: told.status,
-        isAnswered: /operation completed[^}]*Steps: 6/.test(wire(driven)),
+        isAnswered: /operation completed[^}]*Steps: 10/.test(wire(driven)),
         next: textOf(await callTool(driven, 'get-sum', { a: 1, b: 1 })),
       };
     },

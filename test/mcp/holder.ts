@@ -2,7 +2,7 @@ import { keys } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
 import { ledger } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
-import { request } from 'undici';
+import { type Dispatcher, request } from 'undici';
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 
@@ -36,9 +36,11 @@ export async function post(
   url: string,
   message: object | string | Buffer,
   headers: Record<string, string> = {},
+  dispatcher?: Dispatcher,
 ): Promise<Heard> {
   const body = typeof message === 'string' || Buffer.isBuffer(message) ? message : JSON.stringify(message);
-  return hear(await request(url, { method: 'POST', headers: { ...USUAL, ...headers }, body }));
+  const own = dispatcher && { dispatcher };
+  return hear(await request(url, { method: 'POST', headers: { ...USUAL, ...headers }, body, ...own }));
 }
 
 /** Any other request with the URL. */

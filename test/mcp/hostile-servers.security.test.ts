@@ -95,7 +95,7 @@ test('a holder who leaves while a token is fetched leaves no stream behind', asy
   await socketsRead();
   release();
   await eventually(async () =>
-    stack.logs.some((line) => line.includes('mcp call') && line.includes('"GET"')) ? true : undefined,
+    stack.logs.some((line) => line.includes('"kind":"mcp"') && line.includes('"GET"')) ? true : undefined,
   );
   expect(upstream.streams.size).toBe(0);
 });

@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import { Agent } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { openSocket } from '../harness/raw-http.ts';
@@ -9,12 +10,15 @@ import { type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let stack: Stack;
+/** A connection on which no other request waits while the gateway slowly reads a large body that it refused. */
+const own = new Agent();
 
 beforeAll(async () => {
   upstream = await startMcpUpstream();
   stack = await startStack({ providers: {}, gateways: 2 });
 });
 afterAll(async () => {
+  await own.destroy();
   await stack.close();
   await upstream.close();
 });
@@ -210,7 +214,7 @@ test('a body of 16 MiB passes, and one byte more is refused, whether or not its 
   expect(outcomes(await post(url, callOf(16 * MIB)))).toEqual(['ran']);
   expect(reached()[0]?.body).toHaveLength(16 * MIB);
   const tooLarge = callOf(16 * MIB + 1);
-  const told = await post(url, tooLarge);
+  const told = await post(url, tooLarge, {}, own);
   const untold = await fetch(url, {
     method: 'POST',
     body: new Blob([tooLarge]).stream(),

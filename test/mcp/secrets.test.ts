@@ -140,7 +140,7 @@ test('no answer quotes a secret', () => {
 });
 
 test('no log line holds a secret', () => {
-  expect(stack.logs.filter((line) => line.includes('mcp call')).length).toBeGreaterThan(20);
+  expect(stack.logs.filter((line) => line.includes('"kind":"mcp"')).length).toBeGreaterThan(20);
   expect(stack.logs.filter(holdsSecret)).toEqual([]);
 });
 
