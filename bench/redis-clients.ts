@@ -10,8 +10,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connectRedis, redisReady } from '@presign/limits';
 import { type Command, Redis } from 'ioredis';
-import { writeTogether } from '../packages/limits/src/redis.ts';
-import { ScriptCommand } from '../packages/limits/src/script.ts';
+import { ScriptCommand, writeTogether } from '../packages/limits/src/redis.ts';
 
 const ROUNDS = 11;
 const CALLS = 20_000;

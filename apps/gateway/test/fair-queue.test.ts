@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fairQueue } from '../src/workers/body-workers.ts';
+import { fairQueue } from '../src/http/turns.ts';
 
 const most = { running: 2, waiting: 6, waitingPerOwner: 4 };
 

@@ -9,10 +9,10 @@ export {
   type Hold,
 } from './admit.ts';
 export * from './charge.ts';
-export * from './clock.ts';
 export * from './credential.ts';
 export * from './drain.ts';
 export * from './grant.ts';
+export * from './health.ts';
 export * from './keys.ts';
 export * from './rate-limit.ts';
 export * from './redis.ts';

@@ -1,5 +1,5 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { keys } from './keys.ts';
+import { Cluster, Command, Redis, type RedisOptions } from 'ioredis';
+import type { Raw } from './reply.ts';
 
 /** One Redis server (or Sentinel) or a Cluster. */
 export type RedisClient = Redis | Cluster;
@@ -104,62 +104,6 @@ function endpoint(text: string): { host: string; port: number } {
   return at < 0 ? { host: text, port: 6379 } : { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
 }
 
-/**
- * Finds settings with which Redis could lose uses and money, by the `INFO` of every master. A service that hides a
- * setting is not judged by it.
- * @returns a sentence for the operator on each
- */
-export async function findRisks(redis: RedisClient): Promise<readonly string[]> {
-  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  const infos = await Promise.all(
-    masters.map(async (each) => `${await each.info('persistence')}${await each.info('memory')}`),
-  );
-  return RISKS.filter(([sign]) => infos.some((info) => sign.test(info))).map(([, says]) => says);
-}
-
-const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [
-  [
-    /^aof_enabled:0/m,
-    'Redis has no append-only file (appendonly no): a restart loses what is not yet in the ledger',
-  ],
-  [
-    /^maxmemory_policy:(?!noeviction)/m,
-    'Redis may drop keys when its memory is full (maxmemory-policy): set it to noeviction',
-  ],
-];
-
-/** Whether Redis can take calls now. */
-export type RedisHealth = {
-  /** `refused`: it answers, but takes no writes, as at `maxmemory` or with a full disk. */
-  readonly writes: 'taken' | 'read_only' | 'refused' | 'no_answer';
-  /** Partitions that admit calls. */
-  readonly open: number;
-};
-
-/** Asks Redis whether it takes writes, and how many of the partitions 0 to `partitions` - 1 are open. Never throws. */
-export async function readHealth(redis: RedisClient, partitions: number): Promise<RedisHealth> {
-  const all = Array.from({ length: partitions }, (_, at) => redis.hget(keys.partition(at), 'state'));
-  const [writes, ...states] = await Promise.all([
-    tryWrite(redis),
-    ...all.map((asked) => asked.catch(() => null)),
-  ]);
-  return { writes, open: states.filter((state) => state === 'open').length };
-}
-
-const PROBE_MS = 60_000;
-
-async function tryWrite(redis: RedisClient): Promise<RedisHealth['writes']> {
-  try {
-    await redis.set(keys.probe(), '1', 'PX', PROBE_MS);
-    return 'taken';
-  } catch (error) {
-    // Redis' own errors begin with a word in capitals (Redis manual, RESP, simple errors).
-    const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : [];
-    if (word === 'READONLY') return 'read_only';
-    return /^[A-Z]{3,}$/.test(word) && word !== 'LOADING' ? 'refused' : 'no_answer';
-  }
-}
-
 /** Clients that write nothing before this turn of the event loop ends. */
 const heldBack = new WeakSet<RedisClient>();
 
@@ -178,4 +122,85 @@ export function writeTogether(redis: RedisClient): void {
     heldBack.delete(redis);
     for (const stream of streams) stream.uncork();
   });
+}
+
+/** What EVAL and EVALSHA take after the script: the number of keys, KEYS, ARGV. */
+export type Places = [keys: number, ...(string | number)[]];
+
+/** Sends a script's SHA-1, and its text only to a server that has not seen it. */
+export async function sendScript(
+  redis: RedisClient,
+  sha: string,
+  text: string,
+  places: Places,
+): Promise<Raw> {
+  writeTogether(redis);
+  try {
+    const command = new ScriptCommand(sha, places);
+    redis.sendCommand(command as object as Command);
+    return await command.promise;
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    return (await redis.eval(text, ...places)) as Raw;
+  }
+}
+
+/**
+ * EVALSHA, with the members of a command that ioredis 6.0 uses. Its own commands cost almost twice the CPU: see ADR 10. This
+ * one has no timer, because the `socketTimeout` of the connection ends a script that is not answered.
+ */
+export class ScriptCommand {
+  readonly name = 'evalsha';
+  /** ioredis adds them to errors, and needs them for nothing else. */
+  readonly args = [];
+  readonly inTransaction = false;
+  /** ioredis traces a command only if it was not traced before. */
+  readonly isTraced = true;
+  isSettled = false;
+  readonly promise: Promise<Raw>;
+  reject: (error: Error) => void = () => {};
+  #resolve: (reply: Raw) => void = () => {};
+  readonly #sha: string;
+  readonly #places: Places;
+
+  constructor(sha: string, places: Places) {
+    this.#sha = sha;
+    this.#places = places;
+    this.promise = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  /** Only a Cluster asks. One key is enough, because all keys lie in one partition. */
+  getSlot(): number | null {
+    const slot = new Command('evalsha', [this.#sha, 1, this.#places[1] ?? '']).getSlot();
+    return slot as number | null;
+  }
+
+  setReplyContext(): void {}
+  setTimeout(): void {}
+
+  /** The bytes to send (Redis manual, "Redis serialization protocol"). */
+  toWritable(): string {
+    let bytes = `*${this.#places.length + 2}\r\n$7\r\nEVALSHA\r\n$${this.#sha.length}\r\n${this.#sha}\r\n`;
+    for (const place of this.#places) {
+      const value = String(place);
+      bytes += `$${Buffer.byteLength(value)}\r\n${value}\r\n`;
+    }
+    return bytes;
+  }
+
+  resolve(reply: RawBytes): void {
+    this.isSettled = true;
+    this.#resolve(asText(reply));
+  }
+}
+
+/** A reply as ioredis gives it to a command. */
+type RawBytes = Buffer | string | number | null | RawBytes[];
+
+function asText(reply: RawBytes): Raw {
+  if (Array.isArray(reply)) return reply.map(asText);
+  return typeof reply === 'object' && reply !== null ? reply.toString() : reply;
 }

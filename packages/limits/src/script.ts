@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { Command } from 'ioredis';
-import { type RedisClient, writeTogether } from './redis.ts';
-import { type Kinds, luaReply, type Raw, type Reply } from './reply.ts';
+import { type Places, type RedisClient, sendScript } from './redis.ts';
+import { type Kinds, luaReply, type Reply } from './reply.ts';
 
 type Value = string | number | undefined;
 /** A part of the input: absent where the script declares none of its names. */
@@ -22,8 +21,6 @@ type Loose = {
   readonly args?: Readonly<Record<string, Value>>;
   readonly each?: readonly Readonly<Record<string, Value>>[];
 };
-
-type Places = [keys: number, ...(string | number)[]];
 
 /** A Lua script: one round trip, all keys in one partition. */
 export type Script<I, T> = {
@@ -56,7 +53,7 @@ export function script<
   const sha = createHash('sha1').update(text).digest('hex');
   const place = (input: Loose) => placeIn(names, input);
   const run = async (redis: RedisClient, input: Loose) =>
-    reply.read(await send(redis, sha, text, place(input)));
+    reply.read(await sendScript(redis, sha, text, place(input)));
   return { run, text, place } as Script<Input<K, A, EK, EA>, T>;
 }
 
@@ -67,78 +64,6 @@ function placeIn(names: Names, { keys = {}, args = {}, each = [] }: Loose): Plac
   for (const arg of names.args) places.push(args[arg] ?? '');
   for (const item of each) for (const arg of names.eachArgs) places.push(item[arg] ?? '');
   return places;
-}
-
-async function send(redis: RedisClient, sha: string, text: string, places: Places): Promise<Raw> {
-  writeTogether(redis);
-  try {
-    const command = new ScriptCommand(sha, places);
-    redis.sendCommand(command as object as Command);
-    return await command.promise;
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return (await redis.eval(text, ...places)) as Raw;
-  }
-}
-
-/**
- * EVALSHA, with the members of a command that ioredis 6.0 uses. Its own commands cost almost twice the CPU: see ADR 10. This
- * one has no timer, because the `socketTimeout` of the connection ends a script that is not answered.
- */
-export class ScriptCommand {
-  readonly name = 'evalsha';
-  /** ioredis adds them to errors, and needs them for nothing else. */
-  readonly args = [];
-  readonly inTransaction = false;
-  /** ioredis traces a command only if it was not traced before. */
-  readonly isTraced = true;
-  isSettled = false;
-  readonly promise: Promise<Raw>;
-  reject: (error: Error) => void = () => {};
-  #resolve: (reply: Raw) => void = () => {};
-  readonly #sha: string;
-  readonly #places: Places;
-
-  constructor(sha: string, places: Places) {
-    this.#sha = sha;
-    this.#places = places;
-    this.promise = new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.reject = reject;
-    });
-  }
-
-  /** Only a Cluster asks. One key is enough, because all keys lie in one partition. */
-  getSlot(): number | null {
-    const slot = new Command('evalsha', [this.#sha, 1, this.#places[1] ?? '']).getSlot();
-    return slot as number | null;
-  }
-
-  setReplyContext(): void {}
-  setTimeout(): void {}
-
-  /** The bytes to send (Redis manual, "Redis serialization protocol"). */
-  toWritable(): string {
-    let bytes = `*${this.#places.length + 2}\r\n$7\r\nEVALSHA\r\n$${this.#sha.length}\r\n${this.#sha}\r\n`;
-    for (const place of this.#places) {
-      const value = String(place);
-      bytes += `$${Buffer.byteLength(value)}\r\n${value}\r\n`;
-    }
-    return bytes;
-  }
-
-  resolve(reply: RawBytes): void {
-    this.isSettled = true;
-    this.#resolve(asText(reply));
-  }
-}
-
-/** A reply as ioredis gives it to a command. */
-type RawBytes = Buffer | string | number | null | RawBytes[];
-
-function asText(reply: RawBytes): Raw {
-  if (Array.isArray(reply)) return reply.map(asText);
-  return typeof reply === 'object' && reply !== null ? reply.toString() : reply;
 }
 
 /** The names of a script's keys and arguments: camelCase here, snake_case in its Lua. */

@@ -11,7 +11,6 @@ export * from './api/webhook-events.ts';
 export * from './api/webhooks.ts';
 export * from './await-store.ts';
 export * from './claims.ts';
-export * from './clock-problems.ts';
 export * from './errors.ts';
 export * from './json.ts';
 export * from './variables.ts';

@@ -2,14 +2,17 @@ import { z } from 'zod';
 
 /** Only digits: `Number` also reads `0x50`, `1e3` and a space. */
 const digits = z.string().regex(/^\d{1,15}$/);
-const port = digits.transform(Number).pipe(z.int().max(65_535));
 const httpUrl = z
   .url({ protocol: /^https?$/ })
   .refine((text) => !/[?#\s]/.test(text) && !text.includes('@'), 'no query, fragment or user')
   .transform((text) => text.replace(/\/+$/, ''));
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
-const seconds = digits.transform(Number).pipe(z.int().min(1).max(86_400));
+const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
+  digits.transform(Number).pipe(z.int().min(min).max(max));
+const port = whole(0, 65_535);
+const seconds = whole(1, 86_400);
+const MIB = 1024 * 1024;
 
 type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
 const variable = <S extends z.ZodType>(schema: S, meaning: string, example: string): Variable<S> => ({
@@ -19,8 +22,6 @@ const variable = <S extends z.ZodType>(schema: S, meaning: string, example: stri
 });
 
 /** Every environment variable of both services: how it is read, what it means, an example. */
-const MIB = 1024 * 1024;
-
 export const VARIABLES = {
   ISSUER_PORT: variable(port, 'port the issuer listens on', '8787'),
   GATEWAY_PORT: variable(port, 'port the gateway listens on', '8788'),
@@ -85,7 +86,7 @@ export const VARIABLES = {
   ),
   PRICES_REFRESH_SECONDS: variable(seconds, 'how often services read PRICES_FILE or PRICES_URL again', '900'),
   MCP_DEFAULT_CALL_COST: variable(
-    digits.transform(Number).pipe(z.int()),
+    whole(0),
     'price of an MCP call in microdollars, where nothing else prices it',
     '1000',
   ),
@@ -106,24 +107,19 @@ export const VARIABLES = {
     '60',
   ),
   API_REQUESTS_PER_MINUTE: variable(
-    digits.transform(Number).pipe(z.int().min(1).max(1_000_000)),
+    whole(1, 1_000_000),
     'how many requests a minute an API key may make over all issuers, unless the key has its own limit',
     '60000',
   ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in total', '3600'),
   MAX_BODY_BYTES: variable(
-    digits.transform(Number).pipe(
-      z
-        .int()
-        .min(MIB)
-        .max(32 * MIB),
-    ),
+    whole(MIB, 32 * MIB),
     'the largest body that a gateway reads whole, in bytes, from 1048576 to 33554432; a larger one gets 413',
     '16777216',
   ),
   MAX_HELD_BODY_BYTES: variable(
     // Bodies of the largest size must fit in addition to the memory that is kept free for small ones.
-    digits.transform(Number).pipe(z.int().min(40 * MIB)),
+    whole(40 * MIB),
     'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
     '134217728',
   ),
@@ -133,7 +129,7 @@ export const VARIABLES = {
     '620',
   ),
   SHUTDOWN_DRAIN_SECONDS: variable(
-    digits.transform(Number).pipe(z.int().max(3_600)),
+    whole(0, 3_600),
     'how long a service serves on after SIGTERM, while /readyz says unready; two probes of the load balancer at least',
     '10',
   ),

@@ -69,3 +69,55 @@ const OVERLOADED: Refusal = {
   message: 'Too many large answers of this URL are still being read here. Try again.',
   retryAfterSeconds: 1,
 };
+
+type FairQueueLimits = {
+  /** How many tasks may run at once, each of another owner. */
+  readonly running: number;
+  readonly waiting: number;
+  readonly waitingPerOwner: number;
+};
+
+/**
+ * Runs tasks, a few at a time and one of each owner, so that no owner can keep the others waiting. Owners take turns: the one
+ * that has just had a turn goes last. `run` returns undefined, at once, when too many tasks are waiting.
+ */
+export function fairQueue(most: FairQueueLimits) {
+  /** In the order of their turns. */
+  const waiting = new Map<string, (() => void)[]>();
+  const running = new Set<string>();
+  let count = 0;
+  const goLast = (owner: string) => {
+    const starts = waiting.get(owner);
+    if (!starts) return;
+    waiting.delete(owner);
+    waiting.set(owner, starts);
+  };
+  const startNext = () => {
+    if (running.size >= most.running) return;
+    for (const [owner, starts] of waiting) {
+      if (running.has(owner)) continue;
+      const start = starts.shift();
+      if (starts.length === 0) waiting.delete(owner);
+      count--;
+      running.add(owner);
+      start?.();
+      return;
+    }
+  };
+  return {
+    run: <T>(owner: string, task: () => Promise<T>): Promise<T> | undefined => {
+      const own = waiting.get(owner) ?? [];
+      if (count >= most.waiting || own.length >= most.waitingPerOwner) return undefined;
+      const turn = new Promise<void>((resolve) => own.push(resolve));
+      waiting.set(owner, own);
+      count++;
+      const ran = turn.then(task).finally(() => {
+        running.delete(owner);
+        goLast(owner);
+        startNext();
+      });
+      startNext();
+      return ran;
+    },
+  };
+}

@@ -98,12 +98,7 @@ export class Answer {
     const isReady = this.#meter.whenReady === undefined;
     if (passed === undefined || this.#response.destroyed) return isReady;
     if (this.#kept) return this.#keep(passed) && isReady;
-    if (this.#left === 0) {
-      // Written together with the end of the answer: one write instead of two.
-      this.#last = passed;
-      return isReady;
-    }
-    return this.#response.write(passed) && isReady;
+    return this.#write(passed) && isReady;
   }
 
   /**
@@ -162,11 +157,14 @@ export class Answer {
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;
     this.#writeHead([]);
-    if (this.#left === 0) {
-      this.#last = early;
-      return true;
-    }
-    return this.#response.write(early);
+    return this.#write(early);
+  }
+
+  /** The last bytes are written together with the end of the answer: one write instead of two. */
+  #write(bytes: Buffer): boolean {
+    if (this.#left !== 0) return this.#response.write(bytes);
+    this.#last = bytes;
+    return true;
   }
 
   #writeHead(late: FlatHeaders): void {

@@ -84,6 +84,34 @@ export const providerKey = z
     'expected 1 to 4096 visible ASCII characters without spaces, or the JSON text of a credential for a cloud',
   );
 
+export const TIME_FORM =
+  'Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
+const TIME = expected(TIME_FORM);
+/** The end of the year 9999: later times have no common form. */
+const END_MS = 253_402_300_800_000;
+/** A moment, read as a `Date`. */
+export const time = z
+  .union(
+    [
+      z
+        .string()
+        .regex(/^\d{1,12}(\.\d{1,3})?$/)
+        .transform((text) => new Date(Math.round(Number(text) * 1000))),
+      z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
+    ],
+    TIME,
+  )
+  .refine((date) => date.getTime() >= 0 && date.getTime() < END_MS, TIME)
+  .meta({
+    shownAs: z.union([
+      z
+        .number()
+        .min(0)
+        .max(END_MS / 1000 - 1),
+      z.iso.datetime({ offset: true }),
+    ]),
+  });
+
 /** A UUID as the caller writes it, in any case. */
 const uuid = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))

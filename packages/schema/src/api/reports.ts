@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { apiKeyId, externalId, requestId, sessionId } from './fields.ts';
-import { expected, QUERY } from './invalid-request.ts';
+import { apiKeyId, externalId, requestId, sessionId, TIME_FORM, time } from './fields.ts';
+import { QUERY } from './invalid-request.ts';
 
 /**
  * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
@@ -58,33 +58,6 @@ const groupBy = z
   .meta({ shownAs: z.array(z.enum(USAGE_DIMENSIONS)).min(1).meta({ uniqueItems: true }) });
 
 const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).includes(name);
-
-const TIME_FORM =
-  'Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';
-const TIME = expected(TIME_FORM);
-/** The end of the year 9999: later times have no common form. */
-const END_MS = 253_402_300_800_000;
-const time = z
-  .union(
-    [
-      z
-        .string()
-        .regex(/^\d{1,12}(\.\d{1,3})?$/)
-        .transform((text) => new Date(Math.round(Number(text) * 1000))),
-      z.iso.datetime({ offset: true }).transform((text) => new Date(text)),
-    ],
-    TIME,
-  )
-  .refine((date) => date.getTime() >= 0 && date.getTime() < END_MS, TIME)
-  .meta({
-    shownAs: z.union([
-      z
-        .number()
-        .min(0)
-        .max(END_MS / 1000 - 1),
-      z.iso.datetime({ offset: true }),
-    ]),
-  });
 
 const NAME = 'expected 1 to 255 characters without NUL';
 const name = z

@@ -1,0 +1,107 @@
+import { Cluster } from 'ioredis';
+import { keys } from './keys.ts';
+import type { RedisClient } from './redis.ts';
+
+/**
+ * Finds settings with which Redis could lose uses and money, by the `INFO` of every master. A service that hides a
+ * setting is not judged by it.
+ * @returns a sentence for the operator on each
+ */
+export async function findRisks(redis: RedisClient): Promise<readonly string[]> {
+  const masters = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  const infos = await Promise.all(
+    masters.map(async (each) => `${await each.info('persistence')}${await each.info('memory')}`),
+  );
+  return RISKS.filter(([sign]) => infos.some((info) => sign.test(info))).map(([, says]) => says);
+}
+
+const RISKS: readonly (readonly [sign: RegExp, says: string])[] = [
+  [
+    /^aof_enabled:0/m,
+    'Redis has no append-only file (appendonly no): a restart loses what is not yet in the ledger',
+  ],
+  [
+    /^maxmemory_policy:(?!noeviction)/m,
+    'Redis may drop keys when its memory is full (maxmemory-policy): set it to noeviction',
+  ],
+];
+
+/** Whether Redis can take calls now. */
+export type RedisHealth = {
+  /** `refused`: it answers, but takes no writes, as at `maxmemory` or with a full disk. */
+  readonly writes: 'taken' | 'read_only' | 'refused' | 'no_answer';
+  /** Partitions that admit calls. */
+  readonly open: number;
+};
+
+/** Asks Redis whether it takes writes, and how many of the partitions 0 to `partitions` - 1 are open. Never throws. */
+export async function readHealth(redis: RedisClient, partitions: number): Promise<RedisHealth> {
+  const all = Array.from({ length: partitions }, (_, at) => redis.hget(keys.partition(at), 'state'));
+  const [writes, ...states] = await Promise.all([
+    tryWrite(redis),
+    ...all.map((asked) => asked.catch(() => null)),
+  ]);
+  return { writes, open: states.filter((state) => state === 'open').length };
+}
+
+const PROBE_MS = 60_000;
+
+async function tryWrite(redis: RedisClient): Promise<RedisHealth['writes']> {
+  try {
+    await redis.set(keys.probe(), '1', 'PX', PROBE_MS);
+    return 'taken';
+  } catch (error) {
+    // Redis' own errors begin with a word in capitals (Redis manual, RESP, simple errors).
+    const [word = ''] = error instanceof Error ? error.message.split(' ', 1) : [];
+    if (word === 'READONLY') return 'read_only';
+    return /^[A-Z]{3,}$/.test(word) && word !== 'LOADING' ? 'refused' : 'no_answer';
+  }
+}
+
+/** Compares the clock of this process with that of Redis. */
+export type ClockWatch = {
+  /** How far this process is ahead of Redis, in ms. Undefined until Redis has answered. */
+  readonly offsetMs: () => number | undefined;
+  /** The same, if it is so far that URLs and their expiry suffer. */
+  readonly farMs: () => number | undefined;
+  readonly close: () => void;
+};
+
+/** More than a busy machine with NTP is ever off. A gateway tolerates 60 s in a token. */
+const FAR_MS = 5_000;
+const FIRST_MS = 100;
+const EVERY_MS = 10_000;
+/** An answer that took longer says too little about the moment at which Redis read its clock. */
+const SLOW_MS = 1_000;
+
+type Log = Readonly<Record<'warn' | 'info', (fields: object, message: string) => void>>;
+
+/** Reads the clock of Redis every ten seconds, and logs when the clocks are far apart, and when they no longer are. */
+export function watchClock(redis: RedisClient, now: () => number, log: Log): ClockWatch {
+  let offsetMs: number | undefined;
+  let isFar = false;
+  const look = async () => {
+    const asked = performance.now();
+    const [seconds, micros] = await redis.time();
+    const tookMs = performance.now() - asked;
+    if (tookMs > SLOW_MS) return;
+    offsetMs = now() - tookMs / 2 - (Number(seconds) * 1_000 + Number(micros) / 1_000);
+    const far = Math.abs(offsetMs) > FAR_MS;
+    const fields = { clock_offset_ms: Math.round(offsetMs) };
+    if (far && !isFar) log.warn(fields, 'the clock differs from that of Redis');
+    if (!far && isFar) log.info(fields, 'the clock agrees with that of Redis again');
+    isFar = far;
+  };
+  // While Redis does not answer, the last offset stands.
+  const lookAgain = async () => {
+    await look().catch(() => {});
+    if (!closed) timer = setTimeout(lookAgain, EVERY_MS).unref();
+  };
+  let closed = false;
+  let timer = setTimeout(lookAgain, FIRST_MS).unref();
+  const close = () => {
+    closed = true;
+    clearTimeout(timer);
+  };
+  return { offsetMs: () => offsetMs, farMs: () => (isFar ? offsetMs : undefined), close };
+}
