@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
-import { keys, TOMBSTONE_MS } from './keys.ts';
+import { KEYS_KEPT_MS, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { flag } from './reply.ts';
 import { script } from './script.ts';
@@ -46,8 +46,8 @@ export const replaceCredential = (
 
 /**
  * Makes every gateway refuse all grants of a credential from their next call on, in all these partitions, and
- * erases what was sealed. The tombstone lives at least two days, longer than any call that runs now. Postgres must have
- * committed the change. Throws as `replaceCredential` does.
+ * erases what was sealed. The tombstone lives longer than any call that runs now. Postgres must have committed the
+ * change. Throws as `replaceCredential` does.
  */
 export const withdrawCredential = (
   redis: RedisClient,
@@ -57,7 +57,7 @@ export const withdrawCredential = (
   inEach(partitions, (at) =>
     withdrawScript.run(redis, {
       keys: { credential: keys.credential(at, id) },
-      args: { leastMs: TOMBSTONE_MS },
+      args: { leastMs: KEYS_KEPT_MS },
     }),
   );
 

@@ -1,17 +1,17 @@
 import type { CredentialVersion } from './credential.ts';
-import { type GrantRef, keys, TOMBSTONE_MS } from './keys.ts';
+import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { flag, numbers, oneOf } from './reply.ts';
 import { script } from './script.ts';
 
 const openScript = script('open', {
   keys: ['partition', 'grant', 'credential', 'usage', 'survivors'],
-  args: ['epoch', 'lastId', 'doc', 'endMs', 'version', 'sealed'],
+  args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'version', 'sealed'],
   each: {
     keys: ['budget'],
     args: ['id', 'maxUses', 'used', 'costLimit', 'settled', 'perMinute', 'endsWithGrant'],
   },
-  reply: oneOf({ ok: {}, revoked: {}, stale: {}, closed: {} }),
+  reply: oneOf({ ok: {}, revoked: {}, expired: {}, stale: {}, closed: {} }),
 });
 const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs', 'leastMs'], reply: flag });
 const revokedScript = script('revoked', { each: { keys: ['grant', 'credential'] }, reply: numbers });
@@ -44,12 +44,13 @@ export type GrantState = {
   readonly doc: string;
 };
 
-export type Opened = 'ok' | 'revoked' | 'stale' | 'closed';
+export type Opened = 'ok' | 'revoked' | 'expired' | 'stale' | 'closed';
 
 /**
  * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
  * each other.
- * @returns `stale` when the ledger went on meanwhile: read Postgres again. Throws what ioredis throws.
+ * @returns `stale` when the ledger went on meanwhile: read Postgres again. `expired` is judged by the clock of Redis. Throws
+ *   what ioredis throws.
  */
 export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
   const { ref, credential } = state;
@@ -66,6 +67,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       epoch: state.epoch,
       lastId: state.lastId,
       doc: state.doc,
+      expiresMs: state.expiresAtMs,
       endMs: keysEndMs(state.expiresAtMs),
       version: credential.version,
       sealed: credential.sealed,
@@ -96,7 +98,7 @@ export async function findGrant(
 
 /**
  * Makes every gateway refuse a grant from its next call on, whether Redis knows it or not. The tombstone lives as long as
- * the grant's other keys, and at least two days, also for a grant that has expired. Postgres must have committed the
+ * the grant's other keys, and at least as long as the longest call, also for a grant that has expired. Postgres must have committed the
  * revocation. Throws what ioredis throws.
  */
 export async function revokeGrant(
@@ -105,7 +107,7 @@ export async function revokeGrant(
 ): Promise<void> {
   await revokeScript.run(redis, {
     keys: { grant: keys.grant(grant.partition, grant.id) },
-    args: { endMs: keysEndMs(grant.expiresAtMs), leastMs: TOMBSTONE_MS },
+    args: { endMs: keysEndMs(grant.expiresAtMs), leastMs: KEYS_KEPT_MS },
   });
 }
 
@@ -124,8 +126,11 @@ export async function findRevoked(
   return positions.map((position) => grants[position - 1]?.id ?? '');
 }
 
-/** When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. */
-export const keysEndMs = (expiresAtMs: number) => expiresAtMs + TOMBSTONE_MS;
+/**
+ * When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. `open` refuses from
+ * the expiry on, so nothing can rebuild a budget without the holds and calls that it has lost by then.
+ */
+export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEYS_KEPT_MS;
 
 /** A budget as Redis has it. */
 export type BudgetFigures = {

@@ -28,5 +28,8 @@ export const keys = {
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };
 
-/** Two days: longer than any call and its settling, since `UPSTREAM_TIMEOUT_SECONDS` is at most one day. */
-export const TOMBSTONE_MS = 2 * 86_400_000;
+/** The most that `UPSTREAM_TIMEOUT_SECONDS` may be. */
+const LONGEST_CALL_MS = 86_400_000;
+
+/** How long keys outlive their grant, and how long a tombstone lives at least: the longest call, and an hour to settle it. */
+export const KEYS_KEPT_MS = LONGEST_CALL_MS + 3_600_000;

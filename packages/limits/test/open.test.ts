@@ -4,6 +4,7 @@ import {
   findCredential,
   findGrant,
   findRevoked,
+  type GrantState,
   keys,
   keysEndMs,
   openGrant,
@@ -14,8 +15,22 @@ import {
 } from '../src/index.ts';
 import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
-import { type Engine, engines, openPartition } from './redis.ts';
+import { type Engine, engines, keysOf, openPartition } from './redis.ts';
 import { restarted } from './snapshot.ts';
+
+/** The clock of Redis, in Unix milliseconds. */
+async function redisNow(redis: RedisClient): Promise<number> {
+  const [seconds, micros] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000);
+}
+
+/** Lets the keys end that end with a grant, as time does. */
+async function endKeys(redis: RedisClient, { ref }: GrantState): Promise<void> {
+  const at = ref.partition;
+  const all = [keys.grant(at, ref.id), keys.credential(at, ref.credentialId)];
+  for (const id of ref.budgetIds) all.push(keys.budget(at, id));
+  for (const key of all) if ((await redis.pexpiretime(key)) !== -1) await redis.pexpireat(key, 1);
+}
 
 describe.each(engines)('open and revoke on %s', (_name, start) => {
   let engine: Engine;
@@ -28,7 +43,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
   const budget = (grant: ReturnType<typeof newGrant>) =>
     figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('an opened grant is found again, and its keys end two days after it', async () => {
+  test('an opened grant is found again, and its keys end 25 hours after it', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), budget);
@@ -37,9 +52,59 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await findCredential(redis, partition, grant.ref.credentialId)).toEqual(grant.credential);
     const ends = [keys.grant(partition, grant.ref.id), keys.credential(partition, grant.ref.credentialId)];
     for (const key of [...ends, keys.budget(partition, grant.ref.budgetIds[0] ?? '')]) {
-      expect(await redis.pexpiretime(key)).toBe(keysEndMs(grant.expiresAtMs));
+      expect(await redis.pexpiretime(key)).toBe(grant.expiresAtMs + 25 * 3_600_000);
     }
     expect(await redis.pexpiretime(keys.budget(partition, budget.id))).toBe(-1);
+  });
+
+  test('an expired grant is not opened, by the clock of Redis', async () => {
+    const partition = await openPartition(redis);
+    const shared = newBudget({ endsWithGrant: false });
+    const grant = newGrant(partition, newBudget(), shared);
+    const expired = { ...grant, expiresAtMs: await redisNow(redis) };
+    expect(await openGrant(redis, expired)).toBe('expired');
+    expect(await keysOf(redis, partition)).toEqual([keys.partition(partition)]);
+    expect(await openGrant(redis, { ...expired, expiresAtMs: expired.expiresAtMs + 60_000 })).toBe('ok');
+  });
+
+  test('a call of a gateway whose clock is slow rebuilds nothing once the keys have ended', async () => {
+    const partition = await openPartition(redis);
+    const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
+    const grant = newGrant(partition, newBudget({ maxUses: 2 }), shared);
+    await openGrant(redis, grant);
+    const hold = await admitted(redis, grant, { holdMicrousd: 30 });
+    const late = { ...grant, expiresAtMs: (await redisNow(redis)) - 25 * 3_600_000 };
+    await endKeys(redis, grant);
+    expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
+    expect(await openGrant(redis, late)).toBe('expired');
+    expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
+    expect(await budget(grant)).toBeUndefined();
+    // The hold that outlived the keys is settled once, in the shared budget and in the ledger.
+    expect(await figures(redis, partition, shared.id)).toEqual({ used: '1', settled: '0', held: '30' });
+    const outcome = newOutcome(hold, { costMicrousd: 12 });
+    expect(await settle(redis, grant.ref, outcome)).toBeDefined();
+    expect(await settle(redis, grant.ref, outcome)).toBeUndefined();
+    expect(await figures(redis, partition, shared.id)).toEqual({ used: '1', settled: '12', held: '0' });
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    expect([...ledger.rows.values()]).toMatchObject([{ uses: 1, costMicrousd: 12 }]);
+    expect(await openGrant(redis, readGrant(ledger, late))).toBe('expired');
+  });
+
+  test('a hold that lives when its grant expires is settled in all its budgets', async () => {
+    const partition = await openPartition(redis);
+    const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
+    const grant = newGrant(partition, newBudget({ costLimitMicrousd: 100 }), shared);
+    const expiresAtMs = (await redisNow(redis)) + 200;
+    await openGrant(redis, { ...grant, expiresAtMs });
+    const hold = await admitted(redis, grant, { holdMicrousd: 30 });
+    while ((await redisNow(redis)) < expiresAtMs);
+    expect(await openGrant(redis, { ...grant, expiresAtMs })).toBe('expired');
+    for (const id of grant.ref.budgetIds)
+      expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '0', held: '30' });
+    expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 12 }))).toBeDefined();
+    for (const id of grant.ref.budgetIds)
+      expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '12', held: '0' });
   });
 
   test('a credential shared by grants lives as long as the longest of them, at its newest version', async () => {

@@ -111,10 +111,7 @@ async function findPolicy({ redis, memory }: PolicyDeps, grant: VerifiedGrant): 
 }
 
 /** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
-async function openFromPostgres(
-  deps: PolicyDeps,
-  verified: VerifiedGrant,
-): Promise<Opened | 'expired' | 'absent'> {
+async function openFromPostgres(deps: PolicyDeps, verified: VerifiedGrant): Promise<Opened | 'absent'> {
   const row = await deps.readGrant(verified.id);
   if (!row) return 'absent';
   const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  KEYS_KEPT_MS,
   keysEndMs,
   type RedisClient,
   revokeGrant as raiseTombstone,
@@ -290,12 +291,12 @@ async function eraseUnneeded(tx: Transaction, among: readonly string[]): Promise
   );
   if (erased.length === 0) return;
   await tx.delete(oauthTokens).where(inArray(oauthTokens.credentialId, erased));
-  // Redis may have copies until two days after the expiry.
+  const mayBeInRedis = sql`${grants.expiresAt} > now() - ${KEYS_KEPT_MS} * interval '1 ms'`;
   const copied = await idsOf(
     tx
       .selectDistinct({ id: sql<string>`${grants.credentialId}` })
       .from(grants)
-      .where(and(inArray(grants.credentialId, erased), sql`${grants.expiresAt} > now() - interval '2 days'`)),
+      .where(and(inArray(grants.credentialId, erased), mayBeInRedis)),
   );
   const rows = copied.map((credentialId) => ({ changeId: randomUUID(), credentialId, dueAt: sql`now()` }));
   if (rows.length > 0) await tx.insert(pendingChanges).values(rows);

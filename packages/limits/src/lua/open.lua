@@ -3,17 +3,19 @@
 -- already. A budget starts at the sums of the ledger, plus its late entries that the ledger has not reached, plus the
 -- holds that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors; each: budget
--- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; end_ms: of the grant's keys, Unix; version
---          and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1, settled, per_minute: or
---          -1, ends_with_grant: 1 or 0
--- Returns  ok, revoked, closed, stale: read Postgres again
--- include: whole, stream-id, late
+-- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; expires_ms: of the grant, and end_ms: of its
+--          keys, both Unix; version and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1,
+--          settled, per_minute: or -1, ends_with_grant: 1 or 0
+-- Returns  ok, revoked, expired, closed, stale: read Postgres again
+-- include: clock, whole, stream-id, late
 local epoch, state, drained = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained'))
 if not epoch or state ~= 'open' then return reply.closed end
 -- The ledger went on since Postgres was read: entries may be gone from the stream.
 if epoch ~= arg.epoch or is_before(arg.last_id, drained) then return reply.stale end
 if redis.call('HEXISTS', key.grant, 'revoked') == 1 then return reply.revoked end
 if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revoked end
+-- A budget that is opened again after its keys have ended would lack holds, and calls that the ledger has not reached.
+if now_ms() >= tonumber(arg.expires_ms) then return reply.expired end
 
 local was_open = redis.call('HGET', key.grant, 'epoch') == epoch
 local fresh = {}
