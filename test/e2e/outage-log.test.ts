@@ -1,3 +1,4 @@
+import { keys } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
 import { connectDatabase } from '@presign/schema/database';
 import { pino } from 'pino';
@@ -5,6 +6,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { claimsOf } from '../issuer/ask.ts';
 import { startOwnIssuer } from '../issuer/own-issuer.ts';
 
 /** No server listens at this address. */
@@ -51,6 +53,8 @@ const refused = { code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 127.0.0.1
 
 test('a gateway that does not reach Postgres logs why, with the id of the request', async () => {
   const { url } = await stack.issue(ask);
+  const { prt, jti } = claimsOf(stack, url);
+  await stack.redis.del(keys.seed(prt, jti));
   const id = await requestId(url, 'POST', '{}');
   expect(errorOf(id)).toMatchObject({ msg: 'database_unavailable', ...refused });
 });

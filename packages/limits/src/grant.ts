@@ -1,11 +1,11 @@
 import type { CredentialVersion } from './credential.ts';
 import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
-import type { RedisClient } from './redis.ts';
+import { type RedisClient, writeTogether } from './redis.ts';
 import { flag, numbers, oneOf } from './reply.ts';
 import { script } from './script.ts';
 
 const openScript = script('open', {
-  keys: ['partition', 'grant', 'credential', 'usage', 'survivors'],
+  keys: ['partition', 'grant', 'credential', 'usage', 'survivors', 'seed'],
   args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'version', 'sealed'],
   each: {
     keys: ['budget'],
@@ -34,9 +34,9 @@ export type BudgetState = {
 /** A grant as one consistent read of Postgres has it. */
 export type GrantState = {
   readonly ref: GrantRef;
-  /** The partition's epoch, and the last stream entry that the budgets' figures contain. */
+  /** The partition's epoch, and the last stream entry that the budgets' figures contain. Undefined: it is from a seed. */
   readonly epoch: number;
-  readonly lastId: string;
+  readonly lastId: string | undefined;
   readonly expiresAtMs: number;
   readonly credential: Omit<CredentialVersion, 'id'>;
   readonly budgets: readonly BudgetState[];
@@ -49,8 +49,8 @@ export type Opened = 'ok' | 'revoked' | 'expired' | 'stale' | 'closed';
 /**
  * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
  * each other.
- * @returns `stale` when the ledger went on meanwhile: read Postgres again. `expired` is judged by the clock of Redis. Throws
- *   what ioredis throws.
+ * @returns `stale` when the ledger went on meanwhile, or the seed is of no use: read Postgres again. `expired` is judged by
+ *   the clock of Redis. Throws what ioredis throws.
  */
 export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
   const { ref, credential } = state;
@@ -62,6 +62,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       credential: keys.credential(at, ref.credentialId),
       usage: keys.usage(at),
       survivors: keys.survivors(at),
+      seed: keys.seed(at, ref.id),
     },
     args: {
       epoch: state.epoch,
@@ -86,14 +87,58 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
   return is;
 }
 
-/** Reads what Redis keeps of a grant for gateways that have not seen it. Throws what ioredis throws. */
+/**
+ * Reads what Redis keeps of a grant for gateways that have not seen it: its `doc` if it was opened, or else its seed, if
+ * its issuer has just left one. Throws what ioredis throws.
+ */
 export async function findGrant(
   redis: RedisClient,
   partition: number,
   id: string,
-): Promise<{ epoch: string; doc: string } | undefined> {
-  const [epoch, doc] = await redis.hmget(keys.grant(partition, id), 'epoch', 'doc');
-  return epoch && doc ? { epoch, doc } : undefined;
+): Promise<{ doc: string } | { seed: Seed } | undefined> {
+  writeTogether(redis);
+  const [[epoch, doc], seed] = await Promise.all([
+    redis.hmget(keys.grant(partition, id), 'epoch', 'doc'),
+    redis.get(keys.seed(partition, id)),
+  ]);
+  if (epoch && doc) return { doc };
+  return seed ? { seed: JSON.parse(seed) as Seed } : undefined;
+}
+
+/** A grant that was issued a moment ago, with a credential and a budget of its own. */
+export type Seed = {
+  /** The epoch of its partition, read before the grant was committed. */
+  readonly epoch: number;
+  readonly accountId: string;
+  readonly apiKeyId: string | null;
+  readonly externalUser: string | null;
+  readonly config: Record<string, unknown> | null;
+  readonly expiresAtMs: number;
+  readonly credential: CredentialVersion;
+  readonly budget: Pick<BudgetState, 'id' | 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'>;
+};
+
+/** How long a seed lives. `presign reseal` waits longer than that. */
+export const SEED_MS = 60_000;
+const SEED_MAX_CHARS = 8 * 1024;
+/** Seeds of one issuer that live at once. Each takes about 1 KB. */
+const SEEDS_MAX = 20_000;
+
+/**
+ * Leaves seeds in Redis. They only save time: none is waited for, and one that fails, is too long or would be too many is
+ * left out.
+ */
+export function seeder(redis: RedisClient): (partition: number, grantId: string, seed: Seed) => void {
+  const plantedMs = new Float64Array(SEEDS_MAX).fill(-SEED_MS);
+  let at = 0;
+  return (partition, grantId, seed) => {
+    const now = performance.now();
+    const text = JSON.stringify(seed);
+    if (text.length > SEED_MAX_CHARS || now - (plantedMs[at] ?? 0) < SEED_MS) return;
+    plantedMs[at] = now;
+    at = (at + 1) % SEEDS_MAX;
+    redis.set(keys.seed(partition, grantId), text, 'PX', SEED_MS).catch(() => {});
+  };
 }
 
 /**

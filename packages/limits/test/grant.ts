@@ -13,6 +13,7 @@ import {
   openGrant,
   type RedisClient,
   type Refund,
+  type Seed,
 } from '../src/index.ts';
 
 /** A budget nothing was drawn from yet; unlimited unless said. */
@@ -42,6 +43,23 @@ export function newGrant(partition: number, ...budgets: BudgetState[]): GrantSta
     doc: '{"provider":"sandbox"}',
   };
 }
+
+/** The seed of a grant that was issued in this epoch. */
+export function seedOf({ ref, expiresAtMs, credential, budgets }: GrantState, epoch = 1): Seed {
+  const [budget = newBudget()] = budgets;
+  return {
+    ...{ epoch, accountId: ref.id, apiKeyId: null, externalUser: null, config: null, expiresAtMs },
+    credential: { ...credential, id: ref.credentialId },
+    budget,
+  };
+}
+
+/** The grant as a gateway opens it from its seed. */
+export const fromSeed = (grant: GrantState, epoch = 1): GrantState => ({
+  ...grant,
+  epoch,
+  lastId: undefined,
+});
 
 /** A grant with one budget, known to Redis. */
 export async function openedGrant(

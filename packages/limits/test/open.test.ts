@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
@@ -9,11 +10,24 @@ import {
   keysEndMs,
   openGrant,
   type RedisClient,
+  reopen,
   revokeGrant,
+  seeder,
   settle,
   trim,
+  withdrawCredential,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
+import {
+  admitted,
+  figures,
+  fromSeed,
+  newAsk,
+  newBudget,
+  newGrant,
+  newOutcome,
+  openedGrant,
+  seedOf,
+} from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, keysOf, openPartition } from './redis.ts';
 import { restarted } from './snapshot.ts';
@@ -48,7 +62,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const budget = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), budget);
     expect(await openGrant(redis, grant)).toBe('ok');
-    expect(await findGrant(redis, partition, grant.ref.id)).toEqual({ epoch: '1', doc: grant.doc });
+    expect(await findGrant(redis, partition, grant.ref.id)).toEqual({ doc: grant.doc });
     expect(await findCredential(redis, partition, grant.ref.credentialId)).toEqual(grant.credential);
     const ends = [keys.grant(partition, grant.ref.id), keys.credential(partition, grant.ref.credentialId)];
     for (const key of [...ends, keys.budget(partition, grant.ref.budgetIds[0] ?? '')]) {
@@ -105,6 +119,104 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 12 }))).toBeDefined();
     for (const id of grant.ref.budgetIds)
       expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '12', held: '0' });
+  });
+
+  describe('a seed', () => {
+    const planted = async (limits: Parameters<typeof newBudget>[0] = {}) => {
+      const partition = await openPartition(redis);
+      const grant = newGrant(partition, newBudget(limits));
+      seeder(redis)(partition, grant.ref.id, seedOf(grant));
+      expect(await findGrant(redis, partition, grant.ref.id)).toEqual({ seed: seedOf(grant) });
+      return grant;
+    };
+    const seedKey = ({ ref }: GrantState) => keys.seed(ref.partition, ref.id);
+
+    test('opens a grant once, as Postgres would, and lives for a minute at most', async () => {
+      const grant = await planted({ maxUses: 2, costLimitMicrousd: 1_000, callsPerMinute: 9 });
+      expect(await redis.pttl(seedKey(grant))).toBeLessThanOrEqual(60_000);
+      expect(await redis.pttl(seedKey(grant))).toBeGreaterThan(0);
+      const other = newGrant(grant.ref.partition, newBudget({ ...grant.budgets[0], id: randomUUID() }));
+      expect(await openGrant(redis, fromSeed(grant))).toBe('ok');
+      expect(await openGrant(redis, other)).toBe('ok');
+      const stored = (each: GrantState) =>
+        Promise.all([
+          redis.hgetall(keys.grant(each.ref.partition, each.ref.id)),
+          redis.hgetall(keys.budget(each.ref.partition, each.ref.budgetIds[0] ?? '')),
+          redis.hgetall(keys.credential(each.ref.partition, each.ref.credentialId)),
+          redis.pexpiretime(keys.budget(each.ref.partition, each.ref.budgetIds[0] ?? '')),
+        ]);
+      const [opened, byPostgres] = [await stored(grant), await stored(other)];
+      expect(opened.slice(0, 3)).toEqual(byPostgres.slice(0, 3));
+      expect(opened[3]).toBe(keysEndMs(grant.expiresAtMs));
+      expect(await redis.exists(seedKey(grant))).toBe(0);
+      expect(await openGrant(redis, fromSeed(grant))).toBe('stale');
+    });
+
+    test('of which eight gateways make use at once opens one budget', async () => {
+      const grant = await planted({ maxUses: 5 });
+      const gateways = await Promise.all(Array.from({ length: 8 }, () => engine.connect()));
+      const results = await Promise.all(
+        gateways.map(async (gateway) => {
+          const opened = await openGrant(gateway, fromSeed(grant));
+          return [opened, (await admit(gateway, grant.ref, newAsk())).is];
+        }),
+      );
+      expect(results.filter(([opened]) => opened === 'ok')).toHaveLength(1);
+      expect(await budget(grant)).toMatchObject({ used: '5' });
+      expect(results.filter(([, is]) => is === 'admitted').length).toBeLessThanOrEqual(5);
+    });
+
+    test.each([
+      ['of an earlier epoch', (grant: GrantState) => reopen(redis, grant.ref.partition, 2), 'closed'],
+      [
+        'in a Redis that has restarted since',
+        (grant: GrantState) => restarted(redis, grant.ref.partition),
+        'stale',
+      ],
+      ['of a grant that was opened', (grant: GrantState) => openGrant(redis, grant), 'stale'],
+      [
+        'of a budget that stands',
+        ({ ref }: GrantState) =>
+          redis.hset(keys.budget(ref.partition, ref.budgetIds[0] ?? ''), 'late:1:5-0', '1 0'),
+        'stale',
+      ],
+      [
+        'of a revoked grant',
+        ({ ref }: GrantState) => revokeGrant(redis, { ...ref, expiresAtMs: 0 }),
+        'revoked',
+      ],
+      [
+        'of a withdrawn credential',
+        ({ ref }: GrantState) => withdrawCredential(redis, ref.credentialId, [ref.partition]),
+        'revoked',
+      ],
+    ] as const)('%s is of no use', async (_what, happens, expected) => {
+      const grant = await planted({ maxUses: 1 });
+      await happens(grant);
+      expect(await openGrant(redis, fromSeed(grant))).toBe(expected);
+    });
+
+    test('of an earlier epoch is of no use in an open partition', async () => {
+      const grant = await planted();
+      const { partition } = grant.ref;
+      await reopen(redis, partition, 2);
+      await drainAll(redis, { ...newLedger(partition), cursor: { partition, epoch: 2, lastId: '0-0' } });
+      expect(await openGrant(redis, fromSeed(grant))).toBe('stale');
+      expect(await openGrant(redis, { ...grant, epoch: 2 })).toBe('ok');
+    });
+
+    test('that is long, or one of too many, is left out', async () => {
+      const partition = await openPartition(redis);
+      const plant = seeder(redis);
+      const grant = newGrant(partition, newBudget());
+      plant(partition, 'long', { ...seedOf(grant), config: { text: 'x'.repeat(8_192) } });
+      for (let i = 0; i < 20_000; i++) plant(partition, 'many', seedOf(grant));
+      plant(partition, 'last', seedOf(grant));
+      // Replies come in order.
+      await redis.ping();
+      expect(await redis.exists(keys.seed(partition, 'many'))).toBe(1);
+      expect(await redis.exists(keys.seed(partition, 'long'), keys.seed(partition, 'last'))).toBe(0);
+    });
   });
 
   test('a credential shared by grants lives as long as the longest of them, at its newest version', async () => {

@@ -30,6 +30,10 @@ async function copyKey(redis: RedisClient, key: string): Promise<Snapshot[number
     const pairs = flat.map((_, i) => flat[i % 2 === 0 ? i + 1 : i - 1] ?? '');
     return (to) => to.zadd(key, ...pairs);
   }
+  if (type === 'string') {
+    const [text, ends] = await Promise.all([redis.get(key), redis.pexpiretime(key)]);
+    return (to) => to.set(key, text ?? '', 'PXAT', ends);
+  }
   const entries = await redis.xrange(key, '-', '+');
   return async (to) => {
     for (const [id, fields] of entries) await to.xadd(key, id, ...fields);

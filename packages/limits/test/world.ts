@@ -1,5 +1,5 @@
-import { type GrantState, openGrant, type RedisClient } from '../src/index.ts';
-import { newBudget, newGrant } from './grant.ts';
+import { findGrant, type GrantState, openGrant, type RedisClient, seeder } from '../src/index.ts';
+import { fromSeed, newBudget, newGrant, seedOf } from './grant.ts';
 import { type Ledger, newLedger, readGrant } from './ledger.ts';
 import { openPartition } from './redis.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -66,6 +66,8 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     newGrant(partition, newBudget({ maxUses: 6 }), budget),
     newGrant(partition, newBudget({ costLimitMicrousd: 800 }), budget),
   ];
+  const [seeded] = grants;
+  if (seeded) seeder(one(gateways, 0))(partition, seeded.ref.id, seedOf(seeded));
   const ledger = newLedger(partition);
   return {
     gateways,
@@ -80,8 +82,11 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
   };
 }
 
-/** Reads Postgres and opens; a grant that Postgres calls revoked is not opened. */
+/** Opens from the seed, or else reads Postgres and opens; a grant that Postgres calls revoked is not opened. */
 export async function open(world: World, redis: RedisClient, grant: GrantState): Promise<boolean> {
+  const found = await findGrant(redis, world.partition, grant.ref.id);
+  if (found && 'seed' in found && (await openGrant(redis, fromSeed(grant, found.seed.epoch))) === 'ok')
+    return true;
   if (world.revoked.has(grant.ref.id)) return false;
   return (await openGrant(redis, readGrant(world.ledger, grant))) === 'ok';
 }

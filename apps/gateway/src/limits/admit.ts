@@ -12,7 +12,8 @@ import {
 } from '@presign/limits';
 import { type LastCall, type Refusal, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
-import { OPENINGS, openGrantOnce, type Policy, type PolicyDeps } from '../grant/policy.ts';
+import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
+import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import { checkQuota } from '../workers/read-quota.ts';

@@ -4,7 +4,7 @@ import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
-import { loadPolicy } from '../grant/policy.ts';
+import { loadPolicy } from '../grant/load-policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { outageRefusal, refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';

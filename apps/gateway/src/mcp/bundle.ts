@@ -4,7 +4,7 @@ import type { Context, Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { BundleDeps, GatewayEnv } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
-import { loadPolicy } from '../grant/policy.ts';
+import { loadPolicy } from '../grant/load-policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { McpDeps, ServeCall } from '../deps.ts';
-import { loadPolicy } from '../grant/policy.ts';
+import { loadPolicy } from '../grant/load-policy.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';

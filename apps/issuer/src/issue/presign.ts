@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
+import { seeder } from '@presign/limits';
 import {
   ONE_YEAR_SECONDS,
   type PresignAnswer,
@@ -14,6 +15,7 @@ import {
   credentialContext,
   credentials,
   grants,
+  partitions,
   sessions,
   virtualKeys,
 } from '@presign/schema/tables';
@@ -50,7 +52,7 @@ export const presign = route(
     errors: ['unknown_provider', 'session_conflict', 'idempotency_conflict'],
   },
   (deps) => {
-    const insert = prepareInsertGrant(deps.db);
+    const insert = insertAndSeed(deps);
     return async ({ apiKey, body: request, raw, c }) => {
       const repeatKey = readIdempotencyKey(c);
       const provider = findProvider(deps.providers, request.provider);
@@ -188,9 +190,10 @@ type GrantRow = typeof grants.$inferSelect;
 /** The row of an LLM grant, which has a method and paths, and no server. */
 type LlmGrantRow = Omit<
   GrantRow,
-  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'method' | 'paths'
+  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'credentialId' | 'method' | 'paths'
 > & {
   readonly kind: 'llm';
+  readonly credentialId: string;
   readonly method: string;
   readonly paths: readonly string[];
 };
@@ -252,8 +255,29 @@ function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefine
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
-/** Writes a grant with its budget, a new session and its own credential: all rows or none. */
-export type InsertGrant = (rows: GrantRows) => Promise<void>;
+/**
+ * Writes a grant with its budget, a new session and its own credential: all rows or none.
+ * @returns the epoch of its partition, as it was before
+ */
+export type InsertGrant = (rows: GrantRows) => Promise<number>;
+
+/** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
+function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
+  const insert = prepareInsertGrant(db);
+  const plant = seeder(redis);
+  return async (rows) => {
+    const { grant, partition, sealed = '', maxUses, costLimitMicrousd, callsPerMinute } = rows;
+    const { accountId, apiKeyId, externalUser, config, credentialId } = grant;
+    const epoch = await insert(rows);
+    plant(partition, grant.id, {
+      ...{ epoch, accountId, apiKeyId, externalUser, config },
+      expiresAtMs: grant.expiresAt.getTime(),
+      credential: { id: credentialId, version: 1, sealed },
+      budget: { id: grant.budgetId, maxUses, costLimitMicrousd, callsPerMinute },
+    });
+    return epoch;
+  };
+}
 
 /**
  * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
@@ -266,7 +290,9 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
     const config = grant.config && JSON.stringify(grant.config);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
     const values = { ...grant, ...budget, config, metadata, sealed };
-    await (sealed === undefined ? withSharedCredential : withOwnCredential).execute(values);
+    const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
+    const [written] = await statement.execute(values);
+    return written?.epoch ?? 0;
   };
 }
 
@@ -290,7 +316,10 @@ function insertStatement(db: Database | Transaction, ownCredential: boolean) {
   const grant = db
     .with(...written)
     .insert(grants)
-    .values(GRANT);
+    .values(GRANT)
+    .returning({
+      epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
+    });
   return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
 }
 

@@ -2,22 +2,33 @@
 -- open: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
 -- already. A budget starts at the sums of the ledger, plus its late entries that the ledger has not reached, plus the
 -- holds that outlived a loss of data.
--- KEYS     partition, grant, credential, usage: the stream, survivors; each: budget
--- ARGV     epoch; last_id: of the stream in the ledger; doc: of the grant; expires_ms: of the grant, and end_ms: of its
---          keys, both Unix; version and sealed: of the credential; each: id, max_uses: or -1, used, cost_limit: or -1,
---          settled, per_minute: or -1, ends_with_grant: 1 or 0
+-- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
+-- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
+--          grant, and end_ms: of its keys, both Unix; version and sealed: of the credential; each: id, max_uses: or -1,
+--          used, cost_limit: or -1, settled, per_minute: or -1, ends_with_grant: 1 or 0
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
+-- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
+-- call has drawn on the budget. Another process may have lost calls, and have a used seed again.
 -- include: clock, whole, stream-id, late
-local epoch, state, drained = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained'))
+local epoch, state, drained, run_id = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained', 'run'))
 if not epoch or state ~= 'open' then return reply.closed end
+local is_seeded = arg.last_id == ''
+local is_planted = is_seeded and redis.call('DEL', key.seed) == 1
+local last_id = is_seeded and drained or arg.last_id
 -- The ledger went on since Postgres was read: entries may be gone from the stream.
-if epoch ~= arg.epoch or is_before(arg.last_id, drained) then return reply.stale end
+if epoch ~= arg.epoch or is_before(last_id, drained) then return reply.stale end
 if redis.call('HEXISTS', key.grant, 'revoked') == 1 then return reply.revoked end
 if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revoked end
 -- A budget that is opened again after its keys have ended would lack holds, and calls that the ledger has not reached.
 if now_ms() >= tonumber(arg.expires_ms) then return reply.expired end
 
 local was_open = redis.call('HGET', key.grant, 'epoch') == epoch
+if is_seeded then
+  local info = redis.pcall('INFO', 'server')
+  local is_same_run = run_id == (type(info) == 'string' and string.match(info, 'run_id:(%x+)') or '')
+  local stands = redis.call('EXISTS', key.grant, each.budget[1]) > 0
+  if not is_planted or stands or not is_same_run then return reply.stale end
+end
 local fresh = {}
 for i = 1, #each do
   local budget_epoch, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned'))
@@ -27,7 +38,7 @@ for i = 1, #each do
       returned = returned or '0'}
     fresh[each.id[i]] = budget
     if not was_open then
-      each_late(each.budget[i], epoch, arg.last_id, function(uses, cost)
+      each_late(each.budget[i], epoch, last_id, function(uses, cost)
         budget.used = budget.used + tonumber(uses)
         budget.settled = budget.settled + tonumber(cost)
       end)
@@ -36,7 +47,7 @@ for i = 1, #each do
 end
 if next(fresh) then
   -- This grant was open in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read.
-  for _, entry in ipairs(was_open and redis.call('XRANGE', key.usage, '(' .. arg.last_id, '+') or {}) do
+  for _, entry in ipairs(was_open and redis.call('XRANGE', key.usage, '(' .. last_id, '+') or {}) do
     local fields, field = entry[2], {}
     for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end
     for id in string.gmatch(field.budgets, '[^,]+') do
@@ -61,7 +72,7 @@ end
 for _, budget in pairs(fresh) do
   local i = budget.item
   redis.call('DEL', each.budget[i])
-  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', arg.last_id, 'max_uses', each.max_uses[i],
+  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'max_uses', each.max_uses[i],
     'used', whole(budget.used), 'cost_limit', each.cost_limit[i], 'settled', whole(budget.settled),
     'held', whole(budget.held), 'per_minute', each.per_minute[i], 'returned', budget.returned)
   if each.ends_with_grant[i] == '1' then redis.call('PEXPIREAT', each.budget[i], arg.end_ms) end

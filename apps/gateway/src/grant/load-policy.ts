@@ -1,0 +1,141 @@
+import {
+  type BudgetState,
+  findGrant,
+  type GrantState,
+  type Opened,
+  openGrant,
+  type RedisClient,
+  type Seed,
+} from '@presign/limits';
+import type { McpServerPolicy, Refusal } from '@presign/schema';
+import { statusOfGrant } from '@presign/schema/grant-status';
+import type { Logger } from 'pino';
+import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+import { type GrantMemory, type Policy, readDoc, remember, writeDoc } from './policy.ts';
+import type { GrantReader } from './read-grant.ts';
+import type { VerifiedGrant } from './verify.ts';
+
+export type PolicyDeps = {
+  readonly readGrant: GrantReader;
+  readonly redis: RedisClient;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly log: Logger;
+  readonly memory: GrantMemory;
+};
+
+/** How often one call may open its grant. Redis can lose the grant again meanwhile, but not without end. */
+export const OPENINGS = 4;
+
+/** Loads a grant's policy. On the grant's first call anywhere, this opens the grant in Redis. */
+export async function loadPolicy(
+  deps: PolicyDeps,
+  requestId: string,
+  grant: VerifiedGrant,
+): Promise<{ policy: Policy } | { refusal: Refusal }> {
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const { policy, seed } = await findPolicy(deps, grant);
+      if (policy) return { policy };
+      const refusal = await openGrantOnce(deps, grant, seed);
+      if (refusal) return { refusal };
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outageRefusal(deps.log, requestId, error) };
+  }
+}
+
+/**
+ * Opens a grant in Redis, from its seed if there is one, or else from Postgres. A seed that is of no use is gone
+ * afterwards. Returns undefined when the grant is open, or when the caller has to try again.
+ */
+export async function openGrantOnce(
+  deps: PolicyDeps,
+  grant: VerifiedGrant,
+  seed?: Seed,
+): Promise<Refusal | undefined> {
+  const opened = await (seed ? openFromSeed(deps, grant, seed) : openFromPostgres(deps, grant));
+  switch (opened) {
+    case 'ok':
+    case 'stale':
+      return undefined;
+    case 'closed':
+      return UNAVAILABLE;
+    case 'revoked':
+      return { code: 'grant_revoked' };
+    case 'expired':
+      return { code: 'token_expired' };
+    case 'absent':
+      return { code: 'token_invalid', reason: 'no_such_grant' };
+  }
+}
+
+/** From memory, else from Redis. Without both, only Postgres can know the grant. */
+async function findPolicy(
+  { redis, memory }: PolicyDeps,
+  grant: VerifiedGrant,
+): Promise<{ policy?: Policy; seed?: Seed }> {
+  const remembered = memory.policies.get(grant.id);
+  if (remembered) return { policy: remembered };
+  const found = await findGrant(redis, grant.partition, grant.id);
+  if (!found || 'seed' in found) return found ?? {};
+  const policy = readDoc(grant, found.doc);
+  remember(memory, policy, found.doc);
+  return { policy };
+}
+
+/** The columns of a grant that its policy has. */
+type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config'> & {
+  readonly virtualKeyId: string | null;
+  readonly server: McpServerPolicy | null;
+};
+
+/** Opens a grant as its issuer left it: no call has drawn on its budget. Its server and its virtual key would be rows. */
+function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opened> {
+  const { epoch, expiresAtMs, credential, budget } = seed;
+  const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
+  const ref = { id, partition, credentialId: credential.id, budgetIds: [budget.id] };
+  const terms = { ...seed, virtualKeyId: null, server: null };
+  return openAs(deps, terms, { ref, epoch, lastId: undefined, expiresAtMs, credential, budgets });
+}
+
+/** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
+async function openFromPostgres(deps: PolicyDeps, verified: VerifiedGrant): Promise<Opened | 'absent'> {
+  const row = await deps.readGrant(verified.id);
+  if (!row) return 'absent';
+  const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;
+  const figures = { used: budget.used, spentMicrousd: budget.settledMicrousd };
+  const status = statusOfGrant({ grant, session, virtualKey, budget, figures }, deps.now());
+  // `admit` refuses an exhausted grant, by figures that are newer than the ledger's.
+  if (status === 'revoked' || status === 'expired') return status;
+  const own = { ...budget, endsWithGrant: true };
+  const shared = row.shared ? [{ ...row.shared, endsWithGrant: false }] : [];
+  const state: BudgetState[] = [own, ...shared];
+  const credentialId = row.credentials.id;
+  return openAs(deps, grant, {
+    ref: { id: grant.id, partition: budget.partition, credentialId, budgetIds: state.map(({ id }) => id) },
+    epoch: row.partitions.epoch,
+    lastId: row.partitions.lastId,
+    expiresAtMs: grant.expiresAt.getTime(),
+    credential: row.credentials,
+    budgets: state,
+  });
+}
+
+async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'doc'>): Promise<Opened> {
+  const policy: Policy = {
+    ref: state.ref,
+    accountId: terms.accountId,
+    apiKeyId: terms.apiKeyId ?? undefined,
+    virtualKeyId: terms.virtualKeyId ?? undefined,
+    externalUser: terms.externalUser ?? undefined,
+    config: terms.config ?? undefined,
+    server: terms.server ?? undefined,
+    costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
+  };
+  const doc = writeDoc(policy);
+  const opened = await openGrant(deps.redis, { ...state, doc });
+  if (opened === 'ok') remember(deps.memory, policy, doc);
+  return opened;
+}
