@@ -19,7 +19,7 @@ export const keys = {
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
-  /** What an issuer leaves of a fresh grant, so that its first call need not read Postgres. */
+  /** A fresh grant, which its issuer leaves so that the first call need not read Postgres. */
   seed: (partition: number, id: string) => inPartition(partition, `seed:${id}`),
   /** The key that a gateway or an issuer writes to learn whether Redis accepts writes. */
   probe: () => inPartition(0, 'probe'),
