@@ -39,6 +39,10 @@ ${table()}
 - Issuer and gateway need the same \`PROVIDERS_FILE\`. [Its format](../../packages/providers/README.md#operators-providers_file)
   is described with the providers. If a \`base_url\` in it leads to a private or loopback address, the gateway also needs
   \`ALLOW_PRIVATE_UPSTREAMS=true\`. Otherwise such a call returns 502 \`upstream_unreachable\`, and the log states the reason.
+- \`HTTPS_PROXY\` is the way to https upstreams, webhooks and \`PRICES_URL\`. Plain \`http\` goes without it.
+  [SECURITY.md](../../SECURITY.md#not-promised) says what the address guard can no longer see.
+- Certificates of upstreams must be valid for their names. Set Node's own variable \`NODE_EXTRA_CA_CERTS\` to the PEM file of your
+  company's certificate authority.
 - A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
   its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
@@ -52,7 +56,7 @@ function table(): string {
   // `start` reads these with the functions of the gateway.
   const shared = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
   const fromGateway = shared.map((name) => [name, gateway.get(name) ?? ''] as const);
-  const byAll = defaultsOf('../packages/schema/src/variables.ts');
+  const byAll = defaultsOf('../packages/schema/src/start.ts');
   const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? fromGateway : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {

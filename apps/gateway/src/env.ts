@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
-import { parseVariable, readPriceSchedule, readVariable, VariableError } from '@presign/schema';
-import { shutdownOf } from '@presign/schema/start';
+import { parseVariable, readVariable, VariableError } from '@presign/schema';
+import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -27,6 +27,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
+    proxy: readProxy(env),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
     ...readBodyLimits(env),

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { watchClock } from '@presign/limits';
-import { guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
+import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
 import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
@@ -31,6 +31,8 @@ type OwnDeps =
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** The way out for https. */
+  readonly proxy?: OutboundProxy | undefined;
   /** The address of Redis, unless it runs in this process: a thread renews leases there. */
   readonly redisUrl?: string | undefined;
   /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
@@ -55,7 +57,7 @@ export async function startGateway(
   options: GatewayOptions,
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningGateway> {
-  const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
+  const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
   const { priceSource = NO_SOURCE } = options;
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
   const leases = startLeases(options);

@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, SigningKey } from '@presign/crypto';
 import type { ClockWatch, RedisClient } from '@presign/limits';
-import type { PrivateUpstreams } from '@presign/outbound';
+import type { OutboundProxy, PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { ErrorCode, SCOPES } from '@presign/schema';
@@ -25,6 +25,8 @@ export type IssuerDeps = {
   readonly requestsPerMinute: number;
   /** Private addresses that webhooks may reach. */
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  /** The way out for https. */
+  readonly proxy?: OutboundProxy | undefined;
   /** Aborts when the issuer begins to stop. It serves on for a while. */
   readonly draining: AbortSignal;
   /** Unix milliseconds. */

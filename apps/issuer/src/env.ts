@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
-import { parseVariable, readPriceSchedule, readVariable } from '@presign/schema';
-import { shutdownOf } from '@presign/schema/start';
+import { parseVariable, readVariable } from '@presign/schema';
+import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,6 +28,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
     priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
+    proxy: readProxy(env),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,

@@ -38,7 +38,7 @@ export async function startIssuer(
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
   const { priceSource = NO_SOURCE, idleMs = SECOND_MS } = options;
-  const dispatcher = guardedDispatcher(options.allowPrivateUpstreams);
+  const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
   const clock = watchClock(options.redis, options.now, options.log);
   const draining = new AbortController();

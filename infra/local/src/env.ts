@@ -1,5 +1,6 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
-import { readPriceSchedule, readVariable } from '@presign/schema';
+import { readVariable } from '@presign/schema';
+import { readPriceSchedule, readProxy } from '@presign/schema/start';
 
 /**
  * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.
@@ -29,6 +30,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
+    proxy: readProxy(env),
     sandbox: readVariable(env, 'SANDBOX', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,

@@ -1,6 +1,6 @@
 import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
 
 /** The address of an upstream is not public. Nothing was sent to it. */
 export class BlockedAddressError extends Error {
@@ -20,23 +20,89 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * The only way out of a service: keep-alive connections to public addresses. It checks the address that it connects to, so a
  * name cannot resolve to another address after the check. It never reaches the metadata services of clouds, even if private
  * addresses are allowed, because they return the machine's credentials.
+ * @param proxy the way out for https, if there is one
  */
-export function guardedDispatcher(allowPrivate: PrivateUpstreams): Dispatcher {
+export function guardedDispatcher(allowPrivate: PrivateUpstreams, proxy?: OutboundProxy): Dispatcher {
+  const connect = guardedConnect(allowPrivate);
+  // One request at a time on a connection: a slow stream must not delay another call.
+  if (proxy === undefined) return new Agent({ pipelining: 1, connect });
+  const factory = (origin: string | URL, { connect: ownConnect, ...options }: Pool.Options) => {
+    const isTunnel = typeof ownConnect === 'function' && ownConnect !== connect;
+    const guarded = isTunnel ? guardedTunnel(allowPrivate, ownConnect) : connect;
+    return new Pool(origin, { ...options, connect: guarded });
+  };
+  const { url, noProxy = '' } = proxy;
+  // An empty address of the proxy for http: without one, the library reads the environment.
+  const through = { httpProxy: '', httpsProxy: url, noProxy };
+  return new EnvHttpProxyAgent({ pipelining: 1, connect, factory, ...through }).compose(listHeaders);
+}
+
+/** A proxy for https, which opens a tunnel for each connection (RFC 9110 §9.3.6). Plain http does without. */
+export type OutboundProxy = {
+  readonly url: string;
+  /** Hosts that are reached without it, separated by commas: names with their subdomains, with or without a port. */
+  readonly noProxy?: string | undefined;
+};
+
+/** undici's proxy agent keeps only the last of several headers of a name when they come as one flat list. */
+const listHeaders: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const { headers: flat } = options;
+  if (!Array.isArray(flat)) return dispatch(options, handler);
+  const lists = new Map<string, string[]>();
+  for (let i = 0; i < flat.length; i += 2) {
+    const list = lists.get(String(flat[i])) ?? [];
+    list.push(String(flat[i + 1]));
+    lists.set(String(flat[i]), list);
+  }
+  const headers = Object.fromEntries(lists);
+  return dispatch({ ...options, headers }, handler);
+};
+
+/**
+ * Opens a tunnel, unless the host is a blocked address or a name that leads to one here. The proxy resolves the name again.
+ * If this machine cannot resolve it, the proxy alone decides, except for names that are never public.
+ */
+function guardedTunnel(
+  allowPrivate: PrivateUpstreams,
+  open: buildConnector.connector,
+): buildConnector.connector {
+  return (options, callback) => {
+    const host = hostOf(options);
+    const isBlocked = blockedFor(whereOf(options), allowPrivate);
+    const refuse = () => callback(new BlockedAddressError(), null);
+    // A literal address is its own lookup.
+    lookup(host, { all: true }, (_unknown, addresses = []) => {
+      const isInside = addresses.length === 0 && allowPrivate !== true && PRIVATE_NAME.test(host);
+      if (isInside || addresses.some(({ address }) => isBlocked(address))) refuse();
+      else open(options, callback);
+    });
+  };
+}
+
+/**
+ * Names without a dot, and domains that are never public: RFC 6761 (localhost), RFC 6762 (local), RFC 8375 (home.arpa), and
+ * ICANN's reserved `internal`, which has a cloud's metadata service.
+ */
+const PRIVATE_NAME = /^(?:[^.]+|.*\.(?:localhost|local|internal|home\.arpa))\.?$/i;
+
+type Target = Pick<buildConnector.Options, 'hostname' | 'port' | 'protocol'>;
+
+const whereOf = ({ hostname, port, protocol }: Target) =>
+  `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
+
+/** A literal IPv6 address has no brackets. URL has normalised its spelling. */
+const hostOf = ({ hostname }: Target) => hostname.replace(/^\[|\]$/g, '');
+
+function guardedConnect(allowPrivate: PrivateUpstreams): buildConnector.connector {
   const toAnywhere = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isMetadata) });
   const toPublic = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: guardedLookup(isReserved) });
-  return new Agent({
-    // One request at a time on a connection: a slow stream must not delay another call.
-    pipelining: 1,
-    connect: (options, callback) => {
-      const { hostname, port, protocol } = options;
-      const where = `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
-      const isBlocked = blockedFor(where, allowPrivate);
-      // A literal address is never looked up. URL has normalised its spelling.
-      const literal = hostname.replace(/^\[|\]$/g, '');
-      if (isIP(literal) !== 0 && isBlocked(literal)) return callback(new BlockedAddressError(), null);
-      return (isBlocked === isReserved ? toPublic : toAnywhere)(options, callback);
-    },
-  });
+  return (options, callback) => {
+    const isBlocked = blockedFor(whereOf(options), allowPrivate);
+    // A literal address is never looked up.
+    const host = hostOf(options);
+    if (isIP(host) !== 0 && isBlocked(host)) return callback(new BlockedAddressError(), null);
+    return (isBlocked === isReserved ? toPublic : toAnywhere)(options, callback);
+  };
 }
 
 type IsBlocked = (address: string) => boolean;

@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { request } from 'undici';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Dispatcher, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   blockedFor,
   guardedDispatcher,
@@ -180,6 +180,49 @@ test('an allowed host without a port means the port of its scheme', async () => 
   const error = await request('http://127.0.0.1/', { dispatcher }).catch((thrown: Error) => thrown);
   expect(error).not.toMatchObject({ code: 'BLOCKED_ADDRESS' });
   await dispatcher.destroy();
+});
+
+describe('through a proxy', () => {
+  const targets: string[] = [];
+  const proxy = createServer();
+  let dispatcher: Dispatcher;
+  beforeAll(async () => {
+    proxy.on('connect', (seen, socket) => {
+      targets.push(seen.url ?? '');
+      socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    dispatcher = guardedDispatcher(false, { url });
+  });
+  afterAll(async () => {
+    await dispatcher.destroy();
+    proxy.close();
+  });
+
+  test.each([
+    ...spellings,
+    '10.0.0.7',
+    '169.254.169.254',
+    '[fd00:ec2::254]',
+    'metadata.google.internal',
+    'intranet',
+    'a.local.',
+  ])('https://%s is not asked for', async (host) => {
+    await expect(request(`https://${host}/`, { dispatcher })).rejects.toThrow();
+    expect(targets).toEqual([]);
+  });
+
+  test('http goes without it, and is guarded all the same', async () => {
+    const before = reached;
+    await expect(request(`http://127.0.0.1:${port}/`, { dispatcher })).rejects.toThrow('reserved');
+    expect({ reached, targets }).toEqual({ reached: before, targets: [] });
+  });
+
+  test('a name that is unknown here is left to it', async () => {
+    await expect(request('https://nowhere.invalid/', { dispatcher })).rejects.toThrow('502');
+    expect(targets).toEqual(['nowhere.invalid:443']);
+  });
 });
 
 const resolvingTo =

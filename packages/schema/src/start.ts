@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { problemOf } from './await-store.ts';
 import { isDatabaseOutage, sqlState } from './database.ts';
-import { VariableError } from './variables.ts';
+import { type Environment, readVariable, VariableError } from './variables.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;
@@ -93,3 +93,24 @@ export async function drainServer(server: Server, drainMs: number, onRefusing: (
  * at that moment.
  */
 export const KEEP_ALIVE_MS = 620_000;
+
+/** Reads the proxy for https upstreams. Undefined: there is none. */
+export function readProxy(env: Environment) {
+  const url = readVariable(env, 'HTTPS_PROXY', undefined);
+  return url === undefined ? undefined : { url, noProxy: readVariable(env, 'NO_PROXY', undefined) };
+}
+
+/**
+ * Reads where the operator's list of model prices is, and how often services read it again.
+ * @throws VariableError when both a file and a URL are set
+ */
+export function readPriceSchedule(env: Environment) {
+  const path = readVariable(env, 'PRICES_FILE', undefined);
+  const url = readVariable(env, 'PRICES_URL', undefined);
+  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
+  if (path !== undefined && url !== undefined) {
+    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
+  }
+  const file = path === undefined ? undefined : ({ is: 'file', path } as const);
+  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
+}

@@ -100,6 +100,16 @@ export const VARIABLES = {
     'whether private and loopback addresses may be called, and may receive events',
     'false',
   ),
+  HTTPS_PROXY: variable(
+    z.url({ protocol: /^https?$/ }).refine((text) => /^\/?$/.test(new URL(text).pathname)),
+    'proxy that opens tunnels to https upstreams, as http(s)://[user:password@]host:port',
+    'http://proxy.example.com:3128',
+  ),
+  NO_PROXY: variable(
+    z.string().regex(/^[\w.*:[\],\s-]+$/),
+    'hosts that are reached without HTTPS_PROXY, separated by commas; a name includes its subdomains',
+    'llm.example.internal,10.0.0.7:8443',
+  ),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
   HOLD_LEASE_SECONDS: variable(
     seconds,
@@ -198,22 +208,7 @@ export function parseVariable<T>(
   }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
-
-/**
- * Reads where the operator's list of model prices is, and how often services read it again.
- * @throws VariableError when both a file and a URL are set
- */
-export function readPriceSchedule(env: Environment) {
-  const path = readVariable(env, 'PRICES_FILE', undefined);
-  const url = readVariable(env, 'PRICES_URL', undefined);
-  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
-  if (path !== undefined && url !== undefined) {
-    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
-  }
-  const file = path === undefined ? undefined : ({ is: 'file', path } as const);
-  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
-}
+export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** For `problem` where the error's own message may quote the text. */
 export const MALFORMED = (): string => 'is malformed';

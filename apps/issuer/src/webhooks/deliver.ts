@@ -1,5 +1,10 @@
 import type { EncryptionKeys } from '@presign/crypto';
-import { BlockedAddressError, guardedDispatcher, type PrivateUpstreams } from '@presign/outbound';
+import {
+  BlockedAddressError,
+  guardedDispatcher,
+  type OutboundProxy,
+  type PrivateUpstreams,
+} from '@presign/outbound';
 import { causeOf, type DeliveryError } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { webhooks } from '@presign/schema/webhook-tables';
@@ -15,6 +20,7 @@ type WebhookDeps = {
   readonly db: Database;
   readonly encryptionKeys: EncryptionKeys;
   readonly allowPrivateUpstreams: PrivateUpstreams;
+  readonly proxy?: OutboundProxy | undefined;
   readonly log: Logger;
 };
 
@@ -35,7 +41,7 @@ export type Webhooks = {
  * @param idleMs the pause after a round that found nothing
  */
 export function startWebhooks(deps: WebhookDeps, idleMs: number): Webhooks {
-  const dispatcher = guardedDispatcher(deps.allowPrivateUpstreams);
+  const dispatcher = guardedDispatcher(deps.allowPrivateUpstreams, deps.proxy);
   const underWay = new Map<Promise<void>, Claimed['webhook']>();
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
