@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import {
+  type ForwardProxy,
   newAuthority,
   newCertificate,
-  type Proxy,
   startCutTls,
   startProxy,
   startTlsUpstream,
@@ -19,7 +19,7 @@ type Kind = 'company' | 'other-name' | 'expired' | 'self-signed' | 'direct';
 
 let upstreams: Record<Kind, TlsUpstream>;
 let cut: Awaited<ReturnType<typeof startCutTls>>;
-let proxy: Proxy;
+let proxy: ForwardProxy;
 let stack: Stack;
 /** It trusts the company's authority, as the variable of Node says. */
 let trusting: GatewayProcess;

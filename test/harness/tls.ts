@@ -79,15 +79,15 @@ export async function startCutTls(): Promise<{ readonly url: string; readonly cl
 }
 
 /** A forward proxy that opens tunnels, as a company has one. */
-export type Proxy = {
+export type ForwardProxy = {
   readonly url: string;
   /** The targets of tunnels, with the credentials that came along. */
   readonly tunnels: { readonly to: string; readonly login: string | undefined }[];
   readonly close: () => Promise<void>;
 };
 
-export async function startProxy(): Promise<Proxy> {
-  const tunnels: Proxy['tunnels'] = [];
+export async function startProxy(): Promise<ForwardProxy> {
+  const tunnels: ForwardProxy['tunnels'] = [];
   const server = createHttpServer();
   server.on('connect', (request, socket) => {
     const to = request.url ?? '';
