@@ -90,6 +90,13 @@ export async function databaseAnswers(db: Database): Promise<boolean> {
 /** The transaction that `db.transaction` passes to its function. */
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 
+/** A row of columns that were selected as text, which all drivers read alike. */
+export type TextRow = Readonly<Record<string, string | null>>;
+
+/** The result of a plain statement: rows from one driver, an object with rows from the other. */
+export const rowsOf = (result: unknown): readonly TextRow[] =>
+  Array.isArray(result) ? result : (result as { readonly rows: readonly TextRow[] }).rows;
+
 /** The SQLSTATE (or the driver's own code) of what a query threw, through Drizzle's wrapping. */
 export function sqlState(error: unknown): string | undefined {
   for (let each = error; each instanceof Error; each = each.cause) {

@@ -3,8 +3,10 @@ import {
   bigint,
   boolean,
   customType,
+  date,
   index,
   integer,
+  numeric,
   pgTable,
   primaryKey,
   smallint,
@@ -119,7 +121,7 @@ export const virtualKeys = pgTable(
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
   },
-  (t) => [index().on(t.accountId), index().on(t.credentialId)],
+  (t) => [index().on(t.accountId), index().on(t.credentialId), index().on(t.budgetId)],
 );
 
 export const sessions = pgTable(
@@ -173,6 +175,8 @@ export const grants = pgTable(
   },
   (t) => [
     index().on(t.sessionId),
+    index().on(t.budgetId),
+    index().on(t.expiresAt),
     index('grants_credential_index').on(t.credentialId).where(sql`${t.credentialId} is not null`),
     index('grants_expiry_index')
       .on(t.accountId, t.expiresAt)
@@ -239,7 +243,12 @@ export const pendingChanges = pgTable(
     /** When a sweep applies the row, or deletes it once it is done. */
     dueAt: time().notNull(),
   },
-  (t) => [index().on(t.changeId), index().on(t.dueAt)],
+  (t) => [
+    index().on(t.changeId),
+    index().on(t.dueAt),
+    index().on(t.grantId).where(sql`${t.grantId} is not null`),
+    index().on(t.credentialId).where(sql`${t.credentialId} is not null`),
+  ],
 );
 
 /** How far each Redis partition's usage stream has reached the ledger. */
@@ -251,7 +260,7 @@ export const partitions = pgTable('partitions', {
   lastId: text().notNull(),
 });
 
-/** Every settled call, exactly once. */
+/** Every settled call, exactly once, until it is old enough to be only part of the sums in `usageDays`. */
 export const ledger = pgTable(
   'ledger',
   {
@@ -262,6 +271,8 @@ export const ledger = pgTable(
     grantId: uuid().notNull(),
     /** The API key that issued the grant. Null for grants that have none. */
     apiKeyId: uuid(),
+    /** The virtual key of the grant. Also null for calls of an older issuer: then the grant has it, as long as there is a grant. */
+    virtualKeyId: text(),
     /** The `x-presign-request-id` of the call. A refund has that of its call. Null for calls of an older gateway. */
     requestId: uuid(),
     provider: text().notNull(),
@@ -290,6 +301,34 @@ export const ledger = pgTable(
     settledAt: time().notNull(),
   },
   (t) => [index().on(t.accountId, t.settledAt), index().on(t.grantId), index().on(t.sessionId)],
+);
+
+/**
+ * Sums of calls that the ledger no longer has, by day in UTC. A call is in the ledger or in these sums, never in both: one
+ * statement takes it from there to here.
+ */
+export const usageDays = pgTable(
+  'usage_days',
+  {
+    /** Derived from the day, the account and all dimensions, which identify the row. */
+    id: uuid().primaryKey(),
+    accountId: uuid().notNull(),
+    day: date({ mode: 'string' }).notNull(),
+    provider: text().notNull(),
+    model: text(),
+    server: text(),
+    tool: text(),
+    externalUser: text(),
+    apiKeyId: uuid(),
+    virtualKeyId: text(),
+    calls: numeric().notNull(),
+    uses: numeric().notNull(),
+    costMicrousd: numeric().notNull(),
+    callsOfUnknownCost: numeric().notNull(),
+    inputTokens: numeric().notNull(),
+    outputTokens: numeric().notNull(),
+  },
+  (t) => [index().on(t.accountId, t.day)],
 );
 
 /** The operator's price list: the last one without a large drop, and a newer one with large drops that waits for a yes. */

@@ -167,7 +167,7 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
 async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Promise<readonly UsageEntry[]> {
   const calls = entries.map(ledgerRow);
   const issuers = await issuersOf(tx, calls);
-  const rows = calls.map((call) => ({ ...call, apiKeyId: issuers.get(call.grantId) ?? null }));
+  const rows = calls.map((call) => ({ ...call, ...issuers.get(call.grantId) }));
   const inserted = await tx
     .insert(ledger)
     .values(rows)
@@ -185,18 +185,20 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
   return repeated;
 }
 
-/** The API key that issued each grant. Read here, so that no call has to carry it through Redis. */
+/** The API key that issued each grant, and its virtual key. Read here, so that no call has to carry them through Redis. */
 async function issuersOf(
   tx: Transaction,
   calls: readonly { readonly grantId: string }[],
-): Promise<ReadonlyMap<string, string | null>> {
+): Promise<ReadonlyMap<string, Issuer>> {
   const ids = [...new Set(calls.map(({ grantId }) => grantId))];
   const rows = await tx
-    .select({ id: grants.id, apiKeyId: grants.apiKeyId })
+    .select({ id: grants.id, apiKeyId: grants.apiKeyId, virtualKeyId: grants.virtualKeyId })
     .from(grants)
     .where(inArray(grants.id, ids));
-  return new Map(rows.map(({ id, apiKeyId }) => [id, apiKeyId]));
+  return new Map(rows.map(({ id, ...issuer }) => [id, issuer]));
 }
+
+type Issuer = { readonly apiKeyId: string | null; readonly virtualKeyId: string | null };
 
 /** Adds new entries to their budgets. Returns the budgets after the change. */
 async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {

@@ -7,9 +7,8 @@ import {
   usageQuery,
   usageReport,
 } from '@presign/schema';
-import { type Database, sqlState, type Transaction } from '@presign/schema/database';
-import { grants, ledger } from '@presign/schema/tables';
-import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
+import { type Database, rowsOf, sqlState, type TextRow, type Transaction } from '@presign/schema/database';
+import { sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
@@ -17,6 +16,7 @@ import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { route } from '../route.ts';
+import { findSummedBefore, selectUsage, type UsageAsked, type UsageSums } from './sum-calls.ts';
 
 /** Groups of one answer: Postgres sorts them all before it returns the first. */
 const MOST_GROUPS = 100_000;
@@ -65,15 +65,6 @@ function refuseTooLong(cause: unknown): never {
   throw new RefusedError({ ...DATABASE_UNAVAILABLE, message }, { cause });
 }
 
-/** The rows of the ledger to sum, and the dimensions to group them by. */
-type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'to'> & {
-  readonly to: Date;
-  readonly group_by: readonly UsageDimension[];
-};
-
-/** Exact sums: over many rows they may be larger than a JavaScript number holds. */
-type UsageSums = Readonly<Record<(typeof USAGE_SUMS)[number], bigint>>;
-
 /** Rows of the ledger with the same values of the dimensions, and their sums. */
 type UsageGroup = {
   /** In the order of the request; null where these rows have no value. */
@@ -105,12 +96,14 @@ async function sumUsage(
   write: (report: Report) => Promise<void>,
 ): Promise<void> {
   await db.transaction(async (tx) => {
-    await tx.execute(sql`declare usage_report no scroll cursor for ${sumsOfGroups(tx, accountId, asked)}`);
+    await tx.execute(sql`declare usage_report no scroll cursor for ${selectUsage(accountId, asked)}`);
+    // Calls only ever move into the sums by day, so what is not there now was not there for the cursor.
+    refuseParts(asked, await findSummedBefore(tx, accountId));
     // The first row is the total, which is also the only group where there are no dimensions.
     const [total, ...groups] = await fetchRows(tx, PIECE + 1);
     if (!total) throw new Error('Postgres returned no total');
     if (Number(total.groups) > MOST_GROUPS) throw refuse('group_by', TOO_MANY);
-    const toGroup = (row: Row): UsageGroup => ({
+    const toGroup = (row: TextRow): UsageGroup => ({
       by: asked.group_by.map((name) => [name, row[name] ?? null] as const),
       sums: sumsOf(row),
     });
@@ -123,93 +116,32 @@ async function sumUsage(
   });
 }
 
-/** A row of the report: all drivers read text alike, at any size. */
-type Row = Readonly<Record<string, string | null>>;
+const fetchRows = async (tx: Transaction, count: number) =>
+  rowsOf(await tx.execute(sql.raw(`fetch ${count} from usage_report`)));
 
-/** The result of a plain statement: rows from one driver, an object with rows from the other. */
-async function fetchRows(tx: Transaction, count: number): Promise<readonly Row[]> {
-  const result: unknown = await tx.execute(sql.raw(`fetch ${count} from usage_report`));
-  return (Array.isArray(result) ? result : (result as { rows: Row[] }).rows) as readonly Row[];
-}
+const DAY_MS = 86_400_000;
 
-const sumsOf = (row: Row) =>
-  Object.fromEntries(USAGE_SUMS.map((name) => [name, BigInt(row[name] ?? 0)])) as UsageSums;
-
-/** Selects the total, and after it the groups in order. */
-function sumsOfGroups(tx: Transaction, accountId: string, asked: UsageAsked): SQL {
-  const dimensions = asked.group_by.map((name) => [name, DIMENSIONS[name]] as const);
-  const shown = dimensions.map(([name, { shown, grouped }]) => [name, (shown ?? grouped).as(name)] as const);
-  const sums = USAGE_SUMS.map((name) => [name, sql`(${SUMS[name]})::text`.as(name)] as const);
-  const largest = sql.join(
-    USAGE_SUMS.map((name) => sql`abs(coalesce(${SUMS[name]}, 0))`),
-    sql`, `,
-  );
-  const over = {
-    groups: sql`(count(*) over () - 1)::text`.as('groups'),
-    huge: sql`(max(greatest(${largest})) over () > ${String(Number.MAX_SAFE_INTEGER)}::numeric)::text`.as(
-      'huge',
-    ),
+/**
+ * Refuses a question that sums by day cannot answer.
+ * @param summedBefore the end of the days of which such sums may be all that is left
+ */
+function refuseParts({ from, to, ...asked }: UsageAsked, summedBefore: Date | undefined): void {
+  if (summedBefore === undefined || from >= summedBefore) return;
+  const before = `calls before ${summedBefore.toISOString().slice(0, 10)} are kept as sums by day (UTC)`;
+  const isPart = (time: Date) => time < summedBefore && time.getTime() % DAY_MS !== 0;
+  for (const [param, time] of Object.entries({ from, to }))
+    if (isPart(time)) throw refuse(param, `${before}; ask for midnight`);
+  const ofCalls = {
+    session_id: asked.session_id !== undefined,
+    request_id: asked.request_id !== undefined,
+    group_by: asked.group_by.includes('session'),
   };
-  const query = tx
-    .select({ ...Object.fromEntries<SQL.Aliased>([...shown, ...sums]), ...over })
-    .from(ledger)
-    .$dynamic();
-  // Grants are never deleted, and a grant's virtual key never changes.
-  const joinsGrants = asked.virtual_key !== undefined || asked.group_by.includes('virtual_key');
-  if (joinsGrants) query.leftJoin(grants, eq(grants.id, ledger.grantId));
-  query.where(selects(accountId, asked));
-  const grouped = dimensions.map(([, dimension]) => dimension.grouped);
-  const [first] = grouped;
-  if (first) {
-    query.groupBy(sql`grouping sets ((${sql.join(grouped, sql`, `)}), ())`);
-    query.orderBy(sql`grouping(${first}) desc`, ...grouped);
-  }
-  return query.getSQL();
+  for (const [param, isAsked] of Object.entries(ofCalls))
+    if (isAsked) throw refuse(param, `${before}, without session and request_id; ask for a later from`);
 }
 
-/** An expression to group by, and another one to show if they differ. */
-type Dimension = { readonly grouped: SQL; readonly shown?: SQL };
-
-const day = sql`(${ledger.settledAt} at time zone 'UTC')::date`;
-const DIMENSIONS: Readonly<Record<UsageDimension, Dimension>> = {
-  external_user: { grouped: sql`${ledger.externalUser}` },
-  session: { grouped: sql`${ledger.sessionId}` },
-  model: { grouped: sql`${ledger.model}` },
-  provider: { grouped: sql`${ledger.provider}` },
-  virtual_key: { grouped: sql`${grants.virtualKeyId}` },
-  api_key: { grouped: sql`${ledger.apiKeyId}` },
-  server: { grouped: sql`${ledger.server}` },
-  tool: { grouped: sql`${ledger.tool}` },
-  day: { grouped: day, shown: sql`to_char(${day}, 'YYYY-MM-DD')` },
-};
-
-/** A refund is a row of its own, and not a call. */
-const isCall = sql`${ledger.outcome} <> 'refunded'`;
-const SUMS: Readonly<Record<keyof UsageSums, SQL>> = {
-  calls: sql`count(*) filter (where ${isCall})`,
-  uses: sql`sum(${ledger.uses})`,
-  cost: sql`sum(${ledger.costMicrousd})`,
-  calls_of_unknown_cost: sql`count(*) filter (where ${isCall} and ${ledger.costMicrousd} is null)`,
-  input_tokens: sql`sum(${ledger.inputTokens})`,
-  output_tokens: sql`sum(${ledger.outputTokens})`,
-};
-
-function selects(accountId: string, asked: UsageAsked): SQL | undefined {
-  const { external_user: user, session_id: session, provider, model, virtual_key: virtualKey } = asked;
-  const { api_key: apiKey, request_id: requestId } = asked;
-  return and(
-    eq(ledger.accountId, accountId),
-    gte(ledger.settledAt, asked.from),
-    lt(ledger.settledAt, asked.to),
-    user === undefined ? undefined : eq(ledger.externalUser, user),
-    session === undefined ? undefined : eq(ledger.sessionId, session),
-    provider === undefined ? undefined : eq(ledger.provider, provider),
-    model === undefined ? undefined : eq(ledger.model, model),
-    virtualKey === undefined ? undefined : eq(grants.virtualKeyId, virtualKey),
-    apiKey === undefined ? undefined : eq(ledger.apiKeyId, apiKey),
-    requestId === undefined ? undefined : eq(ledger.requestId, requestId),
-  );
-}
+const sumsOf = (row: TextRow) =>
+  Object.fromEntries(USAGE_SUMS.map((name) => [name, BigInt(row[name] ?? 0)])) as UsageSums;
 
 const wantsCsv = (c: Context<IssuerEnv>, { format }: UsageQuery) =>
   format === undefined
