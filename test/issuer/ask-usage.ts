@@ -17,7 +17,12 @@ export async function fresh(stack: Stack): Promise<Reader> {
   return { issuerUrl: stack.issuerUrl, apiKey, account: id };
 }
 export type Query = Readonly<
-  Partial<Record<'from' | 'to' | 'group_by' | 'format' | 'session_id' | 'externl_user' | Filter, string>>
+  Partial<
+    Record<
+      'from' | 'to' | 'group_by' | 'format' | 'session_id' | 'request_id' | 'externl_user' | Filter,
+      string
+    >
+  >
 >;
 type Filter = 'external_user' | 'provider' | 'model' | 'virtual_key' | 'api_key';
 

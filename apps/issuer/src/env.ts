@@ -31,6 +31,11 @@ export function readIssuerEnv(env: Environment = process.env) {
     proxy: readProxy(env),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
+    retention: {
+      ledgerDays: readVariable(env, 'LEDGER_KEPT_DAYS', 400),
+      grantDays: readVariable(env, 'GRANTS_KEPT_DAYS', 30),
+      archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
+    },
     keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
     shutdown: shutdownOf(
       readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),

@@ -11,6 +11,7 @@ import type { IssuerDeps } from './deps.ts';
 import { applyDueChanges, eraseCredentials, forgetChanges } from './grants/pending-changes.ts';
 import { goOnRevoking } from './grants/revoke-issued.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
+import { forgetCalls, forgetGrants, type Retention } from './ledger/retention.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
 import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
@@ -28,6 +29,8 @@ export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining'> & 
   readonly keepAliveMs?: number;
   /** The operator's price list. Undefined: the bundled one is the only one. */
   readonly priceSource?: PriceSchedule;
+  /** How long rows are kept. Undefined: for good. */
+  readonly retention?: Retention;
   /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
   readonly idleMs?: number;
 };
@@ -57,7 +60,7 @@ export async function startIssuer(
   );
   const ledger = startLedger(deps);
   const webhooks = startWebhooks(deps, idleMs);
-  const sweep = startSweep(deps, idleMs);
+  const sweep = startSweep(deps, [...tasks(deps, idleMs), ...deletions(deps, options.retention)]);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
     const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };
     draining.abort();
@@ -110,6 +113,16 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
   },
 ];
 
+/** Deletions of what the operator no longer keeps. */
+const deletions = (deps: IssuerDeps, kept?: Retention): readonly Task[] => [
+  ...(kept && kept.ledgerDays > 0
+    ? [{ problem: 'old calls are not deleted', everyMs: HOUR_MS, run: forgetCalls(deps, kept) }]
+    : []),
+  ...(kept && kept.grantDays > 0
+    ? [{ problem: 'old URLs are not deleted', everyMs: HOUR_MS, run: forgetGrants(deps, kept) }]
+    : []),
+];
+
 /** The running sweep. */
 type Sweep = {
   /** Starts nothing more, and waits for what is under way. */
@@ -117,8 +130,8 @@ type Sweep = {
 };
 
 /** Runs every task again and again, and at once where there is more to do. */
-function startSweep(deps: IssuerDeps, idleMs: number): Sweep {
-  const running = tasks(deps, idleMs).map((task) => repeat(task, deps.log));
+function startSweep(deps: IssuerDeps, tasks: readonly Task[]): Sweep {
+  const running = tasks.map((task) => repeat(task, deps.log));
   return { close: async () => void (await Promise.all(running.map((each) => each.close()))) };
 }
 

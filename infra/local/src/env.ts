@@ -39,6 +39,11 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
     },
+    retention: {
+      ledgerDays: readVariable(env, 'LEDGER_KEPT_DAYS', 400),
+      grantDays: readVariable(env, 'GRANTS_KEPT_DAYS', 30),
+      archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
+    },
     logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
   };
 }

@@ -63,7 +63,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     };
     const { host } = env;
     const issuer = await startIssuer(
-      { ...shared, signingKey, olderPublicKeys },
+      { ...shared, signingKey, olderPublicKeys, retention: env.retention },
       { host, port: env.issuerPort },
     );
     closers.push(() => issuer.close());

@@ -12,6 +12,8 @@ const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   digits.transform(Number).pipe(z.int().min(min).max(max));
 const port = whole(0, 65_535);
 const seconds = whole(1, 86_400);
+/** 0, or at least so many. */
+const days = (least: number) => whole(0, 36_500).refine((count) => count === 0 || count >= least);
 const MIB = 1024 * 1024;
 
 type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
@@ -122,6 +124,21 @@ export const VARIABLES = {
     '60000',
   ),
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in total', '3600'),
+  LEDGER_KEPT_DAYS: variable(
+    days(32),
+    'how many days a call stays in the ledger, at least 32; then only its sums by day remain; 0: for good',
+    '400',
+  ),
+  GRANTS_KEPT_DAYS: variable(
+    days(2),
+    'how many days a URL and its session stay after its expiry, at least 2; 0: for good',
+    '30',
+  ),
+  ARCHIVE_FOLDER: variable(
+    z.string().min(1),
+    'folder for calls, URLs and sessions as CSV before they are deleted',
+    '/var/lib/presign/archive',
+  ),
   MAX_BODY_BYTES: variable(
     whole(MIB, 32 * MIB),
     'the largest body that a gateway reads whole, in bytes, from 1048576 to 33554432; a larger one gets 413',

@@ -42,6 +42,8 @@ describe('a variable', () => {
     ['SANDBOX', ['0', 'off']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],
     ['UPSTREAM_TIMEOUT_SECONDS', ['0', '86401']],
+    ['LEDGER_KEPT_DAYS', ['1', '31', '36501', '-1']],
+    ['GRANTS_KEPT_DAYS', ['1', '1.5']],
     ['MAX_BODY_BYTES', ['0', '1048575', '33554433', '16MiB']],
     ['MAX_HELD_BODY_BYTES', ['0', '41943039', '512MiB', '-1']],
     ['LOG_LEVEL', ['verbose', 'INFO']],

@@ -1,0 +1,226 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, open, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
+import {
+  accounts,
+  budgets,
+  credentials,
+  grants,
+  ledger,
+  oauthTokens,
+  pendingChanges,
+  sessions,
+  virtualKeys,
+} from '@presign/schema/tables';
+import { pendingUsage } from '@presign/schema/webhook-tables';
+import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
+import type { IssuerDeps } from '../deps.ts';
+import { addToDays } from '../usage/sum-calls.ts';
+
+/** How long rows are kept in Postgres. */
+export type Retention = {
+  /** Days after a call, in whole days of UTC. 0: for good. */
+  readonly ledgerDays: number;
+  /** Days after the expiry of a URL. 0: for good. */
+  readonly grantDays: number;
+  /** Where rows are written before they are deleted. */
+  readonly archiveFolder: string | undefined;
+};
+
+type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'log'>;
+
+/** Rows that one transaction deletes: a fraction of a second's work. */
+const CALLS = 5_000;
+const GRANTS = 1_000;
+
+/**
+ * Makes a task that takes old calls from the ledger, adds them to the sums by day, and archives them. Any number of issuers
+ * may run it.
+ * @returns whether there may be more
+ */
+export function forgetCalls(deps: Deps, { ledgerDays, archiveFolder }: Retention): () => Promise<boolean> {
+  const count = countOf(deps, 'old calls were deleted from the ledger, and their sums by day kept');
+  return async () => {
+    const cutoff = sql`date_trunc('day', ${await daysAgo(deps, ledgerDays)}, 'UTC')`;
+    const gone = await alone(deps.db, async (tx) => {
+      const calls = rowsOf(await tx.execute(takeCalls(cutoff)));
+      await archive(archiveFolder, 'ledger', calls);
+      return calls.length;
+    });
+    return count({ calls: gone ?? 0 }, gone === CALLS);
+  };
+}
+
+/** Accounts one by one, because the ledger's index on the time begins with the account. */
+const takeCalls = (cutoff: SQL): SQL => sql`
+  with old as materialized (
+    select each.hold_id from ${accounts} cross join lateral (
+      select ${ledger.holdId} from ${ledger}
+      where ${ledger.accountId} = ${accounts.id} and ${ledger.settledAt} < ${cutoff}
+        and ${isUnusedIn(pendingUsage.holdId, ledger.holdId)}
+      order by ${ledger.settledAt} limit ${CALLS}) as each
+    limit ${CALLS}),
+  gone as (delete from ${ledger} using old where ${ledger.holdId} = old.hold_id returning ${ledger}.*),
+  summed as (${addToDays(sql`gone`)})
+  select ${asText(ledger)} from gone as ${ledger}`;
+
+/** The last grant that was looked at, in the order of expiry. */
+type Place = { readonly expiresAt: string; readonly id: string };
+const START: Place = { expiresAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
+
+/**
+ * Makes a task that deletes grants some time after their expiry, and with them their budgets, credentials and sessions if
+ * nothing else refers to these. A grant stays while its credential is kept. Any number of issuers may run it; a run goes
+ * on where the last one ended.
+ * @returns whether there may be more
+ */
+export function forgetGrants(deps: Deps, { grantDays, archiveFolder }: Retention): () => Promise<boolean> {
+  const count = countOf(deps, 'old URLs were deleted');
+  let place = START;
+  return async () => {
+    const cutoff = await daysAgo(deps, grantDays);
+    const gone = await alone(deps.db, async (tx) => {
+      const seen = rowsOf(await tx.execute(nextGrants(cutoff, place)));
+      const tables = await deleteGrants(
+        tx,
+        seen.flatMap(({ id }) => id ?? []),
+      );
+      for (const [name, rows] of Object.entries(tables)) await archive(archiveFolder, name, rows);
+      return { last: seen.length === GRANTS ? seen.at(-1) : undefined, ...tables };
+    });
+    const last = gone?.last;
+    place = last ? { expiresAt: last['expires_at'] ?? '', id: last['id'] ?? '' } : START;
+    const { grants: urls = [], sessions: ended = [] } = gone ?? {};
+    return count({ urls: urls.length, sessions: ended.length }, last !== undefined);
+  };
+}
+
+const nextGrants = (cutoff: SQL, { expiresAt, id }: Place): SQL => sql`
+  select ${grants.id}::text, ${grants.expiresAt}::text from ${grants}
+  where ${grants.expiresAt} < ${cutoff} and ${grants.expiresAt} >= ${expiresAt}::timestamptz
+    and (${grants.expiresAt}, ${grants.id}) > (${expiresAt}::timestamptz, ${id}::uuid)
+  order by ${grants.expiresAt}, ${grants.id} limit ${GRANTS}`;
+
+async function deleteGrants(tx: Transaction, ids: readonly string[]) {
+  if (ids.length === 0) return {};
+  // Calls that an older issuer wrote have their virtual key from their grant.
+  await tx.execute(sql`update ${ledger} set virtual_key_id = ${grants.virtualKeyId} from ${grants}
+    where ${inArray(grants.id, [...ids])} and ${grants.virtualKeyId} is not null
+      and ${ledger.grantId} = ${grants.id} and ${ledger.virtualKeyId} is null`);
+  const isErased = sql`(${grants.credentialId} is null or ${grants.virtualKeyId} is not null or exists (
+    select from ${credentials} where ${credentials.id} = ${grants.credentialId} and ${credentials.sealed} = ''))`;
+  const gone = await deleteUnused(
+    tx,
+    grants,
+    ids,
+    sql`${isUnusedIn(pendingChanges.grantId, grants.id)} and ${isErased}`,
+  );
+  const named = (name: string) => [...new Set(gone.flatMap((row) => row[name] ?? []))];
+  const ended = await deleteUnused(
+    tx,
+    budgets,
+    named('budget_id'),
+    sql`${isUnusedIn(grants.budgetId, budgets.id)} and ${isUnusedIn(virtualKeys.budgetId, budgets.id)}`,
+  );
+  await deleteUnused(
+    tx,
+    credentials,
+    named('credential_id'),
+    sql`${credentials.sealed} = '' and ${isUnusedIn(grants.credentialId, credentials.id)}
+      and ${isUnusedIn(virtualKeys.credentialId, credentials.id)}
+      and ${isUnusedIn(oauthTokens.credentialId, credentials.id)}
+      and ${isUnusedIn(pendingChanges.credentialId, credentials.id)}`,
+  );
+  const empty = isUnusedIn(grants.sessionId, sessions.id);
+  return {
+    grants: gone,
+    budgets: ended,
+    sessions: await deleteUnused(tx, sessions, named('session_id'), empty),
+  };
+}
+
+/** Whether no row refers to another by this column. */
+const isUnusedIn = (column: PgColumn, id: PgColumn): SQL =>
+  sql`not exists (select from ${column.table} where ${column} = ${id})`;
+
+/** Deletes those of these rows that nothing needs and no other transaction has locked; returns them. */
+async function deleteUnused(
+  tx: Transaction,
+  table: PgTable & { readonly id: PgColumn },
+  ids: readonly string[],
+  isUnused: SQL,
+): Promise<readonly TextRow[]> {
+  if (ids.length === 0) return [];
+  const lock = sql`select ${table.id}::text from ${table} where ${inArray(table.id, [...ids])} for update skip locked`;
+  const locked = rowsOf(await tx.execute(lock)).flatMap(({ id }) => id ?? []);
+  if (locked.length === 0) return [];
+  // Judged under the locks: a new grant may have taken a session before the first statement locked it.
+  return rowsOf(
+    await tx.execute(
+      sql`delete from ${table} where ${inArray(table.id, locked)} and ${isUnused} returning ${asText(table)}`,
+    ),
+  );
+}
+
+/** All columns of a table as text, under their own names. */
+const asText = (table: PgTable): SQL =>
+  sql.join(
+    Object.values(getTableColumns(table)).map((column) => sql`${column}::text`),
+    sql`, `,
+  );
+
+/** So many days before now, by the earlier of two clocks: one that is ahead must not delete what lives. */
+async function daysAgo({ redis }: Deps, days: number): Promise<SQL> {
+  const [seconds] = await redis.time();
+  return sql`(least(now(), to_timestamp(${Number(seconds)}::double precision)) - ${days} * interval '1 day')`;
+}
+
+/** Any fixed number that nothing else on the server locks. */
+const LOCK = 7_743_447;
+
+/** Runs in a transaction, unless another issuer does so now: then it returns undefined. */
+const alone = <T>(db: Database, run: (tx: Transaction) => Promise<T>): Promise<T | undefined> =>
+  db.transaction(async (tx) => {
+    const [row] = rowsOf(await tx.execute(sql`select pg_try_advisory_xact_lock(${LOCK})::text as free`));
+    return row?.['free'] === 'true' ? run(tx) : undefined;
+  });
+
+/** Logs the sum of a pass when it ends. */
+function countOf({ log }: Deps, message: string) {
+  let sums: Record<string, number> = {};
+  return (counts: Readonly<Record<string, number>>, goesOn: boolean): boolean => {
+    for (const [name, more] of Object.entries(counts)) sums[name] = (sums[name] ?? 0) + more;
+    if (!goesOn && Object.values(sums).some((sum) => sum > 0)) log.info(sums, message);
+    if (!goesOn) sums = {};
+    return goesOn;
+  };
+}
+
+const compress = promisify(gzip);
+
+/**
+ * Writes rows as CSV (RFC 4180) before their deletion commits. If that fails, the same rows are written again later: each has an
+ * id. `COPY … (FORMAT csv, HEADER)` reads the files, as null is an empty cell and text is quoted.
+ */
+async function archive(folder: string | undefined, table: string, rows: readonly TextRow[]): Promise<void> {
+  const [first] = rows;
+  if (folder === undefined || !first) return;
+  const cell = (text: string | null) => (text === null ? '' : `"${text.replaceAll('"', '""')}"`);
+  const lines = [Object.keys(first).join(','), ...rows.map((row) => Object.values(row).map(cell).join(','))];
+  const to = join(folder, table);
+  await mkdir(to, { recursive: true, mode: 0o700 });
+  const name = `${table}-${new Date().toISOString().replaceAll(':', '')}-${randomUUID()}.csv.gz`;
+  // A file without a dot before its name is complete.
+  const file = await open(join(to, `.${name}`), 'wx', 0o600);
+  try {
+    await file.writeFile(await compress(`${lines.join('\r\n')}\r\n`));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(join(to, `.${name}`), join(to, name));
+}
