@@ -45,6 +45,9 @@ ${table()}
   company's certificate authority.
 - A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
   its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
+- Each secret may also be in a file, which a variable with \`_FILE\` after its name names, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
+  \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`, \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last
+  line break does not count. Setting both is an error.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 - [Rotate keys](../guides/rotate-keys.md) has the steps for token keys and encryption keys.

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
-import { parseVariable, readVariable, VariableError } from '@presign/schema';
+import { parseVariable, readNamedFile, readVariable, VariableError } from '@presign/schema';
 import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
@@ -22,7 +21,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     databaseUrl: readVariable(env, 'DATABASE_URL'),
     redisUrl: readVariable(env, 'REDIS_URL'),
     publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
-    hasSigningKey: (env.TOKEN_SIGNING_KEY ?? '') !== '',
+    hasSigningKey: Boolean(env.TOKEN_SIGNING_KEY || env.TOKEN_SIGNING_KEY_FILE),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
@@ -58,8 +57,7 @@ export function readBodyLimits(env: Environment) {
 export function readProvidersFile(env: Environment): string | undefined {
   const file = readVariable(env, 'PROVIDERS_FILE', undefined);
   if (file === undefined) return undefined;
-  // The system's own message quotes the path.
-  const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
+  const text = readNamedFile('PROVIDERS_FILE', file);
   loadProviders(text);
   return text;
 }
@@ -67,9 +65,6 @@ export function readProvidersFile(env: Environment): string | undefined {
 /** The operator's prices of MCP calls. */
 export function readMcpPricesFile(file: string | undefined): McpPrices['byServer'] {
   if (file === undefined) return new Map();
-  const text = parseVariable('MCP_PRICES_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
+  const text = readNamedFile('MCP_PRICES_FILE', file);
   return parseVariable('MCP_PRICES_FILE', () => readMcpPrices(text));
 }
-
-const UNREADABLE = (error: Error) =>
-  `cannot be read (${'code' in error && typeof error.code === 'string' ? error.code : error.name})`;

@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
-import { parseVariable, readVariable } from '@presign/schema';
+import { parseVariable, readNamedFile, readVariable } from '@presign/schema';
 import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -56,10 +55,5 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
 /** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
 export function readProviders(file: string | undefined): ReadonlyMap<string, Provider> {
   if (file === undefined) return loadProviders(undefined);
-  // The system's own message quotes the path.
-  const text = parseVariable('PROVIDERS_FILE', () => readFileSync(file, 'utf8'), UNREADABLE);
-  return loadProviders(text);
+  return loadProviders(readNamedFile('PROVIDERS_FILE', file));
 }
-
-const UNREADABLE = (error: Error) =>
-  `cannot be read (${'code' in error && typeof error.code === 'string' ? error.code : error.name})`;

@@ -13,4 +13,5 @@ export * from './await-store.ts';
 export * from './claims.ts';
 export * from './errors.ts';
 export * from './json.ts';
+export * from './read-variable.ts';
 export * from './variables.ts';

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { problemOf } from './await-store.ts';
 import { isDatabaseOutage, sqlState } from './database.ts';
-import { type Environment, readVariable, VariableError } from './variables.ts';
+import { type Environment, readVariable, VariableError } from './read-variable.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;

@@ -7,7 +7,8 @@ const httpUrl = z
   .refine((text) => !/[?#\s]/.test(text) && !text.includes('@'), 'no query, fragment or user')
   .transform((text) => text.replace(/\/+$/, ''));
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+const isLoopbackUrl = (text: string) =>
+  /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?:[:/]|$)/.test(text);
 const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   digits.transform(Number).pipe(z.int().min(min).max(max));
 const port = whole(0, 65_535);
@@ -80,9 +81,9 @@ export const VARIABLES = {
   ),
   PRICES_URL: variable(
     z
-      .url({ protocol: /^https?$/ })
-      .refine((text) => !/[#\s]/.test(text) && new URL(text).username + new URL(text).password === '')
-      .refine((text) => text.startsWith('https:') || LOOPBACK.test(new URL(text).hostname)),
+      .string()
+      .refine((text) => URL.canParse(text) && !/[#\s]|^\w+:\/\/[^/?]*@/.test(text))
+      .refine((text) => text.startsWith('https:') || isLoopbackUrl(text)),
     'https address of a list in the format of PRICES_FILE, which it replaces; http only on the loopback interface',
     'https://prices.example.com/data.json',
   ),
@@ -103,7 +104,10 @@ export const VARIABLES = {
     'false',
   ),
   HTTPS_PROXY: variable(
-    z.url({ protocol: /^https?$/ }).refine((text) => /^\/?$/.test(new URL(text).pathname)),
+    z
+      .string()
+      .regex(/^https?:\/\/[^/\s]+\/?$/)
+      .refine((text) => URL.canParse(text)),
     'proxy that opens tunnels to https upstreams, as http(s)://[user:password@]host:port',
     'http://proxy.example.com:3128',
   ),
@@ -177,55 +181,8 @@ export type VariableName = keyof Variables;
 /** The type of a variable once it is read. */
 export type VariableValue<N extends VariableName> = z.output<Variables[N]['schema']>;
 
-/** A missing or malformed variable: one line that names it and shows an example, never its value. */
-export class VariableError extends Error {
-  /** @param problem the rest of a sentence that begins with the name */
-  constructor(name: VariableName, problem: string) {
-    const { meaning, example } = VARIABLES[name];
-    super(`${name} ${problem}: ${meaning}, for example ${name}=${example}`);
-    this.name = 'VariableError';
-  }
-}
-
-/**
- * Reads one variable from an environment.
- * @throws VariableError when it is malformed, or missing (or empty) and no default is given.
- */
-export function readVariable<N extends VariableName>(environment: Environment, name: N): VariableValue<N>;
-export function readVariable<N extends VariableName, D extends VariableValue<N> | undefined>(
-  environment: Environment,
-  name: N,
-  fallback: D,
-): VariableValue<N> | D;
-export function readVariable(environment: Environment, name: VariableName, ...fallback: unknown[]): unknown {
-  const text = environment[name];
-  if (text === undefined || text === '') {
-    if (fallback.length > 0) return fallback[0];
-    throw new VariableError(name, 'is missing');
-  }
-  const read = VARIABLES[name].schema.safeParse(text);
-  if (!read.success) throw new VariableError(name, 'is malformed');
-  return read.data;
-}
-
-/**
- * Reads a variable's text with a given function, and names the variable when that fails.
- * @param problem turns the error into a message. By default the error's own message, which must not quote the text
- * @throws VariableError when the reader throws
- */
-export function parseVariable<T>(
-  name: VariableName,
-  parse: () => T,
-  problem: (error: Error) => string = (error) => `is malformed (${error.message})`,
-): T {
-  try {
-    return parse();
-  } catch (error) {
-    throw new VariableError(name, problem(error instanceof Error ? error : new Error('unreadable')));
-  }
-}
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** For `problem` where the error's own message may quote the text. */
-export const MALFORMED = (): string => 'is malformed';
+/** Variables whose value is a secret. Each may be in a file, which `<name>_FILE` names, as containers hand them over. */
+export const SECRETS: ReadonlySet<VariableName> = new Set([
+  ...(['DATABASE_URL', 'REDIS_URL', 'BOOTSTRAP_API_KEY', 'TOKEN_SIGNING_KEY'] as const),
+  ...(['TOKEN_PUBLIC_KEYS', 'ENCRYPTION_KEYS', 'HTTPS_PROXY'] as const),
+]);

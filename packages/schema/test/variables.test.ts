@@ -1,5 +1,15 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parseVariable, readVariable, VARIABLES, VariableError, type VariableName } from '../src/index.ts';
+import {
+  parseVariable,
+  readVariable,
+  SECRETS,
+  VARIABLES,
+  VariableError,
+  type VariableName,
+} from '../src/index.ts';
 
 const NAMES = Object.keys(VARIABLES) as VariableName[];
 const problemOf = (read: () => unknown): string => {
@@ -40,6 +50,18 @@ describe('a variable', () => {
     ['ENCRYPTION_KEYS', ['AAAA', ':AAAA']],
     ['ALLOW_PRIVATE_UPSTREAMS', ['yes', '1', 'TRUE']],
     ['SANDBOX', ['0', 'off']],
+    [
+      'PRICES_URL',
+      [
+        'prices',
+        'http://prices.example.com/a',
+        'https://u:p@prices.example.com/',
+        'https://a/#b',
+        'ftp://a/b',
+      ],
+    ],
+    ['HTTPS_PROXY', ['proxy:3128', 'socks5://proxy:1080', 'http://proxy:3128/path']],
+    ['NO_PROXY', ['a;b', 'http://a', '"a"']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],
     ['UPSTREAM_TIMEOUT_SECONDS', ['0', '86401']],
     ['LEDGER_KEPT_DAYS', ['1', '31', '36501', '-1']],
@@ -54,6 +76,44 @@ describe('a variable', () => {
       const { meaning, example } = VARIABLES[name];
       expect(problem).toBe(`${name} is malformed: ${meaning}, for example ${name}=${example}`);
     }
+  });
+
+  describe('that is a secret', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'presign-'));
+    const file = join(folder, 'marked');
+    test.each([...SECRETS])('%s: is read from its file, without the last line break', (name) => {
+      const example = VARIABLES[name].example.replaceAll('…', '0123456789');
+      for (const end of ['', '\n', '\r\n']) {
+        writeFileSync(file, example + end);
+        const environment = { [`${name}_FILE`]: file };
+        expect(readVariable(environment, name)).toBe(example);
+        expect(readVariable({ ...environment, [name]: '' }, name)).toBe(example);
+      }
+    });
+
+    test.each([...SECRETS])('%s: one line says why its file is of no use, and quotes nothing', (name) => {
+      const { meaning, example } = VARIABLES[name];
+      const about = `: ${meaning}, for example ${name}=${example}`;
+      writeFileSync(file, 'marked secret');
+      const both = { [name]: example, [`${name}_FILE`]: file };
+      expect(problemOf(() => readVariable(both, name))).toBe(`${name} and ${name}_FILE are both set${about}`);
+      const malformed = { [`${name}_FILE`]: file };
+      expect(problemOf(() => readVariable(malformed, name))).toBe(`${name} is malformed${about}`);
+      const missing = { [`${name}_FILE`]: `${file}-missing` };
+      expect(problemOf(() => readVariable(missing, name, undefined))).toBe(
+        `${name} cannot be read (ENOENT)${about}`,
+      );
+    });
+
+    test('is the only kind that has a file', () => {
+      writeFileSync(file, '8080');
+      expect(readVariable({ ISSUER_PORT_FILE: file }, 'ISSUER_PORT', undefined)).toBeUndefined();
+    });
+  });
+
+  test('PRICES_URL may have an @ in its path', () => {
+    const url = 'https://prices.example.com/list@1.2/data.json';
+    expect(readVariable({ PRICES_URL: url }, 'PRICES_URL')).toBe(url);
   });
 
   test('addresses lose their last slashes, so that two spellings are one audience', () => {
