@@ -7,7 +7,7 @@ import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
 import * as tables from './tables.ts';
-import { MALFORMED, parseVariable } from './variables.ts';
+import { MALFORMED, parseVariable } from './read-variable.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof tables>;
