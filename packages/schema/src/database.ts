@@ -6,8 +6,8 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
-import * as tables from './tables.ts';
 import { MALFORMED, parseVariable } from './read-variable.ts';
+import * as tables from './tables.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
 export type Database = PgDatabase<PgQueryResultHKT, typeof tables>;
