@@ -1,16 +1,19 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const children: ChildProcess[] = [];
-// Whatever happens, no process outlives this one.
+// Whatever happens, no process outlives this one. SIGTERM first: nginx and Postgres must end their own children.
 process.on('exit', () => {
-  for (const child of children) child.kill('SIGKILL');
+  for (const child of children) if (hasChildren(child)) child.kill('SIGTERM');
+  for (const child of children) if (!hasChildren(child)) child.kill('SIGKILL');
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
+
+const hasChildren = ({ pid }: ChildProcess) => pid !== undefined && childrenOf(pid).length > 0;
 
 /** Builds an app as its container does; Node's arguments that run it, and its environment. From its sources it would be slower. */
 export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<string, string> } {
@@ -28,21 +31,34 @@ export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<
   };
 }
 
-/** Starts a program; tells its process id. */
+/** How a program runs: on which cores (a list of taskset), as which user, and where its log goes. */
+export type Running = Pick<SpawnOptions, 'uid' | 'gid' | 'cwd'> & {
+  readonly cores?: string | undefined;
+  /** A file descriptor. By default the log is thrown away. */
+  readonly log?: number;
+};
+
+/** Starts a program; returns its process id. */
 export function run(
   command: string,
   args: string[],
   env: Record<string, string | undefined> = {},
-): number | undefined {
-  const environment = { PATH: process.env.PATH, ...env };
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: environment });
+  { cores, log = -1, ...options }: Running = {},
+): number {
+  const [program = command, ...rest] = cores === undefined ? [command] : ['taskset', '-c', cores, command];
+  const child = spawn(program, [...rest, ...args], {
+    ...options,
+    stdio: ['ignore', log < 0 ? 'ignore' : log, 'inherit'],
+    env: { PATH: process.env.PATH, ...env },
+  });
   children.push(child);
+  if (child.pid === undefined) throw new Error(`${command} did not start`);
   return child.pid;
 }
 
 /** Resolves when something listens on a port of this machine. */
-export async function listening(port: number): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
+export async function listening(port: number, seconds = 10): Promise<void> {
+  for (let tries = 0; tries < 20 * seconds; tries++) {
     const socket = connect(port, '127.0.0.1');
     const ready = await Promise.race([once(socket, 'connect').then(() => true), once(socket, 'close')]).catch(
       () => 0,
@@ -54,8 +70,24 @@ export async function listening(port: number): Promise<void> {
   throw new Error(`nothing listens on ${port}`);
 }
 
-/** User and system time of a process, by proc_pid_stat(5): clock ticks of 10 ms. */
+/** User and system time of a process with all its threads, by proc_pid_stat(5): clock ticks of 10 ms. */
 export function cpuMicros(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
+}
+
+/** The memory of a process that is in RAM, in MB. */
+export function rssOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024;
+}
+
+/** The processes that a process started, without theirs. */
+export function childrenOf(pid: number): number[] {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    const lists = threads.map((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8'));
+    return lists.flatMap((list) => list.trim().split(' ').filter(Boolean).map(Number));
+  } catch {
+    return [];
+  }
 }
