@@ -1,0 +1,213 @@
+import { execFileSync, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { connectRedis, keys, type RedisClient, redisReady } from '@presign/limits';
+import { PARTITIONS } from '@presign/schema';
+import { migrateDatabase } from '@presign/schema/database';
+import { freePort } from '@presign/test/harness/free-port.ts';
+import { newKeys } from '@presign/test/harness/stack.ts';
+import { Pool } from 'undici';
+import { built, listening, type Running, run } from '../processes.ts';
+
+/** Everything behind the gateways and their peers. */
+export type Services = {
+  /** For files of the peers; ends with the machine's temporary files. */
+  readonly dir: string;
+  readonly redis: RedisClient;
+  readonly redisPort: number;
+  readonly upstream: { readonly port: number; readonly tlsPort: number };
+  /** The certificate of the upstream that speaks TLS. */
+  readonly certificate: string;
+  /** How a subject runs: alone on its core, with its log in a pipe that a process on the other core reads. */
+  readonly asSubject: Running;
+  /** Starts an issuer or a gateway as its container does, on this Node. */
+  readonly start: (
+    app: 'gateway' | 'issuer',
+    node: string,
+  ) => Promise<{ readonly pid: number; readonly port: number; readonly origin: string }>;
+  /** Headers of an API key. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Asks for so many URLs; returns their paths with their queries. */
+  readonly issue: (route: string, body: object, count: number) => Promise<string[]>;
+  /** Stops the issuer, so that the ledger takes no time from the measurement, or lets it go on. */
+  readonly pauseIssuer: (isPaused: boolean) => Promise<void>;
+  /** Entries of all usage streams. */
+  readonly settled: () => Promise<number>;
+  /** The costs of the last calls, one of each stream, in microdollars; '' if the cost is not known. */
+  readonly lastCosts: () => Promise<string[]>;
+  readonly forgetSettled: () => Promise<void>;
+};
+
+const cores = availableParallelism();
+/** The core of the subjects, and the core of everything else. Undefined: there is only one. */
+export const SUBJECT_CORE = cores > 1 ? '1' : undefined;
+const OTHER_CORE = cores > 1 ? '0' : undefined;
+
+/** Starts Redis, Postgres, the upstream and an issuer. This process moves to their core, and so do its children. */
+export async function startServices(node: string): Promise<Services> {
+  if (OTHER_CORE) execFileSync('taskset', ['-cp', OTHER_CORE, String(process.pid)], { stdio: 'ignore' });
+  const dir = mkdtempSync(join(tmpdir(), 'presign-bench-'));
+  const certificate = selfSigned(dir);
+  const upstream = await startUpstream(dir);
+  const redisPort = await freePort();
+  run('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--dir', dir, ...DURABLE]);
+  const databaseUrl = await startPostgres();
+  await migrateDatabase(databaseUrl);
+  await listening(redisPort);
+  const redis = connectRedis(`redis://127.0.0.1:${redisPort}`, () => {});
+  await redisReady(redis);
+
+  const made = newKeys();
+  const providers = join(dir, 'providers.json');
+  writeFileSync(
+    providers,
+    JSON.stringify({
+      openai: { base_url: `http://127.0.0.1:${upstream.port}` },
+      tls: { extends: 'openai', base_url: `https://localhost:${upstream.tlsPort}`, ...PRICED },
+    }),
+  );
+  const shared = {
+    HOST: '127.0.0.1',
+    GATEWAY_URL: 'http://gateway.example.com',
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    ENCRYPTION_KEYS: made.encryption,
+    PROVIDERS_FILE: providers,
+    ALLOW_PRIVATE_UPSTREAMS: 'true',
+    NODE_EXTRA_CA_CERTS: certificate,
+  };
+  const own = {
+    issuer: {
+      TOKEN_SIGNING_KEY: made.signing,
+      BOOTSTRAP_API_KEY: made.apiKey,
+      API_REQUESTS_PER_MINUTE: '1000000',
+    },
+    gateway: { TOKEN_PUBLIC_KEYS: made.publicKeys },
+  };
+  const apps = { issuer: built('issuer'), gateway: built('gateway') };
+  const asSubject = { cores: SUBJECT_CORE, log: logPipe(dir), cwd: dir };
+  const start: Services['start'] = async (app, node) => {
+    const port = await freePort();
+    const { args, env } = apps[app];
+    const ports = { ISSUER_PORT: String(port), GATEWAY_PORT: String(port) };
+    const pid = run(node, args, { ...env, ...shared, ...own[app], ...ports }, asSubject);
+    await listening(port);
+    const origin = `http://127.0.0.1:${port}`;
+    await isReady(origin);
+    return { pid, port, origin };
+  };
+  const issuer = await start('issuer', node);
+  const headers = { authorization: `Bearer ${made.apiKey}`, 'content-type': 'application/json' };
+  const pool = new Pool(issuer.origin, { connections: 16 });
+  const streams = Array.from({ length: PARTITIONS }, (_, id) => keys.usage(id));
+  return {
+    ...{ dir, redis, redisPort, upstream, certificate, asSubject, start, headers },
+    issue: async (route, body, count) => {
+      const one = async () => {
+        const answer = await pool.request({
+          path: route,
+          method: 'POST',
+          headers,
+          body: JSON.stringify(body),
+        });
+        const issued = (await answer.body.json()) as Issued;
+        const url = issued.url ?? Object.values(issued.servers ?? {})[0]?.url;
+        if (url === undefined) throw new Error(`${route} answered ${JSON.stringify(issued)}`);
+        return url.slice(new URL(url).origin.length);
+      };
+      return Promise.all(Array.from({ length: count }, one));
+    },
+    pauseIssuer: async (isPaused) => {
+      process.kill(issuer.pid, isPaused ? 'SIGSTOP' : 'SIGCONT');
+    },
+    settled: async () => {
+      const lengths = await Promise.all(streams.map((stream) => redis.xlen(stream)));
+      return lengths.reduce((sum, length) => sum + length, 0);
+    },
+    lastCosts: async () => {
+      const entries = await Promise.all(
+        streams.map((stream) => redis.xrevrange(stream, '+', '-', 'COUNT', 1)),
+      );
+      return entries.flatMap(([entry]) => (entry ? [entry[1][entry[1].indexOf('cost') + 1] ?? ''] : []));
+    },
+    forgetSettled: async () => {
+      await Promise.all(streams.map((stream) => redis.xtrim(stream, 'MAXLEN', 0)));
+    },
+  };
+}
+
+type Issued = {
+  readonly url?: string;
+  readonly servers?: Readonly<Record<string, { readonly url: string }>>;
+};
+
+const DURABLE = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec'];
+const PRICED = { pricing: { 'gpt-4o-mini': { input: 150_000, output: 600_000 } } };
+
+async function isReady(origin: string): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    if ((await fetch(`${origin}/readyz`)).ok) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error(`${origin} is not ready: ${await (await fetch(`${origin}/readyz`)).text()}`);
+}
+
+async function startUpstream(dir: string): Promise<Services['upstream']> {
+  const path = fileURLToPath(new URL('./upstream.ts', import.meta.url));
+  const child = fork(path, [join(dir, 'key.pem'), join(dir, 'certificate.pem')], {
+    execArgv: process.execArgv,
+  });
+  process.on('exit', () => child.kill('SIGKILL'));
+  const [ports] = (await once(child, 'message')) as [Services['upstream']];
+  return ports;
+}
+
+function selfSigned(dir: string): string {
+  const certificate = join(dir, 'certificate.pem');
+  const files = ['-keyout', join(dir, 'key.pem'), '-out', certificate];
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+  const kind = [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:P-256',
+    '-nodes',
+    '-days',
+    '2',
+  ];
+  execFileSync('openssl', [...kind, ...files, ...names], { stdio: 'ignore' });
+  return certificate;
+}
+
+/** The writing end of a named pipe that `cat` empties. */
+function logPipe(dir: string): number {
+  const path = join(dir, 'log');
+  execFileSync('mkfifo', [path]);
+  run('cat', [path]);
+  return openSync(path, constants.O_WRONLY);
+}
+
+/** A Postgres of its own, as Debian installs it and with its defaults; returns its address. It refuses to run as root. */
+async function startPostgres(): Promise<string> {
+  const installed = '/usr/lib/postgresql';
+  const versions = existsSync(installed) ? readdirSync(installed).sort() : [];
+  const bin = versions.length > 0 ? join(installed, versions.at(-1) ?? '', 'bin/') : '';
+  const data = mkdtempSync(join(tmpdir(), 'presign-bench-postgres-'));
+  const isRoot = process.getuid?.() === 0;
+  const user = { ...(isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {}), cwd: data };
+  if (isRoot) chownSync(data, idOf('-u'), idOf('-g'));
+  const trust = ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C'];
+  execFileSync(`${bin}initdb`, trust, { ...user, stdio: ['ignore', 'ignore', 'inherit'] });
+  const port = await freePort();
+  const own = ['-c', 'unix_socket_directories=', '-c', 'log_min_messages=fatal'];
+  run(`${bin}postgres`, ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...own], {}, user);
+  await listening(port);
+  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+}
+
+const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
