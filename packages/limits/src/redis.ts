@@ -109,7 +109,7 @@ const heldBack = new WeakSet<RedisClient>();
 
 /**
  * Sends the scripts of all calls of this turn of the event loop in one write. A write for each costs more than all the
- * rest of a script's way (`bench/proxy.ts`: 453 µs of CPU a call, 367 with one write).
+ * rest of a script's way (453 µs of CPU a call, 367 with one write).
  */
 export function writeTogether(redis: RedisClient): void {
   if (heldBack.has(redis)) return;
