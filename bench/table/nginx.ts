@@ -28,7 +28,8 @@ export async function grantOf(redis: RedisClient, path: string): Promise<[token:
   const payload = Buffer.from(token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
   const { jti, prt } = JSON.parse(String(payload)) as { jti: string; prt: number };
   const found = await findGrant(redis, prt, jti);
-  const doc = JSON.parse(found?.doc ?? '') as { crd: string; budget: string[] };
+  if (!found || !('doc' in found)) throw new Error('a URL for nginx has not been called yet');
+  const doc = JSON.parse(found.doc) as { crd: string; budget: string[] };
   const grant = {
     id: jti,
     budget_ids: doc.budget.join(','),
