@@ -50,7 +50,7 @@ export default {
     forbid(
       'base-imports-no-package',
       'What all others stand on stands on nothing here.',
-      { path: `^packages/(client|crypto|outbound|${BASE})/src/` },
+      { path: `^packages/(client|crypto|outbound|telemetry|${BASE})/src/` },
       { path: '^packages/', pathNot: '^packages/$1/' },
     ),
     forbid(

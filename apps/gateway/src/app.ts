@@ -46,7 +46,7 @@ export type Gateway = {
 export function createGateway(deps: GatewayDeps): Gateway {
   const app = new Hono<GatewayEnv>();
   const memory = grantMemory();
-  const report = callReporter({ log: deps.log, memory });
+  const report = callReporter({ log: deps.log, memory, callEnded: deps.metrics.callEnded });
   /** Refuses a request that reaches no route. */
   const refuse = (refusal: Refusal, requestId: string, incoming: Incoming, shape?: ErrorShape) => {
     report(new CallReport('other', requestId, incoming), refusal);

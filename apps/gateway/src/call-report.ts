@@ -23,6 +23,8 @@ type CallEnd = {
   readonly costMicrousd: number | undefined;
   /** Undefined: nothing was held. */
   readonly heldMicrousd?: number | undefined;
+  /** The part of the cost above the hold. */
+  readonly overrunMicrousd?: number | undefined;
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
   /** An operator, or the account that issued the URL, has to act. */
@@ -53,6 +55,8 @@ export class CallReport implements UpstreamTimes {
   end: CallEnd | undefined = undefined;
   /** How long its body took to arrive, in ms. */
   bodyMs = 0;
+  /** How long Redis took to count it, in ms; 0 where it was not asked. */
+  admitMs = 0;
   /** How long the upstream took, in ms, with the time that the holder took to read its answer. */
   upstreamMs = 0;
   /** `performance.now()` at the first byte of the upstream's body; 0 before. */
@@ -76,6 +80,14 @@ export class CallReport implements UpstreamTimes {
     this.bodyMs += performance.now() - from;
     return read;
   }
+
+  /** Awaits the answer of Redis whether it passes. */
+  async admitting<T>(counted: Promise<T>): Promise<T> {
+    const from = performance.now();
+    const answer = await counted;
+    this.admitMs += performance.now() - from;
+    return answer;
+  }
 }
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -89,21 +101,27 @@ function holdersRequestId(value: string | string[] | undefined): string | undefi
 export type ReportCall = (call: CallReport, refusal?: Refusal | undefined, status?: number) => void;
 
 /**
- * The one place that knows how every call ended. It logs one line for each, without URL, header, body or message, because
+ * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or message, because
  * those carry tokens, keys and content. Refusals before admission cost their sender nothing, so they are bounded.
  */
 export function callReporter({
   log,
   memory,
+  callEnded,
 }: {
+  /** Counts a call that took so many ms. */
+  readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
   readonly log: Logger;
   readonly memory: GrantMemory;
 }): ReportCall {
   const mayLog = boundRefusals(log);
   return (call, refusal, status) => {
     const { end, grant } = call;
+    const ms = performance.now() - call.beganAt;
+    callEnded(call, refusal, ms);
     if (end === undefined && refusal !== undefined && !mayLog(grant?.id ?? '')) return;
-    const line = lineOf(call, refusal, status, call.policy ?? (grant && memory.policies.peek(grant.id)));
+    const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
+    const line = lineOf(call, refusal, status, policy, ms);
     const level = end?.fault?.level ?? (end === undefined && line.status >= 500 ? 'warn' : 'info');
     log[level](line, 'call');
   };
@@ -114,9 +132,9 @@ function lineOf(
   refusal: Refusal | undefined,
   status: number | undefined,
   policy: Policy | undefined,
+  ms: number,
 ) {
   const { grant, end, bodyMs, upstreamMs, firstByteAt, beganAt } = call;
-  const ms = performance.now() - beganAt;
   const answered = status ?? (refusal ? errorStatus(refusal) : (end?.upstreamStatus ?? 200));
   return {
     kind: call.kind,

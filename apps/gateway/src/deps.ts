@@ -19,6 +19,7 @@ import type { Revocations } from './limits/revocations.ts';
 import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
 import type { McpPrices } from './mcp/price.ts';
+import type { GatewayMetrics } from './metrics.ts';
 import type { BodyWorkers } from './workers/body-workers.ts';
 import type { ReadQuota } from './workers/read-quota.ts';
 
@@ -59,6 +60,7 @@ export type GatewayDeps = {
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: ClockWatch;
+  readonly metrics: GatewayMetrics;
   readonly log: Logger;
 };
 

@@ -39,6 +39,7 @@ export function readGatewayEnv(env: Environment = process.env) {
       readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),
       readVariable(env, 'SHUTDOWN_GRACE_SECONDS', 25),
     ),
+    metricsPort: readVariable(env, 'METRICS_PORT', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }

@@ -4,6 +4,7 @@ import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
 import { runProcess } from '@presign/schema/start';
+import { serveMetrics } from '@presign/telemetry/metrics';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
@@ -21,7 +22,7 @@ setFlagsFromString('--max-semi-space-size=0');
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
   'gateway',
-  () => 'GATEWAY_PORT',
+  (port) => (port === readGatewayEnv().metricsPort ? 'METRICS_PORT' : 'GATEWAY_PORT'),
   async () => {
     const env = readGatewayEnv();
     const log = pino({ name: 'gateway', level: env.logLevel }, pino.destination(LOG_BUFFER));
@@ -38,13 +39,16 @@ runProcess(
     const select = () => db.execute(sql`select 1`);
     void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
-    const gateway = await startGateway({ ...env, db, redis, now: Date.now, log }, env);
+    const metrics = await serveMetrics(env.host, env.metricsPort);
+    const { meter } = metrics;
+    const gateway = await startGateway({ ...env, db, redis, meter, now: Date.now, log }, env);
     void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
     if (env.hasSigningKey)
       log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
 
     return async () => {
       await gateway.close(env.shutdown);
+      await metrics.close();
       redis.disconnect();
       await closeDatabase();
     };

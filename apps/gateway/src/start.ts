@@ -7,6 +7,7 @@ import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@p
 import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
+import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { bodyMemory } from './http/body-memory.ts';
@@ -14,6 +15,7 @@ import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
+import { gatewayMetrics, watchHolds } from './metrics.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 import { readQuota } from './workers/read-quota.ts';
 
@@ -27,7 +29,17 @@ export type RunningGateway = {
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
-  | ('clock' | 'providers' | 'prices' | 'bodyMemory' | 'turns' | 'bodyWorkers' | 'readQuota' | 'uncounted');
+  | (
+      | 'metrics'
+      | 'clock'
+      | 'providers'
+      | 'prices'
+      | 'bodyMemory'
+      | 'turns'
+      | 'bodyWorkers'
+      | 'readQuota'
+      | 'uncounted'
+    );
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly allowPrivateUpstreams: PrivateUpstreams;
@@ -43,6 +55,8 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly maxHeldBodyBytes: number;
   /** The largest body that is read whole, in bytes. */
   readonly maxBodyBytes: number;
+  /** Where figures are counted. Undefined: nowhere. */
+  readonly meter?: Meter;
   /** How long an idle connection stays open. */
   readonly keepAliveMs?: number;
 };
@@ -60,9 +74,13 @@ export async function startGateway(
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
   const { priceSource = NO_SOURCE } = options;
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
-  const leases = startLeases(options);
+  const meter = options.meter ?? NO_METER;
+  const metrics = gatewayMetrics(meter);
+  const leases = startLeases({ ...options, metrics });
+  watchHolds(meter, leases);
   const revocations = watchRevocations(options.redis);
   const clock = watchClock(options.redis, options.now, options.log);
+  watchService(meter, { name: 'gateway', clock, prices, now: options.now });
   const underWay = trackUnderWay();
   const draining = new AbortController();
   const closing = new AbortController();
@@ -72,7 +90,7 @@ export async function startGateway(
   const quota = readQuota(options.now);
   const bodyWorkers = startBodyWorkers({ ...options, prices }, quota);
   const own = {
-    ...{ clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
+    ...{ metrics, clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
     readQuota: quota,
     uncounted: new Set<string>(),

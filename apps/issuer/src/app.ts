@@ -12,8 +12,9 @@ import {
   STOPPING,
 } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
-import { Hono, type MiddlewareHandler } from 'hono';
+import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { matchedRoutes } from 'hono/route';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { choosePartition } from './issue/choose-partition.ts';
@@ -34,6 +35,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     c.header('referrer-policy', 'no-referrer');
     c.header('x-content-type-options', 'nosniff');
     const { method, path } = c.req;
+    const ms = deps.now() - started;
+    deps.metrics.requestEnded(routeOf(c), c.res.status, ms);
     const apiKey: ApiKey | undefined = c.get('apiKey');
     const line = {
       request_id: c.get('requestId'),
@@ -43,7 +46,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
       code: c.get('refused'),
       account: apiKey?.accountId,
       api_key: apiKey?.id,
-      ms: deps.now() - started,
+      ms,
     };
     // Probes come every few seconds.
     const isProbe = /^\/(healthz|readyz)$/.test(path) && c.res.ok;
@@ -70,6 +73,13 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 }
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
+
+/** The route of a request, as `GET /v1/sessions/{id}`. Middleware has a path with a `*`, and is no route. */
+function routeOf(c: Context<IssuerEnv>): string | undefined {
+  const last = matchedRoutes(c).at(-1);
+  if (!last || last.path.includes('*')) return undefined;
+  return `${last.method} ${last.path.replaceAll(/:(\w+)/g, '{$1}')}`;
+}
 
 /** Hides a token or an API key that a caller put into the path by mistake. */
 const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');

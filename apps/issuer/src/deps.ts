@@ -32,7 +32,16 @@ export type IssuerDeps = {
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: ClockWatch;
+  readonly metrics: IssuerMetrics;
   readonly log: Logger;
+};
+
+/** The issuer's own figures, as docs/reference/metrics.md lists them. */
+export type IssuerMetrics = {
+  /** @param route as the API has it, with the names of parameters in place of their values; undefined: no route */
+  readonly requestEnded: (route: string | undefined, status: number, ms: number) => void;
+  /** Counts partitions whose data Redis had lost. */
+  readonly epochsChanged: (partitions: number) => void;
 };
 
 /** Everything a request carries from middleware to route. */

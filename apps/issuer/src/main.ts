@@ -3,6 +3,7 @@ import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
 import { runProcess } from '@presign/schema/start';
+import { serveMetrics } from '@presign/telemetry/metrics';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readIssuerEnv } from './env.ts';
@@ -12,7 +13,7 @@ import { startIssuer } from './start.ts';
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
   'issuer',
-  () => 'ISSUER_PORT',
+  (port) => (port === readIssuerEnv().metricsPort ? 'METRICS_PORT' : 'ISSUER_PORT'),
   async (fail) => {
     const env = readIssuerEnv();
     const log = pino({ name: 'issuer', level: env.logLevel });
@@ -33,7 +34,9 @@ runProcess(
       ),
     ]);
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
-    const issuer = await startIssuer({ ...env, db, redis, now: Date.now, log }, env);
+    const metrics = await serveMetrics(env.host, env.metricsPort);
+    const { meter } = metrics;
+    const issuer = await startIssuer({ ...env, db, redis, meter, now: Date.now, log }, env);
     up.then(async () => {
       log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
       for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
@@ -41,6 +44,7 @@ runProcess(
 
     return async () => {
       await issuer.close(env.shutdown);
+      await metrics.close();
       redis.disconnect();
       await closeDatabase();
     };

@@ -1,11 +1,11 @@
 import { revokeGrant } from './grants/revoke.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
+import { listModels } from './issue/models.ts';
 import { presign } from './issue/presign.ts';
 import { publicKeys } from './issue/sign.ts';
 import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
 import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
-import { listModels } from './models.ts';
 import type { Route } from './route.ts';
 import { getSession, listSessions, revokeSession, revokeSessions } from './sessions.ts';
 import { getUsage } from './usage/get-usage.ts';

@@ -5,6 +5,7 @@ import { guardedDispatcher } from '@presign/outbound';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { causeOf } from '@presign/schema';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
+import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
 import type { IssuerDeps } from './deps.ts';
@@ -12,6 +13,7 @@ import { applyDueChanges, eraseCredentials, forgetChanges } from './grants/pendi
 import { goOnRevoking } from './grants/revoke-issued.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
 import { forgetCalls, forgetGrants, type Retention } from './ledger/retention.ts';
+import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
 import { forgetOldDeliveries } from './webhooks/delivery-queue.ts';
@@ -24,7 +26,9 @@ export type RunningIssuer = {
   readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
-export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining'> & {
+export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining' | 'metrics'> & {
+  /** Where figures are counted. Undefined: nowhere. */
+  readonly meter?: Meter;
   /** How long an idle connection stays open. */
   readonly keepAliveMs?: number;
   /** The operator's price list. Undefined: the bundled one is the only one. */
@@ -40,12 +44,15 @@ export async function startIssuer(
   options: IssuerOptions,
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
-  const { priceSource = NO_SOURCE, idleMs = SECOND_MS } = options;
+  const { priceSource = NO_SOURCE, idleMs = SECOND_MS, meter = NO_METER } = options;
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
   const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
   const clock = watchClock(options.redis, options.now, options.log);
   const draining = new AbortController();
-  const deps: IssuerDeps = { ...options, prices, clock, draining: draining.signal };
+  const metrics = issuerMetrics(meter);
+  watchService(meter, { name: 'issuer', clock, prices, now: options.now });
+  watchBacklogs(meter, options);
+  const deps: IssuerDeps = { ...options, prices, clock, metrics, draining: draining.signal };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
     (resolve, reject) => {

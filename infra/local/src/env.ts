@@ -44,6 +44,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
       grantDays: readVariable(env, 'GRANTS_KEPT_DAYS', 30),
       archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
     },
+    metricsPort: readVariable(env, 'METRICS_PORT', undefined),
     logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
   };
 }

@@ -17,7 +17,9 @@ runProcess('start', portVariable, async () => {
 
 /** The variable that sets this port. */
 function portVariable(port: number): string {
-  return port === readLocalEnv().issuerPort ? 'ISSUER_PORT' : 'GATEWAY_PORT';
+  const { issuerPort, metricsPort } = readLocalEnv();
+  if (port === metricsPort) return 'METRICS_PORT';
+  return port === issuerPort ? 'ISSUER_PORT' : 'GATEWAY_PORT';
 }
 
 function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): string {

@@ -14,6 +14,7 @@ import { connectRedis, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
+import { serveMetrics } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
@@ -50,6 +51,8 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     const redis = await openRedis(env, log, closers);
     const sandbox = env.sandbox ? await openSandbox(env, closers) : undefined;
     await bootstrap(db, keys.apiKey);
+    const metrics = await serveMetrics(env.host, env.metricsPort);
+    closers.push(metrics.close);
     const signingKey = readSigningKey(keys.signingKey);
     const olderPublicKeys = env.publicKeys?.split(/[\s,]+/).filter(Boolean) ?? [];
     const shared = {
@@ -58,6 +61,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
       redis,
       encryptionKeys: readEncryptionKeys(keys.encryptionKeys),
       ...providersWith(env.providersFile, sandbox?.provider),
+      meter: metrics.meter,
       now: Date.now,
       log,
     };

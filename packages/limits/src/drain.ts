@@ -117,6 +117,29 @@ export async function reopen(redis: RedisClient, partition: number, epoch: numbe
   });
 }
 
+/** The settled calls that are in no ledger yet. */
+export type UsageStreams = {
+  readonly entries: number;
+  /** The age of the oldest one by the clock of Redis, in ms; 0 if there is none. */
+  readonly oldestMs: number;
+};
+
+/** Looks at the usage streams of the partitions 0 to `partitions` - 1. Throws what ioredis throws. */
+export async function readUsageStreams(redis: RedisClient, partitions: number): Promise<UsageStreams> {
+  const streams = Array.from({ length: partitions }, (_, at) => keys.usage(at));
+  const [lengths, firsts, [seconds]] = await Promise.all([
+    Promise.all(streams.map((stream) => redis.xlen(stream))),
+    Promise.all(streams.map((stream) => redis.xrange(stream, '-', '+', 'COUNT', 1))),
+    redis.time(),
+  ]);
+  // A stream id starts with the clock of Redis in milliseconds.
+  const times = firsts.flatMap(([first]) => (first ? [Number.parseInt(first[0], 10)] : []));
+  return {
+    entries: lengths.reduce((sum, length) => sum + length, 0),
+    oldestMs: times.length === 0 ? 0 : Math.max(0, Number(seconds) * 1_000 - Math.min(...times)),
+  };
+}
+
 function readEntry([id, flat]: [string, string[]]): UsageEntry {
   const field = new Map<string, string>();
   for (let i = 0; i < flat.length; i += 2) field.set(flat[i] as string, flat[i + 1] as string);

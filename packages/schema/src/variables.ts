@@ -169,6 +169,11 @@ export const VARIABLES = {
     'when a service that got SIGTERM cuts calls that still run, in seconds after the signal',
     '25',
   ),
+  METRICS_PORT: variable(
+    port,
+    'port of /metrics for Prometheus, on HOST, without authentication; metrics are off without it',
+    '9464',
+  ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     'lowest level that is logged',

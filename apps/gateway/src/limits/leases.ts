@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import { type RedisClient, renewAll, sweep } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
+import type { GatewayMetrics } from '../metrics.ts';
 import {
   byPartition,
   LEASE_SLOTS,
@@ -13,8 +14,11 @@ import {
 
 /** The holds of this gateway's calls under way. */
 export type Leases = {
-  readonly add: (partition: number, holdId: string) => void;
+  readonly add: (partition: number, holdId: string, microusd: number) => void;
+  /** Notes that a hold is lower now. */
+  readonly lower: (holdId: string, microusd: number) => void;
   readonly remove: (holdId: string) => void;
+  readonly held: () => { readonly holds: number; readonly microusd: number };
   /** Stops renewing and sweeping. */
   readonly close: () => Promise<void>;
 };
@@ -25,6 +29,7 @@ type Deps = {
   readonly redisUrl?: string | undefined;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
+  readonly metrics: Pick<GatewayMetrics, 'leasesExpired'>;
   readonly log: Logger;
 };
 
@@ -45,6 +50,9 @@ export function startLeases(deps: Deps): Leases {
   const tables: LeaseTable[] = [];
   const slots = new Map<string, number>();
   const free: number[] = [];
+  /** The hold in each slot, in microdollars. */
+  const amounts: number[] = [];
+  let heldMicrousd = 0;
   const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, leaseMs, longestMs, log });
   const addTable = () => {
     const table = new LeaseTable();
@@ -53,22 +61,33 @@ export function startLeases(deps: Deps): Leases {
     thread?.share(table);
   };
   const tableOf = (slot: number) => tables[Math.floor(slot / LEASE_SLOTS)];
+  const setAmount = (slot: number, microusd: number) => {
+    heldMicrousd += microusd - (amounts[slot] ?? 0);
+    amounts[slot] = microusd;
+  };
   const renewHeld = async () => {
     if (!thread?.isRenewing()) logFailed(log, await renewAll(redis, leaseMs, byPartition(tables, longestMs)));
   };
   const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
   const sweeping = setInterval(() => void sweepAll(deps), leaseMs / 6);
   return {
-    add: (partition, holdId) => {
+    held: () => ({ holds: slots.size, microusd: heldMicrousd }),
+    lower: (holdId, microusd) => {
+      const slot = slots.get(holdId);
+      if (slot !== undefined) setAmount(slot, microusd);
+    },
+    add: (partition, holdId, microusd) => {
       if (free.length === 0) addTable();
       const slot = free.pop() ?? 0;
       slots.set(holdId, slot);
+      setAmount(slot, microusd);
       tableOf(slot)?.fill(slot % LEASE_SLOTS, partition, holdId);
     },
     remove: (holdId) => {
       const slot = slots.get(holdId);
       if (slot === undefined) return;
       slots.delete(holdId);
+      setAmount(slot, 0);
       free.push(slot);
       tableOf(slot)?.free(slot % LEASE_SLOTS);
     },
@@ -124,9 +143,11 @@ function logFailed(log: Logger, partitions: number): void {
   if (partitions > 0) log.warn({ partitions }, 'leases not renewed');
 }
 
-async function sweepAll({ redis, log }: Deps): Promise<void> {
+async function sweepAll({ redis, log, metrics }: Deps): Promise<void> {
   const partitions = Array.from({ length: PARTITIONS }, (_, id) => id);
   const done = await Promise.allSettled(partitions.map((id) => sweep(redis, id)));
   const expired = done.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value : 0), 0);
-  if (expired > 0) log.warn({ holds: expired }, 'leases ran out and were settled in full');
+  if (expired === 0) return;
+  metrics.leasesExpired(expired);
+  log.warn({ holds: expired }, 'leases ran out and were settled in full');
 }

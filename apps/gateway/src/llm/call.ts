@@ -107,7 +107,7 @@ async function serve(
   // biome-ignore format: one line
   const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
-  const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
+  const tight = await report.admitting(admitTightly(deps, { requestId, grant, policy, ask }, planned));
   if ('refusal' in tight) return tight.refusal;
   const running = run(deps, call, tight);
   deps.underWay.track(running);
@@ -130,7 +130,7 @@ function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */
 async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | undefined> {
   const { grant, policy, holdId, plan, outgoing } = call;
-  deps.leases.add(grant.partition, holdId);
+  deps.leases.add(grant.partition, holdId, tight.admitted.heldMicrousd);
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   const hold = runningHold(deps, call, tight);

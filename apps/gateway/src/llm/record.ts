@@ -56,6 +56,7 @@ export function endOf(
     uses: charge.uses,
     costMicrousd: charge.costMicrousd,
     heldMicrousd: plan.hold && heldMicrousd,
+    overrunMicrousd: charge.overrunMicrousd,
     inputTokens: charge.usage?.input_tokens,
     outputTokens: charge.usage?.output_tokens,
     ...faultOf(sent, grant.origin),

@@ -109,6 +109,7 @@ export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens
     if (held - narrowed < leastWorth(admitted.microusdLeft)) return;
     // Redis may lower the hold although its reply is lost, so from now on the call is charged no more than this.
     held = narrowed;
+    deps.leases.lower(holdId, narrowed);
     deps.underWay.track(narrow(deps.redis, policy.ref, holdId, narrowed).catch(() => {}));
   };
   return { heldMicrousd, onInput };

@@ -129,7 +129,7 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const isCharged = new Set(charged.map(({ message }) => message));
   const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
   const ask = { chargeId, ...refund.requests.all, calls, record: mcpRecord(call) };
-  const counted = await chargeCall(deps, requestId, grant, policy, ask);
+  const counted = await call.report.admitting(chargeCall(deps, requestId, grant, policy, ask));
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
   const running = run(deps, call, counted.admitted, refund);
   deps.underWay.track(running);

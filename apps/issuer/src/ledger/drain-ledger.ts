@@ -5,11 +5,17 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, grants, ledger, partitions } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
+import type { IssuerMetrics } from '../deps.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
 
-type LedgerDeps = { readonly db: Database; readonly redis: RedisClient; readonly log: Logger };
+type LedgerDeps = {
+  readonly db: Database;
+  readonly redis: RedisClient;
+  readonly metrics: Pick<IssuerMetrics, 'epochsChanged'>;
+  readonly log: Logger;
+};
 
 /** Entries of one partition that one transaction writes. */
 const BATCH = 500;
@@ -88,6 +94,7 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   }
   const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
   if (place.reopened > 0) {
+    deps.metrics.epochsChanged(place.reopened);
     deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
     await repeatChanges(deps.db);
   }

@@ -1,0 +1,112 @@
+import { readUsageStreams } from '@presign/limits';
+import { PARTITIONS } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
+import { pendingChanges } from '@presign/schema/tables';
+import { webhookDeliveries } from '@presign/schema/webhook-tables';
+import type { Meter } from '@presign/telemetry/metrics';
+import { sql } from 'drizzle-orm';
+import type { IssuerDeps, IssuerMetrics } from './deps.ts';
+import { inTime } from './in-time.ts';
+
+/** Bounds of buckets, in seconds. */
+const REQUEST = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** Makes the instruments once. */
+export function issuerMetrics(meter: Meter): IssuerMetrics {
+  const requests = meter.createCounter('presign_requests_total', {
+    description: 'Requests that the issuer answered',
+    unit: 'requests',
+  });
+  const seconds = meter.createHistogram('presign_request_seconds', {
+    description: 'How long the issuer took to answer',
+    unit: 'seconds',
+    advice: { explicitBucketBoundaries: REQUEST },
+  });
+  const epochs = meter.createCounter('presign_epoch_changes_total', {
+    description: 'Partitions that were opened again, because Redis had restarted or lost data',
+    unit: 'partitions',
+  });
+  // An alert needs a value before the first event.
+  epochs.add(0);
+  return {
+    requestEnded: (route = 'none', status, ms) => {
+      requests.add(1, { route, status: String(status) });
+      seconds.record(Math.max(0, ms) / 1_000);
+    },
+    epochsChanged: (partitions) => epochs.add(partitions),
+  };
+}
+
+/** Stores are asked this often at most, however many scrape. */
+const FRESH_MS = 5_000;
+/** A store that takes longer has no figures in this scrape. */
+const ASKING_MS = 2_000;
+
+type Stores = Pick<IssuerDeps, 'redis' | 'db' | 'now'>;
+
+/** Exposes what waits. All issuers of an installation show the same figures. */
+export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
+  const gauge = (name: string, description: string, unit: string) =>
+    meter.createObservableGauge(name, { description, unit });
+  const lag = gauge(
+    'presign_ledger_lag_seconds',
+    'How long the oldest settled call has waited for the ledger',
+    'seconds',
+  );
+  const entries = gauge('presign_usage_stream_entries', 'Settled calls that wait for the ledger', 'calls');
+  const deliveries = gauge('presign_webhook_backlog', 'Webhook deliveries that wait', 'deliveries');
+  const late = gauge('presign_webhook_lag_seconds', 'How long the oldest delivery has been due', 'seconds');
+  const changes = gauge(
+    'presign_pending_changes',
+    'Revocations and changed keys that Redis has not taken over yet',
+    'changes',
+  );
+  const inRedis = remembered(() => inTime(readUsageStreams(redis, PARTITIONS), ASKING_MS), now);
+  const inPostgres = remembered(() => inTime(readWaiting(db), ASKING_MS), now);
+  meter.addBatchObservableCallback(
+    async (result) => {
+      const [streams, waiting] = await Promise.all([inRedis(), inPostgres()]);
+      if (streams) {
+        result.observe(lag, streams.oldestMs / 1_000);
+        result.observe(entries, streams.entries);
+      }
+      if (waiting) {
+        result.observe(deliveries, waiting.deliveries);
+        result.observe(late, waiting.lateSeconds);
+        result.observe(changes, waiting.changes);
+      }
+    },
+    [lag, entries, deliveries, late, changes],
+  );
+}
+
+/** The last answer, for as long as it is fresh. Undefined if it failed. */
+function remembered<T>(ask: () => Promise<T | undefined>, now: () => number): () => Promise<T | undefined> {
+  let askedAt = Number.NEGATIVE_INFINITY;
+  let answer: Promise<T | undefined> = Promise.resolve(undefined);
+  return () => {
+    if (now() - askedAt >= FRESH_MS) {
+      askedAt = now();
+      answer = ask().catch(() => undefined);
+    }
+    return answer;
+  };
+}
+
+/** Rows beyond this are not counted, so that a scrape stays cheap. */
+const COUNTED_MAX = 100_000;
+
+async function readWaiting(db: Database) {
+  const pending = sql`(select next_try_at from ${webhookDeliveries} where status = 'pending' limit ${COUNTED_MAX}) as pending`;
+  const undone = sql`(select from ${pendingChanges} where not done limit ${COUNTED_MAX}) as undone`;
+  const [row] = await db
+    .select({
+      deliveries: sql`count(*)`.mapWith(Number),
+      lateSeconds: sql`greatest(0, coalesce(extract(epoch from now() - min(next_try_at)), 0))`.mapWith(
+        Number,
+      ),
+      changes: sql`(select count(*) from ${undone})`.mapWith(Number),
+    })
+    .from(pending);
+  return row;
+}

@@ -1,0 +1,59 @@
+import { createNoopMeter, type Meter } from '@opentelemetry/api';
+
+import type { Metrics } from './prometheus.ts';
+
+export type { Meter, Metrics };
+
+/** Counts nothing. */
+export const NO_METER: Meter = createNoopMeter();
+
+/**
+ * Serves `GET /metrics` as Prometheus reads it. Without a port, metrics are off, and the SDK is not loaded. Port 0 takes a
+ * free port.
+ */
+export async function serveMetrics(host: string, port: number | undefined): Promise<Metrics> {
+  if (port === undefined) return { meter: NO_METER, port, close: async () => {} };
+  const { servePrometheus } = await import('./prometheus.ts');
+  return servePrometheus(host, port);
+}
+
+/** The parts of a service that `watchService` reads. */
+type Service = {
+  readonly name: 'issuer' | 'gateway';
+  readonly clock: { readonly offsetMs: () => number | undefined };
+  readonly prices: {
+    readonly status: () => {
+      readonly lists: readonly { readonly source: string; readonly date: string }[];
+      readonly problem: string | undefined;
+    };
+  };
+  /** Unix milliseconds. */
+  readonly now: () => number;
+};
+
+/** Exposes figures that both services have. Under `start` one process has both services. */
+export function watchService(meter: Meter, { name: service, clock, prices, now }: Service): void {
+  const gauge = (name: string, description: string, unit: string) =>
+    meter.createObservableGauge(name, { description, unit });
+  gauge(
+    'presign_clock_offset_seconds',
+    'How far the clock of the service is ahead of that of Redis',
+    'seconds',
+  ).addCallback((result) => {
+    const offsetMs = clock.offsetMs();
+    if (offsetMs !== undefined) result.observe(offsetMs / 1_000, { service });
+  });
+  gauge(
+    'presign_price_list_age_seconds',
+    'Time since the date of a price list in use',
+    'seconds',
+  ).addCallback((result) => {
+    for (const { source, date } of prices.status().lists)
+      result.observe((now() - Date.parse(date)) / 1_000, { service, source });
+  });
+  gauge(
+    'presign_price_list_problem',
+    '1 while the price list cannot be read again, else 0',
+    'flag',
+  ).addCallback((result) => result.observe(prices.status().problem === undefined ? 0 : 1, { service }));
+}

@@ -1,0 +1,88 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Meter } from '@opentelemetry/api';
+import { PrometheusExporter } from '@opentelemetry/exporter-prometheus';
+import { MeterProvider } from '@opentelemetry/sdk-metrics';
+
+/** The metrics of a process. */
+export type Metrics = {
+  readonly meter: Meter;
+  /** Where `/metrics` is; undefined when metrics are off. */
+  readonly port: number | undefined;
+  readonly close: () => Promise<void>;
+};
+
+/** Listens for Prometheus. Imported only where metrics are on, because the SDK takes time to load. */
+export async function servePrometheus(host: string, port: number): Promise<Metrics> {
+  const exporter = new PrometheusExporter({
+    // Its own server takes no port 0, and its port from further variables.
+    preventServerStart: true,
+    withoutScopeInfo: true,
+    withoutTargetInfo: true,
+  });
+  const provider = new MeterProvider({ readers: [exporter] });
+  const meter = provider.getMeter('presign');
+  const eventLoop = watchEventLoop(meter);
+  const server = createServer((request, response) => {
+    const refused = refusedStatus(request);
+    if (refused !== undefined) return void response.writeHead(refused).end();
+    exporter.getMetricsRequestHandler(request, response);
+    // Prometheus 3 wants the version of the format.
+    response.setHeader('content-type', 'text/plain; version=0.0.4; charset=utf-8');
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+  return {
+    meter,
+    port: (server.address() as AddressInfo).port,
+    close: async () => {
+      eventLoop.close();
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+      await provider.shutdown();
+    },
+  };
+}
+
+function refusedStatus({ method, url = '' }: IncomingMessage): ServerResponse['statusCode'] | undefined {
+  if (url.split('?', 1)[0] !== '/metrics') return 404;
+  return method === 'GET' || method === 'HEAD' ? undefined : 405;
+}
+
+const RESOLUTION_MS = 20;
+const WINDOW_MS = 10_000;
+const QUANTILES = [0.5, 0.99, 1];
+
+/** Exposes the delays of the last full ten seconds, so that they do not depend on who scrapes, and how often. */
+function watchEventLoop(meter: Meter): { readonly close: () => void } {
+  const delays = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  delays.enable();
+  // The histogram has the whole time between two turns of its timer.
+  const read = () =>
+    QUANTILES.map(
+      (quantile) =>
+        [quantile, Math.max(0, delays.percentile(quantile * 100) / 1e9 - RESOLUTION_MS / 1e3)] as const,
+    );
+  let latest = read();
+  const timer = setInterval(() => {
+    latest = read();
+    delays.reset();
+  }, WINDOW_MS).unref();
+  meter
+    .createObservableGauge('presign_event_loop_delay_seconds', {
+      description: 'How late the event loop of the process was in the last ten seconds',
+      unit: 'seconds',
+    })
+    .addCallback((result) => {
+      for (const [quantile, seconds] of latest) result.observe(seconds, { quantile: String(quantile) });
+    });
+  return {
+    close: () => {
+      clearInterval(timer);
+      delays.disable();
+    },
+  };
+}
