@@ -20,7 +20,8 @@ export type Local = RunningLocal & {
   readonly run: (program: string, args: readonly string[], env?: Record<string, string>) => Promise<string>;
 };
 
-export async function startLocalForDocs(): Promise<Local> {
+/** @param settings further environment variables */
+export async function startLocalForDocs(settings: Record<string, string> = {}): Promise<Local> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-'));
   const [issuerPort, gatewayPort] = [await freePort(), await freePort()];
   const dataDir = join(folder, '.presign');
@@ -29,6 +30,7 @@ export async function startLocalForDocs(): Promise<Local> {
     PRESIGN_DATA_DIR: dataDir,
     ISSUER_PORT: String(issuerPort),
     GATEWAY_PORT: String(gatewayPort),
+    ...settings,
   });
   const local = await runLocal(env, pino({ level: 'silent' }));
   symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
