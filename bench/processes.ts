@@ -1,19 +1,32 @@
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 const children: ChildProcess[] = [];
-// Whatever happens, no process outlives this one. SIGTERM first: nginx and Postgres must end their own children.
+const folders: string[] = [];
+// Whatever happens, no process and no file outlives this one. Parents get SIGTERM, so that nginx and Postgres end their children.
 process.on('exit', () => {
-  for (const child of children) if (hasChildren(child)) child.kill('SIGTERM');
-  for (const child of children) if (!hasChildren(child)) child.kill('SIGKILL');
+  for (const child of children) {
+    const isParent = child.pid !== undefined && childrenOf(child.pid).length > 0;
+    child.kill(isParent ? 'SIGTERM' : 'SIGKILL');
+    // A stopped process takes SIGTERM when it goes on.
+    child.kill('SIGCONT');
+  }
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(1));
 
-const hasChildren = ({ pid }: ChildProcess) => pid !== undefined && childrenOf(pid).length > 0;
+/** A folder for this run. */
+export function temporaryFolder(name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), name));
+  folders.push(folder);
+  return folder;
+}
 
 /** Builds an app as its container does; Node's arguments that run it, and its environment. From its sources it would be slower. */
 export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<string, string> } {

@@ -119,7 +119,7 @@ function conditions({ rows }: Results): string {
   );
   return [
     `Measured on ${unique(all.map((row) => row.measuredAt.slice(0, 10)))} on ${unique(all.map((row) => row.machine))}.`,
-    `${unique(rounds.map(String))} rounds of ${unique(all.map((row) => String(row.seconds)))} s for each row.`,
+    `Rounds: ${unique(rounds.map(String))}. Each measurement took ${unique(all.map((row) => String(row.seconds)))} s.`,
     `The host took ${number(steal?.median)} % of the machine's time (at most ${number(steal?.high)} %), and ${number(loads?.low)} to ${number(loads?.high)} processes wanted to run when a row began.`,
     ...new Set(all.flatMap(({ leftOut }) => leftOut.map((why) => `Left out: ${why}.`))),
   ].join('\n');

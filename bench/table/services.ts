@@ -1,7 +1,7 @@
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, constants, existsSync, mkdtempSync, openSync, readdirSync, writeFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { chownSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { connectRedis, keys, type RedisClient, redisReady } from '@presign/limits';
@@ -10,7 +10,7 @@ import { migrateDatabase } from '@presign/schema/database';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { newKeys } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
-import { built, listening, type Running, run } from '../processes.ts';
+import { built, listening, type Running, run, temporaryFolder } from '../processes.ts';
 
 /** Everything behind the gateways and their peers. */
 export type Services = {
@@ -42,14 +42,14 @@ export type Services = {
 };
 
 const cores = availableParallelism();
-/** The core of the subjects, and the core of everything else. Undefined: there is only one. */
-export const SUBJECT_CORE = cores > 1 ? '1' : undefined;
-const OTHER_CORE = cores > 1 ? '0' : undefined;
+/** The core of the subjects, and the cores of everything else. Undefined: there is only one. */
+const SUBJECT_CORE = cores > 1 ? '1' : undefined;
+const OTHER_CORES = cores > 2 ? `0,2-${cores - 1}` : cores > 1 ? '0' : undefined;
 
-/** Starts Redis, Postgres, the upstream and an issuer. This process moves to their core, and so do its children. */
+/** Starts Redis, Postgres, the upstream and an issuer. This process moves to their cores, and so do its children. */
 export async function startServices(node: string): Promise<Services> {
-  if (OTHER_CORE) execFileSync('taskset', ['-cp', OTHER_CORE, String(process.pid)], { stdio: 'ignore' });
-  const dir = mkdtempSync(join(tmpdir(), 'presign-bench-'));
+  if (OTHER_CORES) execFileSync('taskset', ['-cp', OTHER_CORES, String(process.pid)], { stdio: 'ignore' });
+  const dir = temporaryFolder('presign-bench-');
   const certificate = selfSigned(dir);
   const upstream = await startUpstream(dir);
   const redisPort = await freePort();
@@ -144,7 +144,11 @@ type Issued = {
   readonly servers?: Readonly<Record<string, { readonly url: string }>>;
 };
 
-const DURABLE = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec'];
+// A rewrite of the file at a random moment would hit one subject and not the next.
+const DURABLE = [
+  ...['--save', '', '--appendonly', 'yes', '--appendfsync', 'everysec'],
+  ...['--auto-aof-rewrite-percentage', '0'],
+];
 const PRICED = { pricing: { 'gpt-4o-mini': { input: 150_000, output: 600_000 } } };
 
 async function isReady(origin: string): Promise<void> {
@@ -197,7 +201,7 @@ async function startPostgres(): Promise<string> {
   const installed = '/usr/lib/postgresql';
   const versions = existsSync(installed) ? readdirSync(installed).sort() : [];
   const bin = versions.length > 0 ? join(installed, versions.at(-1) ?? '', 'bin/') : '';
-  const data = mkdtempSync(join(tmpdir(), 'presign-bench-postgres-'));
+  const data = temporaryFolder('presign-bench-postgres-');
   const isRoot = process.getuid?.() === 0;
   const user = { ...(isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {}), cwd: data };
   if (isRoot) chownSync(data, idOf('-u'), idOf('-g'));

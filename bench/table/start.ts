@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@presign/test/harness/free-port.ts';
-import { childrenOf, rssOf } from '../processes.ts';
+import { childrenOf, rssOf, temporaryFolder } from '../processes.ts';
 import type { Turn } from './rows.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,7 +20,7 @@ const GIVEN_UP_MS = 120_000;
  */
 export function startTurns(nodes: readonly { readonly name: string; readonly path: string }[]): Turn[] {
   return nodes.map(({ name, path }) => {
-    const dir = mkdtempSync(join(tmpdir(), 'presign-start-'));
+    const dir = temporaryFolder('presign-start-');
     return { subject: name, measure: () => measureStart(path, dir) };
   });
 }
