@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 const children: ChildProcess[] = [];
 const folders: string[] = [];
@@ -28,12 +28,17 @@ export function temporaryFolder(name: string): string {
   return folder;
 }
 
+/** The checkout whose apps run: `CHECKOUT`, for figures of another commit, or this one. */
+export const CHECKOUT = process.env.CHECKOUT
+  ? pathToFileURL(join(resolve(process.env.CHECKOUT), '/'))
+  : new URL('../', import.meta.url);
+
 /** Builds an app as its container does; Node's arguments that run it, and its environment. From its sources it would be slower. */
 export function built(app: 'gateway' | 'issuer'): { args: string[]; env: Record<string, string> } {
-  const folder = fileURLToPath(new URL(`../apps/${app}`, import.meta.url));
-  const bundle = fileURLToPath(new URL('../infra/docker/bundle.mjs', import.meta.url));
+  const folder = fileURLToPath(new URL(`apps/${app}`, CHECKOUT));
+  const bundle = fileURLToPath(new URL('infra/docker/bundle.mjs', CHECKOUT));
   execFileSync(process.execPath, [bundle], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
-  const dockerfile = readFileSync(new URL(`../infra/docker/${app}.Dockerfile`, import.meta.url), 'utf8');
+  const dockerfile = readFileSync(new URL(`infra/docker/${app}.Dockerfile`, CHECKOUT), 'utf8');
   const [node, ...args] = JSON.parse(/^CMD (\[.*\])$/m.exec(dockerfile)?.[1] ?? '[]') as string[];
   if (node !== 'node') throw new Error(`${app}.Dockerfile does not say how it runs`);
   const ran = dockerfile.slice(dockerfile.lastIndexOf('FROM '));

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
+import { CHECKOUT } from '../processes.ts';
 import { closedLoop, LOADS } from './load.ts';
 import { NODE_24, type Peer, startPeers } from './peers.ts';
 import { render, summary } from './render.ts';
@@ -33,7 +34,12 @@ const nodes = [process.execPath, ...(process.env.NODES?.split(',') ?? [NODE_24].
   .filter(({ name }, index, all) => all.findIndex((each) => each.name === name) === index);
 const newest = nodes.at(-1)?.path ?? process.execPath;
 const machine = `${cpus().length} × ${cpus()[0]?.model}; ${nodes.map(({ path }) => `Node ${version(path)}`).join(', ')}`;
-const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
+  cwd: CHECKOUT,
+  encoding: 'utf8',
+}).trim();
+if (process.env.CHECKOUT && isDefaultFile)
+  throw new Error('CHECKOUT needs RESULTS: the documents are about this commit');
 const skipped: string[] = [];
 
 const needsServices = chosen.some((id) => id !== 'start');

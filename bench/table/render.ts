@@ -1,5 +1,6 @@
 // Makes the measured part of docs/reference/performance.md and docs/performance.svg from bench/results.json.
-// Run: npx tsx bench/table/render.ts [--check]   With --check it writes nothing, and fails if a file would change.
+// Run: npx tsx bench/table/render.ts [--check | --since FILE]   With --check it writes nothing, and fails if a file would
+// change. With --since it prints what changed since other results.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { markdownTable } from '../../docs/markdown-table.ts';
@@ -60,9 +61,7 @@ const LINES: readonly Line[] = [
 
 /** The table of the gateway itself, next to nginx + Lua where that does the same work. */
 function ownTable({ rows }: Results): string {
-  const own = [
-    ...new Set(Object.values(rows).flatMap((row) => Object.keys(row.subjects).filter(isOwn))),
-  ].sort();
+  const own = ownNames({ rows });
   const body = LINES.flatMap(({ what, id, figure }) => {
     const subjects = rows[id]?.subjects;
     if (!subjects) return [];
@@ -77,6 +76,22 @@ function ownTable({ rows }: Results): string {
     ['Median (lowest–highest)', ...own, METERED, own.length > 1 ? 'Ratios' : 'Ratio'],
     body,
   );
+}
+
+/** Medians before and after, and their ratio. */
+function changes(before: Results, after: Results): string {
+  const names = ownNames(after).filter((name) => ownNames(before).includes(name));
+  const body = LINES.flatMap(({ what, id, figure }) => {
+    const pair = (name: string) =>
+      [before, after].map(({ rows }) => spreadOf(rows[id]?.subjects[name]?.[figure])?.median);
+    const cells = [...names, METERED].map((name) => {
+      const [old, now] = pair(name);
+      if (old === undefined || now === undefined) return '–';
+      return `${number(old)} → ${number(now)} (${(now / old).toFixed(2)} ×)`;
+    });
+    return cells.every((each) => each === '–') ? [] : [[what, ...cells]];
+  });
+  return markdownTable(['Before → after', ...names, METERED], body);
 }
 
 /** Everyone side by side. */
@@ -125,6 +140,8 @@ function conditions({ rows }: Results): string {
   ].join('\n');
 }
 
+const ownNames = ({ rows }: Results) =>
+  [...new Set(Object.values(rows).flatMap((row) => Object.keys(row.subjects).filter(isOwn)))].sort();
 const isOwn = (name: string) => name.startsWith('Presign');
 const cell = (spread: Spread | undefined) =>
   spread ? `${number(spread.median)} (${number(spread.low)}–${number(spread.high)})` : '–';
@@ -137,12 +154,12 @@ function number(value: number | undefined): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const changed = documents().filter(([file, text]) => readFileSync(file, 'utf8') !== text);
-  if (!process.argv.includes('--check')) render();
+  const [, , option, file = ''] = process.argv;
+  const changed = documents().filter(([to, text]) => readFileSync(to, 'utf8') !== text);
+  if (option === '--since') console.log(changes(readResults(file), readResults()));
+  else if (option !== '--check') render();
   else if (changed.length > 0) {
-    console.error(
-      `not made from bench/results.json: ${changed.map(([file]) => fileURLToPath(file)).join(', ')}`,
-    );
+    console.error(`not made from bench/results.json: ${changed.map(([to]) => fileURLToPath(to)).join(', ')}`);
     process.exit(1);
   }
 }

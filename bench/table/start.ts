@@ -6,10 +6,10 @@ import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from '@presign/test/harness/free-port.ts';
-import { childrenOf, rssOf, temporaryFolder } from '../processes.ts';
+import { CHECKOUT, childrenOf, rssOf, temporaryFolder } from '../processes.ts';
 import type { Turn } from './rows.ts';
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ROOT = fileURLToPath(CHECKOUT);
 const BODY = JSON.stringify({ model: 'sandbox-1', messages: [{ role: 'user', content: 'Hello' }] });
 const IDLE_MS = 3_000;
 const GIVEN_UP_MS = 120_000;
