@@ -10,6 +10,7 @@ import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/sch
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
+import { admitPipelined } from './http/arrival.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
@@ -112,7 +113,10 @@ export async function startGateway(
   });
   const server = createServer(
     { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
-    (incoming, outgoing) => void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing),
+    (incoming, outgoing) => {
+      if (admitPipelined(incoming, outgoing))
+        void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing);
+    },
   );
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {

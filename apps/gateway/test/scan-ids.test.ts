@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { pauseMs } from '../src/http/discard.ts';
 import { readMessages, wantsAnswer } from '../src/mcp/messages.ts';
 import { IdScanner } from '../src/mcp/scan-ids.ts';
 
@@ -69,10 +68,4 @@ describe('the ids of a body that is not kept', () => {
     ['{"id":{"id":5},"method":"m"}', []],
     ['{"id":-1.5e3 , "method" : "m"}', [-1500]],
   ])('of %s are %j', (text, ids) => expect(scan(text, 1)?.ids).toEqual(ids));
-});
-
-test('all refused bodies together are read at a bounded speed, however many there are', () => {
-  const chunksPerSecond = (atOnce: number) => (atOnce * 1_000) / pauseMs(atOnce);
-  expect(chunksPerSecond(1)).toBe(50);
-  for (const atOnce of [8, 40, 2_000]) expect(chunksPerSecond(atOnce)).toBeCloseTo(400);
 });

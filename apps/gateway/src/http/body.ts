@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
+import { bodyOf, Chunks, turnOfRefused } from './arrival.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
-import { discardRest, pauseMs } from './discard.ts';
+import { discardRest } from './discard.ts';
 
 /** A body: the holder's bytes as they arrive, all of them, or none. */
 export type Body = Readable | Buffer | null;
@@ -28,7 +28,7 @@ export async function readWhole(
   memory: Reservation,
 ): Promise<Whole | { refusal: Refusal }> {
   if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
-  return gather(request, request, memory, BROKEN_OFF);
+  return gather(request, bodyOf(request), memory, BROKEN_OFF);
 }
 
 /** Reads a body and removes its content coding (RFC 9110 §8.4). It may have one of `DECODERS`. */
@@ -52,11 +52,9 @@ const statesTooMuch = ({ headers }: IncomingMessage, { maxBodyBytes }: Reservati
 /** How long a scan may take. */
 const SCAN_MS = 30_000;
 
-let scanning = 0;
-
 /**
  * Hands a body's decoded bytes to `take`, and keeps none of them. It stops when `take` returns false, at `maxBytes`, and
- * where the body cannot be decoded. A small body is scanned at once, and the rest of a large one slowly.
+ * where the body cannot be decoded. A small body is scanned at once, and the rest of a large one in turns.
  */
 export async function scanBody(
   request: IncomingMessage,
@@ -71,17 +69,15 @@ export async function scanBody(
   const decoder = createDecoder?.();
   if (decoder) pipeline(coded, decoder, () => {});
   let size = 0;
-  scanning++;
   try {
     for await (const chunk of (decoder ?? coded) as AsyncIterable<Buffer>) {
       size += chunk.length;
       if (size > maxBytes || !take(chunk)) break;
-      if (size > SMALL_BODY_BYTES) await sleep(pauseMs(scanning));
+      if (size > SMALL_BODY_BYTES) await turnOfRefused(chunk.length);
     }
   } catch {
     // The result of the scan up to here is kept.
   } finally {
-    scanning--;
     clearTimeout(late);
   }
 }
@@ -110,44 +106,9 @@ async function gather(
   broken: Refusal,
 ): Promise<Whole | { refusal: Refusal }> {
   const read = await collectChunks(source, request, memory, broken);
-  if (source === request) discardRest(request);
-  else source.destroy();
-  return 'refusal' in read ? read : { bytes: read.chunks.whole() };
-}
-
-/** Chunks shorter than this are copied together, because a buffer of its own takes a kilobyte, however short it is. */
-const SHORT_BYTES = 1024;
-const BLOCK_BYTES = 16 * 1024;
-
-/** The chunks of a body. The first is never copied, because most bodies have no other. */
-class Chunks {
-  readonly #chunks: Buffer[] = [];
-  #block = NOTHING;
-  #used = 0;
-
-  push(chunk: Buffer): void {
-    if (chunk.length >= SHORT_BYTES || this.#chunks.length === 0) {
-      this.#endBlock();
-      this.#chunks.push(chunk);
-      return;
-    }
-    if (this.#used + chunk.length > this.#block.length) {
-      this.#endBlock();
-      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-    }
-    this.#used += chunk.copy(this.#block, this.#used);
-  }
-
-  whole(): Buffer {
-    this.#endBlock();
-    return Buffer.concat(this.#chunks);
-  }
-
-  #endBlock(): void {
-    if (this.#used > 0) this.#chunks.push(this.#block.subarray(0, this.#used));
-    this.#block = NOTHING;
-    this.#used = 0;
-  }
+  discardRest(request);
+  if (source !== request) source.destroy();
+  return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks.take()) };
 }
 
 /** Calls back when a body takes longer than its time. */
@@ -210,7 +171,7 @@ const ignore = () => {};
 async function* codedChunks(request: IncomingMessage, maxBytes: number): AsyncGenerator<Buffer> {
   let size = 0;
   try {
-    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    for await (const chunk of bodyOf(request).iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length;
       // Bounds the coded bytes, too: empty parts of a coded body can repeat without end.
       if (size > maxBytes) throw new TooLargeError();

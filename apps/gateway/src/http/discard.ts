@@ -1,49 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-
-/** A chunk has at most 64 KiB, so one request is read at up to 3 MB/s. */
-const PAUSE_MS = 20;
-/** Beyond so many requests at once, each is read more slowly. */
-const AT_ONCE = 8;
-
-/** How long to wait after a chunk of a refused request, so that all of them together take little of the time of other calls. */
-export const pauseMs = (atOnce: number): number => PAUSE_MS * Math.max(1, atOnce / AT_ONCE);
+import { forgetBody } from './arrival.ts';
 
 /** A request that has not ended by then is cut off. */
 const PATIENCE_MS = 30_000;
 
-let discarding = 0;
 const seen = new WeakSet<IncomingMessage>();
 
 /**
  * Reads the rest of a refused request and forgets it, so that a holder who is still sending can read the answer. Closing
- * the connection would reset it, and SDKs retry after a reset. It reads slowly, because other calls need the time.
+ * the connection would reset it, and SDKs retry after a reset. It reads in turns, because other calls need the time.
  * @param whenRead called when nothing more will be read
  */
 export function discardRest(request: IncomingMessage, whenRead?: () => void): void {
-  if (request.complete || request.destroyed) {
-    request.resume();
-    whenRead?.();
-    return;
-  }
-  if (whenRead) request.once('end', whenRead).once('close', whenRead);
-  if (seen.has(request)) return;
+  const isOver = request.complete || request.destroyed;
+  if (whenRead && !isOver) request.once('end', whenRead).once('close', whenRead);
+  forgetBody(request);
+  if (isOver) whenRead?.();
+  if (isOver || seen.has(request)) return;
   seen.add(request);
-  discarding++;
-  let pause: NodeJS.Timeout | undefined;
   const late = setTimeout(() => request.destroy(), PATIENCE_MS);
-  const onData = () => {
-    request.pause();
-    pause = setTimeout(() => request.resume(), pauseMs(discarding));
-  };
-  const stop = () => {
-    discarding--;
-    clearTimeout(pause);
-    clearTimeout(late);
-    request.off('data', onData).off('end', stop).off('close', stop);
-  };
+  const stop = () => clearTimeout(late);
   // Whichever comes first.
-  request.on('data', onData).on('end', stop).on('close', stop);
-  request.resume();
+  request.once('end', stop).once('close', stop);
 }
 
 /**

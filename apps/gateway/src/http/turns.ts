@@ -1,6 +1,6 @@
 import type { Refusal } from '@presign/schema';
 
-/** Lets URLs take turns, so that one that reads answers without end does not delay others. All calls of a gateway share it. */
+/** Lets URLs take turns, so that bodies or answers of one URL without end do not delay others. All calls of a gateway share it. */
 export type Turns = {
   readonly of: (grantId: string) => Turn;
   /** Refuses a call of a URL that has very many answers waiting. Holders who leave would add to them without end. */

@@ -9,6 +9,7 @@ import {
   type Refusal,
   readJson,
 } from '@presign/schema';
+import { bodyOf, forgetBody } from '../http/arrival.ts';
 import { type Body, contentCoding, mayBeLarge, readDecoded, readWhole, statedSize } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { ambiguousKey, type NamesRead } from '../http/json.ts';
@@ -104,9 +105,9 @@ const isPlainJson = (request: IncomingMessage) =>
 function detached(request: IncomingMessage): Readable {
   async function* chunks() {
     try {
-      yield* request.iterator({ destroyOnReturn: false });
+      yield* bodyOf(request).iterator({ destroyOnReturn: false });
     } finally {
-      request.resume();
+      forgetBody(request);
     }
   }
   return Readable.from(chunks(), { objectMode: false });

@@ -8,6 +8,8 @@ import type { LlmDeps, ServeCall } from '../deps.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
+import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
+import { mayBeLarge } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { answerAndClose, discardRest } from '../http/discard.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
@@ -41,6 +43,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
     const url = splitUrl(incoming.url ?? '');
     const verified = deps.verify(url.token);
     report.grant = 'grant' in verified ? verified.grant : verified.signed;
+    if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
     let refusal: Refusal | undefined = { code: 'internal_error' };
     try {
       refusal = await serve(deps, { report, incoming, outgoing, url, verified }, bodyMemory);
@@ -52,6 +55,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
     if (!refusal || outgoing.headersSent || outgoing.destroyed) return undefined;
     const grant = 'grant' in verified ? verified.grant : verified.expired;
     const answer = refusalAnswer(refusal, requestId, errorShapeOf(grant?.provider, url.path));
+    await refusalTurn(incoming);
     if (isDead(refusal)) return answerAndClose(incoming, outgoing, answer);
     discardRest(incoming);
     return answer;

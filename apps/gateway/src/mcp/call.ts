@@ -4,6 +4,8 @@ import { CallReport } from '../call-report.ts';
 import type { McpDeps, ServeCall } from '../deps.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
+import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
+import { mayBeLarge } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { isCut } from '../http/forward.ts';
@@ -55,6 +57,7 @@ export function mcpCall(deps: McpDeps): ServeCall {
     } finally {
       deps.report(report, refused?.refusal, outgoing.headersSent ? outgoing.statusCode : answer?.status);
     }
+    await refusalTurn(incoming);
     discardRest(incoming);
     return answer;
   };
@@ -94,6 +97,7 @@ async function serve(
   const { requestId } = report;
   const identified = identify(deps, incoming);
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
+  if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
   if ('refusal' in identified) return identified;
   const { grant, method, session, endpoint } = identified;
   const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
