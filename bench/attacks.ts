@@ -3,11 +3,12 @@
 // takes the same CPU from the machine in the last two, so their ratio is the part of the gateway. Prints the bystander's p50
 // and p99, the ratios, the gateway's largest RSS, and the bystander's leases that ended. The bystander has an upstream
 // of its own. The second gateway meets every attack, each from a fresh URL: the last column is its largest RSS so far. Fails if
-// a gateway takes more than 400 MB, a lease ended or a bystander's call failed. Needs redis-server.
+// a gateway takes more than 400 MB, a lease ended, a bystander's call failed, the upstream of the attackers got more calls than the
+// ledger charged, or a log line holds a token, a key or a URL. Needs redis-server.
 // Run: pnpm --filter @presign/bench attacks [name]
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,6 +25,7 @@ const CALLS_PER_SECOND = 50;
 const LEASE_SECONDS = 3;
 const CONNECTIONS = 8;
 const MOST_MB = 400;
+const KEY = 'sk-real-key-of-the-attacked-provider';
 const BYSTANDER = { provider: 'mistral', cost_limit: 1_000_000_000 };
 const BODY = JSON.stringify({
   model: 'mistral-small-latest',
@@ -53,6 +55,8 @@ const other = await startGateway();
 let otherRss = 0;
 let isBroken = false;
 const chosen = process.argv[2];
+/** The secret part of each URL. */
+const secrets: string[] = [KEY];
 const rows: object[] = [];
 for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.includes(chosen))) {
   const gateway = await startGateway();
@@ -83,20 +87,47 @@ for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.i
 }
 console.log(`Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model}; ${SECONDS} s each`);
 console.table(rows);
+const unpaid = await callsNotCharged();
+const leaks = readdirSync(dir).filter((file) => file.endsWith('.log') && leaksSecret(join(dir, file)));
+console.log(JSON.stringify({ 'calls served and not charged': unpaid, 'logs with a secret': leaks.length }));
+isBroken ||= unpaid > 0 || leaks.length > 0;
 for (const { kill } of [attacked, own]) kill('SIGKILL');
 process.exit(isBroken ? 1 : 0);
 
 async function startUpstream() {
   const child = forked('./attack-upstream.ts');
   const [port] = (await once(child, 'message')) as [number];
-  return { url: `http://127.0.0.1:${port}`, kill: child.kill.bind(child) };
+  const calls = async () => {
+    child.send('calls');
+    return ((await once(child, 'message')) as [number])[0];
+  };
+  return { url: `http://127.0.0.1:${port}`, calls, kill: child.kill.bind(child) };
+}
+
+/** Every call that reached the upstream of the attackers costs a use. Calls of gateways that were killed are charged when their leases end. */
+async function callsNotCharged(): Promise<number> {
+  process.kill(other.pid, 'SIGKILL');
+  let unpaid = 0;
+  for (let tries = 0; tries < 20; tries++) {
+    await sleep(LEASE_SECONDS * 1_000);
+    await stack.issuer.ledger.drainAll();
+    const paid = (await stack.db.select().from(ledger)).filter(({ provider }) => provider !== 'mistral');
+    unpaid = (await attacked.calls()) - paid.reduce((sum, { uses }) => sum + uses, 0);
+    if (unpaid <= 0) break;
+  }
+  return unpaid;
+}
+
+function leaksSecret(file: string): boolean {
+  const text = readFileSync(file, 'latin1');
+  return /\/llm\/t\/|\/mcp\/mcp/.test(text) || secrets.some((secret) => text.includes(secret));
 }
 
 async function startGateway(): Promise<Gateway> {
   const port = await freePort();
   const file = join(dir, 'providers.json');
   writeFileSync(file, JSON.stringify(providers));
-  const pid = run(process.execPath, gatewayApp.args, {
+  const env = {
     ...gatewayApp.env,
     HOST: '127.0.0.1',
     GATEWAY_PORT: String(port),
@@ -108,20 +139,32 @@ async function startGateway(): Promise<Gateway> {
     PROVIDERS_FILE: file,
     ALLOW_PRIVATE_UPSTREAMS: 'true',
     HOLD_LEASE_SECONDS: String(LEASE_SECONDS),
-    LOG_LEVEL: process.env.LOG_LEVEL ?? 'silent',
-  });
-  if (pid === undefined) throw new Error('the gateway did not start');
+    LOG_LEVEL: process.env.LOG_LEVEL ?? 'info',
+  };
+  const pid = run(process.execPath, gatewayApp.args, env, { log: openSync(join(dir, `${port}.log`), 'a') });
   await listening(port);
   return { port, pid };
 }
 
 /** A URL whose grant is open in Redis. */
 async function issue(ask: object): Promise<{ readonly path: string; readonly sessionId: string }> {
-  const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real', ...ask };
+  if ('servers' in ask) return issueMcp(ask.servers as object[]);
+  const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: KEY, ...ask };
   const { url, session_id } = await stack.issue(body);
   const first = body.provider === 'google' ? '{' : BODY;
   await (await fetch(url, { method: 'POST', body: first })).arrayBuffer();
-  return { path: new URL(url).pathname, sessionId: session_id };
+  const { pathname } = new URL(url);
+  secrets.push(pathname.split('/')[3] ?? KEY);
+  return { path: pathname, sessionId: session_id };
+}
+
+async function issueMcp(asked: object[]) {
+  const auth = { auth_type: 'bearer', auth_config: { token: KEY } };
+  const servers = asked.map((server) => ({ url: `${attacked.url}/mcp`, ...auth, ...server }));
+  const issued = await stack.issueMcp({ servers });
+  const { pathname, search, searchParams } = new URL(Object.values(issued.servers)[0]?.url ?? '');
+  secrets.push(searchParams.get('token') ?? KEY);
+  return { path: pathname + search, sessionId: issued.session_id };
 }
 
 async function measure(
@@ -129,7 +172,7 @@ async function measure(
   path: string,
   attacking?: { readonly attack: Attack; readonly on: Gateway },
 ): Promise<Figures> {
-  const attacker = attacking && (await startAttack(originOf(attacking.on), attacking.attack));
+  const attacker = attacking && (await startAttack(attacking.on.port, attacking.attack));
   await sleep(1_000);
   const pool = new Pool(originOf(gateway), { connections: 64, pipelining: 1 });
   const millis: number[] = [];
@@ -167,14 +210,15 @@ async function call(pool: Pool, path: string): Promise<number> {
 }
 
 /** Attacks from a process of its own, so that its work does not slow the measuring. */
-async function startAttack(origin: string, attack: Attack) {
-  const { path } = await issue(attack.ask);
+async function startAttack(port: number, attack: Attack) {
+  const urls = await Promise.all(Array.from({ length: attack.urls ?? 1 }, () => issue(attack.ask)));
   const child = forked('./attacker.ts');
   const seen: Record<string, number> = {};
   child.on('message', (status: string) => {
     seen[status] = (seen[status] ?? 0) + 1;
   });
-  child.send({ origin, path, name: attack.name, connections: CONNECTIONS });
+  const paths = urls.map(({ path }) => path);
+  child.send({ host: '127.0.0.1', port, paths, name: attack.name, connections: CONNECTIONS });
   return { kill: child.kill.bind(child), seen };
 }
 

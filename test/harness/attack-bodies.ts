@@ -5,9 +5,14 @@ export type Attack = {
   readonly name: string;
   /** How its URL is issued. */
   readonly ask: object;
-  readonly path?: string;
-  readonly body: () => string | Buffer;
+  /** How many URLs attack. */
+  readonly urls?: number;
+  readonly body?: () => string | Buffer;
+  /** The whole request after its first two lines, in place of a body. */
+  readonly raw?: (begun: string) => string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How many requests are written to a connection at once. */
+  readonly times?: number;
   /** `leave`: do not read the answer. `stall`: send all but the last byte, and wait. `bytes`: send a chunk for each byte. */
   readonly holder?: 'leave' | 'stall' | 'bytes';
 };
@@ -17,6 +22,15 @@ const chat = (content: unknown, more: object = {}) =>
   JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content }], ...more });
 const GEMINI = { provider: 'google', path: '/v1beta/models/gemini-2.5-flash:generateContent' };
 const EMBEDDINGS = { path: '/v1/embeddings' };
+/** A URL of an MCP server. */
+const MCP = { servers: [{ name: 'attacked', transport: 'http' }] };
+const MCP_HEADERS = { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' };
+const toolCall = (more: object = {}) => ({
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'tools/call',
+  params: { name: 'run', arguments: {}, ...more },
+});
 const embed = JSON.stringify({ model: 'text-embedding-3-small', input: 'x' });
 
 export const ATTACKS: readonly Attack[] = [
@@ -78,12 +92,38 @@ export const ATTACKS: readonly Attack[] = [
     body: () => chat('x'.repeat(60_000)),
     holder: 'bytes',
   },
+  ...Object.entries({ gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }).map(
+    ([coding, encode]) => ({
+      name: `${coding} bodies that stall`,
+      ask: LIMITED,
+      body: () => encode(chat('x'.repeat(15_000_000))),
+      headers: { 'content-encoding': coding },
+      holder: 'stall' as const,
+    }),
+  ),
+  { name: '500 calls at once on a connection', ask: LIMITED, body: () => chat('x'), times: 500 },
   {
-    name: 'gzip bodies that stall',
+    name: '5,000 refusals at once on a connection',
     ask: LIMITED,
-    body: () => gzipSync(chat('x'.repeat(15_000_000))),
-    headers: { 'content-encoding': 'gzip' },
-    holder: 'stall',
+    body: () => '{"model":"none"}',
+    times: 5_000,
+  },
+  {
+    name: '16 KB of 3,000 headers',
+    ask: LIMITED,
+    raw: (begun) => `${begun}${'a:b\r\n'.repeat(3_000)}Connection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  },
+  {
+    name: 'headers in 3,000 folded lines',
+    ask: LIMITED,
+    raw: (begun) =>
+      `${begun}X: a\r\n${' b\r\n'.repeat(3_000)}Connection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  },
+  {
+    name: '3,000 trailers',
+    ask: LIMITED,
+    raw: (begun) =>
+      `${begun}Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n${'a:b\r\n'.repeat(3_000)}\r\n`,
   },
   { name: 'small bodies that are refused', ask: LIMITED, body: () => '{"model":"none"}' },
   { name: '60 MB of embeddings, holder leaves', ask: EMBEDDINGS, body: () => embed, holder: 'leave' },
@@ -100,4 +140,53 @@ export const ATTACKS: readonly Attack[] = [
     body: () => chat('x', { stream: true }),
     headers: { 'x-answer': kind },
   })),
+  ...['gzip', 'br', 'zstd'].map((coding) => ({
+    name: `60 MB of embeddings in ${coding} as answer`,
+    ask: EMBEDDINGS,
+    body: () => embed,
+    headers: { 'x-coding': coding },
+  })),
+  {
+    name: '60 MB of events in gzip as answer',
+    ask: {},
+    body: () => chat('x', { stream: true }),
+    headers: { 'x-answer': 'events', 'x-coding': 'gzip' },
+  },
+  {
+    name: '16 MB of arguments for an MCP tool',
+    ask: MCP,
+    body: () => JSON.stringify(toolCall({ arguments: { text: 'x'.repeat(15_900_000) } })),
+    headers: MCP_HEADERS,
+  },
+  {
+    name: '5 MB of 40,000 MCP messages',
+    ask: MCP,
+    body: () => JSON.stringify(Array.from({ length: 40_000 }, () => toolCall())),
+    headers: MCP_HEADERS,
+  },
+  {
+    name: '60 MB of events as MCP answer',
+    ask: MCP,
+    body: () => JSON.stringify(toolCall()),
+    headers: { ...MCP_HEADERS, 'x-answer': 'messages' },
+  },
+  {
+    name: '60 MB of one event as MCP answer',
+    ask: MCP,
+    body: () => JSON.stringify(toolCall()),
+    headers: { ...MCP_HEADERS, 'x-answer': 'one event' },
+  },
+  {
+    name: '5 MB of 150,000 messages from eight URLs',
+    ask: LIMITED,
+    urls: 8,
+    body: () =>
+      chat('x', { messages: Array.from({ length: 150_000 }, () => ({ role: 'user', content: '' })) }),
+  },
+  {
+    name: '16 MB of text from eight URLs',
+    ask: LIMITED,
+    urls: 8,
+    body: () => chat('x'.repeat(16_000_000)),
+  },
 ];
