@@ -52,7 +52,7 @@ export function refusalTurn(request: IncomingMessage): Promise<void> | undefined
 }
 
 /** Clients send one request after the other. A connection that sends very many at once would keep all others waiting. */
-const PIPELINED_MAX = 16;
+const PIPELINED_MAX = 4;
 
 /** How many requests of a connection are being served. Infinite once it closes. */
 const pipelined = new WeakMap<Socket, number>();
