@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { watchClock } from '@presign/limits';
@@ -8,9 +8,9 @@ import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
-import { createGateway } from './app.ts';
+import { createGateway, type Gateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
-import { admitPipelined } from './http/arrival.ts';
+import { boundPipelining } from './http/arrival.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
@@ -98,25 +98,9 @@ export async function startGateway(
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };
-  const { app, isPostCall, postCall, malformed } = createGateway({ ...options, ...own });
-  // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
-  const answer = async (request: Request, env: HttpBindings) => {
-    const response = await app.fetch(request, env);
-    return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
-  };
-  const listener = getRequestListener(answer as Parameters<typeof getRequestListener>[0], {
-    // HTTP/1.0 requests need no `Host` (RFC 9112 §3.2).
-    hostname: 'localhost',
-    // A call reads its body itself. Node discards what is unread after the answer.
-    autoCleanupIncoming: false,
-    errorHandler: malformed,
-  });
   const server = createServer(
     { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
-    (incoming, outgoing) => {
-      if (admitPipelined(incoming, outgoing))
-        void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing);
-    },
+    boundPipelining(listenerOf(createGateway({ ...options, ...own }))),
   );
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
@@ -142,6 +126,22 @@ export async function startGateway(
     await dispatcher.destroy();
   };
   return { port, close };
+}
+
+function listenerOf({ app, isPostCall, postCall, malformed }: Gateway): RequestListener {
+  // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
+  const answer = async (request: Request, env: HttpBindings) => {
+    const response = await app.fetch(request, env);
+    return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
+  };
+  const listener = getRequestListener(answer as Parameters<typeof getRequestListener>[0], {
+    // HTTP/1.0 requests need no `Host` (RFC 9112 §3.2).
+    hostname: 'localhost',
+    // A call reads its body itself. Node discards what is unread after the answer.
+    autoCleanupIncoming: false,
+    errorHandler: malformed,
+  });
+  return (incoming, outgoing) => void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing);
 }
 
 /** Returns the port. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { answerTurns, type Turn } from './turns.ts';
@@ -58,18 +58,21 @@ const PIPELINED_MAX = 4;
 const pipelined = new WeakMap<Socket, number>();
 
 /**
- * Whether a request is served. A connection that has too many at once is closed after these, and its later requests are
- * neither served nor counted (RFC 9112 §9.3.2: a client may send them again).
+ * Serves requests. A connection that has too many at once is closed after these, and its later requests are neither served nor
+ * counted (RFC 9112 §9.3.2: a client may send them again).
  */
-export function admitPipelined({ socket }: IncomingMessage, outgoing: ServerResponse): boolean {
-  const before = pipelined.get(socket) ?? 0;
-  if (before === Number.POSITIVE_INFINITY) return false;
-  const isLast = before + 1 >= PIPELINED_MAX;
-  if (isLast) outgoing.shouldKeepAlive = false;
-  pipelined.set(socket, isLast ? Number.POSITIVE_INFINITY : before + 1);
-  outgoing.once('close', () => pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1));
-  return true;
-}
+export const boundPipelining =
+  (serve: RequestListener): RequestListener =>
+  (incoming, outgoing) => {
+    const { socket } = incoming;
+    const before = pipelined.get(socket) ?? 0;
+    if (before === Number.POSITIVE_INFINITY) return;
+    const isLast = before + 1 >= PIPELINED_MAX;
+    if (isLast) outgoing.shouldKeepAlive = false;
+    pipelined.set(socket, isLast ? Number.POSITIVE_INFINITY : before + 1);
+    outgoing.once('close', () => pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1));
+    serve(incoming, outgoing);
+  };
 
 /** A body on its way in. */
 class Arrival extends Readable {
