@@ -19,6 +19,7 @@ import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../m
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
+import { prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
 
@@ -40,15 +41,18 @@ export const mcpPresign = route(
     answer: mcpPresignAnswer,
     errors: ['session_conflict', 'idempotency_conflict'],
   },
-  (deps) =>
-    async ({ apiKey, body: request, raw, c }) => {
+  (deps) => {
+    const insert = prepareInsertBundle(deps.db);
+    return async ({ apiKey, body: request, raw, c }) => {
       const key = readIdempotencyKey(c);
       const issuedAt = wholeSecond(deps.now());
       const { id: apiKeyId, accountId } = apiKey;
       const issue = { grantId: randomUUID(), accountId, apiKeyId, request, issuedAt };
+      if (key === undefined && readsNothing(request)) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat)));
-    },
+    };
+  },
 );
 
 type Repeat = { readonly key: string; readonly body: Uint8Array };
@@ -63,6 +67,40 @@ type BundleIssue = {
   readonly request: McpPresignRequest;
   readonly issuedAt: Date;
 };
+
+/** Whether the rows of a request can be written without reading any, so that it needs no transaction. */
+const readsNothing = (request: McpPresignRequest): boolean =>
+  request.session_id === undefined && !request.servers.some(({ auth }) => handsInRefreshToken(auth));
+
+/** Signs and writes a bundle in a new session. */
+async function issueNew(
+  deps: IssuerDeps,
+  insert: ReturnType<typeof prepareInsertBundle>,
+  issue: BundleIssue,
+): Promise<McpPresignAnswer> {
+  const { accountId, request } = issue;
+  const { grant, servers } = planBundle(issue);
+  const bundle = signServers(deps, grant, servers);
+  const sealedAs = (credentialId: string, text: string) => {
+    const { sealed } = sealedRow(deps, accountId, credentialId, text);
+    return { credentialId, sealed };
+  };
+  await insert({
+    shared: sharedColumns(issue, { grant, servers }),
+    ...budgetOf(issue, grant),
+    bundle: {
+      grantId: grant.id,
+      metadata: request.metadata ?? null,
+      ...sealedAs(randomUUID(), JSON.stringify(bundle)),
+    },
+    servers: servers.map(({ grantId, server }) => ({
+      grantId,
+      server: policyOf(server),
+      ...sealedAs(randomUUID(), JSON.stringify(server.auth)),
+    })),
+  });
+  return answerBundle(deps, grant, bundle);
+}
 
 /** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */
 async function issueOnce(
@@ -124,15 +162,7 @@ async function writeBundle(
   bundle: McpBundle,
 ): Promise<void> {
   const { accountId, request } = issue;
-  const { budgetId, partition } = plan.grant;
-  const maxUses = request.max_uses === -1 ? null : request.max_uses;
-  await tx.insert(budgets).values({
-    id: budgetId,
-    partition,
-    maxUses,
-    costLimitMicrousd: request.cost_limit ?? null,
-    callsPerMinute: request.calls_per_minute ?? null,
-  });
+  await tx.insert(budgets).values({ id: plan.grant.budgetId, ...budgetOf(issue, plan.grant) });
   const ids = await writeCredentials(tx, deps, accountId, request.servers);
   // Sealed, because its URLs carry tokens. Stored, because a gateway cannot sign them.
   const documentId = randomUUID();
@@ -156,6 +186,13 @@ async function writeBundle(
   };
   await tx.insert(grants).values([ofBundle, ...ofServers]);
 }
+
+const budgetOf = ({ request }: BundleIssue, { partition }: IssuedBundle) => ({
+  partition,
+  maxUses: request.max_uses === -1 ? null : request.max_uses,
+  costLimitMicrousd: request.cost_limit ?? null,
+  callsPerMinute: request.calls_per_minute ?? null,
+});
 
 /** The columns that all grants of a bundle share. Each has the external ids, because each call belongs to one grant. */
 const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }: BundlePlan) => ({

@@ -9,17 +9,9 @@ import {
   presignRequest,
   RefusedError,
 } from '@presign/schema';
-import type { Database, Transaction } from '@presign/schema/database';
-import {
-  budgets,
-  credentialContext,
-  credentials,
-  grants,
-  partitions,
-  sessions,
-  virtualKeys,
-} from '@presign/schema/tables';
-import { and, eq, sql } from 'drizzle-orm';
+import type { Transaction } from '@presign/schema/database';
+import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
+import { and, eq } from 'drizzle-orm';
 import type { IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
@@ -34,6 +26,7 @@ import {
   findProvider,
 } from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
+import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
@@ -185,33 +178,6 @@ async function findVirtualKey(
 const wrongVirtualKey = (problem: string) =>
   new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
 
-type GrantRow = typeof grants.$inferSelect;
-
-/** The row of an LLM grant, which has a method and paths, and no server. */
-type LlmGrantRow = Omit<
-  GrantRow,
-  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'credentialId' | 'method' | 'paths'
-> & {
-  readonly kind: 'llm';
-  readonly credentialId: string;
-  readonly method: string;
-  readonly paths: readonly string[];
-};
-
-/** The values of all rows of one LLM grant. */
-type GrantRows = {
-  readonly grant: LlmGrantRow;
-  readonly partition: number;
-  /** Null: unlimited. */
-  readonly maxUses: number | null;
-  /** Null: no limit. */
-  readonly costLimitMicrousd: number | null;
-  /** Null: no limit. */
-  readonly callsPerMinute: number | null;
-  /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
-  readonly sealed: string | undefined;
-};
-
 function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | undefined): GrantRows {
   const { request, accountId, issuedAt } = issue;
   const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
@@ -255,12 +221,6 @@ function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefine
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
-/**
- * Writes a grant with its budget, a new session and its own credential: all rows or none.
- * @returns the epoch of its partition, as it was before
- */
-export type InsertGrant = (rows: GrantRows) => Promise<number>;
-
 /** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
 function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
   const insert = prepareInsertGrant(db);
@@ -278,71 +238,3 @@ function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
     return epoch;
   };
 }
-
-/**
- * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
- * checks foreign keys at the end of the statement, when all rows exist.
- */
-export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
-  const withOwnCredential = insertStatement(db, true);
-  const withSharedCredential = insertStatement(db, false);
-  return async ({ grant, sealed, ...budget }) => {
-    const config = grant.config && JSON.stringify(grant.config);
-    const metadata = grant.metadata && JSON.stringify(grant.metadata);
-    const values = { ...grant, ...budget, config, metadata, sealed };
-    const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
-    const [written] = await statement.execute(values);
-    return written?.epoch ?? 0;
-  };
-}
-
-function insertStatement(db: Database | Transaction, ownCredential: boolean) {
-  const ofAccount = { accountId: $('accountId'), createdAt: $('issuedAt') };
-  const session = db.insert(sessions).values({ id: $('sessionId'), ...ofAccount });
-  const credential = db
-    .insert(credentials)
-    .values({ id: $('credentialId'), ...ofAccount, sealed: $('sealed') });
-  const limits = {
-    maxUses: $('maxUses'),
-    costLimitMicrousd: $('costLimitMicrousd'),
-    callsPerMinute: $('callsPerMinute'),
-  };
-  const budget = db.insert(budgets).values({ id: $('budgetId'), partition: $('partition'), ...limits });
-  const written = [
-    db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
-    ...(ownCredential ? [db.$with('credential').as(credential.returning({ id: credentials.id }))] : []),
-    db.$with('budget').as(budget.returning({ id: budgets.id })),
-  ];
-  const grant = db
-    .with(...written)
-    .insert(grants)
-    .values(GRANT)
-    .returning({
-      epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
-    });
-  return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
-}
-
-const $ = (name: string) => sql.placeholder(name);
-/** For a column whose encoder does not accept null. */
-const raw = (name: string) => sql`${$(name)}`;
-
-const GRANT = {
-  id: $('id'),
-  accountId: $('accountId'),
-  apiKeyId: $('apiKeyId'),
-  sessionId: $('sessionId'),
-  budgetId: $('budgetId'),
-  credentialId: $('credentialId'),
-  virtualKeyId: $('virtualKeyId'),
-  kind: $('kind'),
-  provider: $('provider'),
-  method: $('method'),
-  paths: $('paths'),
-  config: raw('config'),
-  externalSession: $('externalSession'),
-  externalUser: $('externalUser'),
-  metadata: raw('metadata'),
-  issuedAt: $('issuedAt'),
-  expiresAt: $('expiresAt'),
-};

@@ -1,0 +1,188 @@
+import type { McpServerPolicy } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { budgets, credentials, grants, partitions, sessions } from '@presign/schema/tables';
+import { sql } from 'drizzle-orm';
+
+type GrantRow = typeof grants.$inferSelect;
+
+/** The row of an LLM grant, which has a method and paths, and no server. */
+type LlmGrantRow = Omit<
+  GrantRow,
+  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'credentialId' | 'method' | 'paths'
+> & {
+  readonly kind: 'llm';
+  readonly credentialId: string;
+  readonly method: string;
+  readonly paths: readonly string[];
+};
+
+/** The values of all rows of one LLM grant. */
+export type GrantRows = {
+  readonly grant: LlmGrantRow;
+  readonly partition: number;
+  /** Null: unlimited. */
+  readonly maxUses: number | null;
+  /** Null: no limit. */
+  readonly costLimitMicrousd: number | null;
+  /** Null: no limit. */
+  readonly callsPerMinute: number | null;
+  /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
+  readonly sealed: string | undefined;
+};
+
+/**
+ * Writes a grant with its budget, a new session and its own credential: all rows or none.
+ * @returns the epoch of its partition, as it was before
+ */
+export type InsertGrant = (rows: GrantRows) => Promise<number>;
+
+/**
+ * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
+ * checks foreign keys at the end of the statement, when all rows exist.
+ */
+export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
+  const withOwnCredential = insertStatement(db, true);
+  const withSharedCredential = insertStatement(db, false);
+  return async ({ grant, sealed, ...budget }) => {
+    const config = grant.config && JSON.stringify(grant.config);
+    const metadata = grant.metadata && JSON.stringify(grant.metadata);
+    const values = { ...grant, ...budget, config, metadata, sealed };
+    const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
+    const [written] = await statement.execute(values);
+    return written?.epoch ?? 0;
+  };
+}
+
+function insertStatement(db: Database | Transaction, ownCredential: boolean) {
+  const own = { ...OF_ACCOUNT, id: $('credentialId'), sealed: $('sealed') };
+  const grant = db
+    .with(...sessionAndBudget(db), ...(ownCredential ? [credentialRows(db, [own])] : []))
+    .insert(grants)
+    .values(GRANT)
+    .returning({
+      epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
+    });
+  return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
+}
+
+/** The values of all rows of a bundle in a new session. */
+export type BundleRows = {
+  /** The columns that all its grants share. */
+  readonly shared: Pick<
+    GrantRow,
+    | 'accountId'
+    | 'apiKeyId'
+    | 'sessionId'
+    | 'budgetId'
+    | 'externalSession'
+    | 'externalUser'
+    | 'issuedAt'
+    | 'expiresAt'
+  >;
+  readonly partition: number;
+  readonly maxUses: number | null;
+  readonly costLimitMicrousd: number | null;
+  readonly callsPerMinute: number | null;
+  /** The grant of the bundle itself, and its sealed document. */
+  readonly bundle: Sealed & { readonly metadata: Record<string, unknown> | null };
+  readonly servers: readonly (Sealed & { readonly server: McpServerPolicy })[];
+};
+
+/** A grant of a bundle, and the credential of its own. */
+type Sealed = { readonly grantId: string; readonly credentialId: string; readonly sealed: string };
+
+/** Writes a bundle with its budget, a new session and all credentials: all rows or none, in one statement. */
+export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise<void> {
+  // One statement for each number of servers, of which there are few.
+  const statements = new Map<number, ReturnType<typeof bundleStatement>>();
+  return async ({ shared, bundle, servers, ...budget }) => {
+    const statement = statements.get(servers.length) ?? bundleStatement(db, servers.length);
+    statements.set(servers.length, statement);
+    const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
+    const values: Record<string, unknown> = { ...shared, ...budget, metadata };
+    for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {
+      values[`id${i}`] = grantId;
+      values[`credentialId${i}`] = credentialId;
+      values[`sealed${i}`] = sealed;
+    }
+    for (const [i, { server }] of servers.entries()) values[`server${i + 1}`] = JSON.stringify(server);
+    await statement.execute(values);
+  };
+}
+
+/** Row 0 is the bundle's own. */
+function bundleStatement(db: Database, servers: number) {
+  const rows = Array.from({ length: servers + 1 }, (_, i) => i);
+  const sealed = rows.map((i) => ({ ...OF_ACCOUNT, id: $(`credentialId${i}`), sealed: $(`sealed${i}`) }));
+  const values = rows.map((i) => ({
+    ...OF_BUNDLE,
+    id: $(`id${i}`),
+    credentialId: $(`credentialId${i}`),
+    ...(i === 0
+      ? { kind: 'mcp_bundle' as const, metadata: raw('metadata') }
+      : { kind: 'mcp' as const, bundleId: $('id0'), server: raw(`server${i}`) }),
+  }));
+  return db
+    .with(...sessionAndBudget(db), credentialRows(db, sealed))
+    .insert(grants)
+    .values(values)
+    .prepare(`insert_bundle_${servers}`);
+}
+
+function sessionAndBudget(db: Database | Transaction) {
+  const session = db.insert(sessions).values({ ...OF_ACCOUNT, id: $('sessionId') });
+  const budget = db.insert(budgets).values({
+    id: $('budgetId'),
+    partition: $('partition'),
+    maxUses: $('maxUses'),
+    costLimitMicrousd: $('costLimitMicrousd'),
+    callsPerMinute: $('callsPerMinute'),
+  });
+  return [
+    db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
+    db.$with('budget').as(budget.returning({ id: budgets.id })),
+  ];
+}
+
+type CredentialValues = typeof OF_ACCOUNT & Record<'id' | 'sealed', ReturnType<typeof $>>;
+
+const credentialRows = (db: Database | Transaction, values: CredentialValues[]) =>
+  db.$with('credential').as(db.insert(credentials).values(values).returning({ id: credentials.id }));
+
+const $ = (name: string) => sql.placeholder(name);
+/** For a column whose encoder does not accept null. */
+const raw = (name: string) => sql`${$(name)}`;
+
+const OF_ACCOUNT = { accountId: $('accountId'), createdAt: $('issuedAt') };
+
+const OF_BUNDLE = {
+  accountId: $('accountId'),
+  apiKeyId: $('apiKeyId'),
+  sessionId: $('sessionId'),
+  budgetId: $('budgetId'),
+  provider: 'mcp',
+  externalSession: $('externalSession'),
+  externalUser: $('externalUser'),
+  issuedAt: $('issuedAt'),
+  expiresAt: $('expiresAt'),
+};
+
+const GRANT = {
+  id: $('id'),
+  accountId: $('accountId'),
+  apiKeyId: $('apiKeyId'),
+  sessionId: $('sessionId'),
+  budgetId: $('budgetId'),
+  credentialId: $('credentialId'),
+  virtualKeyId: $('virtualKeyId'),
+  kind: $('kind'),
+  provider: $('provider'),
+  method: $('method'),
+  paths: $('paths'),
+  config: raw('config'),
+  externalSession: $('externalSession'),
+  externalUser: $('externalUser'),
+  metadata: raw('metadata'),
+  issuedAt: $('issuedAt'),
+  expiresAt: $('expiresAt'),
+};
