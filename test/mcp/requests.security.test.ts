@@ -100,7 +100,6 @@ test('protocol headers pass, and the body passes byte for byte', async () => {
     'mcp-name': 'run',
     'last-event-id': 'e7',
     'user-agent': 'client/1',
-    traceparent: '00-1-2-01',
   };
   expect((await post(url, body, headers)).status).toBe(200);
   expect(reached()).toMatchObject([{ body, headers }]);

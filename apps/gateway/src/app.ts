@@ -46,7 +46,12 @@ export type Gateway = {
 export function createGateway(deps: GatewayDeps): Gateway {
   const app = new Hono<GatewayEnv>();
   const memory = grantMemory();
-  const report = callReporter({ log: deps.log, memory, callEnded: deps.metrics.callEnded });
+  const report = callReporter({
+    log: deps.log,
+    memory,
+    callEnded: deps.metrics.callEnded,
+    traces: deps.traces,
+  });
   /** Refuses a request that reaches no route. */
   const refuse = (refusal: Refusal, requestId: string, incoming: Incoming, shape?: ErrorShape) => {
     report(new CallReport('other', requestId, incoming), refusal);

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import type { Span } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
@@ -35,12 +36,17 @@ type CallEnd = {
   };
 };
 
+/** The span of a call, that of its request to the upstream, and `performance.now()` when that was sent. */
+type CallSpans = { readonly own: Span; readonly upstream: Span; readonly sentAt: number };
+
 /** Everything that is known of one call when it ends. Each step adds what it learns. */
 export class CallReport implements UpstreamTimes {
   readonly kind: CallKind;
   readonly requestId: string;
   readonly method: string | undefined;
   readonly holderRequestId: string | undefined;
+  /** The holder's `traceparent`, unchecked. */
+  readonly traceparent: string | undefined;
   /** `performance.now()` when the request arrived. */
   readonly beganAt = performance.now();
   /** The URL's grant, if its token is signed by a key of this gateway. */
@@ -53,6 +59,8 @@ export class CallReport implements UpstreamTimes {
   messages: number | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
   end: CallEnd | undefined = undefined;
+  /** Its spans, once it is sent to the upstream and if it is traced. */
+  spans: CallSpans | undefined = undefined;
   /** How long its body took to arrive, in ms. */
   bodyMs = 0;
   /** How long Redis took to count it, in ms; 0 where it was not asked. */
@@ -71,6 +79,7 @@ export class CallReport implements UpstreamTimes {
     this.requestId = requestId;
     this.method = METHODS.has(method ?? '') ? method : undefined;
     this.holderRequestId = holdersRequestId(headers['x-request-id']);
+    this.traceparent = headers['traceparent'] as string | undefined;
   }
 
   /** Awaits the body of the request. */
@@ -108,20 +117,26 @@ export function callReporter({
   log,
   memory,
   callEnded,
+  traces,
 }: {
   /** Counts a call that took so many ms. */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
   readonly log: Logger;
   readonly memory: GrantMemory;
+  readonly traces:
+    | { readonly callEnded: (call: CallReport, refusal: Refusal | undefined, status: number) => void }
+    | undefined;
 }): ReportCall {
   const mayLog = boundRefusals(log);
   return (call, refusal, status) => {
     const { end, grant } = call;
     const ms = performance.now() - call.beganAt;
+    const answered = status ?? (refusal ? errorStatus(refusal) : (end?.upstreamStatus ?? 200));
     callEnded(call, refusal, ms);
+    traces?.callEnded(call, refusal, answered);
     if (end === undefined && refusal !== undefined && !mayLog(grant?.id ?? '')) return;
     const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
-    const line = lineOf(call, refusal, status, policy, ms);
+    const line = lineOf(call, refusal, answered, policy, ms);
     const level = end?.fault?.level ?? (end === undefined && line.status >= 500 ? 'warn' : 'info');
     log[level](line, 'call');
   };
@@ -130,12 +145,11 @@ export function callReporter({
 function lineOf(
   call: CallReport,
   refusal: Refusal | undefined,
-  status: number | undefined,
+  status: number,
   policy: Policy | undefined,
   ms: number,
 ) {
   const { grant, end, bodyMs, upstreamMs, firstByteAt, beganAt } = call;
-  const answered = status ?? (refusal ? errorStatus(refusal) : (end?.upstreamStatus ?? 200));
   return {
     kind: call.kind,
     request_id: call.requestId,
@@ -150,8 +164,8 @@ function lineOf(
     model: call.model,
     method: call.method,
     messages: call.messages,
-    status: answered,
-    upstream_status: end?.upstreamStatus === answered ? undefined : end?.upstreamStatus,
+    status,
+    upstream_status: end?.upstreamStatus === status ? undefined : end?.upstreamStatus,
     code: end?.code ?? refusal?.code,
     ...(refusal && reasonOf(refusal)),
     ended: end?.ended,

@@ -20,6 +20,7 @@ import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
 import type { McpPrices } from './mcp/price.ts';
 import type { GatewayMetrics } from './metrics.ts';
+import type { CallTraces } from './traces.ts';
 import type { BodyWorkers } from './workers/body-workers.ts';
 import type { ReadQuota } from './workers/read-quota.ts';
 
@@ -61,6 +62,8 @@ export type GatewayDeps = {
   readonly now: () => number;
   readonly clock: ClockWatch;
   readonly metrics: GatewayMetrics;
+  /** Undefined: traces are off. */
+  readonly traces?: CallTraces | undefined;
   readonly log: Logger;
 };
 

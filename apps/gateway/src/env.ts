@@ -40,6 +40,9 @@ export function readGatewayEnv(env: Environment = process.env) {
       readVariable(env, 'SHUTDOWN_GRACE_SECONDS', 25),
     ),
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
+    traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
+    traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),
+    traceUpstreams: readVariable(env, 'TRACE_UPSTREAMS', false),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }

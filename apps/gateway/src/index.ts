@@ -2,3 +2,4 @@ export { createGateway } from './app.ts';
 export type { GatewayDeps } from './deps.ts';
 export { readBodyLimits, readMcpPricesFile, readProvidersFile } from './env.ts';
 export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts';
+export { callTraces } from './traces.ts';

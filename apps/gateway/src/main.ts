@@ -5,10 +5,12 @@ import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@p
 import { connectDatabase } from '@presign/schema/database';
 import { runProcess } from '@presign/schema/start';
 import { serveMetrics } from '@presign/telemetry/metrics';
+import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
+import { callTraces } from './traces.ts';
 
 /**
  * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second. When the
@@ -41,7 +43,9 @@ runProcess(
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
     const metrics = await serveMetrics(env.host, env.metricsPort);
     const { meter } = metrics;
-    const gateway = await startGateway({ ...env, db, redis, meter, now: Date.now, log }, env);
+    const spans = await startTraces(env.traceEndpoint, { service: 'presign-gateway', ratio: env.traceRatio });
+    const traces = spans && callTraces(spans, env.traceUpstreams);
+    const gateway = await startGateway({ ...env, db, redis, meter, traces, now: Date.now, log }, env);
     void up.then(() => log.info({ port: gateway.port, url: env.gatewayUrl }, 'gateway is ready'));
     if (env.hasSigningKey)
       log.warn('TOKEN_SIGNING_KEY is set: a gateway needs the public keys alone, and must not have it');
@@ -49,6 +53,7 @@ runProcess(
     return async () => {
       await gateway.close(env.shutdown);
       await metrics.close();
+      await spans?.close();
       redis.disconnect();
       await closeDatabase();
     };

@@ -45,6 +45,9 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
       archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
     },
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
+    traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
+    traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),
+    traceUpstreams: readVariable(env, 'TRACE_UPSTREAMS', false),
     logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
   };
 }

@@ -8,13 +8,14 @@ import {
   readPublicKeys,
   readSigningKey,
 } from '@presign/crypto';
-import { startGateway } from '@presign/gateway';
+import { callTraces, startGateway } from '@presign/gateway';
 import { bootstrap, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { serveMetrics } from '@presign/telemetry/metrics';
+import { startTraces } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
@@ -73,8 +74,11 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     closers.push(() => issuer.close());
     const publicKeys = readPublicKeys([signingKey.publicKey, ...olderPublicKeys].join(','));
     const allowPrivateUpstreams = env.allowPrivateUpstreams || (sandbox?.addresses ?? false);
+    const spans = await startTraces(env.traceEndpoint, { service: 'presign-gateway', ratio: env.traceRatio });
+    if (spans) closers.push(spans.close);
+    const traces = spans && callTraces(spans, env.traceUpstreams);
     const gateway = await startGateway(
-      { ...shared, publicKeys, allowPrivateUpstreams },
+      { ...shared, publicKeys, allowPrivateUpstreams, traces },
       { host, port: env.gatewayPort },
     );
     closers.push(() => gateway.close());

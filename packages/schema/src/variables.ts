@@ -174,6 +174,24 @@ export const VARIABLES = {
     'port of /metrics for Prometheus, on HOST, without authentication; metrics are off without it',
     '9464',
   ),
+  OTEL_EXPORTER_OTLP_ENDPOINT: variable(
+    httpUrl,
+    'address of an OpenTelemetry collector that takes OTLP over HTTP; traces are off without it',
+    'http://collector:4318',
+  ),
+  OTEL_TRACES_SAMPLER_ARG: variable(
+    z
+      .string()
+      .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0)?)$/)
+      .transform(Number),
+    'share of the calls that are traced, from 0 to 1',
+    '0.1',
+  ),
+  TRACE_UPSTREAMS: variable(
+    flag,
+    'whether providers and MCP servers get the traceparent of their span',
+    'false',
+  ),
   LOG_LEVEL: variable(
     z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']),
     'lowest level that is logged',

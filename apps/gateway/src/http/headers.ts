@@ -48,6 +48,10 @@ const NOT_FORWARDED = new Set([
   'expect',
   'cookie',
   'cookie2',
+  // The gateway sends its own traceparent, if it may: the holder's traces are no matter of the upstream.
+  'traceparent',
+  'tracestate',
+  'baggage',
   // Azure API Management answers it with a trace of the request, the key included.
   'ocp-apim-trace',
   // They say where the holder comes from. Some providers refuse requests with a browser's origin.

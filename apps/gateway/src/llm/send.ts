@@ -21,6 +21,7 @@ import {
   withoutHeaders,
 } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { llmOperation } from '../traces.ts';
 import { authorize } from './authorize.ts';
 import type { Call } from './plan.ts';
 
@@ -75,11 +76,12 @@ async function sendWithCredential(
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
   const sent = bodyToSend(body, call.bodyMemory.release);
+  const traced = deps.traces?.toUpstream(call.report, llmOperation(target.path, call.report)) ?? [];
   const unauthorized = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
-    headers: sized(meteredHeaders(call, typed), body, sent),
+    headers: [...sized(meteredHeaders(call, typed), body, sent), ...traced],
   };
   const authorized = await authorize(
     deps,

@@ -12,6 +12,7 @@ import {
 } from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
 import type { McpCall } from './request.ts';
 import { transportRefusal } from './transport.ts';
@@ -149,11 +150,13 @@ async function attempt(
   const isOnce = authorization.token === undefined;
   const url = new URL(endpoint?.href ?? server.url);
   const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
+  const operation = mcpOperation(call.messages?.all[0]?.method);
+  const traced = deps.traces?.toUpstream(call.report, operation) ?? [];
   const upstream = {
     origin: url.origin,
     path: url.pathname + (query === '' ? '' : `?${query}`),
     method,
-    headers: mcpHeaders(call, authorization),
+    headers: [...mcpHeaders(call, authorization), ...traced],
     body: isOnce ? bodyToSend(bytes, bodyMemory.release) : bytes,
   };
   if (isOnce) body.bytes = null;

@@ -1,0 +1,38 @@
+import type { Tracer } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+
+/** Where traces go. */
+export type TraceExport = {
+  /** The address of a collector, without `/v1/traces`. */
+  readonly endpoint: string;
+  readonly service: string;
+  /** The share of calls that are traced, from 0 to 1. */
+  readonly ratio: number;
+};
+
+/**
+ * Sends spans over OTLP, in the background and in batches. Spans beyond the queue are dropped. Imported only where traces are on,
+ * because the SDK takes time to load.
+ */
+export function exportTraces({ endpoint, service, ratio }: TraceExport): {
+  readonly tracer: Tracer;
+  readonly close: () => Promise<void>;
+} {
+  const byRatio = new TraceIdRatioBasedSampler(ratio);
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({ 'service.name': service }),
+    // Any holder can send a `traceparent` that wants to be traced. It may be traced as often as any other.
+    sampler: new ParentBasedSampler({ root: byRatio, remoteParentSampled: byRatio }),
+    spanProcessors: [
+      new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces` }) }),
+    ],
+  });
+  return { tracer: provider.getTracer('presign'), close: () => provider.shutdown() };
+}
