@@ -29,11 +29,12 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   app.use(async (c, next) => {
     const started = deps.now();
     c.set('requestId', randomUUID());
-    await next();
+    // Before the answer exists: Hono makes the answer again for each header that comes after it.
     c.header('x-request-id', c.get('requestId'));
     c.header('cache-control', 'no-store');
     c.header('referrer-policy', 'no-referrer');
     c.header('x-content-type-options', 'nosniff');
+    await next();
     const { method, path } = c.req;
     const ms = deps.now() - started;
     deps.metrics.requestEnded(routeOf(c), c.res.status, ms);
@@ -137,9 +138,9 @@ const limitRequests =
     const counting = countRequest(redis, choosePartition(id), id, own ?? requestsPerMinute);
     const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
     if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This API key'));
-    await next();
     for (const [name, value] of Object.entries(counted ? rateLimitHeaders(counted.rateLimit) : {}))
       c.header(name, value);
+    await next();
   };
 
 /** Room for 64 KB of metadata in JSON's longest escapes. */
