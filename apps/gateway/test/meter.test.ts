@@ -25,6 +25,7 @@ const events: MeterOptions = {
   keepsLast: true,
   memory: roomy(),
 };
+const TURN_BYTES = 64 * 1024;
 const json: MeterOptions = { ...events, contentType: 'application/json', dropsUsageEvent: false };
 
 describe('a stream', () => {
@@ -128,6 +129,26 @@ describe('a whole answer', () => {
       const seen = await metered({ ...json, memory: bodyMemory(most, most).newReservation() }, chunks);
       expect([seen.all, seen.reported?.usage]).toEqual([text, counts]);
     }
+  });
+
+  test('that is coded is decoded a turn at a time, and whole in the end', async () => {
+    const text = `{"choices":[${' '.repeat(2_000_000)}],"usage":${JSON.stringify(usage)}}`;
+    let decoded = 0;
+    let turns = 0;
+    const turn = {
+      take: (bytes: number) => {
+        decoded += bytes;
+        return decoded <= turns * TURN_BYTES;
+      },
+      next: (resume: () => void) => {
+        expect(decoded).toBeLessThanOrEqual((turns + 2) * TURN_BYTES);
+        turns++;
+        setImmediate(resume);
+      },
+    };
+    const seen = await metered({ ...json, contentEncoding: 'gzip', turn }, [gzipSync(text)]);
+    expect(seen.reported?.usage).toEqual(COUNTS);
+    expect(turns).toBeGreaterThan(2_000_000 / TURN_BYTES - 2);
   });
 
   test('longer than the gateway keeps passes, and reports nothing', async () => {

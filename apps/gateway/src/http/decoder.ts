@@ -1,5 +1,6 @@
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib';
+import type { Turn } from './turns.ts';
 
 /** Decodes an answer while it arrives, for a reader that does not keep it. */
 export type Decoder = {
@@ -12,17 +13,22 @@ export type Decoder = {
   readonly end: () => Promise<boolean>;
 };
 
+/** zlib decodes at most this much at a time. */
+const PIECE_BYTES = 16 * 1024;
+
 /** The content codings that the gateway asks for and can decode. */
 export const READABLE_CODINGS: ReadonlySet<string> = new Set(['gzip', 'x-gzip', 'deflate', 'br', 'identity']);
 
 /**
  * @param maxBytes the most bytes that are taken, before and after decoding
  * @param take takes decoded bytes. Returns false when it wants no more.
+ * @param turn when it is decoded, because a few coded bytes can decode to very many
  */
 export function createDecoder(
   contentEncoding: string,
   maxBytes: number,
   take: (bytes: Buffer) => boolean,
+  turn?: Turn,
 ): Decoder {
   const coding = contentEncoding.trim().toLowerCase() || 'identity';
   let taken = 0;
@@ -41,6 +47,8 @@ export function createDecoder(
   }
   let decoder: Transform | undefined;
   let sent = 0;
+  /** Taken from the turn before a piece is decoded. */
+  let paid = 0;
   const fail = (): void => {
     isWhole = false;
     decoder?.destroy();
@@ -50,7 +58,16 @@ export function createDecoder(
     created.on('error', fail);
     created.on('data', (bytes: Buffer) => {
       takeDecoded(bytes);
-      if (!isWhole) fail();
+      if (!isWhole) return fail();
+      const isTurn = turn?.take(bytes.length - paid) ?? true;
+      paid = 0;
+      if (isTurn) return;
+      created.pause();
+      turn?.next(() => {
+        turn.take(PIECE_BYTES);
+        paid = PIECE_BYTES;
+        created.resume();
+      });
     });
     return created;
   };

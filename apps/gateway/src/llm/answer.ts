@@ -14,7 +14,7 @@ export type AnswerPlan = {
   /** The gateway's own headers for an answer of this status. */
   readonly ownHeaders: (status: number) => FlatHeaders;
   /** Undefined: the endpoint is not known, so its answer is not read. */
-  readonly meter: Pick<MeterOptions, 'spend' | 'dropsUsageEvent' | 'onInput'> | undefined;
+  readonly meter: Pick<MeterOptions, 'spend' | 'dropsUsageEvent' | 'onInput' | 'turn'> | undefined;
   /** The call asked for a stream. It is not always a stream of events: Gemini also streams one JSON array. */
   readonly streams: boolean;
   /** The last byte waits for `finish`, so that the holder sees the end only after settling. */
@@ -181,12 +181,12 @@ export function answerPlan(
   call: Call,
   admitted: Admitted,
   memory: Reservation,
-  onInput?: MeterOptions['onInput'],
+  { onInput, turn }: Pick<MeterOptions, 'onInput' | 'turn'> = {},
 ): AnswerPlan {
   const { spend, dropsUsageEvent, hold, streams } = call.plan;
   return {
     ownHeaders: (status) => callHeaders(call, admitted, status),
-    meter: spend && { spend, dropsUsageEvent, onInput },
+    meter: spend && { spend, dropsUsageEvent, onInput, turn },
     streams,
     keepsLast: hold !== undefined,
     memory,

@@ -138,7 +138,8 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   const hold = runningHold(deps, call, tight);
-  const answer = new Answer(outgoing, answerPlan(call, tight.admitted, memory, hold.onInput));
+  const reading = { onInput: hold.onInput, turn: deps.turns.of(grant.id) };
+  const answer = new Answer(outgoing, answerPlan(call, tight.admitted, memory, reading));
   const sent = await send(deps, call, tight.admitted, answer);
   const metered = await answer.end();
   memory.release();

@@ -10,6 +10,7 @@ import { isModest } from '@presign/schema';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { createDecoder } from '../http/decoder.ts';
 import { type StreamForm, splitterOf, streamForm } from '../http/sse.ts';
+import type { Turn } from '../http/turns.ts';
 import { Abridger } from './abridge.ts';
 
 /**
@@ -62,6 +63,8 @@ export type MeterOptions = {
   readonly onInput?: ((input: Usage) => void) | undefined;
   /** The memory for what is kept of the answer to read its usage. The caller releases it. */
   readonly memory: Reservation;
+  /** When a coded answer is decoded. */
+  readonly turn?: Turn | undefined;
 };
 
 /** Answers are read up to this many bytes, before and after decoding. */
@@ -172,7 +175,12 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
     : options.status < 400
       ? answerReader(options)
       : errorReader(options);
-  const decoder = createDecoder(contentEncoding, WHOLE_MAX_BYTES, (bytes) => reader.push(bytes));
+  const decoder = createDecoder(
+    contentEncoding,
+    WHOLE_MAX_BYTES,
+    (bytes) => reader.push(bytes),
+    options.turn,
+  );
   let rest: Buffer | undefined;
   const allButLast = (chunk: Buffer): Buffer | undefined => {
     if (chunk.length === 0) return undefined;
