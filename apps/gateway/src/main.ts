@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { setFlagsFromString } from 'node:v8';
 import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
@@ -11,6 +10,7 @@ import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 import { callTraces } from './traces.ts';
+import { limitHeapsByThread } from './workers/body-workers.ts';
 
 /**
  * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second. When the
@@ -18,8 +18,7 @@ import { callTraces } from './traces.ts';
  */
 const LOG_BUFFER = { sync: false, minLength: 12_288, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
 
-// The command line may set a size for this thread. Without this, it would replace the limits of every other thread, too.
-setFlagsFromString('--max-semi-space-size=0');
+limitHeapsByThread();
 
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
 import type { Prices } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
@@ -49,10 +50,18 @@ const OVERDUE_MS = 30_000;
  * The heap of a worker: twice what the dearest body was measured to need. It must not run out, because V8 may then end the
  * whole process.
  */
-const workerHeap = (maxBodyBytes: number) => ({
+export const workerHeap = (maxBodyBytes: number) => ({
   maxOldGenerationSizeMb: 128 + 16 * Math.ceil(maxBodyBytes / 2 ** 20),
   maxYoungGenerationSizeMb: 24,
 });
+
+/**
+ * Gives each thread the heap that its own limits allow. The command line may set a size for the main thread, which would
+ * otherwise replace the limits of every thread that starts later. The main thread keeps the size.
+ */
+export function limitHeapsByThread(): void {
+  setFlagsFromString('--max-semi-space-size=0');
+}
 
 /** A worker keeps most of its heap until it ends. The next large body starts another, in a few tenths of a second. */
 const IDLE_MS = 5_000;

@@ -1,0 +1,61 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import { promisify } from 'node:util';
+import type { Worker } from 'node:worker_threads';
+import { BUNDLED_PRICES } from '@presign/providers';
+import { afterEach, expect, test, vi } from 'vitest';
+import { startBodyWorkers } from '../src/workers/body-workers.ts';
+import { readQuota } from '../src/workers/read-quota.ts';
+
+const MIB = 1024 * 1024;
+const BODY_BYTES = 16 * MIB;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** The heap that a thread of a process may use, in MiB. The process has Node's argument for a busy main thread. */
+async function heapOfThread(begins: string): Promise<number> {
+  const file = JSON.stringify(new URL('../src/workers/body-workers.ts', import.meta.url).href);
+  const thread = `require('node:worker_threads').parentPort.postMessage(require('node:v8').getHeapStatistics().heap_size_limit)`;
+  const code = `
+    import { Worker } from 'node:worker_threads';
+    import { limitHeapsByThread, workerHeap } from ${file};
+    ${begins}
+    new Worker(${JSON.stringify(thread)}, { eval: true, execArgv: [], resourceLimits: workerHeap(${BODY_BYTES}) })
+      .once('message', (bytes) => console.log(bytes));`;
+  const args = ['--max-semi-space-size=64', '--import', 'tsx', '--input-type=module', '-e', code];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname });
+  return Number(stdout) / MIB;
+}
+
+test('the size of the main thread on the command line does not replace the limits of a worker', async () => {
+  const [own, replaced] = await Promise.all([heapOfThread('limitHeapsByThread();'), heapOfThread('')]);
+  // 128 and 16 for each MiB of a body, and 24 for what is new.
+  expect(own).toBeLessThanOrEqual(128 + 256 + 24);
+  expect(replaced).toBeGreaterThan(own + 100);
+});
+
+test('workers that have nothing to do end, and the next large body starts others', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const prices = { current: () => BUNDLED_PRICES };
+  const workers = startBodyWorkers(
+    { prices, providersFile: undefined, maxBodyBytes: BODY_BYTES },
+    readQuota(Date.now),
+  );
+  const started: Worker[] = [];
+  const note = (worker: Worker) => void started.push(worker);
+  process.on('worker', note);
+  const read = () =>
+    workers.readMessages({ id: 'g', sessionId: 's' }, Buffer.from('{"jsonrpc":"2.0","method":"m"}'));
+  const message = { messages: { all: [{ method: 'm' }] } };
+  expect(await read()).toMatchObject(message);
+  const ended = started.map((worker) => once(worker, 'exit'));
+  expect(ended).toHaveLength(1);
+  vi.advanceTimersByTime(5_000);
+  await Promise.all(ended);
+  expect(await read()).toMatchObject(message);
+  expect(started).toHaveLength(2);
+  process.off('worker', note);
+  await workers.close();
+});
