@@ -122,8 +122,8 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
 
 /** Deletions of what the operator no longer keeps. */
 const deletions = (deps: IssuerDeps, kept?: Retention): readonly Task[] => [
-  ...(kept && kept.ledgerDays > 0
-    ? [{ problem: 'old calls are not deleted', everyMs: HOUR_MS, run: forgetCalls(deps, kept) }]
+  ...(kept
+    ? [{ problem: 'old calls are not summed and deleted', everyMs: HOUR_MS, run: forgetCalls(deps, kept) }]
     : []),
   ...(kept && kept.grantDays > 0
     ? [{ problem: 'old URLs are not deleted', everyMs: HOUR_MS, run: forgetGrants(deps, kept) }]

@@ -303,10 +303,7 @@ export const ledger = pgTable(
   (t) => [index().on(t.accountId, t.settledAt), index().on(t.grantId), index().on(t.sessionId)],
 );
 
-/**
- * Sums of calls that the ledger no longer has, by day in UTC. A call is in the ledger or in these sums, never in both: one
- * statement takes it from there to here.
- */
+/** Sums of the ledger by day in UTC, which outlive its rows. The transaction that writes a call from before the mark adds it. */
 export const usageDays = pgTable(
   'usage_days',
   {
@@ -330,6 +327,13 @@ export const usageDays = pgTable(
   },
   (t) => [index().on(t.accountId, t.day)],
 );
+
+/** For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. */
+export const usageMarks = pgTable('usage_marks', {
+  accountId: uuid().primaryKey(),
+  summedUntil: time().notNull(),
+  keptFrom: time(),
+});
 
 /** The operator's price list: the last one without a large drop, and a newer one with large drops that waits for a yes. */
 export const priceLists = pgTable('price_lists', {

@@ -130,7 +130,7 @@ export const VARIABLES = {
   UPSTREAM_TIMEOUT_SECONDS: variable(seconds, 'how long a call may take in total', '3600'),
   LEDGER_KEPT_DAYS: variable(
     days(32),
-    'how many days a call stays in the ledger, at least 32; then only its sums by day remain; 0: for good',
+    'how many days a call stays in the ledger, at least 32; the sums of its day stay; 0: for good',
     '400',
   ),
   GRANTS_KEPT_DAYS: variable(

@@ -7,6 +7,7 @@ import { and, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm'
 import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
+import { addLateCalls, holdMarks } from '../usage/sum-calls.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
 
@@ -172,6 +173,7 @@ async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
  * @returns the entries that were not written, because the ledger already has their hold
  */
 async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Promise<readonly UsageEntry[]> {
+  await holdMarks(tx);
   const calls = entries.map(ledgerRow);
   const issuers = await issuersOf(tx, calls);
   const rows = calls.map((call) => ({ ...call, ...issuers.get(call.grantId) }));
@@ -180,6 +182,10 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
     .values(rows)
     .onConflictDoNothing()
     .returning({ holdId: ledger.holdId, accountId: ledger.accountId });
+  await addLateCalls(
+    tx,
+    inserted.map(({ holdId }) => holdId),
+  );
   const fresh = new Set(inserted.map((row) => row.holdId.replaceAll('-', '')));
   // A batch may contain a hold twice: its first entry counts.
   const isFirst = (entry: UsageEntry) => fresh.delete(entry.holdId);

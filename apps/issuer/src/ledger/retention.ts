@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
 import {
-  accounts,
   budgets,
   credentials,
   grants,
@@ -13,13 +12,14 @@ import {
   oauthTokens,
   pendingChanges,
   sessions,
+  usageMarks,
   virtualKeys,
 } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { IssuerDeps } from '../deps.ts';
-import { addToDays } from '../usage/sum-calls.ts';
+import { sumMore } from '../usage/sum-calls.ts';
 
 /** How long rows are kept in Postgres. */
 export type Retention = {
@@ -38,35 +38,42 @@ const CALLS = 5_000;
 const GRANTS = 1_000;
 
 /**
- * Makes a task that takes old calls from the ledger, adds them to the sums by day, and archives them. Any number of issuers
- * may run it.
+ * Makes a task that moves the sums by day on, then deletes old calls that are in them, and archives these calls. Any number of
+ * issuers may run it.
  * @returns whether there may be more
  */
 export function forgetCalls(deps: Deps, { ledgerDays, archiveFolder }: Retention): () => Promise<boolean> {
   const count = countOf(deps, 'old calls were deleted from the ledger, and their sums by day kept');
   return async () => {
-    const cutoff = sql`date_trunc('day', ${await daysAgo(deps, ledgerDays)}, 'UTC')`;
+    const now = await readNow(deps);
+    if (await alone(deps.db, (tx) => sumMore(tx, now))) return true;
+    if (ledgerDays === 0) return false;
+    const cutoff = sql`date_trunc('day', ${daysBefore(now, ledgerDays)}, 'UTC')`;
     const gone = await alone(deps.db, async (tx) => {
       const calls = rowsOf(await tx.execute(takeCalls(cutoff)));
       await archive(archiveFolder, 'ledger', calls);
       return calls.length;
     });
-    return count({ calls: gone ?? 0 }, gone === CALLS);
+    return count({ calls: gone }, gone === CALLS);
   };
 }
 
-/** Accounts one by one, because the ledger's index on the time begins with the account. */
-const takeCalls = (cutoff: SQL): SQL => sql`
+/** Takes calls of whole days whose sums are complete: account by account, as the ledger's index on the time has them. */
+function takeCalls(cutoff: SQL): SQL {
+  const keptFrom = sql`least(${cutoff}, date_trunc('day', ${usageMarks.summedUntil}, 'UTC'))`;
+  return sql`
   with old as materialized (
-    select each.hold_id from ${accounts} cross join lateral (
+    select each.hold_id from ${usageMarks} cross join lateral (
       select ${ledger.holdId} from ${ledger}
-      where ${ledger.accountId} = ${accounts.id} and ${ledger.settledAt} < ${cutoff}
+      where ${ledger.accountId} = ${usageMarks.accountId} and ${ledger.settledAt} < ${keptFrom}
         and ${isUnusedIn(pendingUsage.holdId, ledger.holdId)}
       order by ${ledger.settledAt} limit ${CALLS}) as each
     limit ${CALLS}),
   gone as (delete from ${ledger} using old where ${ledger.holdId} = old.hold_id returning ${ledger}.*),
-  summed as (${addToDays(sql`gone`)})
+  marked as (update ${usageMarks} set kept_from = greatest(${usageMarks.keptFrom}, ${keptFrom})
+    where ${usageMarks.accountId} in (select gone.account_id from gone))
   select ${asText(ledger)} from gone as ${ledger}`;
+}
 
 /** The last grant that was looked at, in the order of expiry. */
 type Place = { readonly expiresAt: string; readonly id: string };
@@ -82,7 +89,7 @@ export function forgetGrants(deps: Deps, { grantDays, archiveFolder }: Retention
   const count = countOf(deps, 'old URLs were deleted');
   let place = START;
   return async () => {
-    const cutoff = await daysAgo(deps, grantDays);
+    const cutoff = daysBefore(await readNow(deps), grantDays);
     const gone = await alone(deps.db, async (tx) => {
       const seen = rowsOf(await tx.execute(nextGrants(cutoff, place)));
       const tables = await deleteGrants(
@@ -92,9 +99,9 @@ export function forgetGrants(deps: Deps, { grantDays, archiveFolder }: Retention
       for (const [name, rows] of Object.entries(tables)) await archive(archiveFolder, name, rows);
       return { last: seen.length === GRANTS ? seen.at(-1) : undefined, ...tables };
     });
-    const last = gone?.last;
+    const { last } = gone;
     place = last ? { expiresAt: last['expires_at'] ?? '', id: last['id'] ?? '' } : START;
-    const { grants: urls = [], sessions: ended = [] } = gone ?? {};
+    const { grants: urls = [], sessions: ended = [] } = gone;
     return count({ urls: urls.length, sessions: ended.length }, last !== undefined);
   };
 }
@@ -173,20 +180,22 @@ const asText = (table: PgTable): SQL =>
     sql`, `,
   );
 
-/** So many days before now, by the earlier of two clocks: one that is ahead must not delete what lives. */
-async function daysAgo({ redis }: Deps, days: number): Promise<SQL> {
+/** Now by the earlier of two clocks: one that is ahead must not delete what lives. */
+async function readNow({ redis }: Deps): Promise<SQL> {
   const [seconds] = await redis.time();
-  return sql`(least(now(), to_timestamp(${Number(seconds)}::double precision)) - ${days} * interval '1 day')`;
+  return sql`least(now(), to_timestamp(${Number(seconds)}::double precision))`;
 }
+
+const daysBefore = (now: SQL, days: number): SQL => sql`(${now} - ${days} * interval '1 day')`;
 
 /** Any fixed number that nothing else on the server locks. */
 const LOCK = 7_743_447;
 
-/** Runs in a transaction, unless another issuer does so now: then it returns undefined. */
-const alone = <T>(db: Database, run: (tx: Transaction) => Promise<T>): Promise<T | undefined> =>
+/** Runs in a transaction, one at a time over all issuers. */
+const alone = <T>(db: Database, run: (tx: Transaction) => Promise<T>): Promise<T> =>
   db.transaction(async (tx) => {
-    const [row] = rowsOf(await tx.execute(sql`select pg_try_advisory_xact_lock(${LOCK})::text as free`));
-    return row?.['free'] === 'true' ? run(tx) : undefined;
+    await tx.execute(sql`select pg_advisory_xact_lock(${LOCK})`);
+    return run(tx);
   });
 
 /** Logs the sum of a pass when it ends. */

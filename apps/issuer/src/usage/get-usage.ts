@@ -16,7 +16,7 @@ import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { route } from '../route.ts';
-import { findSummedBefore, selectUsage, type UsageAsked, type UsageSums } from './sum-calls.ts';
+import { findMarks, selectUsage, type UsageAsked, type UsageMarks, type UsageSums } from './sum-calls.ts';
 
 /** Groups of one answer: Postgres sorts them all before it returns the first. */
 const MOST_GROUPS = 100_000;
@@ -95,10 +95,10 @@ async function sumUsage(
   asked: UsageAsked,
   write: (report: Report) => Promise<void>,
 ): Promise<void> {
-  await db.transaction(async (tx) => {
-    await tx.execute(sql`declare usage_report no scroll cursor for ${selectUsage(accountId, asked)}`);
-    // Calls only ever move into the sums by day, so what is not there now was not there for the cursor.
-    refuseParts(asked, await findSummedBefore(tx, accountId));
+  const summed = async (tx: Transaction) => {
+    const marks = await findMarks(tx, accountId);
+    refuseParts(asked, marks);
+    await tx.execute(sql`declare usage_report no scroll cursor for ${selectUsage(accountId, asked, marks)}`);
     // The first row is the total, which is also the only group where there are no dimensions.
     const [total, ...groups] = await fetchRows(tx, PIECE + 1);
     if (!total) throw new Error('Postgres returned no total');
@@ -113,7 +113,9 @@ async function sumUsage(
     };
     const first = (asked.group_by.length > 0 ? groups : [total]).map(toGroup);
     await write({ total: sumsOf(total), isHuge: total.huge === 'true', first, rest });
-  });
+  };
+  // One snapshot, because sums may move on and calls be deleted meanwhile.
+  await db.transaction(summed, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 }
 
 const fetchRows = async (tx: Transaction, count: number) =>
@@ -121,14 +123,11 @@ const fetchRows = async (tx: Transaction, count: number) =>
 
 const DAY_MS = 86_400_000;
 
-/**
- * Refuses a question that sums by day cannot answer.
- * @param summedBefore the end of the days of which such sums may be all that is left
- */
-function refuseParts({ from, to, ...asked }: UsageAsked, summedBefore: Date | undefined): void {
-  if (summedBefore === undefined || from >= summedBefore) return;
-  const before = `calls before ${summedBefore.toISOString().slice(0, 10)} are kept as sums by day (UTC)`;
-  const isPart = (time: Date) => time < summedBefore && time.getTime() % DAY_MS !== 0;
+/** Refuses a question about calls that may be gone from the ledger, unless sums by day answer it. */
+function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs }: UsageMarks): void {
+  if (from.getTime() >= keptMs) return;
+  const before = `calls before ${new Date(keptMs).toISOString().slice(0, 10)} are kept as sums by day (UTC)`;
+  const isPart = (time: Date) => time.getTime() < keptMs && time.getTime() % DAY_MS !== 0;
   for (const [param, time] of Object.entries({ from, to }))
     if (isPart(time)) throw refuse(param, `${before}; ask for midnight`);
   const ofCalls = {

@@ -1,7 +1,7 @@
 import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { rowsOf, type Transaction } from '@presign/schema/database';
-import { grants, ledger, usageDays } from '@presign/schema/tables';
-import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
+import { accounts, grants, ledger, usageDays, usageMarks } from '@presign/schema/tables';
+import { and, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 
 /** The calls to sum, and the dimensions to group them by. */
 export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'to'> & {
@@ -60,33 +60,59 @@ const CALLS: Readonly<Record<keyof typeof DAYS | 'session', SQL>> = {
 };
 const JOINED = sql`${ledger} left join ${grants} on ${grants.id} = ${ledger.grantId}`;
 
-/** Selects an account's total, and after it the groups in order. */
-export function selectUsage(accountId: string, asked: UsageAsked): SQL {
+/** The marks of an account in milliseconds, each at a midnight in UTC. */
+export type UsageMarks = {
+  /** Days before it are in the sums. */
+  readonly summedMs: number;
+  /** Calls before it may be gone from the ledger. */
+  readonly keptMs: number;
+};
+
+/** Reads the marks of an account. The report must be of the same snapshot. */
+export async function findMarks(tx: Transaction, accountId: string): Promise<UsageMarks> {
+  const [row] = await tx.select().from(usageMarks).where(eq(usageMarks.accountId, accountId));
+  const summedMs = floorDay(row?.summedUntil.getTime() ?? Number.NEGATIVE_INFINITY);
+  return { summedMs, keptMs: row?.keptFrom?.getTime() ?? Number.NEGATIVE_INFINITY };
+}
+
+const DAY_MS = 86_400_000;
+const floorDay = (ms: number) => Math.floor(ms / DAY_MS) * DAY_MS;
+const ceilDay = (ms: number) => Math.ceil(ms / DAY_MS) * DAY_MS;
+
+/** Selects an account's total, and after it the groups in order: from the ledger, and whole days from their sums. */
+export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: UsageMarks): SQL {
   const { group_by: by, request_id: requestId } = asked;
-  const ofCalls = and(
-    eq(ledger.accountId, accountId),
-    gte(ledger.settledAt, asked.from),
-    lt(ledger.settledAt, asked.to),
-    requestId === undefined ? undefined : eq(ledger.requestId, requestId),
-    filter(asked, CALLS),
-  );
-  const joins = asked.virtual_key !== undefined || by.includes('virtual_key');
-  const parts = [sumBy(pick(by, CALLS), SUMS_OF_CALLS, sql`${joins ? JOINED : ledger} where ${ofCalls}`)];
+  const [from, to] = [asked.from.getTime(), asked.to.getTime()];
   // Sums by day know no sessions and no requests.
-  if (requestId === undefined && asked.session_id === undefined && !by.includes('session')) {
-    const ofDays = and(
+  const ofCalls = requestId !== undefined || asked.session_id !== undefined || by.includes('session');
+  const first = ceilDay(from);
+  const end = ofCalls ? first : Math.min(floorDay(to), summedMs);
+  const ranges = end > first ? [[from, first] as const, [end, to] as const] : [[from, to] as const];
+  const joins = asked.virtual_key !== undefined || by.includes('virtual_key');
+  const parts = ranges.map(([begin, until]) => {
+    const which = and(
+      eq(ledger.accountId, accountId),
+      gte(ledger.settledAt, new Date(begin)),
+      lt(ledger.settledAt, new Date(until)),
+      requestId === undefined ? undefined : eq(ledger.requestId, requestId),
+      filter(asked, CALLS),
+    );
+    return sumBy(pick(by, CALLS), SUMS_OF_CALLS, sql`${joins ? JOINED : ledger} where ${which}`);
+  });
+  if (ranges.length > 1) {
+    const which = and(
       eq(usageDays.accountId, accountId),
-      gte(usageDays.day, dayOf(asked.from)),
-      lt(usageDays.day, dayOf(asked.to)),
+      gte(usageDays.day, dayOf(first)),
+      lt(usageDays.day, dayOf(end)),
       filter(asked, DAYS),
     );
-    parts.push(sumBy(pick(by, DAYS), SUMS_OF_DAYS, sql`${usageDays} where ${ofDays}`));
+    parts.push(sumBy(pick(by, DAYS), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
   }
   return sql`select ${list(by.map(shown))} ${by.length > 0 ? sql`,` : sql``} ${list(TOTALS)}, ${OVER}
     from (${sql.join(parts, sql` union all `)}) as usage ${by.length > 0 ? inOrder(by) : sql``}`;
 }
 
-const dayOf = (time: Date) => sql`(${time.toISOString()}::timestamptz at time zone 'UTC')::date`;
+const dayOf = (ms: number) => sql`(${new Date(ms).toISOString()}::timestamptz at time zone 'UTC')::date`;
 const named = (name: string) => sql`usage.${sql.identifier(name)}`;
 const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
 const as = (value: SQL, name: string) => sql`${value} as ${sql.identifier(name)}`;
@@ -124,14 +150,6 @@ function filter(asked: UsageAsked, from: Readonly<Record<string, SQL>>): SQL | u
   );
 }
 
-/** The end of the last day with sums by day, of which the ledger may no longer have the calls. Undefined: there are none. */
-export async function findSummedBefore(tx: Transaction, accountId: string): Promise<Date | undefined> {
-  const last = sql`select (max(${usageDays.day}) + 1)::text as next from ${usageDays}
-    where ${usageDays.accountId} = ${accountId}`;
-  const next = rowsOf(await tx.execute(last))[0]?.['next'];
-  return next ? new Date(`${next}T00:00:00Z`) : undefined;
-}
-
 const SUM_COLUMNS = [
   'calls',
   'uses',
@@ -141,7 +159,7 @@ const SUM_COLUMNS = [
   'output_tokens',
 ] as const;
 
-/** Adds calls to their sums by day. Call it in the statement that takes them from the ledger. */
+/** Adds calls to their sums by day: rows of a table, or of a `with` query, that has the columns of the ledger. */
 export function addToDays(calls: SQL): SQL {
   const names = Object.keys(DAYS);
   const by: Column[] = [['account', sql`${ledger.accountId}`], ...pick(names, CALLS)];
@@ -150,8 +168,61 @@ export function addToDays(calls: SQL): SQL {
   const id = sql`encode(substr(sha256(convert_to(json_build_array(${values})::text, 'UTF8')), 1, 16), 'hex')::uuid`;
   const sums = list(USAGE_SUMS.map((name) => sql`coalesce(${named(name)}, 0)`));
   const added = SUM_COLUMNS.map((name) => `${name} = usage_days.${name} + excluded.${name}`);
+  // In one order, so that two transactions that add never deadlock.
   return sql`insert into ${usageDays} (id, account_id, day, provider, model, server, tool, external_user, api_key_id,
       virtual_key_id, ${sql.raw(SUM_COLUMNS.join(', '))})
     select ${id}, ${values}, ${sums} from (${sumBy(by, SUMS_OF_CALLS, rows)}) as usage
+    order by 1
     on conflict (id) do update set ${sql.raw(added.join(', '))}`;
+}
+
+/** Any fixed number that nothing else on the server locks. */
+const SUMS_LOCK = 7_743_448;
+
+/** Lets no sums be moved on until this transaction ends. Call it before calls are written to the ledger. */
+export const holdMarks = async (tx: Transaction): Promise<void> =>
+  void (await tx.execute(sql`select pg_advisory_xact_lock_shared(${SUMS_LOCK})`));
+
+/** Adds those of these new calls that settled before the mark of their account: its sums have gone past them. */
+export async function addLateCalls(tx: Transaction, holdIds: readonly string[]): Promise<void> {
+  if (holdIds.length === 0) return;
+  const late = sql`select ${ledger}.* from ${ledger} join ${usageMarks}
+    on ${usageMarks.accountId} = ${ledger.accountId} and ${usageMarks.summedUntil} > ${ledger.settledAt}
+    where ${inArray(ledger.holdId, [...holdIds])}`;
+  await tx.execute(sql`with late as (${late}) ${addToDays(sql`late`)}`);
+}
+
+/** Calls that one transaction sums. Ledger and sums wait for each other meanwhile. */
+const SUMMED = 20_000;
+/** How old calls are before they are summed: nearly all have reached the ledger by then. */
+const SUMMED_AFTER = sql`interval '2 days'`;
+
+/**
+ * Moves the sums of the account that is most behind on towards the last midnight of two days ago.
+ * @returns whether there may be more
+ */
+export async function sumMore(tx: Transaction, now: SQL): Promise<boolean> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${SUMS_LOCK})`);
+  const until = sql`date_trunc('day', ${now} - ${SUMMED_AFTER}, 'UTC')`;
+  const mark = sql`coalesce(${usageMarks.summedUntil}, '-infinity')`;
+  const [next] = rowsOf(
+    await tx.execute(sql`with behind as (
+      select ${accounts.id}, ${mark} as mark from ${accounts}
+      left join ${usageMarks} on ${usageMarks.accountId} = ${accounts.id}
+      where ${mark} < ${until} order by 2, 1 limit 1)
+    select id::text, mark::text, ${until}::text as until, (
+      select ${ledger.settledAt} from ${ledger} where ${ledger.accountId} = behind.id
+        and ${ledger.settledAt} >= behind.mark and ${ledger.settledAt} < ${until}
+      order by ${ledger.settledAt} offset ${SUMMED} limit 1)::text as full from behind`),
+  );
+  if (!next) return false;
+  // More than a whole batch may have settled in one moment: then up to the end of it.
+  const end = sql`least(greatest(${next['full'] ?? next['until']}::timestamptz, ${next['mark']}::timestamptz + interval '1 ms'),
+    ${next['until']}::timestamptz)`;
+  await tx.execute(sql`with settled as (select ${ledger}.* from ${ledger} where ${ledger.accountId} = ${next['id']}
+      and ${ledger.settledAt} >= ${next['mark']}::timestamptz and ${ledger.settledAt} < ${end}),
+    moved as (insert into ${usageMarks} (account_id, summed_until) values (${next['id']}, ${end})
+      on conflict (account_id) do update set summed_until = excluded.summed_until)
+    ${addToDays(sql`settled`)}`);
+  return true;
 }

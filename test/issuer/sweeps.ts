@@ -1,0 +1,41 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import type { IssuerOptions } from '@presign/issuer';
+import type { Stack } from '../harness/stack.ts';
+import { parseCsv } from './ask-usage.ts';
+import { startOwnIssuer } from './own-issuer.ts';
+
+export type Sweeps = Awaited<ReturnType<typeof startSweeps>>;
+
+/** Issuers that sweep a stack's stores, and the folder of their archive. */
+export async function startSweeps(stack: Stack) {
+  const folder = await mkdtemp(join(tmpdir(), 'presign-archive-'));
+  const closers: (() => Promise<void>)[] = [];
+  /** Starts an issuer, whose sweep begins at once. Returns what closes it. */
+  const sweep = async (
+    retention: Partial<IssuerOptions['retention']>,
+    changed: Partial<IssuerOptions> = {},
+  ) => {
+    const kept = { ledgerDays: 0, grantDays: 0, archiveFolder: folder, ...retention };
+    const { close } = await startOwnIssuer(stack, { ...changed, retention: kept });
+    closers.push(close);
+    return close;
+  };
+  /** The rows of a table's files. */
+  const archived = async (table: string): Promise<Record<string, string>[]> => {
+    const names = await readdir(join(folder, table)).catch(() => []);
+    const files = names.filter((name) => /^\w.*\.csv\.gz$/.test(name));
+    const texts = await Promise.all(files.map((name) => readFile(join(folder, table, name))));
+    return texts.flatMap((text) => {
+      const [head = [], ...rows] = parseCsv(gunzipSync(text).toString());
+      return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
+    });
+  };
+  const close = async () => {
+    await Promise.all(closers.map((each) => each()));
+    await rm(folder, { recursive: true });
+  };
+  return { folder, sweep, archived, close };
+}
