@@ -144,6 +144,8 @@ function startSweep(deps: IssuerDeps, tasks: readonly Task[]): Sweep {
 
 /** Lets requests have the stores between two parts of a task. */
 const BETWEEN_PARTS_MS = 20;
+/** A store may have been away for a moment only. */
+const AFTER_FAILURE_MS = 10_000;
 
 function repeat({ problem, everyMs, run }: Task, log: Logger): Sweep {
   let closed = false;
@@ -158,6 +160,7 @@ function repeat({ problem, everyMs, run }: Task, log: Logger): Sweep {
     } catch (error) {
       if (!failing) log.error(causeOf(error), problem);
       failing = true;
+      wait = Math.min(everyMs, AFTER_FAILURE_MS);
     }
     if (!closed) timer = setTimeout(next, wait);
   };
