@@ -287,7 +287,7 @@ test('every metric is in docs/reference/metrics.md with its type, unit and label
   );
   expect(Object.fromEntries(shown)).toEqual(Object.fromEntries(rows));
   const labels = new Set(shown.flatMap(([, metric]) => metric.labels));
-  const described = Array.from(page.matchAll(/^\| `(\w+)` +\| [^|]+\|$/gm), ([, label = '']) => label);
+  const described = Array.from(page.matchAll(/^\| `([a-z]+)` +\| [^|]+\|$/gm), ([, label = '']) => label);
   expect(new Set(described)).toEqual(labels);
 });
 

@@ -54,7 +54,7 @@ function refusedStatus({ method, url = '' }: IncomingMessage): ServerResponse['s
 
 const RESOLUTION_MS = 20;
 const WINDOW_MS = 10_000;
-const QUANTILES = [0.5, 0.99, 1];
+const PERCENTILES = [50, 99, 100];
 
 /** Exposes the delays of the last full ten seconds, so that they do not depend on who scrapes, and how often. */
 function watchEventLoop(meter: Meter): { readonly close: () => void } {
@@ -62,9 +62,9 @@ function watchEventLoop(meter: Meter): { readonly close: () => void } {
   delays.enable();
   // The histogram has the whole time between two turns of its timer.
   const read = () =>
-    QUANTILES.map(
-      (quantile) =>
-        [quantile, Math.max(0, delays.percentile(quantile * 100) / 1e9 - RESOLUTION_MS / 1e3)] as const,
+    PERCENTILES.map(
+      (percentile) =>
+        [percentile, Math.max(0, delays.percentile(percentile) / 1e9 - RESOLUTION_MS / 1e3)] as const,
     );
   let latest = read();
   const timer = setInterval(() => {
@@ -77,7 +77,7 @@ function watchEventLoop(meter: Meter): { readonly close: () => void } {
       unit: 'seconds',
     })
     .addCallback((result) => {
-      for (const [quantile, seconds] of latest) result.observe(seconds, { quantile: String(quantile) });
+      for (const [percentile, seconds] of latest) result.observe(seconds, { percentile: String(percentile) });
     });
   return {
     close: () => {
