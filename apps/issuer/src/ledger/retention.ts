@@ -213,7 +213,7 @@ const compress = promisify(gzip);
 
 /**
  * Writes rows as CSV (RFC 4180) before their deletion commits. If that fails, the same rows are written again later: each has an
- * id. `COPY … (FORMAT csv, HEADER)` reads the files, as null is an empty cell and text is quoted.
+ * id. `COPY … (FORMAT csv, HEADER)` with the columns of the first line reads the files: null is an empty cell, and text is quoted.
  */
 async function archive(folder: string | undefined, table: string, rows: readonly TextRow[]): Promise<void> {
   const [first] = rows;
