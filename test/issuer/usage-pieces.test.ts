@@ -72,7 +72,7 @@ describe('a report of 20,000 groups', () => {
       const waiting = () =>
         eventually(async () => {
           const [found] = (await stack.db.execute(
-            sql`select query from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+            sql`select query from pg_stat_activity where datname = current_database() and state = 'idle in transaction' and query like 'fetch%'`,
           )) as unknown as { readonly query: string }[];
           return found?.query;
         });
