@@ -4,7 +4,7 @@ import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
-import { type Drop, largeDrops } from './large-drops.ts';
+
 import {
   BUNDLED_LIST,
   LIST_MAX_BYTES,
@@ -14,7 +14,7 @@ import {
   readPriceList,
   TOO_LARGE,
 } from './price-list.ts';
-import { BUNDLED_PRICES, type Prices } from './prices.ts';
+import { BUNDLED_PRICES, type Drop, largeDrops, type Prices } from './prices.ts';
 
 /** Where the operator's list is. */
 export type PriceSource =

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PROVIDERS, pricingOf, readPriceList } from '../../src/index.ts';
-import { largeDrops } from '../../src/prices/large-drops.ts';
+import { largeDrops } from '../../src/prices/prices.ts';
 
 const AT = Date.parse('2026-11-21T12:00:00Z');
 const listOf = (...models: readonly object[]) =>
