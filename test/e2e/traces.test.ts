@@ -66,10 +66,7 @@ let silent: string;
 beforeAll(async () => {
   upstream = await startUpstream((...args) => answer(...args));
   collector = await startCollector();
-  // The SDK reads it: spans leave soon.
-  process.env['OTEL_BSP_SCHEDULE_DELAY'] = '100';
-  traces = await startTraces(collector.url, { service: 'presign-gateway', ratio: 1 });
-  delete process.env['OTEL_BSP_SCHEDULE_DELAY'];
+  traces = await startTraces(collector.url, { service: 'presign-gateway', ratio: 1, delayMs: 50 });
   if (!traces) throw new Error('traces are off');
   stack = await startStack({
     providers: {

@@ -1,3 +1,4 @@
+import { keys } from '@presign/limits';
 import { budgets, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -151,10 +152,10 @@ const REQUIRED: Readonly<Record<string, object>> = {
 /** The code with which the gateway refuses a call on a URL, to whose budget a limit is added after it was issued. */
 async function codeOfCall(fields: object): Promise<string | null> {
   const { url } = await issue(stack, fields);
-  const [row] = await stack.db
-    .select({ id: grants.budgetId })
-    .from(grants)
-    .where(eq(grants.id, claimsOf(stack, url).jti));
+  const { jti, prt } = claimsOf(stack, url);
+  const [row] = await stack.db.select({ id: grants.budgetId }).from(grants).where(eq(grants.id, jti));
+  // The seed has the budget as it was issued.
+  await stack.redis.del(keys.seed(prt, jti));
   await stack.db
     .update(budgets)
     .set({ costLimitMicrousd: limit.cost_limit })

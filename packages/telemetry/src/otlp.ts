@@ -15,13 +15,15 @@ export type TraceExport = {
   readonly service: string;
   /** The share of calls that are traced, from 0 to 1. */
   readonly ratio: number;
+  /** How long a span waits for others, in ms; the default of the SDK is 5 seconds. */
+  readonly delayMs?: number;
 };
 
 /**
  * Sends spans over OTLP, in the background and in batches. Spans beyond the queue are dropped. Imported only where traces are on,
  * because the SDK takes time to load.
  */
-export function exportTraces({ endpoint, service, ratio }: TraceExport): {
+export function exportTraces({ endpoint, service, ratio, delayMs }: TraceExport): {
   readonly tracer: Tracer;
   readonly close: () => Promise<void>;
 } {
@@ -31,7 +33,10 @@ export function exportTraces({ endpoint, service, ratio }: TraceExport): {
     // Any holder can send a `traceparent` that wants to be traced. It may be traced as often as any other.
     sampler: new ParentBasedSampler({ root: byRatio, remoteParentSampled: byRatio }),
     spanProcessors: [
-      new BatchSpanProcessor({ exporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces` }) }),
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces` }),
+        ...(delayMs !== undefined && { scheduledDelayMillis: delayMs }),
+      }),
     ],
   });
   return { tracer: provider.getTracer('presign'), close: () => provider.shutdown() };
