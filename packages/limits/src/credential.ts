@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Cluster, type Redis } from 'ioredis';
+import { Cluster } from 'ioredis';
 import { KEYS_KEPT_MS, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { flag } from './reply.ts';
@@ -89,19 +89,28 @@ const SCAN_STEP = 500;
  * least once; one that appears or disappears meanwhile may be missed (Redis manual, SCAN).
  */
 export async function* scanCredentials(redis: RedisClient): AsyncGenerator<readonly CredentialCopy[]> {
-  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
-  for (const node of nodes) {
-    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
-      const [next, names] = await scanStep(node, cursor);
-      cursor = next;
-      const copies = await Promise.all(names.map((name) => readCopy(redis, name)));
-      yield copies.filter((copy) => copy !== undefined);
-    }
+  for await (const names of scanKeys(redis, 'credential')) {
+    const copies = await Promise.all(names.map((name) => readCopy(redis, name)));
+    yield copies.filter((copy) => copy !== undefined);
   }
 }
 
-const scanStep = (node: Redis, cursor: string) =>
-  node.scan(cursor, 'MATCH', 'presign:{p*}:credential:*', 'COUNT', SCAN_STEP);
+/** Deletes all seeds (see `seeder`). Throws what ioredis throws. */
+export async function dropSeeds(redis: RedisClient): Promise<void> {
+  for await (const names of scanKeys(redis, 'seed'))
+    await Promise.all(names.map((name) => redis.unlink(name)));
+}
+
+async function* scanKeys(redis: RedisClient, kind: 'credential' | 'seed'): AsyncGenerator<readonly string[]> {
+  const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
+  for (const node of nodes) {
+    for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {
+      const [next, names] = await node.scan(cursor, 'MATCH', `presign:{p*}:${kind}:*`, 'COUNT', SCAN_STEP);
+      cursor = next;
+      yield names;
+    }
+  }
+}
 
 async function readCopy(redis: RedisClient, name: string): Promise<CredentialCopy | undefined> {
   const [, digits, id] = /^presign:\{p(\d+)\}:credential:(.+)$/.exec(name) ?? [];

@@ -118,8 +118,8 @@ export type Seed = {
   readonly budget: Pick<BudgetState, 'id' | 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'>;
 };
 
-/** How long a seed lives. `presign reseal` waits longer than that. */
-export const SEED_MS = 60_000;
+/** How long a seed lives. */
+const SEED_MS = 60_000;
 const SEED_MAX_CHARS = 8 * 1024;
 /** Seeds of one issuer that live at once. Each takes about 1 KB. */
 const SEEDS_MAX = 20_000;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
+  dropSeeds,
   findCredential,
   findGrant,
   findRevoked,
@@ -203,6 +204,16 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       await drainAll(redis, { ...newLedger(partition), cursor: { partition, epoch: 2, lastId: '0-0' } });
       expect(await openGrant(redis, fromSeed(grant))).toBe('stale');
       expect(await openGrant(redis, { ...grant, epoch: 2 })).toBe('ok');
+    });
+
+    test('is dropped with all others, and nothing else is', async () => {
+      const grants = [await planted(), await planted()];
+      const [first] = grants;
+      await openGrant(redis, newGrant(first?.ref.partition ?? 0, newBudget()));
+      const left = (await keysOf(redis, first?.ref.partition ?? 0)).filter((key) => !key.includes(':seed:'));
+      await dropSeeds(redis);
+      for (const grant of grants) expect(await redis.exists(seedKey(grant))).toBe(0);
+      expect((await keysOf(redis, first?.ref.partition ?? 0)).sort()).toEqual(left.sort());
     });
 
     test('that is long, or one of too many, is left out', async () => {

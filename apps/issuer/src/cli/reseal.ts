@@ -1,6 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type EncryptionKeys, reseal, SealError, sealedWith, unseal } from '@presign/crypto';
-import { type CredentialCopy, type RedisClient, resealCopy, SEED_MS, scanCredentials } from '@presign/limits';
+import {
+  type CredentialCopy,
+  dropSeeds,
+  type RedisClient,
+  resealCopy,
+  scanCredentials,
+} from '@presign/limits';
 import { mcpAuth } from '@presign/schema';
 import { type Database, sqlState } from '@presign/schema/database';
 import { credentialContext, credentials, oauthTokens, oauthTokensContext } from '@presign/schema/tables';
@@ -12,10 +18,10 @@ import { type Command, CommandError, type Given, type Io, UsageError } from './c
 import { encryptionKeysOf, withStores } from './stores.ts';
 
 /**
- * A gateway may read a credential before it is resealed, from Postgres or from a seed, and write it to Redis afterwards. A
- * seed lives a minute; the timeouts of a statement and a command are 10 and 5 seconds.
+ * A gateway may read a credential before it is resealed, from Postgres or from a seed, and write it to Redis afterwards, at
+ * most the timeouts of a statement and a command later: 10 and 5 seconds.
  */
-const WAIT_SECONDS = SEED_MS / 1_000 + 20;
+const WAIT_SECONDS = 20;
 const BATCH = 500;
 
 /** `reseal`: seals everything stored with the first of `ENCRYPTION_KEYS`, while the services run. */
@@ -44,6 +50,8 @@ export const RESEAL: Command = {
         return left + report(io, 'fingerprints of refresh tokens', await resealOrigins(db, keys, batch));
       };
       await inRows();
+      // Seeds that were sealed with an older key. New ones are not.
+      await dropSeeds(redis);
       io.note(`Waiting ${wait} s for gateways that read Postgres earlier…`);
       await pause(wait * 1000);
       // A service that still seals with another key may have written meanwhile.
