@@ -18,7 +18,7 @@ const PIECE: Readonly<Record<string, Buffer>> = {
 };
 const TAIL = `0],"usage":${JSON.stringify(usage)}}`;
 
-/** Of each kind once. The coded bytes of 60 MB are a few kilobytes. */
+/** One of each kind. The coded bytes of 60 MB are a few kilobytes. */
 const coded = new Map<string, Buffer>();
 function codedAnswer(kind: string, coding: string): Buffer {
   const known = coded.get(kind + coding);

@@ -25,7 +25,7 @@ const ask = (more: object) =>
 // The client asks for its usage, so no peer has to add the field and to remove the event.
 const STREAM = ask({ stream: true, stream_options: { include_usage: true } });
 
-/** What clients send, 1 KB, and the least that they must get. */
+/** The requests of clients, 1 KB, and the least answer that they must get. */
 export type Load = {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;

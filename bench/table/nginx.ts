@@ -185,7 +185,7 @@ const initLua = ({ grantsFile, redisPort, scripts }: Nginx) => `
       ngx.req.set_header("Authorization", "Bearer sk-real")
     end
 
-    -- An answer is kept until its end. Of a stream, only the chunk with the usage is looked into.
+    -- An answer is kept until its end. In a stream, only the chunk with the usage is parsed.
     function read_usage()
       local ctx, chunk, is_last = ngx.ctx, ngx.arg[1], ngx.arg[2]
       if ctx.is_stream then

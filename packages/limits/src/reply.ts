@@ -6,7 +6,7 @@ export type Field<T> = {
   /** The Lua that returns the value of this Lua expression. */
   readonly lua: (value: string) => string;
   readonly read: (raw: Raw) => T;
-  /** A list cannot stand in a text. */
+  /** A text cannot have a list. */
   readonly isList?: true;
 };
 
