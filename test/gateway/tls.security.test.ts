@@ -124,6 +124,20 @@ describe('a gateway with HTTPS_PROXY', () => {
     expect(headers?.join().toLowerCase()).not.toContain('proxy-');
   });
 
+  test('passes each of several headers of one name on, as a gateway without a proxy does', async () => {
+    const { url } = await issue('company');
+    const given = ['content-type', 'application/json', 'x-tag', 'one', 'x-tag', 'two'];
+    const tagsBy = async (gateway: GatewayProcess) => {
+      const target = url.replace(stack.gatewayUrls[0] ?? '', gateway.url);
+      const sent = await request(target, { method: 'POST', headers: given, body: BODY });
+      await sent.body.dump();
+      const { headers = [] } = upstreams.company.seen.at(-1) ?? {};
+      return headers.filter((_, i) => headers[i - 1]?.toLowerCase() === 'x-tag');
+    };
+    expect(await tagsBy(trusting)).toEqual(['one', 'two']);
+    expect(await tagsBy(tunnelling)).toEqual(['one', 'two']);
+  });
+
   test('still checks the certificate of the provider', async () => {
     for (const kind of ['other-name', 'expired', 'self-signed'] as const) {
       const { url } = await issue(kind);
