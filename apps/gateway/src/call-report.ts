@@ -110,8 +110,8 @@ function holdersRequestId(value: string | string[] | undefined): string | undefi
 export type ReportCall = (call: CallReport, refusal?: Refusal | undefined, status?: number) => void;
 
 /**
- * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or message, because
- * those carry tokens, keys and content. Refusals before admission cost their sender nothing, so they are bounded.
+ * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or
+ * message, because those carry tokens, keys and content. Refusals before admission cost their sender nothing, so they are bounded.
  */
 export function callReporter({
   log,

@@ -76,12 +76,13 @@ async function sendWithCredential(
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
   const sent = bodyToSend(body, call.bodyMemory.release);
-  const traced = deps.traces?.toUpstream(call.report, llmOperation(target.path, call.report)) ?? [];
+  const traced = deps.traces?.toUpstream(call.report, llmOperation(target.path, call.report));
+  const headers = sized(meteredHeaders(call, typed), body, sent);
   const unauthorized = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
     method: grant.method,
-    headers: [...sized(meteredHeaders(call, typed), body, sent), ...traced],
+    headers: traced ? [...headers, ...traced] : headers,
   };
   const authorized = await authorize(
     deps,
