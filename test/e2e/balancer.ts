@@ -27,22 +27,15 @@ export async function startBalancer(
   program: string | undefined,
   gateways: readonly URL[],
 ): Promise<Balancer> {
-  const dir = mkdtempSync(join(tmpdir(), 'presign-balancer-'));
   const port = await freePort();
-  const file = join(dir, `${name}.conf`);
   const ports = gateways.map((gateway) => gateway.port);
-  writeFileSync(file, name === 'haproxy' ? haproxyConf(port, ports) : nginxConf(dir, port, ports));
-  const args = name === 'haproxy' ? ['-f', file] : ['-c', file, '-p', dir];
-  const child = spawn(program ?? name, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  const conf =
+    name === 'haproxy' ? () => haproxyConf(port, ports) : (dir: string) => nginxConf(dir, port, ports);
   const url = `http://127.0.0.1:${port}`;
-  await eventually(() =>
-    request(`${url}/healthz`).then(
-      ({ statusCode }) => statusCode === 200 || undefined,
-      () => undefined,
-    ),
-  );
+  const close = await runBalancer(name, program, conf, `${url}/healthz`);
   return {
     url,
+    close,
     // A gateway that has started is ready. haproxy takes it back at its next probe.
     sees: async (gateway) => {
       await eventually(() =>
@@ -54,11 +47,34 @@ export async function startBalancer(
       if (name === 'haproxy')
         await eventually(async () => ((await haproxyStates(url)).every(Boolean) ? true : undefined));
     },
-    close: async () => {
-      const exited = once(child, 'exit');
-      child.kill('SIGTERM');
-      await exited;
-    },
+  };
+}
+
+/**
+ * Starts a load balancer with the settings that `conf` makes for a folder, and waits until `probe` is answered.
+ * @returns what stops it
+ */
+export async function runBalancer(
+  name: string,
+  program: string | undefined,
+  conf: (dir: string) => string,
+  probe: string,
+): Promise<() => Promise<void>> {
+  const dir = mkdtempSync(join(tmpdir(), 'presign-balancer-'));
+  const file = join(dir, `${name}.conf`);
+  writeFileSync(file, conf(dir));
+  const args = name === 'haproxy' ? ['-f', file] : ['-c', file, '-p', dir];
+  const child = spawn(program ?? name, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  await eventually(() =>
+    request(probe).then(
+      ({ statusCode }) => statusCode === 200 || undefined,
+      () => undefined,
+    ),
+  );
+  return async () => {
+    const exited = once(child, 'exit');
+    child.kill('SIGTERM');
+    await exited;
   };
 }
 

@@ -194,7 +194,7 @@ describe('the reference page', () => {
     expect(policy).toContain(hash);
     expect(text).not.toMatch(/<script|\son\w+=|\sstyle=|\ssrc=|@import|url\(/i);
     const targets = Array.from(text.matchAll(/\shref="([^"]*)"/g), ([, target]) => target);
-    expect(targets.filter((target) => !target?.startsWith('#'))).toEqual(['/openapi.json']);
+    expect(targets.filter((target) => !target?.startsWith('#'))).toEqual(['openapi.json']);
     for (const target of targets.filter((each) => each?.startsWith('#'))) {
       expect(text).toContain(`id="${target?.slice(1)}"`);
     }

@@ -6,7 +6,7 @@ import { watchClock } from '@presign/limits';
 import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
 import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
-import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
+import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown, withoutPublicPath } from '@presign/schema/start';
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway, type Gateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
@@ -100,7 +100,7 @@ export async function startGateway(
   };
   const server = createServer(
     { ...TIMEOUTS, keepAliveTimeout: options.keepAliveMs ?? KEEP_ALIVE_MS },
-    boundPipelining(listenerOf(createGateway({ ...options, ...own }))),
+    boundPipelining(listenerOf(createGateway({ ...options, ...own }), options.gatewayUrl)),
   );
   const port = await listening(server, listen);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
@@ -128,7 +128,11 @@ export async function startGateway(
   return { port, close };
 }
 
-function listenerOf({ app, isPostCall, postCall, malformed }: Gateway): RequestListener {
+/** How the paths of the gateway begin. */
+const ROUTES = /\/(?:llm\/t\/|mcp\/(?:mcp|sse|bundle)\b|healthz|readyz)/;
+
+function listenerOf({ app, isPostCall, postCall, malformed }: Gateway, gatewayUrl: string): RequestListener {
+  const ownTarget = withoutPublicPath(gatewayUrl, ROUTES);
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
@@ -141,7 +145,10 @@ function listenerOf({ app, isPostCall, postCall, malformed }: Gateway): RequestL
     autoCleanupIncoming: false,
     errorHandler: malformed,
   });
-  return (incoming, outgoing) => void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing);
+  return (incoming, outgoing) => {
+    incoming.url = ownTarget(incoming.url ?? '');
+    void (isPostCall(incoming) ? postCall : listener)(incoming, outgoing);
+  };
 }
 
 /** Returns the port. */

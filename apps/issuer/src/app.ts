@@ -12,9 +12,11 @@ import {
   STOPPING,
 } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
+import { withoutPublicPath } from '@presign/schema/start';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';
+import { getPath } from 'hono/utils/url';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { choosePartition } from './issue/choose-partition.ts';
@@ -25,7 +27,8 @@ import { ROUTES } from './routes.ts';
 
 /** Builds the issuer's HTTP app: middleware, probes, the reference, and every route of the API. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
-  const app = new Hono<IssuerEnv>();
+  const ownPath = withoutPublicPath(deps.issuerUrl, PATHS);
+  const app = new Hono<IssuerEnv>({ getPath: (request) => ownPath(getPath(request)) });
   app.use(async (c, next) => {
     const started = deps.now();
     c.set('requestId', randomUUID());
@@ -72,6 +75,9 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope !== undefined) mount(app, deps);
   return app;
 }
+
+/** How the paths of the issuer begin. */
+const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|openapi\.json)/;
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
 

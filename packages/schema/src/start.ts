@@ -114,3 +114,16 @@ export function readPriceSchedule(env: Environment) {
   const file = path === undefined ? undefined : ({ is: 'file', path } as const);
   return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
 }
+
+/**
+ * Makes a function that takes the path of a service's public URL off a request target, because a proxy may pass that path on. It
+ * does so only before one of the service's own routes, so a target from which the proxy has taken the path stays as it is.
+ * @param routes how the service's own paths begin
+ */
+export function withoutPublicPath(publicUrl: string, routes: RegExp): (target: string) => string {
+  const path = new URL(publicUrl).pathname.replace(/\/$/, '');
+  if (path === '') return (target) => target;
+  // A target may have scheme and authority (RFC 9112 §3.2.2).
+  const leading = new RegExp(`^((?:\\w+://[^/?#]*)?)${path.replace(/[^\w/]/g, '\\$&')}(?=${routes.source})`);
+  return (target) => target.replace(leading, '$1');
+}

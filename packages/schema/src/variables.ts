@@ -4,8 +4,10 @@ import { z } from 'zod';
 const digits = z.string().regex(/^\d{1,15}$/);
 const httpUrl = z
   .url({ protocol: /^https?$/ })
-  .refine((text) => !/[?#\s]/.test(text) && !text.includes('@'), 'no query, fragment or user')
-  .transform((text) => text.replace(/\/+$/, ''));
+  .refine((text) => !/[?#\s\\@]/.test(text), 'no query, fragment or user')
+  .transform((text) => text.replace(/\/+$/, ''))
+  // A path that begins with `//` names another host.
+  .refine((text) => text.lastIndexOf('//') < 'https://'.length, 'no empty part of the path');
 const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 const isLoopbackUrl = (text: string) =>
   /^http:\/\/(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?:[:/]|$)/.test(text);
@@ -28,11 +30,19 @@ const variable = <S extends z.ZodType>(schema: S, meaning: string, example: stri
 export const VARIABLES = {
   ISSUER_PORT: variable(port, 'port the issuer listens on', '8787'),
   GATEWAY_PORT: variable(port, 'port the gateway listens on', '8788'),
-  HOST: variable(z.string().min(1), 'address both listen on', '127.0.0.1'),
-  ISSUER_URL: variable(httpUrl, "the issuer's public address", 'https://presign.example.com'),
+  HOST: variable(
+    z.string().min(1),
+    'address both listen on; :: is every address of IPv6 and IPv4',
+    '127.0.0.1',
+  ),
+  ISSUER_URL: variable(
+    httpUrl,
+    "the issuer's public address; it may have a path",
+    'https://presign.example.com',
+  ),
   GATEWAY_URL: variable(
     httpUrl,
-    "the gateway's public address: where issued URLs point, and the tokens' audience",
+    "the gateway's public address, which may have a path: where issued URLs point, and the tokens' audience",
     'https://gateway.example.com',
   ),
   DATABASE_URL: variable(

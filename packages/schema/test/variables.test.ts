@@ -41,7 +41,13 @@ describe('a variable', () => {
       'ISSUER_URL',
       ['issuer.example.com', 'ftp://a.example', 'https://a.example?x=1', 'https://u:p@a.example', '/'],
     ],
-    ['GATEWAY_URL', ['gateway', 'https://a.example#x', 'https://a.example/a b', 'javascript:alert(1)']],
+    [
+      'GATEWAY_URL',
+      [
+        ...['gateway', 'https://a.example#x', 'https://a.example/a b', 'javascript:alert(1)'],
+        ...['https://a.example//b', 'https://a.example/b//c', 'https://a.example/\\b'],
+      ],
+    ],
     ['DATABASE_URL', ['mysql://a/b', 'a:5432', 'postgres://a:port/b']],
     ['REDIS_URL', ['http://a', 'redis:a', 'a:6379']],
     ['BOOTSTRAP_API_KEY', ['short', 'has a space in it', 'é'.repeat(20), 'k'.repeat(256)]],

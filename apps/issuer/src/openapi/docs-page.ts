@@ -34,7 +34,7 @@ const docsPage = (api: OpenApi): Html => html`<!doctype html>
 </head>
 <body>
 <nav aria-label="Operations"><strong>${api.info.title} API</strong>
-  <ul><li><a href="#events">Events</a></li><li><a href="#errors">Errors</a></li><li><a href="/openapi.json">OpenAPI document</a></li></ul>
+  <ul><li><a href="#events">Events</a></li><li><a href="#errors">Errors</a></li><li><a href="openapi.json">OpenAPI document</a></li></ul>
   ${subjectsOf(api).map(showLinks)}
 </nav>
 <main>
