@@ -61,6 +61,8 @@ export type StackOptions = {
   /** `PROVIDERS_FILE`: where the test's upstreams are. */
   readonly providers: object;
   readonly redisUrl?: string | undefined;
+  /** The address that all services listen on. */
+  readonly host?: string;
   readonly gateway?: Partial<GatewayOptions>;
   readonly issuer?: Partial<IssuerOptions>;
   /** Stores that have rows already, which the stack closes. By default it gets empty ones. */
@@ -76,7 +78,9 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const ports = await Promise.all(Array.from({ length: 1 + (options.gateways ?? 1) }, freePort));
   const [issuerPort = 0, ...gatewayPorts] = ports;
-  const gatewayUrls = gatewayPorts.map((port) => `http://127.0.0.1:${port}`);
+  const host = options.host ?? '127.0.0.1';
+  const at = (port: number) => `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const gatewayUrls = gatewayPorts.map(at);
   const keys = options.keys ?? newKeys();
   const { apiKey } = keys;
   const signingKey = readSigningKey(keys.signing);
@@ -85,7 +89,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     encryptionKeys: readEncryptionKeys(keys.encryption),
     providersFile: JSON.stringify(options.providers),
     providers: loadProviders(JSON.stringify(options.providers)),
-    issuerUrl: `http://127.0.0.1:${issuerPort}`,
+    issuerUrl: at(issuerPort),
     gatewayUrl: gatewayUrls[0] ?? '',
     allowPrivateUpstreams: true,
     now: Date.now,
@@ -100,7 +104,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const redis = await connect();
   const issuer = await startIssuer(
     { ...shared, redis, signingKey, olderPublicKeys: [], requestsPerMinute: 1_000_000, ...options.issuer },
-    { host: '127.0.0.1', port: issuerPort },
+    { host, port: issuerPort },
   );
   await issuer.ledger.drainAll();
   const connections: RedisClient[] = [redis];
@@ -119,12 +123,12 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       ...changed,
     };
     const publicKeys = readPublicKeys(keys.publicKeys);
-    return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host: '127.0.0.1', port });
+    return startGateway({ ...shared, redis: own, publicKeys, ...settings }, { host, port });
   };
   const addGateway: Stack['addGateway'] = async (changed, port) => {
     const gateway = await startOne(changed, port);
     gateways.push(gateway);
-    return `http://127.0.0.1:${gateway.port}`;
+    return at(gateway.port);
   };
   // In the order of `gatewayUrls`, not in the order in which they came up.
   gateways.push(...(await Promise.all(gatewayPorts.map((port) => startOne({}, port)))));

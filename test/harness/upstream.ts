@@ -23,7 +23,7 @@ const OK: Answer = (_seen, response) => {
 };
 
 /** A provider that records its requests and answers as the test says. It reads the whole body first. */
-export async function startUpstream(answer: Answer = OK): Promise<Upstream> {
+export async function startUpstream(answer: Answer = OK, host = '127.0.0.1'): Promise<Upstream> {
   const seen: Seen[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
@@ -43,9 +43,9 @@ export async function startUpstream(answer: Answer = OK): Promise<Upstream> {
     seen.push(one);
     await answer(one, response, request);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
     seen,
     close: () =>
       new Promise((resolve) => {

@@ -10,7 +10,8 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
   const host = readVariable(env, 'HOST', '127.0.0.1');
   const issuerPort = readVariable(env, 'ISSUER_PORT', 8787);
   const gatewayPort = readVariable(env, 'GATEWAY_PORT', 8788);
-  const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  const reachable =
+    host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host;
   return {
     host,
     issuerPort,

@@ -100,8 +100,9 @@ function create(url: string): RedisClient {
 }
 
 function endpoint(text: string): { host: string; port: number } {
-  const at = text.lastIndexOf(':');
-  return at < 0 ? { host: text, port: 6379 } : { host: text.slice(0, at), port: Number(text.slice(at + 1)) };
+  // An IPv6 address stands in brackets, as in every URL.
+  const [, v6, name = '', port = '6379'] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? [];
+  return { host: v6 ?? name, port: Number(port) };
 }
 
 /** Clients that write nothing before this turn of the event loop ends. */

@@ -43,9 +43,18 @@ const OPTIONS = {
  * @throws VariableError when the URL is malformed
  */
 export function connectDatabase(url: string, max = 10): { db: Database; close: () => Promise<void> } {
-  const options = { ...OPTIONS, max, connection: { statement_timeout: STATEMENT_MS } };
+  const options = { ...OPTIONS, ...ipv6In(url), max, connection: { statement_timeout: STATEMENT_MS } };
   const client = parseVariable('DATABASE_URL', () => postgres(url, options), MALFORMED);
   return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
+}
+
+/**
+ * The host and port of a URL whose host is an IPv6 address: the driver cuts that
+ * address at its first colon, unless it gets a list, which its types do not know.
+ */
+function ipv6In(url: string): object {
+  const [, host, port = '5432'] = /^[^/]+\/\/(?:[^@/]*@)?\[([^\]]+)\](?::(\d+))?(?:[/?]|$)/.exec(url) ?? [];
+  return host === undefined ? {} : { host: [host], port: [Number(port)] };
 }
 
 /** How long queries under way may take when a pool is closed. */
@@ -53,7 +62,7 @@ const CLOSE_SECONDS = 5;
 
 /** Brings a Postgres server's tables up to date. A lock lets several processes try at once. */
 export async function migrateDatabase(url: string): Promise<void> {
-  const client = postgres(url, { ...OPTIONS, max: 1 });
+  const client = postgres(url, { ...OPTIONS, ...ipv6In(url), max: 1 });
   try {
     await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
     const db = drizzle({ client, ...DRIZZLE });
