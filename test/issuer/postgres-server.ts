@@ -16,11 +16,13 @@ export type PostgresServer = {
   readonly remove: () => Promise<void>;
 };
 
-/** Where Debian and others put what no PATH has. */
-const BIN = ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt']
-  .filter(existsSync)
-  .flatMap((root) => ['.', ...readdirSync(root)].map((version) => join(root, version, 'bin')))
-  .find((bin) => existsSync(join(bin, 'initdb')));
+/** `TEST_POSTGRES_BIN`, or where Debian and others put what no PATH has. */
+const BIN =
+  process.env.TEST_POSTGRES_BIN ??
+  ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt']
+    .filter(existsSync)
+    .flatMap((root) => ['.', ...readdirSync(root)].map((version) => join(root, version, 'bin')))
+    .find((bin) => existsSync(join(bin, 'initdb')));
 
 /** Whether this machine has the programs of a Postgres server. */
 export const hasPostgres = BIN !== undefined;
