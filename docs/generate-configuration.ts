@@ -59,7 +59,7 @@ function table(): string {
   // `start` reads these with the functions of the gateway.
   const shared = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
   const fromGateway = shared.map((name) => [name, gateway.get(name) ?? ''] as const);
-  const byAll = defaultsOf('../packages/schema/src/start.ts');
+  const byAll = ['start', 'database'].flatMap((file) => [...defaultsOf(`../packages/schema/src/${file}.ts`)]);
   const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? fromGateway : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {

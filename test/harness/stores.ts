@@ -1,7 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
-import { addPartitions, connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
+import {
+  addPartitions,
+  connectDatabase,
+  type Database,
+  migrateDatabase,
+  readDatabaseSettings,
+} from '@presign/schema/database';
 import { Cluster } from 'ioredis';
 import postgres from 'postgres';
 import { embeddedTemplate } from './embedded-template.ts';
@@ -38,7 +44,7 @@ async function openDatabase(server: string | undefined) {
   const url = new URL(server);
   url.pathname = `/${name}`;
   await migrateDatabase(url.href);
-  const { db, close } = connectDatabase(url.href);
+  const { db, close } = connectDatabase(url.href, readDatabaseSettings(process.env));
   return {
     db,
     databaseUrl: url.href,

@@ -19,7 +19,11 @@ export type IssuerProcess = {
 };
 
 /** An issuer in a process of its own, with keys of its own. */
-export async function startIssuerProcess(databaseUrl: string, redisUrl: string): Promise<IssuerProcess> {
+export async function startIssuerProcess(
+  databaseUrl: string,
+  redisUrl: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<IssuerProcess> {
   const port = await freePort();
   const env = {
     HOST: '127.0.0.1',
@@ -30,6 +34,7 @@ export async function startIssuerProcess(databaseUrl: string, redisUrl: string):
     TOKEN_SIGNING_KEY: generateSigningKey(),
     ENCRYPTION_KEYS: generateEncryptionKey('k1'),
     BOOTSTRAP_API_KEY: generateApiKey(),
+    ...settings,
   };
   const child = run(ISSUER_MAIN, env);
   let log = '';

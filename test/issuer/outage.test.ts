@@ -5,7 +5,7 @@ import { startGateway } from '@presign/gateway';
 import { connectRedis, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
 import type { PresignAnswer } from '@presign/schema';
-import { connectDatabase, migrateDatabase } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase, readDatabaseSettings } from '@presign/schema/database';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
@@ -50,7 +50,7 @@ describe.skipIf(!wanted)('a Postgres server', () => {
 
   /** All that stands in Postgres of issued grants; fails if any lacks a part. */
   async function wholeGrants(): Promise<Set<string>> {
-    const { db, close } = connectDatabase(server.url, 1);
+    const { db, close } = connectDatabase(server.url, readDatabaseSettings({ DATABASE_POOL_SIZE: '1' }));
     const whole = await db
       .select({ id: grants.id })
       .from(grants)

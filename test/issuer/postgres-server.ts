@@ -60,8 +60,8 @@ export async function makePostgres(): Promise<PostgresServer> {
   return { url, start, stop, remove };
 }
 
-/** Postgres refuses to run as root. */
-function serverUser(): { uid: number; gid: number } | undefined {
+/** Whom Postgres and PgBouncer run as if this process is root, as whom they refuse to run. */
+export function serverUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };

@@ -1,7 +1,8 @@
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
 import { parseVariable, readNamedFile, readVariable, VariableError } from '@presign/schema';
-import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
+import { readDatabaseSettings } from '@presign/schema/database';
+import { readPriceSchedule, readProxy, readRedisTimeouts, shutdownOf } from '@presign/schema/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -19,7 +20,9 @@ export function readGatewayEnv(env: Environment = process.env) {
     port,
     gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://localhost:${port}`),
     databaseUrl: readVariable(env, 'DATABASE_URL'),
+    database: readDatabaseSettings(env),
     redisUrl: readVariable(env, 'REDIS_URL'),
+    redisTimeouts: readRedisTimeouts(env),
     publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
     hasSigningKey: Boolean(env.TOKEN_SIGNING_KEY || env.TOKEN_SIGNING_KEY_FILE),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),

@@ -27,13 +27,14 @@ runProcess(
   async () => {
     const env = readGatewayEnv();
     const log = pino({ name: 'gateway', level: env.logLevel }, pino.destination(LOG_BUFFER));
-    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
+    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {
       lost = error;
       log.warn(causeOf(error), 'Redis');
     };
-    const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
+    const connect = () => connectRedis(env.redisUrl, warn, env.redisTimeouts);
+    const redis = parseVariable('REDIS_URL', connect, MALFORMED);
     const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
     const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
     // The gateway starts without Postgres, which it reads only for grants that are not in Redis.

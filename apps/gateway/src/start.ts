@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import { watchClock } from '@presign/limits';
+import { type RedisTimeouts, watchClock } from '@presign/limits';
 import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
 import { loadProviders } from '@presign/providers';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
@@ -48,6 +48,8 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly proxy?: OutboundProxy | undefined;
   /** The address of Redis, unless it runs in this process: a thread renews leases there. */
   readonly redisUrl?: string | undefined;
+  /** How long that thread waits for Redis. */
+  readonly redisTimeouts?: RedisTimeouts | undefined;
   /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
   readonly providersFile: string | undefined;
   /** The operator's price list. Undefined: the bundled one is the only one. */

@@ -1,7 +1,8 @@
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
 import { parseVariable, readNamedFile, readVariable } from '@presign/schema';
-import { readPriceSchedule, readProxy, shutdownOf } from '@presign/schema/start';
+import { readDatabaseSettings } from '@presign/schema/database';
+import { readPriceSchedule, readProxy, readRedisTimeouts, shutdownOf } from '@presign/schema/start';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,7 +21,9 @@ export function readIssuerEnv(env: Environment = process.env) {
     issuerUrl: readVariable(env, 'ISSUER_URL', `http://localhost:${port}`),
     gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://localhost:${gatewayPort}`),
     databaseUrl: readVariable(env, 'DATABASE_URL'),
+    database: readDatabaseSettings(env),
     redisUrl: readVariable(env, 'REDIS_URL'),
+    redisTimeouts: readRedisTimeouts(env),
     signingKey: parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(signingKey)),
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),

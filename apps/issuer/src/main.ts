@@ -17,13 +17,14 @@ runProcess(
   async (fail) => {
     const env = readIssuerEnv();
     const log = pino({ name: 'issuer', level: env.logLevel });
-    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl);
+    const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {
       lost = error;
       log.warn(causeOf(error), 'Redis');
     };
-    const redis = parseVariable('REDIS_URL', () => connectRedis(env.redisUrl, warn), MALFORMED);
+    const connect = () => connectRedis(env.redisUrl, warn, env.redisTimeouts);
+    const redis = parseVariable('REDIS_URL', connect, MALFORMED);
     const ping = () => redis.ping().catch((error: unknown) => Promise.reject(lost ?? error));
     const select = () => db.execute(sql`select 1`);
     const isFinal = (error: unknown) => !isDatabaseOutage(error);

@@ -1,6 +1,7 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
 import { readVariable } from '@presign/schema';
-import { readPriceSchedule, readProxy } from '@presign/schema/start';
+import { readDatabaseSettings } from '@presign/schema/database';
+import { readPriceSchedule, readProxy, readRedisTimeouts } from '@presign/schema/start';
 
 /**
  * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.
@@ -22,7 +23,9 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     gatewayUrl: readVariable(env, 'GATEWAY_URL', `http://${reachable}:${gatewayPort}`),
     dataDir: readVariable(env, 'PRESIGN_DATA_DIR', '.presign'),
     databaseUrl: readVariable(env, 'DATABASE_URL', undefined),
+    database: readDatabaseSettings(env),
     redisUrl: readVariable(env, 'REDIS_URL', undefined),
+    redisTimeouts: readRedisTimeouts(env),
     signingKey: readVariable(env, 'TOKEN_SIGNING_KEY', undefined),
     publicKeys: readVariable(env, 'TOKEN_PUBLIC_KEYS', undefined),
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),

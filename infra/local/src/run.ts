@@ -122,7 +122,7 @@ function keep(file: string, generate: () => string): string {
 async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
   if (env.databaseUrl !== undefined) {
     await migrateDatabase(env.databaseUrl);
-    const { db, close } = connectDatabase(env.databaseUrl);
+    const { db, close } = connectDatabase(env.databaseUrl, env.database);
     closers.push(close);
     return db;
   }
@@ -139,7 +139,7 @@ async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
     closers.push(() => engine.close());
     url = engine.url;
   }
-  const redis = connectRedis(url, (error) => log.warn(causeOf(error), 'Redis'));
+  const redis = connectRedis(url, (error) => log.warn(causeOf(error), 'Redis'), env.redisTimeouts);
   closers.push(async () => redis.disconnect());
   await redisReady(redis).catch(() => {
     throw new Error(`REDIS_URL: ${addressOf(url)} does not answer`);

@@ -13,20 +13,21 @@ const OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  commandTimeout: 5_000,
-  connectTimeout: 5_000,
-  // Ends a connection to a server that died without closing it.
-  socketTimeout: 5_000,
   retryStrategy: (tries: number) => Math.min(tries * 50, 1_000),
 } satisfies RedisOptions;
+
+/** How long a service waits for Redis. */
+export type RedisTimeouts = { readonly connectMs: number; readonly commandMs: number };
+
+const TIMEOUTS: RedisTimeouts = { connectMs: 5_000, commandMs: 5_000 };
 
 /**
  * Connects to Redis by URL: `redis[s]://host:port/db`, `redis+cluster://a:1,b:2`, `redis+sentinel://a:1,b:2/name`.
  * The client reconnects by itself; commands fail while there is no connection. Throws when the URL is malformed.
  * @param onError called with each connection error
  */
-export function connectRedis(url: string, onError: (error: Error) => void): RedisClient {
-  const client = create(url);
+export function connectRedis(url: string, onError: (error: Error) => void, timeouts = TIMEOUTS): RedisClient {
+  const client = create(url, timeouts);
   client.on('error', onError);
   return client;
 }
@@ -77,10 +78,17 @@ function reconnectsOnLostRole() {
   };
 }
 
-function create(url: string): RedisClient {
+function create(url: string, { connectMs, commandMs }: RedisTimeouts): RedisClient {
   const match = /^(redis|rediss)(?:\+(cluster|sentinel))?:\/\/(?:([^@/]*)@)?([^/]+)(?:\/(.*))?$/.exec(url);
   if (!match) throw new Error('REDIS_URL is malformed');
-  const options = { ...OPTIONS, reconnectOnError: reconnectsOnLostRole() };
+  const options = {
+    ...OPTIONS,
+    connectTimeout: connectMs,
+    commandTimeout: commandMs,
+    // Ends a connection to a server that died without closing it.
+    socketTimeout: commandMs,
+    reconnectOnError: reconnectsOnLostRole(),
+  };
   const [, scheme, kind, user = '', hosts = '', path = ''] = match;
   if (kind === undefined) return new Redis(url, options);
   const nodes = hosts.split(',').map(endpoint);

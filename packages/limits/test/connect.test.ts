@@ -41,6 +41,27 @@ describe('a connection to Redis', () => {
     await expect(redisReady(connect(`redis://127.0.0.1:${gone.port}`), 50)).rejects.toThrow('did not answer');
   });
 
+  test('on a connection that falls silent, a command fails after the time that is set for it', async () => {
+    const server = await serveEmbedded();
+    const line = createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.pipe(connectSocket(server.port, '127.0.0.1').on('error', () => undefined)).pipe(socket);
+      silenced.push(() => socket.unpipe());
+    }).listen(0, '127.0.0.1');
+    const silenced: (() => void)[] = [];
+    await once(line, 'listening');
+    const url = `redis://127.0.0.1:${(line.address() as AddressInfo).port}`;
+    const usual = connect(url);
+    const short = connectRedis(url, () => undefined, { connectMs: 5_000, commandMs: 50 });
+    clients.push(short);
+    await Promise.all([redisReady(usual), redisReady(short)]);
+    for (const silence of silenced) silence();
+    const failed = (client: RedisClient) => client.ping().catch(() => client);
+    expect(await Promise.race([failed(usual), failed(short)])).toBe(short);
+    line.close();
+    await server.close();
+  });
+
   test('a connection that falls silent is replaced', async () => {
     const server = await serveEmbedded();
     const inner: Socket[] = [];

@@ -6,7 +6,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
-import { MALFORMED, parseVariable } from './read-variable.ts';
+import { type Environment, MALFORMED, parseVariable, readVariable } from './read-variable.ts';
 import * as tables from './tables.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
@@ -18,21 +18,33 @@ export const DRIZZLE = { schema: tables, casing: 'snake_case' } as const;
 /** The folder of the generated SQL migrations. */
 export const MIGRATIONS = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** How long a connection may take before a request fails. */
-const CONNECT_SECONDS = 5;
+/** How a service connects to Postgres: the variables that begin with `DATABASE_`. */
+export type DatabaseSettings = {
+  readonly poolSize: number;
+  /** How long a connection may take before a request fails. */
+  readonly connectSeconds: number;
+  /**
+   * How long one statement may take before Postgres ends it. The driver, as patched here, gives up a connection that stays
+   * silent for one more second, because a server that hangs never answers. 0: neither is bounded.
+   */
+  readonly statementSeconds: number;
+  /** Whether statements have names, by which a connection knows them again. */
+  readonly prepare: boolean;
+};
 
-/**
- * How long one statement may take before Postgres ends it. The driver, as patched here, gives up a connection that stays
- * silent for one more second, because a server that hangs never answers.
- */
-const STATEMENT_MS = 10_000;
+/** Reads how a service connects to Postgres. @throws VariableError */
+export const readDatabaseSettings = (env: Environment): DatabaseSettings => ({
+  poolSize: readVariable(env, 'DATABASE_POOL_SIZE', 10),
+  connectSeconds: readVariable(env, 'DATABASE_CONNECT_TIMEOUT_SECONDS', 5),
+  statementSeconds: readVariable(env, 'DATABASE_STATEMENT_TIMEOUT_SECONDS', 10),
+  prepare: readVariable(env, 'DATABASE_PREPARE', true),
+});
 
 /**
  * `backoff`: the next attempt comes soon, so that a waiting request does not learn of an outage late. `fetch_types`:
  * Drizzle reads arrays itself.
  */
 const OPTIONS = {
-  connect_timeout: CONNECT_SECONDS,
   backoff: () => 0.1,
   fetch_types: false,
   onnotice: () => {},
@@ -42,8 +54,17 @@ const OPTIONS = {
  * Opens a pool to a Postgres server; connects with the first query.
  * @throws VariableError when the URL is malformed
  */
-export function connectDatabase(url: string, max = 10): { db: Database; close: () => Promise<void> } {
-  const options = { ...OPTIONS, ...ipv6In(url), max, connection: { statement_timeout: STATEMENT_MS } };
+export function connectDatabase(
+  url: string,
+  settings = readDatabaseSettings({}),
+): { db: Database; close: () => Promise<void> } {
+  const { poolSize, connectSeconds, statementSeconds, prepare } = settings;
+  const options = {
+    ...OPTIONS,
+    ...ipv6In(url),
+    ...{ max: poolSize, connect_timeout: connectSeconds, prepare },
+    connection: { statement_timeout: statementSeconds * 1_000 },
+  };
   const client = parseVariable('DATABASE_URL', () => postgres(url, options), MALFORMED);
   return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
 }
@@ -60,14 +81,23 @@ function ipv6In(url: string): object {
 /** How long queries under way may take when a pool is closed. */
 const CLOSE_SECONDS = 5;
 
-/** Brings a Postgres server's tables up to date. A lock lets several processes try at once. */
+/**
+ * Brings a Postgres server's tables up to date. A lock lets several processes try at once. A transaction of its own holds the
+ * lock, because a pooler such as PgBouncer may give each transaction another session.
+ */
 export async function migrateDatabase(url: string): Promise<void> {
-  const client = postgres(url, { ...OPTIONS, ...ipv6In(url), max: 1 });
+  const client = postgres(url, {
+    ...OPTIONS,
+    ...ipv6In(url),
+    ...{ connect_timeout: 5, max: 2, prepare: false },
+  });
   try {
-    await client`select pg_advisory_lock(${MIGRATION_LOCK})`;
-    const db = drizzle({ client, ...DRIZZLE });
-    await migrate(db, { migrationsFolder: MIGRATIONS });
-    await addPartitions(db);
+    await client.begin(async (locking) => {
+      await locking`select pg_advisory_xact_lock(${MIGRATION_LOCK})`;
+      const db = drizzle({ client, ...DRIZZLE });
+      await migrate(db, { migrationsFolder: MIGRATIONS });
+      await addPartitions(db);
+    });
   } finally {
     await client.end({ timeout: CLOSE_SECONDS });
   }

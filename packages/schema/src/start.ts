@@ -94,6 +94,12 @@ export async function drainServer(server: Server, drainMs: number, onRefusing: (
  */
 export const KEEP_ALIVE_MS = 620_000;
 
+/** Reads how long a service waits for Redis. */
+export const readRedisTimeouts = (env: Environment) => ({
+  connectMs: readVariable(env, 'REDIS_CONNECT_TIMEOUT_SECONDS', 5) * 1_000,
+  commandMs: readVariable(env, 'REDIS_COMMAND_TIMEOUT_SECONDS', 5) * 1_000,
+});
+
 /** Reads the proxy for https upstreams. Undefined: there is none. */
 export function readProxy(env: Environment) {
   const url = readVariable(env, 'HTTPS_PROXY', undefined);

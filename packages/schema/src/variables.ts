@@ -15,6 +15,8 @@ const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   digits.transform(Number).pipe(z.int().min(min).max(max));
 const port = whole(0, 65_535);
 const seconds = whole(1, 86_400);
+/** Callers wait for stores, so the bound is low. */
+const storeSeconds = (least: number) => whole(least, 60);
 /** 0, or at least so many. */
 const days = (least: number) => whole(0, 36_500).refine((count) => count === 0 || count >= least);
 const MIB = 1024 * 1024;
@@ -53,10 +55,40 @@ export const VARIABLES = {
     'Postgres',
     'postgres://presign:secret@postgres:5432/presign',
   ),
+  DATABASE_POOL_SIZE: variable(
+    whole(1, 1_000),
+    'how many connections to Postgres a service opens; lists and reports of an issuer take up to 9 of them',
+    '10',
+  ),
+  DATABASE_CONNECT_TIMEOUT_SECONDS: variable(
+    storeSeconds(1),
+    'how long a connection to Postgres may take, from 1 to 60',
+    '5',
+  ),
+  DATABASE_STATEMENT_TIMEOUT_SECONDS: variable(
+    storeSeconds(0),
+    'how long Postgres may work on one statement, up to 60; 0: no bound, for a pooler that refuses statement_timeout',
+    '10',
+  ),
+  DATABASE_PREPARE: variable(
+    flag,
+    'whether prepared statements have names; false for a pooler that does not know them',
+    'true',
+  ),
   REDIS_URL: variable(
     z.string().regex(/^(rediss?|rediss?\+cluster|rediss?\+sentinel):\/\//),
     'Redis: one server, a Cluster (redis+cluster://a:6379,b:6379) or Sentinel (redis+sentinel://a:26379,b:26379/mymaster)',
     'redis://redis:6379',
+  ),
+  REDIS_CONNECT_TIMEOUT_SECONDS: variable(
+    storeSeconds(1),
+    'how long a connection to Redis may take, from 1 to 60',
+    '5',
+  ),
+  REDIS_COMMAND_TIMEOUT_SECONDS: variable(
+    storeSeconds(1),
+    'how long Redis may take to answer before its connection is closed, from 1 to 60',
+    '5',
   ),
   PRESIGN_DATA_DIR: variable(z.string().min(1), 'folder of embedded data and generated keys', '.presign'),
   BOOTSTRAP_API_KEY: variable(

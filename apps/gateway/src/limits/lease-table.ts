@@ -1,3 +1,5 @@
+import type { RedisTimeouts } from '@presign/limits';
+
 /** Holds that one table has room for. */
 export const LEASE_SLOTS = 16_384;
 
@@ -15,6 +17,7 @@ export type HeldLease = {
 /** The data that `lease-thread.ts` starts with. */
 export type LeaseThreadStart = {
   readonly redisUrl: string;
+  readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
   /** The longest that a hold is renewed. */
   readonly longestMs: number;

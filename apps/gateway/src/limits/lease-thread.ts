@@ -14,12 +14,12 @@ import {
  */
 const STUCK_MS = 30_000;
 
-const { redisUrl, leaseMs, longestMs, heartbeat } = workerData as LeaseThreadStart;
+const { redisUrl, redisTimeouts, leaseMs, longestMs, heartbeat } = workerData as LeaseThreadStart;
 
 const tables: LeaseTable[] = [];
-const redis = connectRedis(redisUrl, () => {
-  // The main thread has a connection of its own and logs why Redis cannot be reached.
-});
+/** The main thread has a connection of its own and logs why Redis cannot be reached. */
+const ignore = () => {};
+const redis = connectRedis(redisUrl, ignore, redisTimeouts);
 
 parentPort?.on('message', (memory: SharedArrayBuffer) => tables.push(new LeaseTable(memory)));
 

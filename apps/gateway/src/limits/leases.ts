@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { type RedisClient, renewAll, sweep } from '@presign/limits';
+import { type RedisClient, type RedisTimeouts, renewAll, sweep } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { GatewayMetrics } from '../metrics.ts';
@@ -27,6 +27,7 @@ type Deps = {
   readonly redis: RedisClient;
   /** The address of the same Redis, for a thread that renews the leases. */
   readonly redisUrl?: string | undefined;
+  readonly redisTimeouts?: RedisTimeouts | undefined;
   readonly leaseMs: number;
   readonly upstreamTimeoutMs: number;
   readonly metrics: Pick<GatewayMetrics, 'leasesExpired'>;
@@ -44,7 +45,7 @@ const BEAT_MS = 1_000;
  * event loop stops it, too.
  */
 export function startLeases(deps: Deps): Leases {
-  const { redis, redisUrl, leaseMs, upstreamTimeoutMs, log } = deps;
+  const { redis, redisUrl, redisTimeouts, leaseMs, upstreamTimeoutMs, log } = deps;
   // A call may take as long as its upstream, and as long as its settle is tried again.
   const longestMs = upstreamTimeoutMs + leaseMs;
   const tables: LeaseTable[] = [];
@@ -53,7 +54,8 @@ export function startLeases(deps: Deps): Leases {
   /** The hold in each slot, in microdollars. */
   const amounts: number[] = [];
   let heldMicrousd = 0;
-  const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, leaseMs, longestMs, log });
+  const toStart = { redisTimeouts, leaseMs, longestMs, log };
+  const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart });
   const addTable = () => {
     const table = new LeaseTable();
     const first = tables.push(table) * LEASE_SLOTS - LEASE_SLOTS;

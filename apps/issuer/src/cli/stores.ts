@@ -1,7 +1,8 @@
 import { type EncryptionKeys, readEncryptionKeys } from '@presign/crypto';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import { addressOf, MALFORMED, parseVariable, readVariable } from '@presign/schema';
-import { connectDatabase, type Database } from '@presign/schema/database';
+import { connectDatabase, type Database, readDatabaseSettings } from '@presign/schema/database';
+import { readRedisTimeouts } from '@presign/schema/start';
 import { accounts } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
@@ -14,7 +15,7 @@ const READY_MS = 5_000;
 /** Runs `work` with a connection to Postgres, and closes it. */
 export async function withDatabase<T>({ env }: Io, work: (db: Database) => Promise<T>): Promise<T> {
   const url = readVariable(env, 'DATABASE_URL');
-  const { db, close } = connectDatabase(url);
+  const { db, close } = connectDatabase(url, readDatabaseSettings(env));
   return work(db).finally(close);
 }
 
@@ -25,7 +26,8 @@ export async function withStores<T>(
 ): Promise<T> {
   const url = readVariable(io.env, 'REDIS_URL');
   return withDatabase(io, async (db) => {
-    const redis = parseVariable('REDIS_URL', () => connectRedis(url, () => {}), MALFORMED);
+    const connect = () => connectRedis(url, () => {}, readRedisTimeouts(io.env));
+    const redis = parseVariable('REDIS_URL', connect, MALFORMED);
     const ready = redisReady(redis, READY_MS).catch(() => {
       throw new CommandError(`REDIS_URL: ${addressOf(url)} does not answer`);
     });
