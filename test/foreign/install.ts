@@ -21,6 +21,8 @@ export type Toolchains = {
   readonly python: Readonly<Record<(typeof ENVIRONMENTS)[number], Installed>>;
   /** The folder of the programs that Go built. */
   readonly go: Installed;
+  /** The folder of the tools of `deploy/go.mod`, which check what an operator deploys. */
+  readonly deploy: Installed;
   /** A folder whose `node_modules` has the packages of `js/package.json`. */
   readonly js: Installed;
   /** A file with the class path of `java/pom.xml`. */
@@ -41,7 +43,13 @@ export default async function install(project: TestProject): Promise<void> {
   const [llm, litellm, mcp1, mcp2] = await Promise.all(ENVIRONMENTS.map(environment));
   if (!llm || !litellm || !mcp1 || !mcp2) throw new Error('an environment is missing');
   const java = await installJava();
-  project.provide('toolchains', { python: { llm, litellm, mcp1, mcp2 }, go: await buildGo(), js, java });
+  project.provide('toolchains', {
+    python: { llm, litellm, mcp1, mcp2 },
+    go: await buildGo('foreign/go', 'go', './...'),
+    deploy: await buildGo('deploy', 'deploy', 'tool'),
+    js,
+    java,
+  });
 }
 
 const installUv = () =>
@@ -73,11 +81,11 @@ function installJs(): Promise<Installed> {
 }
 
 /** Go keeps a cache of its own, so this builds whenever it is called. */
-async function buildGo(): Promise<Installed> {
-  const folder = join(CACHE, 'go');
+async function buildGo(from: string, name: string, what: string): Promise<Installed> {
+  const folder = join(CACHE, name);
   mkdirSync(folder, { recursive: true });
   return attempt('Go', folder, () =>
-    run('go', ['build', '-o', `${folder}/`, './...'], { cwd: join(HERE, 'go') }),
+    run('go', ['build', '-o', `${folder}/`, what], { cwd: join(HERE, '..', from) }),
   );
 }
 

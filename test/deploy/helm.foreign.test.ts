@@ -1,0 +1,171 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { SECRETS, VARIABLES } from '@presign/schema';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { KUBERNETES, writeSchemas } from './kubernetes-schemas.ts';
+
+const { deploy } = inject('toolchains');
+const tool = (name: string) => ('at' in deploy ? join(deploy.at, name) : '');
+const CHART = join(import.meta.dirname, '../../infra/helm/presign');
+
+const LEAST = ['issuerUrl=https://presign.example.com', 'gatewayUrl=https://gateway.example.com'];
+const EVERYTHING = [
+  ...LEAST,
+  ...['image.prefix=registry.example.com/team/', 'image.tag=1.2.3', 'image.pullSecrets[0].name=pull'],
+  ...['secret.httpsProxy=true', 'secret.migrateDatabaseUrl=MIGRATE_DATABASE_URL', 'gateway.tag=1.2.4'],
+  ...['env.LOG_LEVEL=warn', 'gateway.env.LOG_LEVEL=debug', 'gateway.podAnnotations.team=a'],
+  ...['files.providers\\.json=\\{\\}', 'metrics.serviceMonitor.enabled=true', 'gateway.preStopSeconds=30'],
+  ...['gateway.graceSeconds=600', 'gateway.nodeSelector.disk=ssd', 'gateway.service.annotations.a=b'],
+  ...['networkPolicy.storesTo[0].podSelector.matchLabels.app=postgres', 'issuer.replicas=3'],
+  ...['networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.name=monitoring'],
+];
+const VARIANTS = [
+  ['least', LEAST],
+  ['everything', EVERYTHING],
+  [
+    'nothing that is optional',
+    [
+      ...LEAST,
+      ...['metrics', 'migrate', 'networkPolicy', 'gateway.autoscaling'].map(
+        (part) => `${part}.enabled=false`,
+      ),
+    ],
+  ],
+] as const;
+
+const sets = (values: readonly string[]) => values.flatMap((value) => ['--set', value]);
+const render = (values: readonly string[]) =>
+  execFileSync(tool('helm'), ['template', 'presign', CHART, '--kube-version', KUBERNETES, ...sets(values)], {
+    encoding: 'utf8',
+    stdio: 'pipe',
+  });
+
+type Container = {
+  readonly name: string;
+  readonly image: string;
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+};
+type Resource = {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template?: {
+      readonly spec: {
+        readonly terminationGracePeriodSeconds?: number;
+        readonly containers: readonly Container[];
+        readonly volumes: readonly {
+          readonly secret?: { readonly items: readonly { readonly key: string; readonly path: string }[] };
+        }[];
+      };
+    };
+  };
+};
+const resources = (yaml: string) => parseAllDocuments(yaml).map((each) => each.toJS() as Resource);
+/** The pods of a chart, by the name of their container. */
+const podsOf = (values: readonly string[]) =>
+  new Map(
+    resources(render(values)).flatMap(({ spec, kind }) => {
+      const [container] = spec?.template?.spec.containers ?? [];
+      return container && spec.template
+        ? [[container.name, { kind, spec, container, pod: spec.template.spec }]]
+        : [];
+    }),
+  );
+
+describe.skipIf('skipped' in deploy)('the Helm chart', () => {
+  let folder: string;
+  let schemas: string;
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'presign-schemas-'));
+    schemas = writeSchemas(folder);
+  });
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  const conform = (yaml: string) =>
+    spawnSync(tool('kubeconform'), ['-strict', '-summary', '-schema-location', schemas, '-'], {
+      input: yaml,
+      encoding: 'utf8',
+    });
+
+  test.each(VARIANTS)('has valid values and valid resources of Kubernetes with %s', (_name, values) => {
+    const lint = [...['lint', '--strict', CHART, '--kube-version', KUBERNETES], ...sets(values)];
+    expect(execFileSync(tool('helm'), lint, { encoding: 'utf8' })).toContain('0 chart(s) failed');
+    const { status, stdout } = conform(render(values));
+    expect(stdout).toMatch(/Invalid: 0, Errors: 0, Skipped: 0/);
+    expect(status).toBe(0);
+  });
+
+  test('a field that Kubernetes does not know is noticed, here and there', () => {
+    const yaml = render(EVERYTHING);
+    for (const [known, unknown] of [
+      ['periodSeconds:', 'periodSecond:'],
+      ['maxUnavailable: 1', 'maxUnavailble: 1'],
+      ['averageUtilization: 70', 'averageUtilization: much'],
+      ['interval: 30s', 'intervall: 30s'],
+      ['podSelector:', 'podSelectors:'],
+    ] as const) {
+      expect(yaml).toContain(known);
+      expect(conform(yaml.replace(known, unknown)).status, unknown).toBe(1);
+    }
+  });
+
+  test.each([
+    ['an address that is missing', ['issuerUrl=https://presign.example.com']],
+    ['a value that the chart does not have', [...LEAST, 'gateway.replica=3']],
+    ['a grace that is shorter than the drain', [...LEAST, 'gateway.graceSeconds=5']],
+  ])('refuses %s', (_name, values) => {
+    expect(() => render(values)).toThrow(/gatewayUrl|replica|graceSeconds/);
+  });
+
+  test('sets only variables that the services read', () => {
+    for (const { container } of podsOf(EVERYTHING).values())
+      for (const { name } of container.env) {
+        const variable = name.replace(/_FILE$/, '');
+        expect(Object.keys(VARIABLES)).toContain(name in VARIABLES ? name : variable);
+        if (!(name in VARIABLES)) expect([...SECRETS]).toContain(variable);
+      }
+  });
+
+  test('gives each part only its own secrets, as files: the signing key to the issuer alone', () => {
+    const pods = podsOf(EVERYTHING);
+    const itemsOf = (name: string) =>
+      pods.get(name)?.pod.volumes.flatMap(({ secret }) => secret?.items.map(({ key }) => key) ?? []);
+    const both = ['DATABASE_URL', 'REDIS_URL', 'ENCRYPTION_KEYS', 'TOKEN_PUBLIC_KEYS', 'HTTPS_PROXY'];
+    expect(itemsOf('gateway')).toEqual(both);
+    expect(itemsOf('issuer')).toEqual([...both, 'TOKEN_SIGNING_KEY', 'BOOTSTRAP_API_KEY']);
+    expect(itemsOf('migrate')).toEqual(['MIGRATE_DATABASE_URL']);
+    for (const { container, pod } of pods.values()) {
+      const paths = pod.volumes.flatMap(({ secret }) => secret?.items.map(({ path }) => path) ?? []);
+      const files = container.env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value);
+      expect(files).toEqual(paths.map((path) => `/run/secrets/presign/${path}`));
+    }
+  });
+
+  test('kills no pod before its service has ended by itself', () => {
+    const pods = podsOf(EVERYTHING);
+    const setting = (name: string, variable: string) =>
+      Number(pods.get(name)?.container.env.find((each) => each.name === variable)?.value);
+    for (const [name, pause] of [
+      ['gateway', 30],
+      ['issuer', 0],
+    ] as const) {
+      const ends = pause + setting(name, 'SHUTDOWN_GRACE_SECONDS');
+      expect(pods.get(name)?.pod.terminationGracePeriodSeconds).toBeGreaterThan(ends);
+    }
+  });
+
+  test('leaves the number of gateways to the autoscaler, and takes the version of each part', () => {
+    const pods = podsOf(EVERYTHING);
+    expect(pods.get('gateway')?.spec.replicas).toBeUndefined();
+    expect(pods.get('issuer')?.spec.replicas).toBe(3);
+    expect(Array.from(pods.values(), ({ container }) => container.image).sort()).toEqual([
+      'registry.example.com/team/presign-gateway:1.2.4',
+      'registry.example.com/team/presign-issuer:1.2.3',
+      'registry.example.com/team/presign-issuer:1.2.3',
+    ]);
+  });
+});
