@@ -105,8 +105,13 @@ describe.each(balancers)('two gateways behind %s', (name, program) => {
           (error: Error) => error.message,
         );
       const loaded = new Promise<void>((resolve) => {
+        const began = Date.now();
+        // A busy machine runs a timer late, so calls that are due by the clock are made, too, and not all at once.
         const timer = setInterval(() => {
-          if (outcomes.push(call()) < CALLS) return;
+          const late = Math.ceil((Date.now() - began) / EVERY_MS);
+          const due = Math.min(CALLS, late, outcomes.length + 3);
+          while (outcomes.length < due) outcomes.push(call());
+          if (due < CALLS) return;
           clearInterval(timer);
           resolve();
         }, EVERY_MS);
