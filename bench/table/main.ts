@@ -27,6 +27,7 @@ import { startTurns } from './start.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 5);
 const SECONDS = Number(process.env.SECONDS ?? 1.2);
+const WARM_SECONDS = Number(process.env.WARM_SECONDS ?? 6);
 const chosen = (process.env.ROWS ?? Object.keys(ROWS).join()).split(',') as RowId[];
 for (const id of chosen) if (!(id in ROWS)) throw new Error(`ROWS: ${id} is none of ${Object.keys(ROWS)}`);
 const nodes = [process.execPath, ...(process.env.NODES?.split(',') ?? [NODE_24].filter(existsSync))]
@@ -51,7 +52,8 @@ for (const id of Object.keys(ROWS) as RowId[]) {
   const rounds = id === 'start' ? Math.min(ROUNDS, 3) : ROUNDS;
   const turns = id === 'start' ? startTurns(nodes) : ((await turnsOf?.(id)) ?? []);
   const failed: string[] = [];
-  const figures = await inRounds(turns, rounds, (why) => {
+  const lasts = { seconds: SECONDS, warmSeconds: WARM_SECONDS };
+  const figures = await inRounds(turns, rounds, lasts, (why) => {
     console.log(`${id}: ${why}`);
     failed.push(why.slice(0, 120));
     process.exitCode = 1;
@@ -86,7 +88,7 @@ async function prepare(): Promise<(id: RowId) => Promise<Turn[]>> {
   }
   await services.pauseIssuer(true);
   const skip = (why: string) => {
-    console.log(`skipped: ${why} (pnpm --filter @presign/bench peers)`);
+    console.log(`skipped: ${why} (pnpm --filter @presign/bench run peers)`);
     skipped.push(why);
   };
   const peers = [
@@ -95,11 +97,11 @@ async function prepare(): Promise<(id: RowId) => Promise<Turn[]>> {
   ];
   for (const { isStopped, pid } of peers) if (isStopped && pid !== undefined) process.kill(pid, 'SIGSTOP');
   return async (id) => {
-    if (id === 'fresh') return freshTurns(gateways, services, SECONDS);
+    if (id === 'fresh') return freshTurns(gateways, services);
     if (id === 'rotate')
-      return rotateTurns(gateways, services, await manyUrls(services, gateways, urls.limited), SECONDS);
-    if (id === 'issue') return issueTurns(await startIssuers(services), services, SECONDS);
-    return callTurns(id, peers, services, SECONDS);
+      return rotateTurns(gateways, services, await manyUrls(services, gateways, urls.limited));
+    if (id === 'issue') return issueTurns(await startIssuers(services), services);
+    return callTurns(id, peers, services);
   };
 }
 

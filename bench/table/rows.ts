@@ -7,7 +7,10 @@ import type { Services } from './services.ts';
 
 export type Gateway = { readonly name: string; readonly pid: number; readonly origin: string };
 /** A measurement of one row: one turn of one subject in a round. */
-export type Turn = { readonly subject: string; readonly measure: () => Promise<Record<string, number>> };
+export type Turn = {
+  readonly subject: string;
+  readonly measure: (seconds: number) => Promise<Record<string, number>>;
+};
 
 const CALLS_PER_SECOND = 400;
 const FRESH = { connections: 16, perSecond: 400 };
@@ -26,7 +29,7 @@ export const CALLED: Partial<Record<RowId, Load | undefined>> = {
 };
 
 /** The turns of a row in which peers and gateways make the same calls. */
-export function callTurns(id: RowId, peers: readonly Peer[], services: Services, seconds: number): Turn[] {
+export function callTurns(id: RowId, peers: readonly Peer[], services: Services): Turn[] {
   return peers.flatMap((peer) => {
     const to = peer.targets[id];
     if (!to) return [];
@@ -34,9 +37,11 @@ export function callTurns(id: RowId, peers: readonly Peer[], services: Services,
     const usual = CALLED[id];
     const load = usual && { ...usual, connections: peer.connections ?? usual.connections };
     const run = load
-      ? () => closedLoop(target, load, { seconds })
-      : () => openLoop(target, LOADS.json, CALLS_PER_SECOND, Math.max(1, Math.round(2 * seconds)));
-    return [{ subject: peer.name, measure: () => checked(peer, services, usual ?? LOADS.json, run) }];
+      ? (seconds: number) => closedLoop(target, load, { seconds })
+      : (seconds: number) =>
+          openLoop(target, LOADS.json, CALLS_PER_SECOND, Math.max(1, Math.round(2 * seconds)));
+    const measure = (seconds: number) => checked(peer, services, usual ?? LOADS.json, () => run(seconds));
+    return [{ subject: peer.name, measure }];
   });
 }
 
@@ -58,12 +63,12 @@ async function checked(peer: Peer, services: Services, load: Load, run: () => Pr
 }
 
 /** First calls of new URLs, and further calls of the same ones. */
-export function freshTurns(gateways: readonly Gateway[], services: Services, seconds: number): Turn[] {
+export function freshTurns(gateways: readonly Gateway[], services: Services): Turn[] {
   const load = { ...LOADS.json, connections: FRESH.connections };
-  const calls = Math.round(FRESH.perSecond * seconds);
   return gateways.map(({ name, pid, origin }) => ({
     subject: name,
-    measure: async () => {
+    measure: async (seconds) => {
+      const calls = Math.round(FRESH.perSecond * seconds);
       await services.forgetSettled();
       await services.pauseIssuer(false);
       const paths = await services.issue('/v1/presign', LIMITED, calls);
@@ -82,7 +87,6 @@ export function rotateTurns(
   gateways: readonly Gateway[],
   services: Services,
   paths: readonly string[],
-  seconds: number,
 ): Turn[] {
   const few = paths.slice(0, FEW);
   return gateways.map(({ name, pid, origin }) => {
@@ -90,7 +94,7 @@ export function rotateTurns(
     const on = (target: readonly string[]): Target => ({ name, origin, paths: target, pid });
     return {
       subject: name,
-      measure: async () => {
+      measure: async (seconds) => {
         await services.forgetSettled();
         const of1000 = await closedLoop(on(few), LOADS.json, { seconds });
         const of12000 = await closedLoop(on(own), LOADS.json, { seconds });
@@ -101,7 +105,7 @@ export function rotateTurns(
 }
 
 /** `POST /v1/presign` and `POST /v2/mcp-presign`. */
-export function issueTurns(issuers: readonly Gateway[], { headers }: Services, seconds: number): Turn[] {
+export function issueTurns(issuers: readonly Gateway[], { headers }: Services): Turn[] {
   const load = (body: object): Load => ({
     body: JSON.stringify(body),
     headers,
@@ -110,7 +114,7 @@ export function issueTurns(issuers: readonly Gateway[], { headers }: Services, s
   });
   return issuers.map(({ name, pid, origin }) => ({
     subject: name,
-    measure: async () => {
+    measure: async (seconds) => {
       const one = async (path: string, body: object) =>
         closedLoop({ name, origin, paths: [path], pid }, load(body), { seconds });
       const presign = await one('/v1/presign', LIMITED);
@@ -156,8 +160,16 @@ const BUNDLE = {
 };
 export const ROTATING = { few: FEW, many: MANY };
 
-/** Runs the turns of a row in interleaved rounds. The first round warms up and is not kept. A subject that fails is left out. */
-export async function inRounds(turns: readonly Turn[], rounds: number, failed: (why: string) => void) {
+/**
+ * Runs the turns of a row in interleaved rounds. The first round is not kept: it is longer, because a service runs for days
+ * and V8 compiles the code of a call for its first seconds. A subject that fails is left out.
+ */
+export async function inRounds(
+  turns: readonly Turn[],
+  rounds: number,
+  lasts: { readonly seconds: number; readonly warmSeconds: number },
+  failed: (why: string) => void,
+) {
   const broken = new Set<string>();
   const subjects: Record<string, Rounds> = {};
   const stealPercent: number[] = [];
@@ -165,7 +177,9 @@ export async function inRounds(turns: readonly Turn[], rounds: number, failed: (
     for (const { subject, measure } of turns) {
       if (broken.has(subject)) continue;
       const before = machineTimes();
-      const figures = await measure().catch((error: Error) => failed(error.message));
+      const figures = await measure(round === 0 ? lasts.warmSeconds : lasts.seconds).catch((error: Error) =>
+        failed(error.message),
+      );
       if (!figures) broken.add(subject);
       if (!figures || round === 0) continue;
       const after = machineTimes();
