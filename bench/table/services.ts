@@ -1,12 +1,12 @@
-import { execFileSync, fork } from 'node:child_process';
+import { execFileSync, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { connectRedis, keys, type RedisClient, redisReady } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
-import { migrateDatabase } from '@presign/schema/database';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { newKeys } from '@presign/test/harness/stack.ts';
 import { Pool } from 'undici';
@@ -55,7 +55,8 @@ export async function startServices(node: string): Promise<Services> {
   const redisPort = await freePort();
   run('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--dir', dir, ...DURABLE]);
   const databaseUrl = await startPostgres();
-  await migrateDatabase(databaseUrl);
+  const apps = { issuer: built('issuer'), gateway: built('gateway') };
+  migrate(apps.issuer, databaseUrl);
   await listening(redisPort);
   const redis = connectRedis(`redis://127.0.0.1:${redisPort}`, () => {});
   await redisReady(redis);
@@ -87,7 +88,6 @@ export async function startServices(node: string): Promise<Services> {
     },
     gateway: { TOKEN_PUBLIC_KEYS: made.publicKeys },
   };
-  const apps = { issuer: built('issuer'), gateway: built('gateway') };
   const asSubject = { cores: SUBJECT_CORE, log: logPipe(dir), cwd: dir };
   const start: Services['start'] = async (app, node) => {
     const port = await freePort();
@@ -159,6 +159,15 @@ async function isReady(origin: string): Promise<void> {
   throw new Error(`${origin} is not ready: ${await (await fetch(`${origin}/readyz`)).text()}`);
 }
 
+/** Migrates by the program of the checkout, whose schema may be another one. */
+function migrate({ args, env }: ReturnType<typeof built>, databaseUrl: string): void {
+  const program = args.map((arg) => arg.replace(/main\.js$/, 'migrate.js'));
+  execFileSync(process.execPath, program, {
+    env: { PATH: process.env.PATH, ...env, DATABASE_URL: databaseUrl },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
 async function startUpstream(dir: string): Promise<Services['upstream']> {
   const path = fileURLToPath(new URL('./upstream.ts', import.meta.url));
   const child = fork(path, [join(dir, 'key.pem'), join(dir, 'certificate.pem')], {
@@ -211,6 +220,8 @@ async function startPostgres(): Promise<string> {
   const own = ['-c', 'unix_socket_directories=', '-c', 'log_min_messages=fatal'];
   run(`${bin}postgres`, ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...own], {}, user);
   await listening(port);
+  const isUp = () => spawnSync(`${bin}pg_isready`, ['-h', '127.0.0.1', '-p', String(port)]).status === 0;
+  for (let tries = 0; tries < 100 && !isUp(); tries++) await sleep(50);
   return `postgres://postgres@127.0.0.1:${port}/postgres`;
 }
 
