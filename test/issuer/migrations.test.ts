@@ -27,6 +27,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0004_issuing_keys.sql': '1385591abe52fed6899f096da7fb791055b7014ccef8e8a556ff694ddd8ebf56',
   '0005_retention.sql': '71131ab15d2614fcd31d32da047573c0d0535c75bfcc0e5b5553163e0b722dde',
   '0006_usage_marks.sql': 'fb856f93cf0e04d744f03ab82b950422cc9d80a5f5320983056b97de398afadc',
+  '0007_calls.sql': '07fe1c88fb016c685fd3c627c7b056727b823a88200b84ca4b1d71b08300d3e8',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

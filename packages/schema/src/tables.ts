@@ -1,36 +1,13 @@
 import { sql } from 'drizzle-orm';
-import {
-  bigint,
-  boolean,
-  customType,
-  date,
-  index,
-  integer,
-  numeric,
-  pgTable,
-  primaryKey,
-  smallint,
-  text,
-  timestamp,
-  uuid,
-} from 'drizzle-orm/pg-core';
+import { boolean, index, integer, pgTable, primaryKey, smallint, text, uuid } from 'drizzle-orm/pg-core';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
+import { jsonText, time, whole } from './columns.ts';
+
+export * from './ledger-tables.ts';
 
 /** The kinds of grants, by what they give access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
 export type GrantKind = (typeof GRANT_KINDS)[number];
-
-/** Microdollars and counts: whole numbers up to 2^53 − 1. */
-const whole = () => bigint({ mode: 'number' });
-const time = () => timestamp({ withTimezone: true, mode: 'date' });
-
-/** JSON stored as text: the JSON types of Postgres refuse or rewrite values that callers may send (NUL, forms of numbers). */
-const jsonText = <T>() =>
-  customType<{ data: T; driverData: string }>({
-    dataType: () => 'text',
-    toDriver: (value) => JSON.stringify(value),
-    fromDriver: (value) => JSON.parse(value) as T,
-  })();
 
 /** The owners of keys, sessions and usage. */
 export const accounts = pgTable('accounts', {
@@ -250,90 +227,6 @@ export const pendingChanges = pgTable(
     index().on(t.credentialId).where(sql`${t.credentialId} is not null`),
   ],
 );
-
-/** How far each Redis partition's usage stream has reached the ledger. */
-export const partitions = pgTable('partitions', {
-  id: smallint().primaryKey(),
-  /** Raised whenever Redis has lost data. State of an older epoch in Redis is then ignored. */
-  epoch: integer().notNull(),
-  /** Id of the last stream entry in the ledger. */
-  lastId: text().notNull(),
-});
-
-/** Every settled call, exactly once, until it is old enough to be only part of the sums in `usageDays`. */
-export const ledger = pgTable(
-  'ledger',
-  {
-    /** The hold's id, 128 random bits. It makes draining idempotent. */
-    holdId: uuid().primaryKey(),
-    accountId: uuid().notNull(),
-    sessionId: uuid().notNull(),
-    grantId: uuid().notNull(),
-    /** The API key that issued the grant. Null for grants that have none. */
-    apiKeyId: uuid(),
-    /** The virtual key of the grant. Also null for calls of an older issuer: then the grant has it, as long as there is a grant. */
-    virtualKeyId: text(),
-    /** The `x-presign-request-id` of the call. A refund has that of its call. Null for calls of an older gateway. */
-    requestId: uuid(),
-    provider: text().notNull(),
-    model: text(),
-    /** MCP: the name of the server, and the tool or method that was called. */
-    server: text(),
-    tool: text(),
-    externalUser: text(),
-    /** 0 when the use was returned. Below 0 in a refund of another row's charge. */
-    uses: integer().notNull(),
-    /** Null: the cost is not known. */
-    costMicrousd: whole(),
-    /** The cost of the reported usage beyond the hold. No budget is charged for it, and it ends the grant. */
-    overrunMicrousd: whole().notNull().default(0),
-    /** All tokens of input and of output, as the provider reported them. Null when it did not. */
-    inputTokens: whole(),
-    outputTokens: whole(),
-    /** The provider's status. Null when no answer came. */
-    status: integer(),
-    /**
-     * How the call ended: `settled`, or `expired` when its gateway died and the lease ended. `refunded`: a row that
-     * returns the charge of an MCP call that surely did not run.
-     */
-    outcome: text({ enum: ['settled', 'expired', 'refunded'] }).notNull(),
-    startedAt: time().notNull(),
-    settledAt: time().notNull(),
-  },
-  (t) => [index().on(t.accountId, t.settledAt), index().on(t.grantId), index().on(t.sessionId)],
-);
-
-/** Sums of the ledger by day in UTC, which outlive its rows. The transaction that writes a call from before the mark adds it. */
-export const usageDays = pgTable(
-  'usage_days',
-  {
-    /** Derived from the day, the account and all dimensions, which identify the row. */
-    id: uuid().primaryKey(),
-    accountId: uuid().notNull(),
-    day: date({ mode: 'string' }).notNull(),
-    provider: text().notNull(),
-    model: text(),
-    server: text(),
-    tool: text(),
-    externalUser: text(),
-    apiKeyId: uuid(),
-    virtualKeyId: text(),
-    calls: numeric().notNull(),
-    uses: numeric().notNull(),
-    costMicrousd: numeric().notNull(),
-    callsOfUnknownCost: numeric().notNull(),
-    inputTokens: numeric().notNull(),
-    outputTokens: numeric().notNull(),
-  },
-  (t) => [index().on(t.accountId, t.day)],
-);
-
-/** For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. */
-export const usageMarks = pgTable('usage_marks', {
-  accountId: uuid().primaryKey(),
-  summedUntil: time().notNull(),
-  keptFrom: time(),
-});
 
 /** The operator's price list: the last one without a large drop, and a newer one with large drops that waits for a yes. */
 export const priceLists = pgTable('price_lists', {

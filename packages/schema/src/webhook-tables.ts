@@ -1,10 +1,9 @@
 import { sql } from 'drizzle-orm';
-import { index, integer, pgTable, text, timestamp, uuid } from 'drizzle-orm/pg-core';
+import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import type { WebhookEvent } from './api/webhook-events.ts';
 import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './api/webhooks.ts';
+import { time } from './columns.ts';
 import { accounts, ledger } from './tables.ts';
-
-const time = () => timestamp({ withTimezone: true, mode: 'date' });
 
 /** The endpoints that receive an account's events. */
 export const webhooks = pgTable(

@@ -146,9 +146,9 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
   const charge = judge(call, admitted, sent, metered);
   checkCount(deps, grant, plan, tight, charge);
-  const record = callRecord(call, 'status' in sent ? sent.status : undefined, charge);
   const { uses, costMicrousd } = charge;
   const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
+  const record = callRecord(call, { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd });
   const lastCall = failure && JSON.stringify(failure);
   const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);

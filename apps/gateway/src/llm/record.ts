@@ -8,7 +8,19 @@ import type { Sent } from './send.ts';
 /** The holder writes the model's name, and Redis stores it with every call under way. */
 const NAME_MAX_CHARS = 255;
 
-/** The fields that the ledger stores of a call besides its uses and cost, as JSON. */
+/** How an admitted call ended. */
+type Ended = {
+  readonly sent: Sent;
+  readonly failure: LastCall | undefined;
+  readonly charge: Charge;
+  /** Held at its admission. */
+  readonly heldMicrousd: number;
+};
+
+/**
+ * The fields that the ledger stores of a call besides its uses and cost, as JSON.
+ * @param ended left out while the call is under way: Redis keeps less of it, and a call whose gateway dies has no more
+ */
 export function callRecord(
   {
     requestId,
@@ -17,8 +29,7 @@ export function callRecord(
     plan,
     beganMs,
   }: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan' | 'beganMs'>,
-  status?: number,
-  charge?: Charge,
+  ended?: Ended,
 ): string {
   // JSON leaves out what is undefined.
   const fields: { readonly [F in keyof CallRecord]: CallRecord[F] | undefined } = {
@@ -30,12 +41,21 @@ export function callRecord(
     beg: beganMs,
     usr: policy.externalUser,
     mod: plan.model?.slice(0, NAME_MAX_CHARS),
-    sta: status,
-    inp: wholeNumber(charge?.usage?.input_tokens),
-    out: wholeNumber(charge?.usage?.output_tokens),
-    ovr: charge && charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
+    ...(ended && endFields(plan, ended)),
   };
   return JSON.stringify(fields);
+}
+
+function endFields({ hold, pricing }: Call['plan'], { sent, failure, charge, heldMicrousd }: Ended) {
+  return {
+    sta: 'status' in sent ? sent.status : undefined,
+    inp: wholeNumber(charge.usage?.input_tokens),
+    out: wholeNumber(charge.usage?.output_tokens),
+    ovr: charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
+    hld: hold && heldMicrousd,
+    prc: pricing && `${pricing.origin.source}:${pricing.origin.list ?? ''}`,
+    cod: failure?.code,
+  };
 }
 
 const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);

@@ -277,6 +277,10 @@ function ledgerRow(entry: UsageEntry) {
     uses: entry.uses,
     costMicrousd: entry.costMicrousd ?? null,
     overrunMicrousd: record.ovr ?? 0,
+    // A call whose gateway died is charged its hold.
+    heldMicrousd: record.hld ?? (entry.outcome === 'expired' ? (entry.costMicrousd ?? null) : null),
+    priceList: record.prc ?? null,
+    failure: record.cod ?? (entry.outcome === 'expired' ? 'lease_ended' : null),
     inputTokens: record.inp ?? null,
     outputTokens: record.out ?? null,
     status: record.sta ?? null,

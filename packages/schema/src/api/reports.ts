@@ -28,6 +28,12 @@ export const callRecord = z.object({
   out: z.int().optional(),
   /** Microdollars of the reported usage beyond the hold. */
   ovr: z.int().optional(),
+  /** Microdollars that were held for the call; absent when its URL limits no spending. */
+  hld: z.int().optional(),
+  /** The price list, as `source:id`; absent when the model has no price. */
+  prc: z.string().optional(),
+  /** How the call failed; absent when its holder got a whole answer below 400. */
+  cod: z.string().optional(),
   /** When the call was admitted, Unix milliseconds by the gateway's clock. */
   beg: z.int(),
 });
@@ -60,7 +66,7 @@ const groupBy = z
 const isDimension = (name: string) => (USAGE_DIMENSIONS as readonly string[]).includes(name);
 
 const NAME = 'expected 1 to 255 characters without NUL';
-const name = z
+export const name = z
   .string(NAME)
   .min(1, NAME)
   .max(255, NAME)
