@@ -13,7 +13,7 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { ATTACKS, type Attack } from '@presign/test/harness/attack-bodies.ts';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { startStack } from '@presign/test/harness/stack.ts';

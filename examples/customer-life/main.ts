@@ -80,6 +80,14 @@ assert.deepEqual([sums.calls, sums.uses, sums.cost, sums.calls_of_unknown_cost],
 assert.deepEqual(usage.total, sums);
 tell(`Usage: ${sums.calls} calls, ${sums.cost} microdollars.`);
 
+// Each call can be found, with what it cost.
+const { data: calls } = await backend.listCalls({ session_id });
+assert.deepEqual(calls.map(({ cost }) => cost).toSorted(), costs.toSorted());
+const disputed = calls[0]?.request_id;
+assert.ok(disputed);
+assert.deepEqual((await backend.getCall({ request_id: disputed })).cost, calls[0]?.cost);
+tell(`Calls: ${calls.map(({ cost, hold }) => `${cost} of ${hold} held`).join(', ')}.`);
+
 // The customer's backend receives the same costs, call by call, in one event for each batch of the ledger.
 const announced = await webhook.heard('usage.settled', (events) => {
   const calls = events.flatMap((event) => (event.type === 'usage.settled' ? event.data.calls : []));

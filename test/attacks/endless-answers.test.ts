@@ -1,5 +1,5 @@
 import { request, type ServerResponse } from 'node:http';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { grantIdOf } from '../chaos/sample.ts';

@@ -1,5 +1,6 @@
 import type { Database } from '@presign/schema/database';
-import { budgets, ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { budgets } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Billed } from './billing-provider.ts';
 import type { Samples } from './sample.ts';

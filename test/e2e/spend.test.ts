@@ -1,5 +1,6 @@
 import { startSandboxLlm } from '@presign/local';
-import { budgets, ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { budgets } from '@presign/schema/tables';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';

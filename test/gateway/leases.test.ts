@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { keys } from '@presign/limits';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

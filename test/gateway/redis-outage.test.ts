@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { startEmbeddedRedis } from '@presign/local';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';

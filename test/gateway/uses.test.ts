@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { createServer, type Socket } from 'node:net';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';

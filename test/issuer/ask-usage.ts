@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { usageReport } from '@presign/schema';
-import type { ledger } from '@presign/schema/tables';
+import type { ledger } from '@presign/schema/ledger-tables';
 import { expect } from 'vitest';
 import type { Stack } from '../harness/stack.ts';
 import { addAccount, addApiKey } from './accounts.ts';

@@ -1,14 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { keys } from '@presign/limits';
-import {
-  budgets,
-  credentials,
-  grants,
-  ledger,
-  pendingChanges,
-  sessions,
-  virtualKeys,
-} from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { budgets, credentials, grants, pendingChanges, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';

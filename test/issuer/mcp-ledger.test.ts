@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { keys } from '@presign/limits';
 import type { CallRecord, McpPresignAnswer } from '@presign/schema';
-import { budgets, ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { budgets } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { USAGE_DIMENSIONS, USAGE_SUMS, type UsageDimension } from '@presign/schema';
-import { budgets, grants, ledger, sessions } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
+import { budgets, grants, sessions } from '@presign/schema/tables';
 import type { Random } from '../chaos/random.ts';
 import type { Stack } from '../harness/stack.ts';
 import { addVirtualKey } from './accounts.ts';

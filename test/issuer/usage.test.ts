@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { USAGE_SUMS } from '@presign/schema';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';

@@ -1,6 +1,6 @@
 import { keys } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { asc, eq } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
 import { eventually } from '../harness/eventually.ts';

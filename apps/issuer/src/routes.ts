@@ -8,6 +8,7 @@ import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './route.ts';
 import { getSession, listSessions, revokeSession, revokeSessions } from './sessions.ts';
+import { getCall, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
 import {
@@ -29,6 +30,8 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   revokeSessions,
   revokeGrant,
   getUsage,
+  listCalls,
+  getCall,
   listModels,
   createVirtualKey,
   listVirtualKeys,

@@ -30,6 +30,10 @@ export const OPERATIONS = {
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   /** Sum settled calls over a range, as JSON or CSV. */
   getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  /** List calls, newest first, with their tokens, hold, cost and end. */
+  listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
+  /** Get a call by the x-presign-request-id of its answer. */
+  getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
   /** List the models that have a price. */
   listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
   /** Store a provider's key under an id of its own. */

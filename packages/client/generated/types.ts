@@ -405,6 +405,112 @@ export interface components {
                 output_tokens: number;
             };
         };
+        CallPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Call"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        Call: {
+            /** @description The `x-presign-request-id` of the answer. */
+            request_id: string | null;
+            /** @description Unix time in seconds. */
+            started_at: number;
+            /** @description Unix time in seconds. */
+            settled_at: number;
+            /**
+             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.
+             * @enum {string}
+             */
+            outcome: "settled" | "expired" | "refunded";
+            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400. */
+            failure: string | null;
+            /** @description The provider's status. null: it gave no answer. */
+            status: number | null;
+            /** Format: uuid */
+            session_id: string;
+            /** Format: uuid */
+            grant_id: string;
+            api_key: string | null;
+            virtual_key: string | null;
+            external_user: string | null;
+            provider: string;
+            model: string | null;
+            /** @description MCP: the name of the server. */
+            server: string | null;
+            /** @description MCP: the tool or method. */
+            tool: string | null;
+            uses: number;
+            /** @description As the provider reported them. null: it did not. */
+            input_tokens: number | null;
+            /** @description As the provider reported them. null: it did not. */
+            output_tokens: number | null;
+            /** @description Microdollars that were held while it ran. null: nothing was held. */
+            hold: number | null;
+            /** @description Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it. */
+            cost: number | null;
+            /** @description Microdollars beyond the hold, which no limit was charged. */
+            overrun: number;
+            /** @description The list that priced it, as `GET /v1/models` names it. null: no list. */
+            price_list: {
+                source: string;
+                id: string;
+            } | null;
+        };
+        CallWithRefunds: {
+            /** @description The `x-presign-request-id` of the answer. */
+            request_id: string | null;
+            /** @description Unix time in seconds. */
+            started_at: number;
+            /** @description Unix time in seconds. */
+            settled_at: number;
+            /**
+             * @description `expired`: the gateway died, and the hold was charged. `refunded`: a row that returns the charge of an MCP call that surely did not run.
+             * @enum {string}
+             */
+            outcome: "settled" | "expired" | "refunded";
+            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400. */
+            failure: string | null;
+            /** @description The provider's status. null: it gave no answer. */
+            status: number | null;
+            /** Format: uuid */
+            session_id: string;
+            /** Format: uuid */
+            grant_id: string;
+            api_key: string | null;
+            virtual_key: string | null;
+            external_user: string | null;
+            provider: string;
+            model: string | null;
+            /** @description MCP: the name of the server. */
+            server: string | null;
+            /** @description MCP: the tool or method. */
+            tool: string | null;
+            uses: number;
+            /** @description As the provider reported them. null: it did not. */
+            input_tokens: number | null;
+            /** @description As the provider reported them. null: it did not. */
+            output_tokens: number | null;
+            /** @description Microdollars that were held while it ran. null: nothing was held. */
+            hold: number | null;
+            /** @description Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it. */
+            cost: number | null;
+            /** @description Microdollars beyond the hold, which no limit was charged. */
+            overrun: number;
+            /** @description The list that priced it, as `GET /v1/models` names it. null: no list. */
+            price_list: {
+                source: string;
+                id: string;
+            } | null;
+            /** @description Its refunds, oldest first. */
+            refunds: {
+                /** @description Unix time in seconds. */
+                settled_at: number;
+                uses: number;
+                /** @description Microdollars. Below 0 in a refund. null: the cost is not known, and no limit needed it. */
+                cost: number | null;
+            }[];
+        };
         /**
          * @example {
          *       "provider": "openai",
@@ -700,6 +806,9 @@ export type Pending = components['schemas']['Pending'];
 export type Session = components['schemas']['Session'];
 export type SessionGrant = components['schemas']['SessionGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
+export type CallPage = components['schemas']['CallPage'];
+export type Call = components['schemas']['Call'];
+export type CallWithRefunds = components['schemas']['CallWithRefunds'];
 export type VirtualKeyRequest = components['schemas']['VirtualKeyRequest'];
 export type VirtualKey = components['schemas']['VirtualKey'];
 export type Budget = components['schemas']['Budget'];
@@ -963,6 +1072,73 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
                     "text/csv": string;
+                };
+            };
+        };
+    };
+    listCalls: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+                /** @description Calls settled at this time or later. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from?: number | (string | Date);
+                /** @description Calls settled before this time. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                to?: number | (string | Date);
+                /** @description Only calls of this external_user. */
+                external_user?: string;
+                /** @description Only calls of this session. */
+                session_id?: string;
+                /** @description Only calls of this grant. */
+                grant_id?: string;
+                /** @description Only calls of URLs that this API key issued. */
+                api_key?: string;
+                /** @description Only calls with this virtual key. */
+                virtual_key?: string;
+                /** @description Only calls of this provider; `mcp` for MCP servers. */
+                provider?: string;
+                /** @description Only calls of this model. */
+                model?: string;
+                /** @description Only rows of this kind. */
+                outcome?: "settled" | "expired" | "refunded";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallPage"];
+                };
+            };
+        };
+    };
+    getCall: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                request_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallWithRefunds"];
                 };
             };
         };

@@ -6,6 +6,7 @@ import { drizzle } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
+import { partitions } from './ledger-tables.ts';
 import { type Environment, MALFORMED, parseVariable, readVariable } from './read-variable.ts';
 import * as tables from './tables.ts';
 
@@ -106,7 +107,7 @@ export async function migrateDatabase(url: string): Promise<void> {
 /** Adds a row for every partition. The drainer opens the partitions in Redis. */
 export async function addPartitions(db: Database): Promise<void> {
   const rows = Array.from({ length: PARTITIONS }, (_, id) => ({ id, epoch: 0, lastId: '0-0' }));
-  await db.insert(tables.partitions).values(rows).onConflictDoNothing();
+  await db.insert(partitions).values(rows).onConflictDoNothing();
 }
 
 /** Any fixed number that nothing else on the server locks. */

@@ -1,3 +1,4 @@
+export * from './api/calls.ts';
 export { type Pending, pendingAnswer } from './api/fields.ts';
 export * from './api/invalid-request.ts';
 export * from './api/keys.ts';

@@ -3,8 +3,6 @@ import { boolean, index, integer, pgTable, primaryKey, smallint, text, uuid } fr
 import type { McpServerPolicy } from './api/mcp-presign.ts';
 import { jsonText, time, whole } from './columns.ts';
 
-export * from './ledger-tables.ts';
-
 /** The kinds of grants, by what they give access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
 export type GrantKind = (typeof GRANT_KINDS)[number];

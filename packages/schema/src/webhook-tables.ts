@@ -3,7 +3,8 @@ import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import type { WebhookEvent } from './api/webhook-events.ts';
 import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './api/webhooks.ts';
 import { time } from './columns.ts';
-import { accounts, ledger } from './tables.ts';
+import { ledger } from './ledger-tables.ts';
+import { accounts } from './tables.ts';
 
 /** The endpoints that receive an account's events. */
 export const webhooks = pgTable(

@@ -1,6 +1,7 @@
 import { RefusedError } from '@presign/schema';
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
-import { budgets, credentials, grants, partitions, sessions, virtualKeys } from '@presign/schema/tables';
+import { partitions } from '@presign/schema/ledger-tables';
+import { budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 

@@ -1,6 +1,7 @@
 import type { McpServerPolicy } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { budgets, credentials, grants, partitions, sessions } from '@presign/schema/tables';
+import { partitions } from '@presign/schema/ledger-tables';
+import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
 
 type GrantRow = typeof grants.$inferSelect;

@@ -4,15 +4,14 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
+import { ledger, usageMarks } from '@presign/schema/ledger-tables';
 import {
   budgets,
   credentials,
   grants,
-  ledger,
   oauthTokens,
   pendingChanges,
   sessions,
-  usageMarks,
   virtualKeys,
 } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';

@@ -1,6 +1,7 @@
 import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import { rowsOf, type Transaction } from '@presign/schema/database';
-import { accounts, grants, ledger, usageDays, usageMarks } from '@presign/schema/tables';
+import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { accounts, grants } from '@presign/schema/tables';
 import { and, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 
 /** The calls to sum, and the dimensions to group them by. */
