@@ -68,6 +68,15 @@ const settled = (url: string) =>
     return held === 0 ? spent : undefined;
   });
 
+test('a small body that nests deeply is planned by a worker, and sent as its config says', async () => {
+  const url = await issue({ cost_limit: undefined, config: { temperature: 0.5 } });
+  const metadata = JSON.parse(`${'['.repeat(300)}${']'.repeat(300)}`) as unknown;
+  const answered = await send(url, JSON.stringify({ ...BODY, metadata }));
+  expect([answered.status, await answered.text()]).toEqual([200, WHOLE]);
+  const sent = JSON.parse(upstream.seen[0]?.body.toString() ?? '') as object;
+  expect(sent).toEqual({ ...BODY, metadata, temperature: 0.5 });
+});
+
 describe('a body that readers may differ on, or that is dear to read, is refused and never sent', () => {
   const text = JSON.stringify(BODY);
   test.each<[string, string | Buffer, number, Record<string, string>?]>([

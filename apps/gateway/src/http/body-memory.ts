@@ -70,3 +70,12 @@ export function bodyMemory(mostBytes: number, maxBodyBytes: number): BodyMemory 
     },
   };
 }
+
+/**
+ * The memory of a body's parts that moves to another thread. Small buffers are parts of a pool that stays with its thread, and are
+ * copied: Node 20 does so by itself, and later versions throw.
+ */
+export const movable = (parts: readonly Uint8Array[]): ArrayBuffer[] =>
+  [...new Set(parts.map(({ buffer }) => buffer as ArrayBuffer))].filter(
+    ({ byteLength }) => byteLength > Buffer.poolSize,
+  );

@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Prices } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
+import { movable } from '../http/body-memory.ts';
 import { fairQueue } from '../http/turns.ts';
 import type { Messages } from '../mcp/messages.ts';
 import type { QuotaOwner, ReadQuota } from './read-quota.ts';
@@ -81,7 +82,7 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
   const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
     const pool = pools.of(prices);
-    const transferList = bytes ? [bytes.buffer as ArrayBuffer] : [];
+    const transferList = bytes ? movable([bytes]) : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
   const inTurn = async <T extends object>(grant: QuotaOwner, bytes: number, task: () => Promise<T>) => {

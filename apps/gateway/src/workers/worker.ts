@@ -15,6 +15,7 @@ import {
 import type { Refusal } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import type { Policy } from '../grant/policy.ts';
+import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
 import type { CounterOf } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
@@ -35,8 +36,8 @@ const providers = loadProviders(providersFile);
 /** Reads and plans an LLM call. The body goes back without being copied. */
 export function plan(work: PlanWork) {
   const reply = planInWorker(providers, prices, work);
-  const buffers = new Set('plan' in reply ? reply.plan.body.map((part) => part.buffer as ArrayBuffer) : []);
-  return move({ [transferableSymbol]: [...buffers], [valueSymbol]: reply satisfies PlanReply });
+  const buffers = movable('plan' in reply ? reply.plan.body : []);
+  return move({ [transferableSymbol]: buffers, [valueSymbol]: reply satisfies PlanReply });
 }
 
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
