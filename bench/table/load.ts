@@ -5,6 +5,8 @@ import { cpuMicros, rssOf } from '../processes.ts';
 /** 80 events of a stream. */
 export const EVENT_COUNT = 80;
 export const EVENT_MS = 20;
+/** A stream that is open for a minute. */
+export const SLOW = { events: 13, everyMs: 5_000 };
 /** An answer of 2 KB. */
 export const ANSWER = JSON.stringify({
   id: 'chatcmpl-1',

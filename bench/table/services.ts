@@ -1,6 +1,6 @@
 import { execFileSync, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, constants, existsSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,6 +27,7 @@ export type Services = {
   readonly start: (
     app: 'gateway' | 'issuer',
     node: string,
+    env?: Readonly<Record<string, string>>,
   ) => Promise<{ readonly pid: number; readonly port: number; readonly origin: string }>;
   /** Headers of an API key. */
   readonly headers: Readonly<Record<string, string>>;
@@ -39,6 +40,10 @@ export type Services = {
   /** The costs of the last calls, one of each stream, in microdollars; '' if the cost is not known. */
   readonly lastCosts: () => Promise<string[]>;
   readonly forgetSettled: () => Promise<void>;
+  /** Process ids of the stores and the issuer. */
+  readonly pids: { readonly issuer: number; readonly postgres: number; readonly redis: readonly number[] };
+  readonly issuerOrigin: string;
+  readonly databaseUrl: string;
 };
 
 const cores = availableParallelism();
@@ -46,19 +51,21 @@ const cores = availableParallelism();
 const SUBJECT_CORE = cores > 1 ? '1' : undefined;
 const OTHER_CORES = cores > 2 ? `0,2-${cores - 1}` : cores > 1 ? '0' : undefined;
 
-/** Starts Redis, Postgres, the upstream and an issuer. This process moves to their cores, and so do its children. */
-export async function startServices(node: string): Promise<Services> {
+/**
+ * Starts Redis, Postgres, the upstream and an issuer. This process moves to their cores, and so do its children.
+ * @param nodes masters of a Redis Cluster; 0 for a single server
+ */
+export async function startServices(node: string, nodes = 0): Promise<Services> {
   if (OTHER_CORES) execFileSync('taskset', ['-cp', OTHER_CORES, String(process.pid)], { stdio: 'ignore' });
   const dir = temporaryFolder('presign-bench-');
   const certificate = selfSigned(dir);
   const upstream = await startUpstream(dir);
-  const redisPort = await freePort();
-  run('redis-server', ['--port', String(redisPort), '--bind', '127.0.0.1', '--dir', dir, ...DURABLE]);
-  const databaseUrl = await startPostgres();
+  const stores = await startRedis(nodes);
+  const redisPort = stores.ports[0] ?? 0;
+  const { url: databaseUrl, pid: postgresPid } = await startPostgres();
   const apps = { issuer: built('issuer'), gateway: built('gateway') };
   migrate(apps.issuer, databaseUrl);
-  await listening(redisPort);
-  const redis = connectRedis(`redis://127.0.0.1:${redisPort}`, () => {});
+  const redis = connectRedis(stores.url, () => {});
   await redisReady(redis);
 
   const made = newKeys();
@@ -74,7 +81,7 @@ export async function startServices(node: string): Promise<Services> {
     HOST: '127.0.0.1',
     GATEWAY_URL: 'http://gateway.example.com',
     DATABASE_URL: databaseUrl,
-    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    REDIS_URL: stores.url,
     ENCRYPTION_KEYS: made.encryption,
     PROVIDERS_FILE: providers,
     ALLOW_PRIVATE_UPSTREAMS: 'true',
@@ -89,11 +96,11 @@ export async function startServices(node: string): Promise<Services> {
     gateway: { TOKEN_PUBLIC_KEYS: made.publicKeys },
   };
   const asSubject = { cores: SUBJECT_CORE, log: logPipe(dir), cwd: dir };
-  const start: Services['start'] = async (app, node) => {
+  const start: Services['start'] = async (app, node, more = {}) => {
     const port = await freePort();
     const { args, env } = apps[app];
     const ports = { ISSUER_PORT: String(port), GATEWAY_PORT: String(port) };
-    const pid = run(node, args, { ...env, ...shared, ...own[app], ...ports }, asSubject);
+    const pid = run(node, args, { ...env, ...shared, ...own[app], ...ports, ...more }, asSubject);
     await listening(port);
     const origin = `http://127.0.0.1:${port}`;
     await isReady(origin);
@@ -104,7 +111,9 @@ export async function startServices(node: string): Promise<Services> {
   const pool = new Pool(issuer.origin, { connections: 16 });
   const streams = Array.from({ length: PARTITIONS }, (_, id) => keys.usage(id));
   return {
-    ...{ dir, redis, redisPort, upstream, certificate, asSubject, start, headers },
+    ...{ dir, redis, redisPort, upstream, certificate, asSubject, start, headers, databaseUrl },
+    pids: { issuer: issuer.pid, postgres: postgresPid, redis: stores.pids },
+    issuerOrigin: issuer.origin,
     issue: async (route, body, count) => {
       const one = async () => {
         const answer = await pool.request({
@@ -151,10 +160,40 @@ const DURABLE = [
 ];
 const PRICED = { pricing: { 'gpt-4o-mini': { input: 150_000, output: 600_000 } } };
 
+/** A single server, or the masters of a Cluster. */
+async function startRedis(nodes: number): Promise<{ url: string; ports: number[]; pids: number[] }> {
+  const ports: number[] = [];
+  const pids: number[] = [];
+  for (let i = 0; i < Math.max(1, nodes); i++) {
+    // The bus of a node is 10,000 ports above it, by default.
+    const [port, bus] = [await freePort(), await freePort()];
+    const place = ['--port', String(port), '--bind', '127.0.0.1', '--dir', temporaryFolder('presign-redis-')];
+    const clustered = nodes > 0 ? ['--cluster-enabled', 'yes', '--cluster-port', String(bus)] : [];
+    pids.push(run('redis-server', [...place, ...DURABLE, ...clustered]));
+    await listening(port);
+    ports.push(port);
+  }
+  const hosts = ports.map((port) => `127.0.0.1:${port}`);
+  if (nodes === 0) return { url: `redis://${hosts[0]}`, ports, pids };
+  const quiet = { stdio: ['ignore', 'ignore', 'inherit'] as ('ignore' | 'inherit')[] };
+  execFileSync('redis-cli', ['--cluster', 'create', ...hosts, '--cluster-yes'], quiet);
+  for (const port of ports) await clusterIsUp(port);
+  return { url: `redis+cluster://${hosts}`, ports, pids };
+}
+
+async function clusterIsUp(port: number): Promise<void> {
+  const ask = () => execFileSync('redis-cli', ['-p', String(port), 'cluster', 'info'], { encoding: 'utf8' });
+  for (let tries = 0; tries < 100; tries++) {
+    if (ask().includes('cluster_state:ok')) return;
+    await sleep(100);
+  }
+  throw new Error(`the Redis Cluster did not come up: ${ask()}`);
+}
+
 async function isReady(origin: string): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
     if ((await fetch(`${origin}/readyz`)).ok) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await sleep(100);
   }
   throw new Error(`${origin} is not ready: ${await (await fetch(`${origin}/readyz`)).text()}`);
 }
@@ -205,24 +244,51 @@ function logPipe(dir: string): number {
   return openSync(path, constants.O_WRONLY);
 }
 
-/** A Postgres of its own, as Debian installs it and with its defaults; returns its address. It refuses to run as root. */
-async function startPostgres(): Promise<string> {
-  const installed = '/usr/lib/postgresql';
-  const versions = existsSync(installed) ? readdirSync(installed).sort() : [];
-  const bin = versions.length > 0 ? join(installed, versions.at(-1) ?? '', 'bin/') : '';
+/** A Postgres of its own, as Debian installs it and with its defaults. It refuses to run as root. */
+async function startPostgres(): Promise<Postgres> {
   const data = temporaryFolder('presign-bench-postgres-');
-  const isRoot = process.getuid?.() === 0;
-  const user = { ...(isRoot ? { uid: idOf('-u'), gid: idOf('-g') } : {}), cwd: data };
-  if (isRoot) chownSync(data, idOf('-u'), idOf('-g'));
+  const user = postgresUser(data);
   const trust = ['-D', data, '-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C'];
-  execFileSync(`${bin}initdb`, trust, { ...user, stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync(`${POSTGRES_BIN}initdb`, trust, { ...user, stdio: ['ignore', 'ignore', 'inherit'] });
+  return serve(data, user);
+}
+
+/** A replica that streams from this Postgres and answers queries that only read. */
+export async function startReplica(primaryUrl: string): Promise<Postgres> {
+  const data = temporaryFolder('presign-bench-replica-');
+  const user = postgresUser(data);
+  const copy = ['-d', primaryUrl, '-D', data, '-R', '-X', 'stream', '-c', 'fast'];
+  execFileSync(`${POSTGRES_BIN}pg_basebackup`, copy, { ...user, stdio: ['ignore', 'ignore', 'inherit'] });
+  return serve(data, user);
+}
+
+type Postgres = { readonly url: string; readonly pid: number };
+
+const POSTGRES_BIN = (() => {
+  const installed = '/usr/lib/postgresql';
+  const newest = existsSync(installed) ? readdirSync(installed).sort().at(-1) : undefined;
+  return newest === undefined ? '' : join(installed, newest, 'bin/');
+})();
+
+function postgresUser(data: string): { cwd: string; uid?: number; gid?: number } {
+  if (process.getuid?.() !== 0) return { cwd: data };
+  const [uid, gid] = [idOf('-u'), idOf('-g')];
+  chownSync(data, uid, gid);
+  chmodSync(data, 0o700);
+  return { cwd: data, uid, gid };
+}
+
+async function serve(data: string, user: ReturnType<typeof postgresUser>): Promise<Postgres> {
   const port = await freePort();
-  const own = ['-c', 'unix_socket_directories=', '-c', 'log_min_messages=fatal'];
-  run(`${bin}postgres`, ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...own], {}, user);
+  const own = ['-c', 'unix_socket_directories=', '-c', 'log_min_messages=panic'];
+  const args = ['-D', data, '-p', String(port), '-h', '127.0.0.1', ...own];
+  const pid = run(`${POSTGRES_BIN}postgres`, args, {}, user);
   await listening(port);
-  const isUp = () => spawnSync(`${bin}pg_isready`, ['-h', '127.0.0.1', '-p', String(port)]).status === 0;
-  for (let tries = 0; tries < 100 && !isUp(); tries++) await sleep(50);
-  return `postgres://postgres@127.0.0.1:${port}/postgres`;
+  // It listens before it takes queries.
+  const isReady = () =>
+    spawnSync(`${POSTGRES_BIN}pg_isready`, ['-q', '-h', '127.0.0.1', '-p', String(port), '-U', 'postgres']);
+  while (isReady().status !== 0) await sleep(50);
+  return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, pid };
 }
 
 const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { ANSWER, EVENT_COUNT, EVENT_MS, MCP_ANSWER } from './load.ts';
+import { ANSWER, EVENT_COUNT, EVENT_MS, MCP_ANSWER, SLOW } from './load.ts';
 
 const [keyFile = '', certificateFile = ''] = process.argv.slice(2);
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-4o-mini' };
@@ -24,21 +24,23 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   });
   request.once('end', () => {
     const kind = request.headers['x-answer'] ?? (asksForStream ? 'burst' : 'json');
-    if (kind === 'burst' || kind === 'paced') return stream(response, kind === 'paced');
+    if (kind === 'burst' || kind === 'paced')
+      return stream(response, EVENTS, kind === 'paced' ? EVENT_MS : 0);
+    if (kind === 'slow') return stream(response, EVENTS.slice(-SLOW.events), SLOW.everyMs);
     const body = kind === 'mcp' ? MCP_ANSWER : ANSWER;
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
   });
 }
 
-/** Writes each event by itself, as providers do: one in each turn of the event loop, or one each 20 ms. */
-function stream(response: ServerResponse, isPaced: boolean): void {
+/** Writes each event by itself, as providers do: one in each turn of the event loop, or one each so many ms. */
+function stream(response: ServerResponse, events: readonly string[], everyMs: number): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   let next = 0;
   const more = () => {
-    const each = EVENTS[next++];
+    const each = events[next++];
     if (each === undefined || response.destroyed) return void response.end();
     response.write(each);
-    if (isPaced) setTimeout(more, EVENT_MS);
+    if (everyMs > 0) setTimeout(more, everyMs);
     else setImmediate(more);
   };
   more();
