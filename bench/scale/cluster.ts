@@ -9,13 +9,11 @@
  *
  *     npx tsx bench/scale/cluster.ts
  *
- * CALLS (20,000) says how many calls it makes. With RESHARD=1 it moves a quarter of a node's slots to another node meanwhile, and prints how
- * calls are refused. It needs Linux, redis-server, redis-cli, openssl and Postgres, and starts stores of its own.
+ * CALLS (20,000) says how many calls it makes. It needs Linux, redis-server, redis-cli, openssl and Postgres, and starts stores of
+ * its own.
  */
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { keys, readFigures } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { Cluster, Command } from 'ioredis';
@@ -85,11 +83,9 @@ process.exit(wrong.length === 0 ? 0 : 1);
 async function load(): Promise<Answers> {
   const answers: Answers = { ids: new Set(), refusals: new Map(), millis: [] };
   let begun = 0;
-  let moving: Promise<unknown> | undefined;
   const lane = async (pool: Pool) => {
     while (begun < CALLS) {
       const path = paths[begun++ % paths.length] ?? '';
-      if (process.env.RESHARD && begun > CALLS / 3) moving ??= moveSlots();
       await callOnce(pool, path, answers);
     }
   };
@@ -97,7 +93,6 @@ async function load(): Promise<Answers> {
     ({ origin }) => new Pool(origin, { connections: CONNECTIONS_EACH, pipelining: 1 }),
   );
   await Promise.all(pools.flatMap((pool) => Array.from({ length: CONNECTIONS_EACH }, () => lane(pool))));
-  await moving;
   return answers;
 }
 
@@ -116,25 +111,6 @@ async function callOnce(pool: Pool, path: string, { ids, refusals, millis }: Ans
   const code = `${answer.statusCode} ${(JSON.parse(text) as { error: { code: string } }).error.code}`;
   refusals.set(code, (refusals.get(code) ?? 0) + 1);
 }
-
-/** Moves a quarter of the first node's slots to the second, while calls go on. */
-async function moveSlots(): Promise<void> {
-  const [from, to] = masters();
-  const ids = await Promise.all([from, to].map(async (each) => String(await each?.call('CLUSTER', 'MYID'))));
-  const { host, port } = from?.options ?? {};
-  const which = ['--cluster-from', ids[0] ?? '', '--cluster-to', ids[1] ?? '', '--cluster-slots', '1365'];
-  const at = performance.now();
-  await promisify(execFile)(
-    'redis-cli',
-    ['--cluster', 'reshard', `${host}:${port}`, ...which, '--cluster-yes'],
-    {
-      maxBuffer: 2 ** 26,
-    },
-  );
-  console.log(`1,365 slots moved in ${((performance.now() - at) / 1_000).toFixed(1)} s`);
-}
-
-const masters = () => (services.redis instanceof Cluster ? services.redis.nodes('master') : [services.redis]);
 
 /** Looks at the budgets that are spent, again and again. */
 function sample(): { stop: () => Promise<string[]> } {
