@@ -17,7 +17,7 @@ export type PostgresServer = {
 };
 
 /** `TEST_POSTGRES_BIN`, or where Debian and others put what no PATH has. */
-const BIN =
+export const POSTGRES_BIN =
   process.env.TEST_POSTGRES_BIN ??
   ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt']
     .filter(existsSync)
@@ -25,11 +25,11 @@ const BIN =
     .find((bin) => existsSync(join(bin, 'initdb')));
 
 /** Whether this machine has the programs of a Postgres server. */
-export const hasPostgres = BIN !== undefined;
+export const hasPostgres = POSTGRES_BIN !== undefined;
 
 /** Makes a server in a folder of its own, and starts it. */
 export async function makePostgres(): Promise<PostgresServer> {
-  const bin = BIN ?? '';
+  const bin = POSTGRES_BIN ?? '';
   const user = serverUser();
   const folder = mkdtempSync(join(tmpdir(), 'presign-postgres-'));
   if (user) chownSync(folder, user.uid, user.gid);
