@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
-import { ledger } from '@presign/schema/tables';
+import { ledger } from '@presign/schema/ledger-tables';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call, providersOf } from '../chaos/load.ts';
 import { makeRedis, type RedisServer } from '../chaos/redis-server.ts';
