@@ -1,0 +1,35 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+
+const ROOT = new URL('../../docs/guides/', import.meta.url);
+const page = readFileSync(new URL('outages.md', ROOT), 'utf8');
+
+/** A link to a test: its file, and in the link's title the name of the test. */
+const TEST_LINK = /\]\((\S+\.test\.ts) "([^"]+)"\)/g;
+
+const [, , ...rows] = page.split('\n').filter((line) => line.startsWith('|'));
+const outages = rows
+  .filter((row) => !/^\| (-|Outage)/.test(row))
+  .map((row) => ({ name: row.split('|')[1]?.trim() ?? '', links: [...row.matchAll(TEST_LINK)] }));
+
+test('the page has outages', () => {
+  expect(outages.length).toBeGreaterThan(15);
+});
+
+test.each(outages)('"$name" links to a test that exists', ({ links }) => {
+  expect(links).not.toEqual([]);
+  expect(links.filter(([, file = '', title = '']) => !isTest(file, title))).toEqual([]);
+});
+
+test('a test that does not exist is noticed', () => {
+  expect(isTest('../../test/gateway/no-such.test.ts', 'limits')).toBe(false);
+  expect(isTest('../../test/gateway/leases.test.ts', 'no such test')).toBe(false);
+});
+
+/** Whether the file names a test so: as a whole text, in any quotes. */
+function isTest(file: string, title: string): boolean {
+  const url = new URL(file, ROOT);
+  if (!existsSync(url)) return false;
+  const source = readFileSync(url, 'utf8');
+  return ["'", '"', '`'].some((quote) => source.includes(`${quote}${title}${quote}`));
+}
