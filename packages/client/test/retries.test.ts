@@ -142,7 +142,7 @@ test('a signal ends the request, and the wait for the next attempt, with its own
 });
 
 test('an answer that does not come in time is an error, and tried again where that is safe', async () => {
-  const { presign, seen } = await pretendIssuer([() => {}], { timeoutMs: 50, maxRetries: 1 });
+  const { presign, seen } = await pretendIssuer([() => {}], { timeoutMs: 500, maxRetries: 1 });
   expect(await codeOf(presign.listSessions())).toBe('timed_out');
   expect(seen).toHaveLength(2);
   const { signal } = new AbortController();
