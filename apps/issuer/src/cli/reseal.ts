@@ -7,8 +7,9 @@ import {
   resealCopy,
   scanCredentials,
 } from '@presign/limits';
-import { mcpAuth } from '@presign/schema';
-import { type Database, sqlState } from '@presign/schema/database';
+import { type Environment, mcpAuth } from '@presign/schema';
+import { type Database, readDatabaseSettings, sqlState } from '@presign/schema/database';
+import { readRedisTimeouts } from '@presign/schema/start';
 import { credentialContext, credentials, oauthTokens, oauthTokensContext } from '@presign/schema/tables';
 import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
 import { and, asc, eq, gt, inArray, isNotNull, ne, not, type SQL, sql } from 'drizzle-orm';
@@ -18,10 +19,18 @@ import { type Command, CommandError, type Given, type Io, UsageError } from './c
 import { encryptionKeysOf, withStores } from './stores.ts';
 
 /**
- * A gateway may read a credential before it is resealed, from Postgres or from a seed, and write it to Redis afterwards, at
- * most the timeouts of a statement and a command later: 10 and 5 seconds.
+ * How long `reseal` waits by default. A gateway may read a credential before it is resealed, from Postgres or from a seed, and
+ * write it to Redis afterwards, at most the time limits of a statement and a command later.
+ * @param env has the limits of the gateways, too
  */
-const WAIT_SECONDS = 20;
+export function resealWaitSeconds(env: Environment): number {
+  const { statementSeconds } = readDatabaseSettings(env);
+  return (statementSeconds || UNBOUNDED_SECONDS) + readRedisTimeouts(env).commandMs / 1_000 + SPARE_SECONDS;
+}
+
+/** For statements without a limit: the longest limit that there is. */
+const UNBOUNDED_SECONDS = 60;
+const SPARE_SECONDS = 5;
 const BATCH = 500;
 
 /** `reseal`: seals everything stored with the first of `ENCRYPTION_KEYS`, while the services run. */
@@ -36,13 +45,13 @@ export const RESEAL: Command = {
     batch: { value: 'N', about: `rows that one statement writes; default ${BATCH}` },
     wait: {
       value: 'SECONDS',
-      about: `pause before the copies in Redis, longer than a gateway takes to load a grant; default ${WAIT_SECONDS}`,
+      about: `pause before the copies in Redis, longer than a gateway takes to load a grant; default: the time limits of Postgres and Redis and ${SPARE_SECONDS} s, so 20 unless they are set`,
     },
   },
   run: async (given, io) => {
     const keys = encryptionKeysOf(io);
     const batch = wholeNumber(given, 'batch', BATCH, 1, 10_000);
-    const wait = wholeNumber(given, 'wait', WAIT_SECONDS, 0, 3_600);
+    const wait = wholeNumber(given, 'wait', resealWaitSeconds(io.env), 0, 3_600);
     const left = await withStores(io, async ({ db, redis }) => {
       const inRows = async () => {
         let left = 0;
