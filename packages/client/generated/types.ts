@@ -423,9 +423,9 @@ export interface components {
              * @enum {string}
              */
             outcome: "settled" | "expired" | "refunded";
-            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400. */
+            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
             failure: string | null;
-            /** @description The provider's status. null: it gave no answer. */
+            /** @description The provider's status. null: it gave no answer, or it is an MCP call. */
             status: number | null;
             /** Format: uuid */
             session_id: string;
@@ -469,9 +469,9 @@ export interface components {
              * @enum {string}
              */
             outcome: "settled" | "expired" | "refunded";
-            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400. */
+            /** @description How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent. */
             failure: string | null;
-            /** @description The provider's status. null: it gave no answer. */
+            /** @description The provider's status. null: it gave no answer, or it is an MCP call. */
             status: number | null;
             /** Format: uuid */
             session_id: string;

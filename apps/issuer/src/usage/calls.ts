@@ -12,6 +12,7 @@ import { and, asc, eq, gte, lt, type SQL } from 'drizzle-orm';
 import { inTurn } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
+import { describeLedgerRow, type LedgerRow, toSeconds } from './describe-row.ts';
 
 /** Calls are ordered by the time at which they settled. */
 const PLACE = { createdAt: ledger.settledAt, id: ledger.holdId };
@@ -96,30 +97,11 @@ const FILTERS = [
   ['outcome', ledger.outcome],
 ] as const;
 
-const toSeconds = (time: Date) => time.getTime() / 1000;
-
-const describeCall = (row: typeof ledger.$inferSelect): CallSummary => ({
-  request_id: row.requestId,
-  started_at: toSeconds(row.startedAt),
-  settled_at: toSeconds(row.settledAt),
-  outcome: row.outcome,
-  failure: row.failure,
-  status: row.status,
-  session_id: row.sessionId,
-  grant_id: row.grantId,
-  api_key: row.apiKeyId,
+const describeCall = (row: LedgerRow): CallSummary => ({
+  ...describeLedgerRow(row),
   virtual_key: row.virtualKeyId,
-  external_user: row.externalUser,
-  provider: row.provider,
-  model: row.model,
-  server: row.server,
-  tool: row.tool,
-  uses: row.uses,
-  input_tokens: row.inputTokens,
-  output_tokens: row.outputTokens,
+  failure: row.failure,
   hold: row.heldMicrousd,
-  cost: row.costMicrousd,
-  overrun: row.overrunMicrousd,
   price_list: row.priceList === null ? null : priceListOf(row.priceList),
 });
 

@@ -6,6 +6,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
+import { describeLedgerRow, type LedgerRow } from '../usage/describe-row.ts';
 import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
 
 const LEVELS = [50, 80, 100] as const;
@@ -206,8 +207,6 @@ export async function announceUsage(db: Database): Promise<boolean> {
   });
 }
 
-type LedgerRow = typeof ledger.$inferSelect;
-
 function usageEvents(rows: readonly LedgerRow[]): AccountEvent[] {
   const byAccount = new Map<string, SettledCall[]>();
   for (const row of rows) {
@@ -229,24 +228,4 @@ const inParts = (calls: SettledCall[]): SettledCall[][] =>
     calls.slice(i * CALLS_PER_EVENT, (i + 1) * CALLS_PER_EVENT),
   );
 
-const toCall = (row: LedgerRow): SettledCall => ({
-  id: row.holdId,
-  request_id: row.requestId,
-  api_key: row.apiKeyId,
-  session_id: row.sessionId,
-  grant_id: row.grantId,
-  external_user: row.externalUser,
-  provider: row.provider,
-  model: row.model,
-  server: row.server,
-  tool: row.tool,
-  uses: row.uses,
-  cost: row.costMicrousd,
-  overrun: row.overrunMicrousd,
-  input_tokens: row.inputTokens,
-  output_tokens: row.outputTokens,
-  status: row.status,
-  outcome: row.outcome,
-  started_at: row.startedAt.getTime() / 1000,
-  settled_at: row.settledAt.getTime() / 1000,
-});
+const toCall = (row: LedgerRow): SettledCall => ({ id: row.holdId, ...describeLedgerRow(row) });

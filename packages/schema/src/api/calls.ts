@@ -41,9 +41,12 @@ const callFields = {
   }),
   failure: z.string().nullable().meta({
     description:
-      'How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400.',
+      'How it failed: an error code, `provider_error`, `answer_broken`, `holder_left` or `lease_ended`. null: the holder got a whole answer below 400, or it is an MCP call, which is recorded before it is sent.',
   }),
-  status: z.int().nullable().meta({ description: "The provider's status. null: it gave no answer." }),
+  status: z
+    .int()
+    .nullable()
+    .meta({ description: "The provider's status. null: it gave no answer, or it is an MCP call." }),
   session_id: z.guid(),
   grant_id: z.guid(),
   api_key: z.guid().nullable(),
