@@ -25,7 +25,7 @@ import { type Services, startServices } from '../table/services.ts';
 const URLS = 500;
 /** Streams that begin in a second. */
 const PER_SECOND = 250;
-/** What the gateway needs in addition: listeners, stores, the log. */
+/** Files of the gateway besides its streams: listeners, stores, the log. */
 const SPARE_FILES = 150;
 
 type Order = { readonly port: number; readonly paths: readonly string[]; readonly streams: number };

@@ -108,7 +108,7 @@ function create(url: string, { connectMs, commandMs }: RedisTimeouts): RedisClie
 }
 
 function endpoint(text: string): { host: string; port: number } {
-  // An IPv6 address stands in brackets, as in every URL.
+  // A URL has an IPv6 address in brackets.
   const [, v6, name = '', port = '6379'] = /^(?:\[([^\]]+)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? [];
   return { host: v6 ?? name, port: Number(port) };
 }
