@@ -31,7 +31,7 @@ afterAll(() => bodyWorkers.close());
 const provider = loadProviders(undefined).get('openai');
 const grant = { id: 'g', sessionId: 's', provider, method: 'POST' } as LlmGrant;
 const policy = {
-  ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
+  ref: { id: 'g', partition: 0, accountId: 'a', credentialId: 'c', budgetIds: ['p'] },
   accountId: 'a',
   apiKeyId: undefined,
   virtualKeyId: undefined,

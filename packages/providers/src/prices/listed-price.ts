@@ -50,19 +50,25 @@ export function listedPricing(
     // A fee for each request covers the searches that it makes (https://docs.perplexity.ai/getting-started/pricing).
     return feeOf(rates, unit) !== undefined || rates.requests !== undefined;
   };
+  const cost = (usage: Usage): number | undefined => {
+    if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
+    const price = listed(usage, model, provider, now);
+    if (!price) return undefined;
+    const feesMicrousd = feesOf(rates, otherUnits(usage));
+    const most =
+      tokensMicrousd(usage.input_tokens ?? 0, dearestInput ?? 0) +
+      tokensMicrousd(usage.output_tokens ?? 0, dearestOutput ?? 0) +
+      (feesMicrousd ?? Number.POSITIVE_INFINITY);
+    return Math.min(most, microusdOf(price.total_price) + missing(price.model_price, rates, usage));
+  };
+  // The first call of a model asks for them; most models of a list have none.
+  let plain: PlainRates | 'none' | undefined;
   return {
     origin: { source: list.source, list: list.id, date: list.date },
     rates,
     cost: (usage) => {
-      if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
-      const price = listed(usage, model, provider, now);
-      if (!price) return undefined;
-      const feesMicrousd = feesOf(rates, otherUnits(usage));
-      const most =
-        tokensMicrousd(usage.input_tokens ?? 0, dearestInput ?? 0) +
-        tokensMicrousd(usage.output_tokens ?? 0, dearestOutput ?? 0) +
-        (feesMicrousd ?? Number.POSITIVE_INFINITY);
-      return Math.min(most, microusdOf(price.total_price) + missing(price.model_price, rates, usage));
+      plain ??= plainRates(prices[0] ?? {}, cost) ?? 'none';
+      return (plain === 'none' ? undefined : plainCost(plain, usage)) ?? cost(usage);
     },
     dearestInput,
     dearestOutput,
@@ -70,6 +76,54 @@ export function listedPricing(
     fees: (used) => feesOf(rates, used),
   };
 }
+
+/** Rates of the tokens of most calls, in microdollars per million tokens. */
+type PlainRates = Readonly<Record<keyof typeof PLAIN, number>>;
+
+/** A usage of so many tokens, all of this kind. */
+const PLAIN = {
+  input_tokens: (all: number): Usage => ({ input_tokens: all }),
+  cache_read_tokens: (all: number): Usage => ({ input_tokens: all, cache_read_tokens: all }),
+  cache_write_tokens: (all: number): Usage => ({ input_tokens: all, cache_write_tokens: all }),
+  output_tokens: (all: number): Usage => ({ output_tokens: all }),
+  output_reasoning_tokens: (all: number): Usage => ({ output_tokens: all, output_reasoning_tokens: all }),
+};
+
+/**
+ * The rates of a price that has no tiers, no fee and no part of a microdollar. The library is asked for them once, because it takes 4 % of the CPU time of a
+ * call to find and apply a price, and there each count costs its rate.
+ */
+function plainRates(price: ListedRates, cost: Pricing['cost']): PlainRates | undefined {
+  const hasTiers = Object.values(price).some((rate) => typeof rate === 'object');
+  if (hasTiers || cost({}) !== 0) return undefined;
+  const rates = Object.entries(PLAIN).map(([unit, usage]) => {
+    const rate = cost(usage(1_000_000)) ?? Number.NaN;
+    const isWhole = cost(usage(1_000_000_000)) === 1_000 * rate;
+    return [unit, isWhole ? rate : undefined] as const;
+  });
+  return rates.some(([, rate]) => rate === undefined)
+    ? undefined
+    : (Object.fromEntries(rates) as Record<keyof typeof PLAIN, number>);
+}
+
+/** Undefined when the usage has other units, contradicts itself, or is too large for exact arithmetic in floats. */
+function plainCost(rates: PlainRates, usage: Usage): number | undefined {
+  for (const [unit, count] of Object.entries(usage))
+    if (count !== 0 && !Object.hasOwn(PLAIN, unit)) return undefined;
+  const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
+  const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
+  if (read + written > input || thought > output) return undefined;
+  const picodollars =
+    (input - read - written) * rates.input_tokens +
+    read * rates.cache_read_tokens +
+    written * rates.cache_write_tokens +
+    (output - thought) * rates.output_tokens +
+    thought * rates.output_reasoning_tokens;
+  return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
+}
+
+/** Up to here a float divided by a million is rounded up right. */
+const EXACT_MAX = 2 ** 50;
 
 /** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
 function listed(usage: Usage, model: string, provider: ListedProvider, at: number) {
