@@ -42,6 +42,7 @@ export async function startPeers(
   node: string,
   skip: (why: string) => void,
 ): Promise<Peer[]> {
+  if (process.env.PEERS === 'none') return [];
   const origin = `http://127.0.0.1:${services.upstream.port}`;
   const direct = { origin, paths: CHAT };
   return [

@@ -1,4 +1,5 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
+import { readRetention } from '@presign/issuer';
 import { readVariable } from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
 import { readPriceSchedule, readProxy, readRedisTimeouts } from '@presign/schema/start';
@@ -43,11 +44,8 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
     },
-    retention: {
-      ledgerDays: readVariable(env, 'LEDGER_KEPT_DAYS', 400),
-      grantDays: readVariable(env, 'GRANTS_KEPT_DAYS', 30),
-      archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
-    },
+    retention: readRetention(env),
+    auditDays: readVariable(env, 'AUDIT_KEPT_DAYS', 400),
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
     traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
     traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),

@@ -1,12 +1,12 @@
 import { runProcess } from '@presign/schema/start';
-import { pino } from 'pino';
+import { openLog } from '@presign/telemetry/log';
 import { type LocalEnv, readLocalEnv } from './env.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 
 /** `pnpm start`: both services in one process, and a first call to paste. */
 runProcess('start', portVariable, async () => {
   const env = readLocalEnv();
-  const local = await runLocal(env, pino({ level: env.logLevel }));
+  const local = await runLocal(env, openLog({ level: env.logLevel }));
   process.stdout.write(readyMessage(env, local));
   return async () => {
     process.stdout.write('\nDraining and closing…\n');

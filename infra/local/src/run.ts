@@ -9,13 +9,13 @@ import {
   readSigningKey,
 } from '@presign/crypto';
 import { callTraces, startGateway } from '@presign/gateway';
-import { bootstrap, startIssuer } from '@presign/issuer';
+import { bootstrap, requestTraces, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { serveMetrics } from '@presign/telemetry/metrics';
-import { startTraces } from '@presign/telemetry/traces';
+import { startTraces, type Traces } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
@@ -67,15 +67,18 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
       log,
     };
     const { host } = env;
+    const requests = await traced(env, 'presign-issuer', closers);
     const issuer = await startIssuer(
-      { ...shared, signingKey, olderPublicKeys, retention: env.retention },
+      {
+        ...{ ...shared, signingKey, olderPublicKeys, retention: env.retention, auditDays: env.auditDays },
+        traces: requests && requestTraces(requests),
+      },
       { host, port: env.issuerPort },
     );
     closers.push(() => issuer.close());
     const publicKeys = readPublicKeys([signingKey.publicKey, ...olderPublicKeys].join(','));
     const allowPrivateUpstreams = env.allowPrivateUpstreams || (sandbox?.addresses ?? false);
-    const spans = await startTraces(env.traceEndpoint, { service: 'presign-gateway', ratio: env.traceRatio });
-    if (spans) closers.push(spans.close);
+    const spans = await traced(env, 'presign-gateway', closers);
     const traces = spans && callTraces(spans, env.traceUpstreams);
     const gateway = await startGateway(
       { ...shared, publicKeys, allowPrivateUpstreams, traces },
@@ -88,6 +91,12 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     await close();
     throw error;
   }
+}
+
+async function traced(env: LocalEnv, service: string, closers: Closer[]): Promise<Traces | undefined> {
+  const traces = await startTraces(env.traceEndpoint, { service, ratio: env.traceRatio });
+  if (traces) closers.push(traces.close);
+  return traces;
 }
 
 /** The keys of this installation, as text. */
