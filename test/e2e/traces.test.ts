@@ -1,54 +1,14 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { callTraces } from '@presign/gateway';
 import { startTraces, type Traces } from '@presign/telemetry/traces';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { attributesOf as of, type SpanJson, startCollector } from '../harness/collector.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Answer, startUpstream, type Upstream } from '../harness/upstream.ts';
 
-/** A span as OTLP has it in JSON (opentelemetry-proto, trace.proto). */
-type SpanJson = {
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId?: string;
-  readonly name: string;
-  readonly kind: number;
-  readonly startTimeUnixNano: string;
-  readonly endTimeUnixNano: string;
-  readonly attributes: readonly { key: string; value: Record<string, unknown> }[];
-  readonly status: { readonly code?: number };
-};
 const [SERVER, CLIENT, ERROR] = [2, 3, 2];
-
-/** A collector that keeps the spans it gets. */
-async function startCollector() {
-  const bodies: string[] = [];
-  const server = createServer(async (incoming, outgoing) => {
-    let body = '';
-    for await (const chunk of incoming) body += String(chunk);
-    if (incoming.url === '/v1/traces') bodies.push(body);
-    outgoing.writeHead(200, { 'content-type': 'application/json' }).end('{}');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  type Export = { resourceSpans: { scopeSpans: { spans: SpanJson[] }[] }[] };
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    bodies,
-    spans: () =>
-      bodies.flatMap((body) =>
-        (JSON.parse(body) as Export).resourceSpans.flatMap((each) =>
-          each.scopeSpans.flatMap(({ spans }) => spans),
-        ),
-      ),
-    close: () => {
-      server.close();
-      server.closeAllConnections();
-    },
-  };
-}
 
 const OK: Answer = (_seen, response) => {
   response.writeHead(200, { 'content-type': 'application/json' });
@@ -96,14 +56,6 @@ async function send(url: string, headers: Record<string, string> = {}, body = bo
   await answered.body.dump();
   return String(answered.headers['x-presign-request-id'] ?? answered.headers['x-request-id']);
 }
-
-const of = (span: SpanJson): Record<string, unknown> =>
-  Object.fromEntries(
-    span.attributes.map(({ key, value }) => [
-      key,
-      value.stringValue ?? Number(value.intValue ?? value.doubleValue),
-    ]),
-  );
 
 /** The span of a call and that of its request to the upstream, once the collector has them. */
 async function spansOf(requestId: string) {
