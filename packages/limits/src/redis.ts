@@ -28,6 +28,8 @@ const TIMEOUTS: RedisTimeouts = { connectMs: 5_000, commandMs: 5_000 };
  */
 export function connectRedis(url: string, onError: (error: Error) => void, timeouts = TIMEOUTS): RedisClient {
   const client = create(url, timeouts);
+  // Each call that waits to be settled listens for the connection.
+  client.setMaxListeners(0);
   client.on('error', onError);
   return client;
 }
