@@ -2,8 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
+import { openTunnel } from '../chaos/tunnel.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
+import type { Stack } from '../harness/stack.ts';
 
 export const ISSUER_MAIN = fileURLToPath(new URL('../../apps/issuer/src/main.ts', import.meta.url));
 export const GATEWAY_MAIN = fileURLToPath(new URL('../../apps/gateway/src/main.ts', import.meta.url));
@@ -18,11 +20,15 @@ export type IssuerProcess = {
   readonly kill: (signal: NodeJS.Signals) => Promise<number | null>;
 };
 
-/** An issuer in a process of its own, with keys of its own. */
+/**
+ * An issuer in a process of its own, with keys of its own.
+ * @param onSpawn called before it is ready
+ */
 export async function startIssuerProcess(
   databaseUrl: string,
   redisUrl: string,
   settings: Readonly<Record<string, string>> = {},
+  onSpawn: (child: ChildProcess) => void = () => {},
 ): Promise<IssuerProcess> {
   const port = await freePort();
   const env = {
@@ -37,6 +43,7 @@ export async function startIssuerProcess(
     ...settings,
   };
   const child = run(ISSUER_MAIN, env);
+  onSpawn(child);
   let log = '';
   child.stdout?.on('data', (chunk) => {
     log += String(chunk);
@@ -55,6 +62,21 @@ export async function startIssuerProcess(
       return ((await exited) as [number | null])[0];
     },
   };
+}
+
+/** An issuer of this stack in a process of its own. Redis is silent to it, so it can be killed between Postgres and Redis. */
+export async function startCutOffIssuer(stack: Stack) {
+  const redis = new URL(stack.redisUrl);
+  const tunnel = await openTunnel(Number(redis.port));
+  redis.port = String(tunnel.port);
+  const issuer = await startIssuerProcess(stack.databaseUrl ?? '', redis.href, {
+    GATEWAY_URL: stack.gatewayUrls[0] ?? '',
+    TOKEN_SIGNING_KEY: stack.keys.signing,
+    ENCRYPTION_KEYS: stack.keys.encryption,
+    BOOTSTRAP_API_KEY: stack.apiKey,
+  });
+  tunnel.silence();
+  return { ...issuer, close: () => tunnel.close() };
 }
 
 /** A service's `main.ts` with this environment and nothing of the test's own. */

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -13,6 +13,8 @@ export type PostgresServer = {
   readonly start: () => Promise<void>;
   /** SIGINT: asks all sessions to end ("fast"); SIGQUIT: ends at once and recovers at the next start. */
   readonly stop: (signal?: 'SIGINT' | 'SIGQUIT') => Promise<void>;
+  /** Makes it a standby from its next start on. */
+  readonly demote: () => void;
   readonly remove: () => Promise<void>;
 };
 
@@ -27,15 +29,37 @@ export const POSTGRES_BIN =
 /** Whether this machine has the programs of a Postgres server. */
 export const hasPostgres = POSTGRES_BIN !== undefined;
 
+type Made = {
+  /** A folder for its data, such as that of a small disk. */
+  readonly parent?: string | undefined;
+  /** The server that it is a standby of. */
+  readonly primary?: PostgresServer;
+  readonly env?: Readonly<Record<string, string>>;
+};
+
 /** Makes a server in a folder of its own, and starts it. */
-export async function makePostgres(): Promise<PostgresServer> {
+export async function makePostgres({
+  parent = tmpdir(),
+  primary,
+  env = {},
+}: Made = {}): Promise<PostgresServer> {
   const bin = POSTGRES_BIN ?? '';
   const user = serverUser();
-  const folder = mkdtempSync(join(tmpdir(), 'presign-postgres-'));
+  const folder = mkdtempSync(join(parent, 'presign-postgres-'));
   if (user) chownSync(folder, user.uid, user.gid);
   const data = join(folder, 'data');
   const quiet = { ...user, cwd: folder, stdio: 'ignore' as const };
-  execFileSync(join(bin, 'initdb'), ['-D', data, '-A', 'trust', '-U', 'postgres', '--no-sync'], quiet);
+  if (primary) {
+    execFileSync(
+      join(bin, 'pg_basebackup'),
+      ['-D', data, '-d', primary.url, '-R', '-c', 'fast', '-N'],
+      quiet,
+    );
+  } else {
+    // Small segments of the log, so that a small disk has room for some.
+    const as = ['-A', 'trust', '-U', 'postgres', '--no-sync', '--wal-segsize=1'];
+    execFileSync(join(bin, 'initdb'), ['-D', data, ...as], quiet);
+  }
   const port = await freePort();
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   let server: ChildProcess | undefined;
@@ -43,7 +67,7 @@ export async function makePostgres(): Promise<PostgresServer> {
   const start = async () => {
     const settings = ['listen_addresses=127.0.0.1', `unix_socket_directories=${folder}`];
     const args = ['-D', data, '-p', String(port), ...settings.flatMap((each) => ['-c', each])];
-    server = spawn(join(bin, 'postgres'), args, quiet);
+    server = spawn(join(bin, 'postgres'), args, { ...quiet, env: { ...process.env, ...env } });
     await eventually(() => answers(url));
   };
   const stop = async (signal: NodeJS.Signals = 'SIGINT') => {
@@ -56,8 +80,9 @@ export async function makePostgres(): Promise<PostgresServer> {
     await stop('SIGQUIT');
     rmSync(folder, { recursive: true, force: true });
   };
+  const demote = () => writeFileSync(join(data, 'standby.signal'), '');
   await start();
-  return { url, start, stop, remove };
+  return { url, start, stop, demote, remove };
 }
 
 /** Whom Postgres and PgBouncer run as if this process is root, as whom they refuse to run. */

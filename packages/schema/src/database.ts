@@ -67,7 +67,28 @@ export function connectDatabase(
     connection: { statement_timeout: statementSeconds * 1_000 },
   };
   const client = parseVariable('DATABASE_URL', () => postgres(url, options), MALFORMED);
-  return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
+  const db = endingIdle(drizzle({ client, ...DRIZZLE }), statementSeconds * IDLE_STATEMENTS * 1_000);
+  return { db, close: () => client.end({ timeout: CLOSE_SECONDS }) };
+}
+
+/** A transaction may wait for its service, and so for Redis, as long as this many statements may take. */
+const IDLE_STATEMENTS = 3;
+
+/**
+ * Makes Postgres end a transaction that hears nothing from its service for so long, because a service that is frozen would
+ * keep its locks for good. Each transaction says so itself, since PgBouncer in transaction mode keeps no setting of a session.
+ * The statement does not wait for its answer, so it costs no round trip. 0: such a transaction is not ended.
+ */
+function endingIdle<T extends Database>(db: T, idleMs: number): T {
+  if (idleMs === 0) return db;
+  const begin = db.transaction.bind(db);
+  db.transaction = (run, config) =>
+    begin((tx) => {
+      // If it fails, so does the rest of the transaction.
+      tx.execute(sql.raw(`set local idle_in_transaction_session_timeout = ${idleMs}`)).catch(() => {});
+      return run(tx);
+    }, config);
+  return db;
 }
 
 /**
@@ -148,11 +169,11 @@ export function sqlState(error: unknown): string | undefined {
 /**
  * Whether Postgres was not available, as opposed to having refused a query. Outages are: connection errors of the system
  * (`ECONNREFUSED`, not Node's own `ERR_…`) and of the driver (`CONNECTION_CLOSED`, `CONNECT_TIMEOUT`), the SQLSTATE classes
- * 08, 53, 57 and 58, 25006 (the server has become a standby) and 55P03 (a lock was not free in time). See PostgreSQL
- * manual, appendix A.
+ * 08, 53, 57 and 58, 25006 (the server has become a standby), 25P03 (the transaction was idle for too long) and 55P03 (a
+ * lock was not free in time). See PostgreSQL manual, appendix A.
  */
 export function isDatabaseOutage(error: unknown): boolean {
   return OUTAGE.test(sqlState(error) ?? '');
 }
 
-const OUTAGE = /^(08|53|57|58)...$|^25006$|^55P03$|^E(?!RR_)[A-Z_]+$|^CONNECT(ION)?_[A-Z]+$/;
+const OUTAGE = /^(08|53|57|58)...$|^25006$|^25P03$|^55P03$|^E(?!RR_)[A-Z_]+$|^CONNECT(ION)?_[A-Z]+$/;
