@@ -1,4 +1,4 @@
-import { connectRedis, findRevoked, type GrantRef, redisReady } from '@presign/limits';
+import { connectRedis, findRevoked, redisReady } from '@presign/limits';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hasRedisServer, makeRedis, type RedisServer } from '../chaos/redis-server.ts';
@@ -103,7 +103,7 @@ describe.skipIf(!hasRedisServer)('when another server behind the address of Redi
     const way = await openTunnel(replica.port);
     const redis = connectRedis(`redis://127.0.0.1:${way.port}`, () => {});
     await redisReady(redis);
-    const grant: Pick<GrantRef, 'id' | 'credentialId'> = { id: 'a', credentialId: 'b' };
+    const grant = { id: 'a', accountId: 'c', credentialId: 'b' };
     await expect(findRevoked(redis, 0, [grant])).rejects.toThrow('MASTERDOWN');
     way.turn(master.port);
     expect(await eventually(() => findRevoked(redis, 0, [grant]).catch(() => undefined))).toEqual([]);
