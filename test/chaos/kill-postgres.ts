@@ -11,11 +11,25 @@ export async function killPostgres(url: string): Promise<void> {
   // While it stands still it starts no more processes, and takes no child's death for a crash to recover from.
   process.kill(postmaster, 'SIGSTOP');
   const pids = [postmaster, ...childrenOf(postmaster)];
-  for (const pid of pids) killIfThere(pid);
+  for (const pid of pids) signalIfThere(pid, 'SIGKILL');
   await eventually(async () => {
     const alive = new Set(living().map(({ pid }) => pid));
     return pids.some((pid) => alive.has(pid)) ? undefined : true;
   });
+}
+
+/**
+ * SIGSTOP to a server and every process it has: it answers nothing, and the system goes on to accept connections to it.
+ * @returns what lets it go on
+ */
+export async function freezePostgres(url: string): Promise<() => void> {
+  const postmaster = await postmasterOf(url);
+  process.kill(postmaster, 'SIGSTOP');
+  const pids = [...childrenOf(postmaster), postmaster];
+  for (const pid of pids) signalIfThere(pid, 'SIGSTOP');
+  return () => {
+    for (const pid of pids) signalIfThere(pid, 'SIGCONT');
+  };
 }
 
 /** The first line of the lock file that the server keeps in its data directory. */
@@ -42,9 +56,9 @@ function living(): { readonly pid: number; readonly parent: number }[] {
     .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
 }
 
-function killIfThere(pid: number): void {
+function signalIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch (error) {
     // A backend may have ended of itself since it was listed.
     if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;

@@ -13,6 +13,9 @@ export type RedisServer = {
   readonly start: () => Promise<void>;
   /** kill -9. */
   readonly kill: () => Promise<void>;
+  /** SIGSTOP: it answers nothing, and the system goes on to accept connections to it. */
+  readonly freeze: () => void;
+  readonly thaw: () => void;
   readonly command: (...words: string[]) => Promise<unknown>;
   readonly remove: () => Promise<void>;
 };
@@ -64,6 +67,8 @@ export async function makeRedis(...settings: string[]): Promise<RedisServer> {
     port,
     start,
     kill,
+    freeze: () => void server?.kill('SIGSTOP'),
+    thaw: () => void server?.kill('SIGCONT'),
     command,
     remove: async () => {
       await kill();

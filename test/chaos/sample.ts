@@ -33,6 +33,7 @@ export async function refOf(db: Database, url: string): Promise<GrantRef> {
   return {
     id,
     partition: row.budgets.partition,
+    accountId: row.grants.accountId,
     credentialId: row.grants.credentialId ?? '',
     budgetIds: [row.budgets.id],
   };

@@ -8,13 +8,16 @@ export type Tunnel = {
   readonly silence: () => void;
   /** Cuts all connections, and leads new ones to another port. */
   readonly lead: (port: number) => void;
+  /** How long each thing that is sent to the server takes from now on. */
+  readonly delay: (ms: number) => void;
   /** Leads new connections to another port, and leaves the others where they are. */
   readonly turn: (port: number) => void;
   readonly close: () => void;
 };
 
-/** @param delayMs how long what is sent to the server takes to get there */
-export async function openTunnel(firstPort: number, delayMs = 0): Promise<Tunnel> {
+/** @param firstDelayMs how long what is sent to the server takes to get there */
+export async function openTunnel(firstPort: number, firstDelayMs = 0): Promise<Tunnel> {
+  let delayMs = firstDelayMs;
   let target = firstPort;
   let silent = false;
   const sockets = new Set<Socket>();
@@ -27,10 +30,14 @@ export async function openTunnel(firstPort: number, delayMs = 0): Promise<Tunnel
       sockets.add(from);
       from.setNoDelay(true);
       const pass = (chunk: Buffer) => void (silent || to.destroyed || to.write(chunk));
-      // Timers of one length end in their order.
-      from.on('data', (chunk: Buffer) =>
-        delayMs > 0 && from === inner ? setTimeout(pass, delayMs, chunk) : pass(chunk),
-      );
+      // Chunks that wait keep those behind them waiting, in whichever order the timers end.
+      const waiting: Buffer[] = [];
+      const passNext = () => void pass(waiting.shift() ?? Buffer.alloc(0));
+      from.on('data', (chunk: Buffer) => {
+        if (from === outer || (delayMs === 0 && waiting.length === 0)) return pass(chunk);
+        waiting.push(chunk);
+        setTimeout(passNext, delayMs);
+      });
       from.on('error', () => {});
       from.on('close', () => {
         sockets.delete(from);
@@ -46,6 +53,9 @@ export async function openTunnel(firstPort: number, delayMs = 0): Promise<Tunnel
     port: (server.address() as AddressInfo).port,
     silence: () => {
       silent = true;
+    },
+    delay: (ms) => {
+      delayMs = ms;
     },
     turn: (port) => {
       target = port;

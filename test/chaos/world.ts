@@ -11,7 +11,7 @@ import { GATEWAY_MAIN, ISSUER_MAIN } from '../issuer/issuer-process.ts';
 import { makePostgres, type PostgresServer } from '../issuer/postgres-server.ts';
 import { makeRedis, type RedisServer } from './redis-server.ts';
 import { type Service, serviceOf } from './service.ts';
-import { openTunnel } from './tunnel.ts';
+import { openTunnel, type Tunnel } from './tunnel.ts';
 
 /** Everything in processes of their own: Postgres, Redis, an issuer and two gateways. */
 export type World = Stores &
@@ -32,6 +32,9 @@ type Stores = {
   /** Goes that way, too. */
   readonly redis: RedisClient;
   readonly redisUrl: string;
+  readonly redisWay: Tunnel;
+  /** The way of the services to Postgres. */
+  readonly postgresWay: Tunnel;
 };
 
 type Services = {
@@ -53,14 +56,17 @@ const REDIS_SETTINGS = ['--appendfsync', 'always', '--repl-diskless-sync-delay',
 /** With it, a commit that was answered is on the disk. */
 const DURABLE = ['fsync', 'synchronous_commit', 'full_page_writes'];
 
-export async function startWorld(providers: object): Promise<World> {
+/** Folders for the data of the stores, such as those of small disks. */
+export type Places = { readonly postgres?: string; readonly redis?: string };
+
+export async function startWorld(providers: object, places: Places = {}): Promise<World> {
   const removals: Parameters<Adopt>[0][] = [];
   const adopt: Adopt = (remove) => void removals.push(remove);
   const close = async () => {
     for (const remove of removals.splice(0).reverse()) await remove();
   };
   try {
-    const stores = await startStores(adopt);
+    const stores = await startStores(adopt, places);
     const services = await startServices(stores, providers, adopt);
     const issue = (body: object) => issueAt(services.issuerUrl, services.apiKey, body);
     return { ...stores, ...services, issue, adopt, close };
@@ -70,14 +76,17 @@ export async function startWorld(providers: object): Promise<World> {
   }
 }
 
-async function startStores(adopt: Adopt): Promise<Stores> {
-  const postgres = await makePostgres();
+async function startStores(adopt: Adopt, places: Places): Promise<Stores> {
+  const postgres = await makePostgres({ parent: places.postgres });
   adopt(postgres.remove);
   await migrateDatabase(postgres.url);
   const { db, close: closeDatabase } = connectDatabase(postgres.url);
   adopt(() => closeDatabase().catch(() => {}));
   await mustBeDurable(db);
-  let server = await makeRedis(...REDIS_SETTINGS);
+  const postgresWay = await openTunnel(Number(new URL(postgres.url).port));
+  adopt(async () => postgresWay.close());
+  // Redis takes the last of two settings of one name.
+  let server = await makeRedis(...REDIS_SETTINGS, ...(places.redis ? ['--dir', places.redis] : []));
   adopt(server.remove);
   const way = await openTunnel(server.port);
   adopt(async () => way.close());
@@ -89,7 +98,7 @@ async function startStores(adopt: Adopt): Promise<Stores> {
     server = other;
     way.lead(other.port);
   };
-  return { postgres, db, master: () => server, follow, redis, redisUrl };
+  return { postgres, postgresWay, db, master: () => server, follow, redis, redisUrl, redisWay: way };
 }
 
 async function mustBeDurable(db: Database): Promise<void> {
@@ -110,7 +119,7 @@ async function startServices(stores: Stores, providers: object, adopt: Adopt): P
     HOST: '127.0.0.1',
     LOG_LEVEL: 'error',
     GATEWAY_URL: gatewayUrls[0],
-    DATABASE_URL: stores.postgres.url,
+    DATABASE_URL: Object.assign(new URL(stores.postgres.url), { port: String(stores.postgresWay.port) }).href,
     REDIS_URL: stores.redisUrl,
     ENCRYPTION_KEYS: generateEncryptionKey('k1'),
     PROVIDERS_FILE: join(folder, 'providers.json'),

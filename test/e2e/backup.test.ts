@@ -73,6 +73,7 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
     // Until the issuer's next round has seen the other server, the old figures count.
     await eventually(async () => (await epochOf(world.redis, used)) > before);
     await opened(used);
+    expect(await figures(used)).toEqual({ used: 3, spent: 3 * COST });
     expect([await status(used), await status(used), await status(used)]).toEqual([200, 200, 403]);
     expect(await figures(used)).toEqual({ used: 5, spent: 5 * COST });
     expect(await status(revoked)).toBe(403);

@@ -1,6 +1,6 @@
 import { keys } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
-import { ledger } from '@presign/schema/ledger-tables';
+import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { asc, eq } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
 import { eventually } from '../harness/eventually.ts';
@@ -100,11 +100,14 @@ export function grantIn(token: string): { id: string; partition: number; expires
 
 /** A session's ledger, once all that was charged has reached it. */
 export async function ledgerOf(stack: Stack, { session_id, bundle_token }: McpPresignAnswer) {
-  const usage = keys.usage(grantIn(bundle_token).partition);
+  const { partition } = grantIn(bundle_token);
   await eventually(async () => {
     await stack.issuer.ledger.drainAll();
-    // The issuer drains by itself, too: what it is at just now has left the stream once it is committed.
-    return (await stack.redis.xlen(usage)) === 0 ? true : undefined;
+    // The issuer drains by itself, too: what it is at just now is behind its position once it is committed. It can be in the stream
+    // still, if Redis was away when it should have been trimmed.
+    const [row] = await stack.db.select().from(partitions).where(eq(partitions.id, partition));
+    const next = await stack.redis.xrange(keys.usage(partition), `(${row?.lastId}`, '+', 'COUNT', 1);
+    return next.length === 0 ? true : undefined;
   });
   return stack.db
     .select()
