@@ -54,15 +54,19 @@ echo 'smoke: building'
 docker build -q -f infra/docker/issuer.Dockerfile -t presign-issuer . >/dev/null
 (
   umask 077
-  docker run --rm presign-issuer node dist/keys.js >"$scratch/env"
-  cat >>"$scratch/env" <<EOF
+  docker run --rm presign-issuer node dist/keys.js >"$scratch/keys"
+)
+bash infra/secrets.sh "$scratch/secrets" <"$scratch/keys"
+cat >"$scratch/env" <<EOF
 ISSUER_PORT=$issuer_port
 GATEWAY_PORT=$gateway_port
 ISSUER_URL=$issuer
 GATEWAY_URL=$gateway
+SECRETS_FOLDER=$scratch/secrets
 EOF
-)
-api_key=$(sed -n 's/^BOOTSTRAP_API_KEY=//p' "$scratch/env")
+# root's files belong to user 1000, as whom the services run by default.
+if [ "$(id -u)" -ne 0 ]; then echo "PRESIGN_USER=$(id -u):$(id -g)" >>"$scratch/env"; fi
+api_key=$(sed -n 's/^BOOTSTRAP_API_KEY=//p' "$scratch/keys")
 
 echo 'smoke: starting'
 "${compose[@]}" up -d --build
