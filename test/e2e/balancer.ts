@@ -1,8 +1,9 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -27,26 +28,63 @@ export async function startBalancer(
   program: string | undefined,
   gateways: readonly URL[],
 ): Promise<Balancer> {
+  if (name === 'haproxy') return startProxy(gateways.map(({ host }) => host));
   const port = await freePort();
   const ports = gateways.map((gateway) => gateway.port);
-  const conf =
-    name === 'haproxy' ? () => haproxyConf(port, ports) : (dir: string) => nginxConf(dir, port, ports);
   const url = `http://127.0.0.1:${port}`;
+  const conf = (dir: string) => nginxConf(dir, port, ports);
   const close = await runBalancer(name, program, conf, `${url}/healthz`);
+  return { url, close, sees: isReady };
+}
+
+export type ComposeProxy = Balancer & {
+  /** Whether it uses each of the two gateways. */
+  readonly uses: () => Promise<boolean[]>;
+  readonly printed: () => string;
+};
+
+/**
+ * Starts the proxy of `infra/compose.yaml` before two gateways.
+ * @param gateways their addresses, `host:port`
+ * @param resolver the name server that it asks, `host:port`
+ */
+export async function startProxy(
+  [first = '', second = '']: readonly string[],
+  resolver = '127.0.0.1:1',
+): Promise<ComposeProxy> {
+  const [port, status] = [await freePort(), await freePort()];
+  const env = {
+    GATEWAY_BIND: `127.0.0.1:${port}`,
+    GATEWAY_1: first,
+    GATEWAY_2: second,
+    ISSUER_BIND: `127.0.0.1:${await freePort()}`,
+    ISSUER: '127.0.0.1:1',
+    STATUS_BIND: `127.0.0.1:${status}`,
+    RESOLVER: resolver,
+  };
+  const file = fileURLToPath(new URL('../../infra/haproxy.cfg', import.meta.url));
+  const stdio = ['ignore', 'pipe', 'inherit'] as const;
+  const child = spawn(installed('haproxy') ?? 'haproxy', ['-f', file], { stdio: [...stdio], env });
+  let printed = '';
+  child.stdout?.on('data', (chunk: Buffer) => {
+    printed += String(chunk);
+  });
+  await answers(`http://127.0.0.1:${status}/healthz`);
+  const uses = async () => {
+    const { body } = await request(`http://127.0.0.1:${status}/servers;csv`);
+    const rows = (await body.text()).split('\n').filter((row) => /^gateways,gateway-\d/.test(row));
+    return rows.map((row) => row.split(',')[17] === 'UP');
+  };
   return {
-    url,
-    close,
-    // A gateway that has started is ready. haproxy takes it back at its next probe.
+    url: `http://127.0.0.1:${port}`,
+    uses,
+    printed: () => printed,
+    // A gateway that has started is ready. The proxy takes it back at its next probe.
     sees: async (gateway) => {
-      await eventually(() =>
-        request(`http://127.0.0.1:${gateway}/readyz`).then(
-          ({ statusCode }) => statusCode === 200 || undefined,
-          () => undefined,
-        ),
-      );
-      if (name === 'haproxy')
-        await eventually(async () => ((await haproxyStates(url)).every(Boolean) ? true : undefined));
+      await isReady(gateway);
+      await eventually(async () => (await uses()).every(Boolean));
     },
+    close: () => stop(child),
   };
 }
 
@@ -65,45 +103,30 @@ export async function runBalancer(
   writeFileSync(file, conf(dir));
   const args = name === 'haproxy' ? ['-f', file] : ['-c', file, '-p', dir];
   const child = spawn(program ?? name, args, { stdio: ['ignore', 'inherit', 'inherit'] });
-  await eventually(() =>
-    request(probe).then(
-      ({ statusCode }) => statusCode === 200 || undefined,
+  await answers(probe);
+  return () => stop(child);
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}
+
+async function isReady(port: string): Promise<void> {
+  await answers(`http://127.0.0.1:${port}/readyz`);
+}
+
+const answers = (url: string) =>
+  eventually(() =>
+    request(url).then(
+      async ({ statusCode, body }) => {
+        await body.dump();
+        return statusCode === 200 || undefined;
+      },
       () => undefined,
     ),
   );
-  return async () => {
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    await exited;
-  };
-}
-
-/** Whether haproxy uses each of its servers, by its statistics. */
-async function haproxyStates(url: string): Promise<boolean[]> {
-  const { body } = await request(`${url}/haproxy;csv`);
-  const rows = (await body.text()).split('\n').filter((row) => /^gateways,gateway\d/.test(row));
-  return rows.map((row) => row.split(',')[17] === 'UP');
-}
-
-const haproxyConf = (port: number, ports: readonly string[]) => `
-defaults
-  mode http
-  timeout connect 2s
-  timeout client 60s
-  timeout server 60s
-  timeout http-keep-alive 60s
-listen gateways
-  bind 127.0.0.1:${port}
-  stats enable
-  stats uri /haproxy
-  balance roundrobin
-  option httpchk GET /readyz
-  option redispatch 1
-  retries 3
-  retry-on conn-failure
-  default-server check inter 500ms fall 2 rise 1
-${ports.map((each, i) => `  server gateway${i} 127.0.0.1:${each}`).join('\n')}
-`;
 
 const nginxConf = (dir: string, port: number, ports: readonly string[]) => `
 daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log; worker_processes 1;
