@@ -9,6 +9,8 @@ const run = promisify(execFile);
 const HERE = import.meta.dirname;
 const CACHE = join(HERE, '../../node_modules/.cache/presign-foreign');
 const UV = 'uv==0.13.8';
+const PROMTOOL = 'github.com/prometheus/prometheus/cmd/promtool@v0.316.0';
+const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
 const ENVIRONMENTS = ['llm', 'litellm', 'mcp1', 'mcp2'] as const;
@@ -23,6 +25,9 @@ export type Toolchains = {
   readonly go: Installed;
   /** The folder of the tools of `deploy/go.mod`, which check what an operator deploys. */
   readonly deploy: Installed;
+  /** The loader of Docker Compose, which needs other versions than those tools. */
+  readonly compose: Installed;
+  readonly promtool: Installed;
   /** A folder whose `node_modules` has the packages of `js/package.json`. */
   readonly js: Installed;
   /** A file with the class path of `java/pom.xml`. */
@@ -47,6 +52,9 @@ export default async function install(project: TestProject): Promise<void> {
     python: { llm, litellm, mcp1, mcp2 },
     go: await buildGo('foreign/go', 'go', './...'),
     deploy: await buildGo('deploy', 'deploy', 'tool'),
+    compose: await installGo('compose', COMPOSE).then(within('cmd')),
+    // It finds nothing to watch, so it can do without the clients of all clouds.
+    promtool: await installGo('promtool', PROMTOOL, 'remove_all_sd').then(within('promtool')),
     js,
     java,
   });
@@ -88,6 +96,14 @@ async function buildGo(from: string, name: string, what: string): Promise<Instal
     run('go', ['build', '-o', `${folder}/`, what], { cwd: join(HERE, '..', from) }),
   );
 }
+
+/** A program of another module, with the versions of that module. */
+const installGo = (name: string, what: string, tags = '') =>
+  once('Go', name, [what, tags], (folder) =>
+    run('go', ['install', '-tags', tags, what], {
+      env: { ...process.env, GOBIN: folder },
+    }),
+  );
 
 /** Maven writes its errors to standard output. */
 function installJava(): Promise<Installed> {

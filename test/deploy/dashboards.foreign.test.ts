@@ -1,0 +1,211 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { parse, stringify } from 'yaml';
+
+const { promtool, js } = inject('toolchains');
+const ROOT = join(import.meta.dirname, '../..');
+const rules = readFileSync(join(ROOT, 'infra/dashboards/alerts.yaml'), 'utf8');
+const dashboardJson = readFileSync(join(ROOT, 'infra/dashboards/presign.json'), 'utf8');
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'presign-dashboards-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+const file = (name: string, text: string) => {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+};
+
+type Alert = {
+  readonly alert: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string };
+};
+const { groups } = parse(rules) as { groups: readonly { rules: readonly Alert[] }[] };
+const alerts = groups.flatMap((group) => group.rules);
+
+/** Series that fire an alert after 80 minutes, and series that do not, in the notation of promtool; the labels of the alert. */
+type Case = readonly [
+  alert: string,
+  firing: Series,
+  quiet: Series,
+  labels?: Readonly<Record<string, string>>,
+];
+type Series = Readonly<Record<string, string>>;
+const once = '0x70 1x50';
+const CASES: readonly Case[] = [
+  [
+    'PresignCallsRefusedByOutage',
+    { 'presign_refusals_total{code="limits_unavailable"}': '0+60x120' },
+    { 'presign_refusals_total{code="uses_exhausted"}': '0+60x120' },
+  ],
+  [
+    'PresignUpstreamUnreachable',
+    {
+      'presign_calls_total{provider="openai",outcome="unanswered"}': '0+10x120',
+      'presign_calls_total{provider="openai",outcome="complete"}': '0+90x120',
+    },
+    {
+      'presign_calls_total{provider="openai",outcome="unanswered"}': '0+1x120',
+      'presign_calls_total{provider="openai",outcome="complete"}': '0+90x120',
+      'presign_calls_total{provider="openai",outcome="refused"}': '0+900x120',
+    },
+    { provider: 'openai' },
+  ],
+  [
+    'PresignGatewaySlow',
+    {
+      'presign_own_seconds_bucket{kind="llm",le="1"}': '0+90x120',
+      'presign_own_seconds_bucket{kind="llm",le="2.5"}': '0+100x120',
+      'presign_own_seconds_bucket{kind="llm",le="+Inf"}': '0+100x120',
+    },
+    {
+      'presign_own_seconds_bucket{kind="llm",le="1"}': '0+100x120',
+      'presign_own_seconds_bucket{kind="llm",le="2.5"}': '0+100x120',
+      'presign_own_seconds_bucket{kind="llm",le="+Inf"}': '0+100x120',
+      'presign_own_seconds_bucket{kind="mcp",le="1"}': '0x120',
+      'presign_own_seconds_bucket{kind="mcp",le="2.5"}': '0+100x120',
+      'presign_own_seconds_bucket{kind="mcp",le="+Inf"}': '0+100x120',
+    },
+  ],
+  [
+    'PresignEventLoopBusy',
+    { 'presign_event_loop_delay_seconds{instance="a",percentile="99"}': '0.6x120' },
+    {
+      'presign_event_loop_delay_seconds{instance="a",percentile="99"}': '0.1x120',
+      'presign_event_loop_delay_seconds{instance="a",percentile="max"}': '0.6x120',
+    },
+    { instance: 'a' },
+  ],
+  ['PresignOverrun', { presign_overruns_total: once }, { presign_overruns_total: '1x120' }],
+  ['PresignLeasesExpired', { presign_leases_expired_total: once }, { presign_leases_expired_total: '1x120' }],
+  ['PresignEpochChanged', { presign_epoch_changes_total: once }, { presign_epoch_changes_total: '1x120' }],
+  ['PresignLedgerBehind', { presign_ledger_lag_seconds: '400x120' }, { presign_ledger_lag_seconds: '9x120' }],
+  ['PresignLedgerUnknown', {}, { presign_ledger_lag_seconds: '9x120' }],
+  [
+    'PresignUsageStreamLong',
+    { presign_usage_stream_entries: '60000x120' },
+    { presign_usage_stream_entries: '100x120' },
+  ],
+  [
+    'PresignRevocationsWait',
+    { presign_pending_changes: '1x120' },
+    { presign_pending_changes: '1x76 0 1x43' },
+  ],
+  [
+    'PresignWebhooksBehind',
+    { presign_webhook_lag_seconds: '700x120' },
+    { presign_webhook_lag_seconds: '5x120' },
+  ],
+  [
+    'PresignIssuerFails',
+    { 'presign_requests_total{status="503"}': '0+60x120' },
+    { 'presign_requests_total{status="400"}': '0+60x120' },
+  ],
+  [
+    'PresignClockOff',
+    { 'presign_clock_offset_seconds{service="gateway",instance="a"}': '-6x120' },
+    { 'presign_clock_offset_seconds{service="gateway",instance="a"}': '1x120' },
+    { service: 'gateway', instance: 'a' },
+  ],
+  [
+    'PresignPriceListProblem',
+    { 'presign_price_list_problem{service="issuer"}': '1x120' },
+    { 'presign_price_list_problem{service="issuer"}': '0x60 1x60' },
+    { service: 'issuer' },
+  ],
+];
+
+const tests = CASES.flatMap(([alertname, firing, quiet, labels = {}]) => {
+  const found = alerts.find(({ alert }) => alert === alertname);
+  const summary = found?.annotations.summary.replaceAll(
+    /\{\{ \$labels\.(\w+) \}\}/g,
+    (_all, label: string) => labels[label] ?? '',
+  );
+  const fires = [{ exp_labels: { ...found?.labels, ...labels }, exp_annotations: { summary } }];
+  return [
+    [firing, fires],
+    [quiet, []],
+  ].map(([series, exp_alerts]) => ({
+    interval: '1m',
+    input_series: Object.entries(series as Series).map(([name, values]) => ({ series: name, values })),
+    alert_rule_test: [{ eval_time: '80m', alertname, exp_alerts }],
+  }));
+});
+
+describe.skipIf('skipped' in promtool)('Prometheus', () => {
+  const run = (...args: string[]) =>
+    spawnSync('at' in promtool ? promtool.at : '', args, { encoding: 'utf8' });
+  const runTests = (text: string) => {
+    const rule_files = [file('alerts.yaml', text)];
+    return run(
+      'test',
+      'rules',
+      file('tests.yaml', stringify({ rule_files, evaluation_interval: '1m', tests })),
+    );
+  };
+
+  test('fires each alert for the series that it is for, and for no others', () => {
+    expect(CASES.map(([name]) => name).sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+    expect(runTests(rules)).toMatchObject({ status: 0 });
+  });
+
+  test.each([
+    ['for: 1h', 'for: 10m'],
+    ['kind="llm"', 'kind=~"llm|mcp"'],
+  ])('notices a rule with %s changed to %s', (right, wrong) => {
+    expect(rules).toContain(right);
+    expect(runTests(rules.replace(right, wrong)).status).toBe(1);
+  });
+
+  test('reads every query of the dashboard, and refuses a wrong one', () => {
+    const queries = Array.from(dashboardJson.matchAll(/"expr": ("(?:[^"\\]|\\.)*")/g), ([, expr = '']) =>
+      String(JSON.parse(expr)).replaceAll('$__rate_interval', '5m'),
+    );
+    expect(queries.length).toBeGreaterThan(25);
+    const check = (exprs: readonly string[]) => {
+      const recorded = exprs.map((expr, i) => ({ record: `panel:${i}`, expr }));
+      return run(
+        'check',
+        'rules',
+        file('queries.yaml', stringify({ groups: [{ name: 'g', rules: recorded }] })),
+      );
+    };
+    expect(check(queries)).toMatchObject({ status: 0 });
+    for (const wrong of ['sum(presign_holds', 'rate(presign_holds)', 'sum by (le) presign_holds'])
+      expect(check([...queries, wrong]).status, wrong).not.toBe(0);
+  });
+});
+
+describe.skipIf('skipped' in js)('the dashboard', () => {
+  /** TypeScript's answer to whether it is a dashboard by Grafana's own types. */
+  const check = (json: string) => {
+    const source = `import type { Dashboard } from '@grafana/schema';\nexport const dashboard: Dashboard = ${json};\n`;
+    const modules = join(folder, 'node_modules');
+    rmSync(modules, { force: true });
+    symlinkSync(join('at' in js ? js.at : '', 'node_modules'), modules);
+    const options = '--noEmit --strict --skipLibCheck --target es2022 --module nodenext --types'.split(' ');
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
+    const args = [...options, '', file('dashboard.mts', source)];
+    return spawnSync(tsc, args, { encoding: 'utf8', cwd: folder });
+  };
+
+  test("is of Grafana's schema", () => {
+    expect(check(dashboardJson)).toMatchObject({ status: 0, stdout: '' });
+  });
+
+  test.each([
+    ['"gridPos"', '"gridPosition"'],
+    ['"graphTooltip": 1', '"graphTooltip": 7'],
+    ['"schemaVersion": 39', '"schemaVersion": "39"'],
+    ['"multi": false', '"multi": "no"'],
+  ])('is not with %s changed to %s', (right, wrong) => {
+    expect(dashboardJson).toContain(right);
+    expect(check(dashboardJson.replace(right, wrong)).stdout).toMatch(/^dashboard\.mts\(\d+,\d+\): error/);
+  });
+});
