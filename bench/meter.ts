@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 const openai = loadProviders(undefined).get('openai');
 if (!openai) throw new Error('no provider');
 const policy = {
-  ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
+  ref: { id: 'g', partition: 0, accountId: 'a', credentialId: 'c', budgetIds: ['p'] },
   accountId: 'a',
   externalUser: undefined,
   server: undefined,

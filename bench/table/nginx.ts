@@ -1,6 +1,16 @@
 import { admitScript, BACKLOG_MAX, findGrant, keys, type RedisClient, settleScript } from '@presign/limits';
 
-const KEYS = ['partition', 'grant', 'credential', 'hold', 'leases', 'usage', 'survivors', 'budget'] as const;
+const KEYS = [
+  'partition',
+  'account',
+  'grant',
+  'credential',
+  'hold',
+  'leases',
+  'usage',
+  'survivors',
+  'budget',
+] as const;
 
 type Grant = {
   readonly id: string;
@@ -29,13 +39,14 @@ export async function grantOf(redis: RedisClient, path: string): Promise<[token:
   const { jti, prt } = JSON.parse(String(payload)) as { jti: string; prt: number };
   const found = await findGrant(redis, prt, jti);
   if (!found || !('doc' in found)) throw new Error('a URL for nginx has not been called yet');
-  const doc = JSON.parse(found.doc) as { crd: string; budget: string[] };
+  const doc = JSON.parse(found.doc) as { acc: string; crd: string; budget: string[] };
   const grant = {
     id: jti,
     budget_ids: doc.budget.join(','),
     keys: {
       partition: keys.partition(prt),
       grant: keys.grant(prt, jti),
+      account: keys.account(prt, doc.acc),
       credential: keys.credential(prt, doc.crd),
       hold: keys.hold(prt, ''),
       leases: keys.leases(prt),
@@ -54,9 +65,9 @@ export async function loadScripts(redis: RedisClient): Promise<Nginx['scripts']>
 }
 
 /** The arguments of the scripts, as Lua expressions. */
-const [partition, grant, credential, hold, leases, usage, survivors, budget] = KEYS.map((key) =>
+const [partition, account, grant, credential, hold, leases, usage, survivors, budget] = KEYS.map((key) =>
   key === 'hold' ? 'grant.keys.hold .. hold' : `grant.keys.${key}`,
-) as [string, string, string, string, string, string, string, string];
+) as [string, string, string, string, string, string, string, string, string];
 const COMMON = {
   holdId: 'hold',
   uses: 1,
@@ -65,12 +76,14 @@ const COMMON = {
   record: 'record',
 };
 const ADMIT = admitScript.place({
-  keys: { partition, grant, credential, hold, leases, usage },
+  keys: { partition, account, grant, credential, hold, leases, usage },
   args: {
     ...COMMON,
     leaseMs: 60_000,
     calls: 1,
     backlogMax: BACKLOG_MAX,
+    places: 1,
+    placeMs: "''",
     fixed: 'worst.fixed',
     rate: 'worst.rate',
     tokens: 'worst.tokens',
