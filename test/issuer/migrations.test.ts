@@ -28,6 +28,14 @@ const LANDED: Readonly<Record<string, string>> = {
   '0005_retention.sql': '71131ab15d2614fcd31d32da047573c0d0535c75bfcc0e5b5553163e0b722dde',
   '0006_usage_marks.sql': 'fb856f93cf0e04d744f03ab82b950422cc9d80a5f5320983056b97de398afadc',
   '0007_calls.sql': '07fe1c88fb016c685fd3c627c7b056727b823a88200b84ca4b1d71b08300d3e8',
+  '0008_audit.sql': 'de97d9b54cf78dfc4d0410c79fc4dd9a91c7b3c28ad84ed721885de7d7ad9744',
+  '0009_key_policies.sql': 'b2579f8de5ca4a54475b7d06275623ffc7754e3507988711d3c377934f976c70',
+  '0010_archive_parts.sql': 'f3e5891b6c97dcc4df639acca68aec69da32a8d8241d87aac789e5d2e88a2485',
+  '0011_accounts.sql': 'b0e4ca962c9368aab3a1316b516e7bdbf81fb4a68c5b6eeb5a40df81e5186deb',
+  '0012_sums_from.sql': '745ab017b799760b35e0fdb07a18db77ae619f1757617502268b855d3017398c',
+  '0013_manners.sql': '6b4fa4d2981b5906eb18df77147cccb2ee922e2c19233aec29392abb7faef254',
+  '0014_concurrent_calls.sql': 'c67cd9d3dd9b818bcc191ac455e051f71ff7e849c6e2d661bcca05348ca689f9',
+  '0015_revisions.sql': '2af054ea63799a841458d45786028e16a343289cb52455714f4ed2d8b220dba2',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

@@ -91,9 +91,25 @@ export const usageDays = pgTable(
   (t) => [index().on(t.accountId, t.day)],
 );
 
-/** For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. */
+/**
+ * For each account: calls from before `summedUntil` are in the sums, and from before `keptFrom` perhaps gone from the ledger. Sums of
+ * days before `sumsFrom` are perhaps gone, too.
+ */
 export const usageMarks = pgTable('usage_marks', {
   accountId: uuid().primaryKey(),
   summedUntil: time().notNull(),
   keptFrom: time(),
+  sumsFrom: time(),
+});
+
+/** Files of the archive that its store has yet to confirm. Their rows are here alone. */
+export const archiveParts = pgTable('archive_parts', {
+  name: text().primaryKey(),
+  /** The task that deleted the rows: it deletes no more while one of its parts waits. */
+  job: text().notNull(),
+  /** The bytes of the file in base64, which all drivers read alike. */
+  body: text().notNull(),
+  /** Until then, an issuer is sending it. */
+  claimedUntil: time().notNull().defaultNow(),
+  createdAt: time().notNull().defaultNow(),
 });

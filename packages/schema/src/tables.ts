@@ -1,6 +1,8 @@
 import { sql } from 'drizzle-orm';
 import { boolean, index, integer, pgTable, primaryKey, smallint, text, uuid } from 'drizzle-orm/pg-core';
+import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
+import type { KeyPolicy } from './api/policy.ts';
 import { jsonText, time, whole } from './columns.ts';
 
 /** The kinds of grants, by what they give access to. */
@@ -12,6 +14,11 @@ export const accounts = pgTable('accounts', {
   id: uuid().primaryKey(),
   name: text().notNull(),
   createdAt: time().notNull().defaultNow(),
+  /** Set while its API keys and its URLs are refused, for good once it is deleted. */
+  suspendedAt: time(),
+  deletedAt: time(),
+  /** Counts suspensions and their ends. Redis keeps the state of the highest version. */
+  version: integer().notNull().default(0),
 });
 
 /** API keys of backends. Only a hash is stored. */
@@ -32,6 +39,8 @@ export const apiKeys = pgTable('api_keys', {
   lastUsedAt: time(),
   /** Null: the operator's default. */
   requestsPerMinute: integer(),
+  /** The URLs that it may issue. Null: all. */
+  policy: jsonText<KeyPolicy>(),
   /** While everything that it issued is being revoked: grants issued up to this time are done. Else null. */
   revokingAfter: time(),
 });
@@ -63,12 +72,16 @@ export const budgets = pgTable('budgets', {
   id: uuid().primaryKey(),
   /** Redis partition, chosen at issue. It never changes. */
   partition: smallint().notNull(),
+  /** Counts the changes of a virtual key's limits; for any other budget those of its grant. Redis keeps the highest. */
+  revision: integer().notNull().default(1),
   /** Null: unlimited. */
   maxUses: whole(),
   /** Microdollars. null: no limit. 0: nothing may be spent. */
   costLimitMicrousd: whole(),
   /** Null: unlimited. */
   callsPerMinute: integer(),
+  /** Null: unlimited. */
+  concurrentCalls: integer(),
   /** Sums over the ledger, updated by the transaction that writes the ledger. */
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),
@@ -136,6 +149,8 @@ export const grants = pgTable(
     method: text(),
     paths: jsonText<readonly string[]>(),
     config: jsonText<Record<string, unknown>>(),
+    /** The models that its calls may use. Null: all. */
+    models: jsonText<readonly string[]>(),
     /** Grants of MCP servers only: the grant of the bundle, and the server. */
     bundleId: uuid(),
     server: jsonText<McpServerPolicy>(),
@@ -143,7 +158,10 @@ export const grants = pgTable(
     externalUser: text(),
     metadata: jsonText<Record<string, unknown>>(),
     issuedAt: time().notNull(),
+    /** When it ends. Its token may say later. */
     expiresAt: time().notNull(),
+    /** When its newest token ends, if the end was ever moved. Null: at `expiresAt`. */
+    signedUntil: time(),
     revokedAt: time(),
     /** Whether its expiry was announced. For a bundle, the bundle's own grant is announced, and those of its servers are not. */
     expiryAnnounced: boolean().notNull().default(false),
@@ -156,6 +174,7 @@ export const grants = pgTable(
     index('grants_expiry_index')
       .on(t.accountId, t.expiresAt)
       .where(sql`not ${t.expiryAnnounced} and ${t.revokedAt} is null and ${t.bundleId} is null`),
+    index('grants_live_index').on(t.accountId, t.expiresAt).where(sql`${t.revokedAt} is null`),
     index().on(t.bundleId).where(sql`${t.bundleId} is not null`),
     index().on(t.apiKeyId, t.issuedAt).where(sql`${t.apiKeyId} is not null`),
     index().on(t.accountId, t.externalUser).where(sql`${t.externalUser} is not null`),
@@ -185,7 +204,7 @@ export const oauthTokens = pgTable('oauth_tokens', {
 export const oauthTokensContext = (accountId: string, credentialId: string): string =>
   `${credentialContext(accountId, credentialId)} oauth`;
 
-/** The grants of requests with an `Idempotency-Key`, so that a repetition gets the same answer. Nothing secret is stored. */
+/** Requests with an `Idempotency-Key`, so that a repetition gets the same answer. Nothing secret is stored. */
 export const idempotencyKeys = pgTable(
   'idempotency_keys',
   {
@@ -194,7 +213,10 @@ export const idempotencyKeys = pgTable(
     key: text().notNull(),
     /** HMAC of the request body. */
     bodyMac: text().notNull(),
+    /** The grant that was issued. On other routes a random id, which a secret of the answer is derived with. */
     grantId: uuid().notNull(),
+    /** The answer of a route that issues no grant, without its secret. */
+    answer: jsonText<Record<string, unknown>>(),
     createdAt: time().notNull(),
   },
   (t) => [primaryKey({ columns: [t.accountId, t.route, t.key] }), index().on(t.createdAt)],
@@ -213,6 +235,10 @@ export const pendingChanges = pgTable(
     /** A grant that was revoked, or a credential that was rotated or erased. */
     grantId: uuid().references(() => grants.id),
     credentialId: uuid().references(() => credentials.id),
+    /** An account that was suspended or serves again. */
+    accountId: uuid().references(() => accounts.id),
+    /** Or a budget whose limits changed, with the ends of the grants whose own it is. */
+    budgetId: uuid().references(() => budgets.id),
     /** Whether Redis has it. The row stays for some minutes, in case Redis loses what it has taken over. */
     done: boolean().notNull().default(false),
     /** When a sweep applies the row, or deletes it once it is done. */
@@ -223,6 +249,8 @@ export const pendingChanges = pgTable(
     index().on(t.dueAt),
     index().on(t.grantId).where(sql`${t.grantId} is not null`),
     index().on(t.credentialId).where(sql`${t.credentialId} is not null`),
+    index().on(t.accountId).where(sql`${t.accountId} is not null`),
+    index().on(t.budgetId).where(sql`${t.budgetId} is not null`),
   ],
 );
 
@@ -239,3 +267,24 @@ export const priceLists = pgTable('price_lists', {
   offered: text(),
   offeredAt: time(),
 });
+
+/** Changes: by whom, when, from where. The transaction of a change writes its entry. Nothing in it is secret. */
+export const audit = pgTable(
+  'audit',
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    accountId: uuid().notNull(),
+    at: time().notNull().defaultNow(),
+    /** The id of an API key, `cli` or `issuer`. */
+    actor: text().notNull(),
+    action: text({ enum: AUDIT_ACTIONS }).notNull(),
+    targetKind: text({ enum: AUDIT_TARGETS }).notNull(),
+    targetId: text().notNull(),
+    /** Null: the change was no request. The address is that of the connection, perhaps of a proxy. */
+    requestId: uuid(),
+    remoteAddress: text(),
+    before: jsonText<Record<string, unknown>>(),
+    after: jsonText<Record<string, unknown>>(),
+  },
+  (t) => [index().on(t.accountId, t.at), index().on(t.accountId, t.targetId, t.at), index().on(t.at)],
+);

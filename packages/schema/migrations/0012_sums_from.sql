@@ -1,0 +1,1 @@
+ALTER TABLE "usage_marks" ADD COLUMN "sums_from" timestamp with time zone;

@@ -1,0 +1,1 @@
+ALTER TABLE "budgets" ADD COLUMN "concurrent_calls" integer;
