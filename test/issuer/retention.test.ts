@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
-import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { archiveParts, ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
@@ -199,19 +199,37 @@ test('two issuers delete each call once, and archive it whole', async () => {
   expect((await stat(join(sweeps.folder, 'ledger', name))).mode & 0o777).toBe(0o600);
 });
 
-test('calls stay where their archive cannot be written', async () => {
+test('calls whose archive cannot be written stay in Postgres, and no others follow them', async () => {
+  await stack.db.delete(ledger);
   const of = await fresh(stack);
-  await stack.db.insert(ledger).values(row(of, { settledAt: new Date('2026-01-01T12:00:00Z') }));
+  const settledAt = new Date('2026-01-01T12:00:00Z');
+  const rows = Array.from({ length: 6_000 }, () => row(of, { settledAt }));
+  for (let i = 0; i < rows.length; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const file = join(sweeps.folder, 'file');
   await writeFile(file, '');
-  await sweep({ ledgerDays: 32, archiveFolder: file }, { log });
-  await eventually(async () => lines.some((line) => line.includes('old calls are not summed and deleted')));
-  expect(await stack.db.$count(ledger, eq(ledger.accountId, of.account))).toBe(1);
+  const fail = async () => {
+    const seen = lines.length;
+    const close = await sweep({ ledgerDays: 32, archive: { folder: file } }, { log });
+    await eventually(async () =>
+      lines.slice(seen).some((line) => line.includes('old calls are not summed and deleted')),
+    );
+    await close();
+  };
+  const left = () => stack.db.$count(ledger, eq(ledger.accountId, of.account));
+  await fail();
+  expect(await left()).toBe(1_000);
+  expect(await stack.db.$count(archiveParts)).toBe(1);
+  await fail();
+  expect(await left()).toBe(1_000);
   // The sums stand, and the report reads them with the calls of no day twice.
   const range = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z' };
-  expect(JSON.parse((await get(of, range)).text)).toMatchObject({ total: { calls: 1 } });
+  expect(JSON.parse((await get(of, range)).text)).toMatchObject({ total: { calls: 6_000 } });
+
+  await sweepCalls(of, 32);
+  const ids = (await sweeps.archived('ledger')).map((each) => each['hold_id']);
+  expect(ids.sort()).toEqual(rows.map(({ holdId }) => holdId).sort());
 });
 
 test('a call that its webhook event still needs stays', async () => {

@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { IssuerOptions } from '@presign/issuer';
+import { archiveParts } from '@presign/schema/ledger-tables';
+import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 import { parseCsv } from './ask-usage.ts';
 import { startOwnIssuer } from './own-issuer.ts';
@@ -18,24 +20,28 @@ export async function startSweeps(stack: Stack) {
     retention: Partial<IssuerOptions['retention']>,
     changed: Partial<IssuerOptions> = {},
   ) => {
-    const kept = { ledgerDays: 0, grantDays: 0, archiveFolder: folder, ...retention };
+    const kept = { ledgerDays: 0, grantDays: 0, usageDays: 0, archive: { folder }, ...retention };
     const { close } = await startOwnIssuer(stack, { ...changed, retention: kept });
     closers.push(close);
     return close;
   };
-  /** The rows of a table's files. */
+  /** The rows of a table's files, once all are written. */
   const archived = async (table: string): Promise<Record<string, string>[]> => {
+    await eventually(async () => (await stack.db.$count(archiveParts)) === 0);
     const names = await readdir(join(folder, table)).catch(() => []);
     const files = names.filter((name) => /^\w.*\.csv\.gz$/.test(name));
     const texts = await Promise.all(files.map((name) => readFile(join(folder, table, name))));
-    return texts.flatMap((text) => {
-      const [head = [], ...rows] = parseCsv(gunzipSync(text).toString());
-      return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
-    });
+    return texts.flatMap(rowsIn);
   };
   const close = async () => {
     await Promise.all(closers.map((each) => each()));
     await rm(folder, { recursive: true });
   };
   return { folder, sweep, archived, close };
+}
+
+/** The rows of a file of the archive. */
+export function rowsIn(file: Buffer): Record<string, string>[] {
+  const [head = [], ...rows] = parseCsv(gunzipSync(file).toString());
+  return rows.map((cells) => Object.fromEntries(head.map((name, i) => [name, cells[i] ?? ''])));
 }

@@ -1,8 +1,16 @@
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
 import { loadProviders, type Provider } from '@presign/providers';
-import { parseVariable, readNamedFile, readVariable } from '@presign/schema';
+import {
+  parseVariable,
+  readNamedFile,
+  readVariable,
+  VariableError,
+  type VariableName,
+} from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
 import { readPriceSchedule, readProxy, readRedisTimeouts, shutdownOf } from '@presign/schema/start';
+import type { ArchiveTarget } from './ledger/open-store.ts';
+import type { Retention } from './ledger/retention.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -33,17 +41,16 @@ export function readIssuerEnv(env: Environment = process.env) {
     proxy: readProxy(env),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
-    retention: {
-      ledgerDays: readVariable(env, 'LEDGER_KEPT_DAYS', 400),
-      grantDays: readVariable(env, 'GRANTS_KEPT_DAYS', 30),
-      archiveFolder: readVariable(env, 'ARCHIVE_FOLDER', undefined),
-    },
+    retention: readRetention(env),
+    auditDays: readVariable(env, 'AUDIT_KEPT_DAYS', 400),
     keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
     shutdown: shutdownOf(
       readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),
       readVariable(env, 'SHUTDOWN_GRACE_SECONDS', 25),
     ),
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
+    traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
+    traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),
     logLevel: readVariable(env, 'LOG_LEVEL', 'info'),
   };
 }
@@ -60,4 +67,36 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
 export function readProviders(file: string | undefined): ReadonlyMap<string, Provider> {
   if (file === undefined) return loadProviders(undefined);
   return loadProviders(readNamedFile('PROVIDERS_FILE', file));
+}
+
+/** How long rows are kept, and where they go then. */
+export function readRetention(env: Environment): Retention {
+  const ledgerDays = readVariable(env, 'LEDGER_KEPT_DAYS', 400);
+  const grantDays = readVariable(env, 'GRANTS_KEPT_DAYS', 30);
+  const usageDays = readVariable(env, 'USAGE_KEPT_DAYS', 0);
+  // Reports read whole days from their sums, also while the calls of these days are kept.
+  if (usageDays > 0 && (ledgerDays === 0 || usageDays < ledgerDays))
+    throw new VariableError('USAGE_KEPT_DAYS', 'is less than LEDGER_KEPT_DAYS');
+  return { ledgerDays, grantDays, usageDays, archive: readArchive(env) };
+}
+
+/** Reads the variables of AWS only for an archive in S3: other programs of the machine may have them. */
+function readArchive(env: Environment): ArchiveTarget | undefined {
+  const folder = readVariable(env, 'ARCHIVE_FOLDER', undefined);
+  const place = readVariable(env, 'ARCHIVE_S3', undefined);
+  if (place === undefined) return folder === undefined ? undefined : { folder };
+  if (folder !== undefined) throw new VariableError('ARCHIVE_S3', 'and ARCHIVE_FOLDER are both set');
+  const need = (name: VariableName, value: string | undefined): string => {
+    if (value === undefined) throw new VariableError(name, 'is missing');
+    return value;
+  };
+  const sessionToken = readVariable(env, 'AWS_SESSION_TOKEN', undefined);
+  const credentials = {
+    accessKeyId: need('AWS_ACCESS_KEY_ID', readVariable(env, 'AWS_ACCESS_KEY_ID', undefined)),
+    secretAccessKey: need('AWS_SECRET_ACCESS_KEY', readVariable(env, 'AWS_SECRET_ACCESS_KEY', undefined)),
+    ...(sessionToken === undefined ? {} : { sessionToken }),
+  };
+  const endpoint = readVariable(env, 'AWS_ENDPOINT_URL_S3', undefined);
+  const region = readVariable(env, 'AWS_REGION', 'us-east-1');
+  return { s3: { ...place, endpoint, region, credentials } };
 }

@@ -3,11 +3,13 @@ import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
 import { runProcess } from '@presign/schema/start';
+import { openLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
+import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
-import { pino } from 'pino';
 import { readIssuerEnv } from './env.ts';
 import { bootstrap } from './keys/bootstrap.ts';
+import { requestTraces } from './middleware/trace-requests.ts';
 import { startIssuer } from './start.ts';
 
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
@@ -16,7 +18,7 @@ runProcess(
   (port) => (port === readIssuerEnv().metricsPort ? 'METRICS_PORT' : 'ISSUER_PORT'),
   async (fail) => {
     const env = readIssuerEnv();
-    const log = pino({ name: 'issuer', level: env.logLevel });
+    const log = openLog({ name: 'issuer', level: env.logLevel });
     const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {
@@ -37,7 +39,9 @@ runProcess(
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
     const metrics = await serveMetrics(env.host, env.metricsPort);
     const { meter } = metrics;
-    const issuer = await startIssuer({ ...env, db, redis, meter, now: Date.now, log }, env);
+    const spans = await startTraces(env.traceEndpoint, { service: 'presign-issuer', ratio: env.traceRatio });
+    const traces = spans && requestTraces(spans);
+    const issuer = await startIssuer({ ...env, db, redis, meter, traces, now: Date.now, log }, env);
     up.then(async () => {
       log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
       for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);
@@ -46,6 +50,7 @@ runProcess(
     return async () => {
       await issuer.close(env.shutdown);
       await metrics.close();
+      await spans?.close();
       redis.disconnect();
       await closeDatabase();
     };

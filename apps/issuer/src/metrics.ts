@@ -1,6 +1,7 @@
 import { readUsageStreams } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
+import { archiveParts } from '@presign/schema/ledger-tables';
 import { pendingChanges } from '@presign/schema/tables';
 import { webhookDeliveries } from '@presign/schema/webhook-tables';
 import type { Meter } from '@presign/telemetry/metrics';
@@ -61,6 +62,11 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
     'Revocations and changed keys that Redis has not taken over yet',
     'changes',
   );
+  const archive = gauge(
+    'presign_archive_lag_seconds',
+    'How long the oldest deleted rows have waited for the archive',
+    'seconds',
+  );
   const inRedis = remembered(() => inTime(readUsageStreams(redis, PARTITIONS), ASKING_MS), now);
   const inPostgres = remembered(() => inTime(readWaiting(db), ASKING_MS), now);
   meter.addBatchObservableCallback(
@@ -74,9 +80,10 @@ export function watchBacklogs(meter: Meter, { redis, db, now }: Stores): void {
         result.observe(deliveries, waiting.deliveries);
         result.observe(late, waiting.lateSeconds);
         result.observe(changes, waiting.changes);
+        result.observe(archive, waiting.archiveSeconds);
       }
     },
-    [lag, entries, deliveries, late, changes],
+    [lag, entries, deliveries, late, changes, archive],
   );
 }
 
@@ -99,6 +106,7 @@ const COUNTED_MAX = 100_000;
 async function readWaiting(db: Database) {
   const pending = sql`(select next_try_at from ${webhookDeliveries} where status = 'pending' limit ${COUNTED_MAX}) as pending`;
   const undone = sql`(select from ${pendingChanges} where not done limit ${COUNTED_MAX}) as undone`;
+  const unsent = sql`select min(created_at) from ${archiveParts}`;
   const [row] = await db
     .select({
       deliveries: sql`count(*)`.mapWith(Number),
@@ -106,6 +114,7 @@ async function readWaiting(db: Database) {
         Number,
       ),
       changes: sql`(select count(*) from ${undone})`.mapWith(Number),
+      archiveSeconds: sql`greatest(0, coalesce(extract(epoch from now() - (${unsent})), 0))`.mapWith(Number),
     })
     .from(pending);
   return row;

@@ -8,11 +8,15 @@ import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/sch
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
+import { forgetAudit } from './audit/audit-log.ts';
 import type { IssuerDeps } from './deps.ts';
-import { applyDueChanges, eraseCredentials, forgetChanges } from './grants/pending-changes.ts';
+import { eraseCredentials } from './grants/erase-credentials.ts';
+import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
 import { goOnRevoking } from './grants/revoke-issued.ts';
+import type { ArchiveStore } from './ledger/archive.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
-import { forgetCalls, forgetGrants, type Retention } from './ledger/retention.ts';
+import { openStore } from './ledger/open-store.ts';
+import { forgetCalls, forgetGrants, forgetSums, type Retention } from './ledger/retention.ts';
 import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
 import { startWebhooks } from './webhooks/deliver.ts';
@@ -35,6 +39,8 @@ export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining' | '
   readonly priceSource?: PriceSchedule;
   /** How long rows are kept. Undefined: for good. */
   readonly retention?: Retention;
+  /** How many days the audit log is kept. 0 or undefined: for good. */
+  readonly auditDays?: number;
   /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
   readonly idleMs?: number;
 };
@@ -67,7 +73,9 @@ export async function startIssuer(
   );
   const ledger = startLedger(deps);
   const webhooks = startWebhooks(deps, idleMs);
-  const sweep = startSweep(deps, [...tasks(deps, idleMs), ...deletions(deps, options.retention)]);
+  const { retention } = options;
+  const store = retention?.archive && openStore(retention.archive, options.proxy);
+  const sweep = startSweep(deps, [...tasks(deps, idleMs), ...deletions(deps, options, store)]);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
     const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };
     draining.abort();
@@ -77,7 +85,8 @@ export async function startIssuer(
     });
     clearTimeout(grace);
     clock.close();
-    await sweep.close();
+    // An archive that does not answer must not delay the end.
+    await Promise.all([sweep.close(), store?.close()]);
     await ledger.close();
     await webhooks.close();
     await prices.close();
@@ -121,14 +130,28 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
 ];
 
 /** Deletions of what the operator no longer keeps. */
-const deletions = (deps: IssuerDeps, kept?: Retention): readonly Task[] => [
-  ...(kept
-    ? [{ problem: 'old calls are not summed and deleted', everyMs: HOUR_MS, run: forgetCalls(deps, kept) }]
-    : []),
-  ...(kept && kept.grantDays > 0
-    ? [{ problem: 'old URLs are not deleted', everyMs: HOUR_MS, run: forgetGrants(deps, kept) }]
-    : []),
-];
+function deletions(
+  issuer: IssuerDeps,
+  { retention: kept, auditDays = 0 }: IssuerOptions,
+  store: ArchiveStore | undefined,
+): readonly Task[] {
+  const deps = { ...issuer, store };
+  const everyMs = HOUR_MS;
+  const tasks: Task[] = [];
+  if (auditDays > 0)
+    tasks.push({
+      problem: 'old audit entries are not deleted',
+      everyMs,
+      run: forgetAudit(deps.db, auditDays),
+    });
+  if (kept)
+    tasks.push({ problem: 'old calls are not summed and deleted', everyMs, run: forgetCalls(deps, kept) });
+  if (kept && kept.usageDays > 0)
+    tasks.push({ problem: 'old sums by day are not deleted', everyMs, run: forgetSums(deps, kept) });
+  if (kept && kept.grantDays > 0)
+    tasks.push({ problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) });
+  return tasks;
+}
 
 /** The running sweep. */
 type Sweep = {
@@ -158,7 +181,7 @@ function repeat({ problem, everyMs, run }: Task, log: Logger): Sweep {
       if (failing) log.info(`no longer: ${problem}`);
       failing = false;
     } catch (error) {
-      if (!failing) log.error(causeOf(error), problem);
+      if (!failing && !closed) log.error(causeOf(error), problem);
       failing = true;
       wait = Math.min(everyMs, AFTER_FAILURE_MS);
     }

@@ -20,6 +20,10 @@ const storeSeconds = (least: number) => whole(least, 60);
 /** 0, or at least so many. */
 const days = (least: number) => whole(0, 36_500).refine((count) => count === 0 || count >= least);
 const MIB = 1024 * 1024;
+/** Only characters that no step of AWS's signature writes in another way. */
+const BUCKET_AND_PREFIX = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/((?:[\w.~-]+\/)*[\w.~-]*))?$/;
+/** RFC 9110 §5.5: visible characters, as a header has them. */
+const awsSecret = z.string().regex(/^[\x21-\x7e]{1,8192}$/);
 
 type Variable<S extends z.ZodType> = { schema: S; meaning: string; example: string };
 const variable = <S extends z.ZodType>(schema: S, meaning: string, example: string): Variable<S> => ({
@@ -180,11 +184,37 @@ export const VARIABLES = {
     'how many days a URL and its session stay after its expiry, at least 2; 0: for good',
     '30',
   ),
+  AUDIT_KEPT_DAYS: variable(days(1), 'how many days an entry of the audit log stays; 0: for good', '400'),
+  USAGE_KEPT_DAYS: variable(
+    days(32),
+    'how many days the sums of a day stay, at least LEDGER_KEPT_DAYS; 0: for good',
+    '1100',
+  ),
   ARCHIVE_FOLDER: variable(
     z.string().min(1),
     'folder for calls, URLs and sessions as CSV before they are deleted',
     '/var/lib/presign/archive',
   ),
+  ARCHIVE_S3: variable(
+    z
+      .string()
+      .regex(BUCKET_AND_PREFIX)
+      .transform((text) => {
+        const [, bucket = '', prefix = ''] = BUCKET_AND_PREFIX.exec(text) ?? [];
+        return { bucket, prefix: prefix === '' ? '' : `${prefix}/` };
+      }),
+    'bucket, and perhaps the beginning of names in it, that gets these files instead of a folder',
+    's3://presign-archive/production',
+  ),
+  AWS_REGION: variable(z.string().regex(/^[a-z0-9-]{1,32}$/), 'region of the bucket', 'eu-central-1'),
+  AWS_ENDPOINT_URL_S3: variable(
+    httpUrl,
+    'address of a store that speaks as S3 does; AWS without it',
+    'https://minio.example.internal:9000',
+  ),
+  AWS_ACCESS_KEY_ID: variable(awsSecret, 'id of the access key for the bucket', 'AKIA…'),
+  AWS_SECRET_ACCESS_KEY: variable(awsSecret, 'secret of that access key', 'wJalr…'),
+  AWS_SESSION_TOKEN: variable(awsSecret, 'session token, if the access key is a temporary one', 'IQoJb…'),
   MAX_BODY_BYTES: variable(
     whole(MIB, 32 * MIB),
     'the largest body that a gateway reads whole, in bytes, from 1048576 to 33554432; a larger one gets 413',
@@ -226,7 +256,7 @@ export const VARIABLES = {
       .string()
       .regex(/^(?:0(?:\.\d{1,9})?|1(?:\.0)?)$/)
       .transform(Number),
-    'share of the calls that are traced, from 0 to 1',
+    'share of the calls and requests that are traced, from 0 to 1',
     '0.1',
   ),
   TRACE_UPSTREAMS: variable(
@@ -250,4 +280,5 @@ export type VariableValue<N extends VariableName> = z.output<Variables[N]['schem
 export const SECRETS: ReadonlySet<VariableName> = new Set([
   ...(['DATABASE_URL', 'REDIS_URL', 'BOOTSTRAP_API_KEY', 'TOKEN_SIGNING_KEY'] as const),
   ...(['TOKEN_PUBLIC_KEYS', 'ENCRYPTION_KEYS', 'HTTPS_PROXY'] as const),
+  ...(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_SESSION_TOKEN'] as const),
 ]);

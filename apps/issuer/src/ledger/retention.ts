@@ -1,10 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import { mkdir, open, rename } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
-import { ledger, usageMarks } from '@presign/schema/ledger-tables';
+import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import {
   budgets,
   credentials,
@@ -19,18 +14,25 @@ import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { IssuerDeps } from '../deps.ts';
 import { sumMore } from '../usage/sum-calls.ts';
+import { type Archive, type ArchiveStore, archiveOf } from './archive.ts';
+import type { ArchiveTarget } from './open-store.ts';
 
 /** How long rows are kept in Postgres. */
 export type Retention = {
   /** Days after a call, in whole days of UTC. 0: for good. */
   readonly ledgerDays: number;
+  /** Days of the sums by day, in whole days of UTC. 0: for good. */
+  readonly usageDays: number;
   /** Days after the expiry of a URL. 0: for good. */
   readonly grantDays: number;
-  /** Where rows are written before they are deleted. */
-  readonly archiveFolder: string | undefined;
+  /** Where rows go before they leave Postgres. */
+  readonly archive: ArchiveTarget | undefined;
 };
 
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'log'>;
+type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'log'> & {
+  /** Where deleted rows go. */
+  readonly store: ArchiveStore | undefined;
+};
 
 /** Rows that one transaction deletes: a fraction of a second's work. */
 const CALLS = 5_000;
@@ -41,19 +43,20 @@ const GRANTS = 1_000;
  * issuers may run it.
  * @returns whether there may be more
  */
-export function forgetCalls(deps: Deps, { ledgerDays, archiveFolder }: Retention): () => Promise<boolean> {
+export function forgetCalls(deps: Deps, { ledgerDays }: Retention): () => Promise<boolean> {
+  const archive = deps.store && archiveOf(deps.db, 'calls', deps.store);
   const count = countOf(deps, 'old calls were deleted from the ledger, and their sums by day kept');
   return async () => {
     const now = await readNow(deps);
     if (await alone(deps.db, (tx) => sumMore(tx, now))) return true;
     if (ledgerDays === 0) return false;
     const cutoff = sql`date_trunc('day', ${daysBefore(now, ledgerDays)}, 'UTC')`;
-    const gone = await alone(deps.db, async (tx) => {
+    const gone = await deleting(deps.db, archive, async (tx) => {
       const calls = rowsOf(await tx.execute(takeCalls(cutoff)));
-      await archive(archiveFolder, 'ledger', calls);
+      await archive?.add(tx, 'ledger', calls);
       return calls.length;
     });
-    return count({ calls: gone }, gone === CALLS);
+    return count({ calls: gone ?? 0 }, gone === CALLS);
   };
 }
 
@@ -74,6 +77,42 @@ function takeCalls(cutoff: SQL): SQL {
   select ${asText(ledger)} from gone as ${ledger}`;
 }
 
+/**
+ * Makes a task that deletes old sums by day and archives them. The calls of their days were deleted before. Any number of
+ * issuers may run it.
+ * @returns whether there may be more
+ */
+export function forgetSums(deps: Deps, { usageDays: days }: Retention): () => Promise<boolean> {
+  const archive = deps.store && archiveOf(deps.db, 'days', deps.store);
+  const count = countOf(deps, 'old sums by day were deleted');
+  return async () => {
+    const cutoff = sql`date_trunc('day', ${daysBefore(await readNow(deps), days)}, 'UTC')`;
+    const gone = await deleting(deps.db, archive, async (tx) => {
+      const sums = rowsOf(await tx.execute(takeSums(cutoff)));
+      await archive?.add(tx, 'usage_days', sums);
+      return sums.length;
+    });
+    return count({ sums: gone ?? 0 }, gone === CALLS);
+  };
+}
+
+/** Takes sums of days whose calls are gone, account by account. From the first one on, reports of these days are refused. */
+function takeSums(cutoff: SQL): SQL {
+  const sumsFrom = sql`least(${cutoff}, ${usageMarks.keptFrom})`;
+  return sql`
+  with old as materialized (
+    select each.id from ${usageMarks} cross join lateral (
+      select ${usageDays.id} from ${usageDays}
+      where ${usageDays.accountId} = ${usageMarks.accountId}
+        and ${usageDays.day} < (${sumsFrom} at time zone 'UTC')::date
+      order by ${usageDays.day} limit ${CALLS}) as each
+    where ${usageMarks.keptFrom} is not null limit ${CALLS}),
+  gone as (delete from ${usageDays} using old where ${usageDays.id} = old.id returning ${usageDays}.*),
+  marked as (update ${usageMarks} set sums_from = greatest(${usageMarks.sumsFrom}, ${sumsFrom})
+    where ${usageMarks.accountId} in (select gone.account_id from gone))
+  select ${asText(usageDays)} from gone as ${usageDays}`;
+}
+
 /** The last grant that was looked at, in the order of expiry. */
 type Place = { readonly expiresAt: string; readonly id: string };
 const START: Place = { expiresAt: '-infinity', id: '00000000-0000-0000-0000-000000000000' };
@@ -84,20 +123,22 @@ const START: Place = { expiresAt: '-infinity', id: '00000000-0000-0000-0000-0000
  * on where the last one ended.
  * @returns whether there may be more
  */
-export function forgetGrants(deps: Deps, { grantDays, archiveFolder }: Retention): () => Promise<boolean> {
+export function forgetGrants(deps: Deps, { grantDays }: Retention): () => Promise<boolean> {
+  const archive = deps.store && archiveOf(deps.db, 'urls', deps.store);
   const count = countOf(deps, 'old URLs were deleted');
   let place = START;
   return async () => {
     const cutoff = daysBefore(await readNow(deps), grantDays);
-    const gone = await alone(deps.db, async (tx) => {
+    const gone = await deleting(deps.db, archive, async (tx) => {
       const seen = rowsOf(await tx.execute(nextGrants(cutoff, place)));
       const tables = await deleteGrants(
         tx,
         seen.flatMap(({ id }) => id ?? []),
       );
-      for (const [name, rows] of Object.entries(tables)) await archive(archiveFolder, name, rows);
+      for (const [name, rows] of Object.entries(tables)) await archive?.add(tx, name, rows);
       return { last: seen.length === GRANTS ? seen.at(-1) : undefined, ...tables };
     });
+    if (!gone) return count({}, false);
     const { last } = gone;
     place = last ? { expiresAt: last['expires_at'] ?? '', id: last['id'] ?? '' } : START;
     const { grants: urls = [], sessions: ended = [] } = gone;
@@ -130,7 +171,7 @@ async function deleteGrants(tx: Transaction, ids: readonly string[]) {
     tx,
     budgets,
     named('budget_id'),
-    sql`${isUnusedIn(grants.budgetId, budgets.id)} and ${isUnusedIn(virtualKeys.budgetId, budgets.id)}`,
+    sql`${isUnusedIn(pendingChanges.budgetId, budgets.id)} and ${isUnusedIn(grants.budgetId, budgets.id)} and ${isUnusedIn(virtualKeys.budgetId, budgets.id)}`,
   );
   await deleteUnused(
     tx,
@@ -197,6 +238,22 @@ const alone = <T>(db: Database, run: (tx: Transaction) => Promise<T>): Promise<T
     return run(tx);
   });
 
+/**
+ * Runs a transaction that deletes rows and adds them to the archive, and sends them. Rows of before are sent first. Undefined
+ * while another issuer is sending some: it deletes the next ones, too.
+ * @throws what the archive throws. Then no row is deleted until those that have left their table are sent
+ */
+async function deleting<T>(
+  db: Database,
+  archive: Archive | undefined,
+  run: (tx: Transaction) => Promise<T>,
+): Promise<T | undefined> {
+  await archive?.send();
+  const result = await alone(db, async (tx) => ((await archive?.isWaiting(tx)) ? undefined : run(tx)));
+  await archive?.send();
+  return result;
+}
+
 /** Logs the sum of a pass when it ends. */
 function countOf({ log }: Deps, message: string) {
   let sums: Record<string, number> = {};
@@ -206,29 +263,4 @@ function countOf({ log }: Deps, message: string) {
     if (!goesOn) sums = {};
     return goesOn;
   };
-}
-
-const compress = promisify(gzip);
-
-/**
- * Writes rows as CSV (RFC 4180) before their deletion commits. If that fails, the same rows are written again later: each has an
- * id. `COPY … (FORMAT csv, HEADER)` with the columns of the first line reads the files: null is an empty cell, and text is quoted.
- */
-async function archive(folder: string | undefined, table: string, rows: readonly TextRow[]): Promise<void> {
-  const [first] = rows;
-  if (folder === undefined || !first) return;
-  const cell = (text: string | null) => (text === null ? '' : `"${text.replaceAll('"', '""')}"`);
-  const lines = [Object.keys(first).join(','), ...rows.map((row) => Object.values(row).map(cell).join(','))];
-  const to = join(folder, table);
-  await mkdir(to, { recursive: true, mode: 0o700 });
-  const name = `${table}-${new Date().toISOString().replaceAll(':', '')}-${randomUUID()}.csv.gz`;
-  // A file without a dot before its name is complete.
-  const file = await open(join(to, `.${name}`), 'wx', 0o600);
-  try {
-    await file.writeFile(await compress(`${lines.join('\r\n')}\r\n`));
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(join(to, `.${name}`), join(to, name));
 }
