@@ -38,6 +38,16 @@ export const ERRORS = {
     'permission_error',
     'This API key may not do that. Use a key that has the scope of this route.',
   ],
+  policy_forbids: [
+    403,
+    'permission_error',
+    'The policy of this API key does not allow this request. Stay within it, or use another key.',
+  ],
+  account_suspended: [
+    403,
+    'permission_error',
+    'The account is suspended, so its URLs and its API keys are refused. Ask the operator of the service.',
+  ],
   grant_revoked: [403, 'permission_error', 'This URL has been revoked. Issue a new URL.'],
   uses_exhausted: [403, 'permission_error', 'This URL has no uses left. Issue a new URL.'],
   path_not_allowed: [
@@ -50,12 +60,22 @@ export const ERRORS = {
     'permission_error',
     'This URL does not allow this method. Use the method that it was issued for.',
   ],
+  model_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this model. Call a model that it was issued for.',
+  ],
   tool_not_allowed: [
     403,
     'permission_error',
     'This URL does not allow this tool. Call a tool that it was issued for.',
   ],
   not_found: [404, 'not_found_error', 'Nothing was found at this address. Check the path and the id in it.'],
+  method_not_supported: [
+    405,
+    'invalid_request_error',
+    'This address does not support this method. Use one that the header Allow lists.',
+  ],
   session_conflict: [409, 'conflict_error', 'This session cannot take another URL. Use another session_id.'],
   idempotency_conflict: [
     409,
@@ -67,7 +87,22 @@ export const ERRORS = {
     'conflict_error',
     'This is the last valid admin key of the account. Create another one first.',
   ],
+  own_account: [
+    409,
+    'conflict_error',
+    'This is the account of the API key that asks. Use an operator key of another account.',
+  ],
   virtual_key_revoked: [409, 'conflict_error', 'This virtual key was deleted. Use another virtual key.'],
+  grant_ended: [
+    409,
+    'conflict_error',
+    'This URL has expired or was revoked, and does not come back. Issue a new URL.',
+  ],
+  revision_mismatch: [
+    412,
+    'conflict_error',
+    'The revision is not the one in If-Match: something else has changed it. Read it again.',
+  ],
   body_too_large: [413, 'invalid_request_error', 'The body is too large. Send a smaller one.'],
   unsupported_media_type: [
     415,
@@ -88,6 +123,11 @@ export const ERRORS = {
     429,
     'rate_limit_error',
     'Too many requests came within a minute. Wait as long as Retry-After says.',
+  ],
+  concurrency_limited: [
+    429,
+    'rate_limit_error',
+    'As many calls as concurrent_calls allows are under way. Try again when one has ended.',
   ],
   cost_held: [
     429,
@@ -134,6 +174,15 @@ export type RefusalReason =
   | ('other_kind' | 'other_gateway' | 'issued_in_the_future' | 'no_such_grant')
   | ('incomplete_url' | 'other_server');
 
+const param = z
+  .string()
+  .nullable()
+  .meta({ description: 'The field or header at fault, as the caller wrote it.' });
+
+/** A wrong field of a request. */
+const fieldProblem = z.strictObject({ param, message: z.string() });
+export type FieldProblem = z.infer<typeof fieldProblem>;
+
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
@@ -144,7 +193,9 @@ export type Refusal = {
   /** The field at fault, as the caller wrote it (`servers[0].auth_config.token`). */
   readonly param?: string;
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
-  readonly details?: Readonly<Record<string, string | number | readonly string[] | LastCall>>;
+  readonly details?: Readonly<
+    Record<string, string | number | readonly string[] | LastCall | readonly FieldProblem[]>
+  >;
   readonly retryAfterSeconds?: number;
   /** Set if no retry can succeed, because the call has taken the last use. */
   readonly shouldRetry?: false;
@@ -163,11 +214,12 @@ export const errorEnvelope = z
       type: z
         .enum(ERROR_TYPES)
         .meta({ description: 'The class of the error, as SDKs of providers name it.' }),
-      param: z
-        .string()
-        .nullable()
-        .meta({ description: 'The field or header at fault, as the caller wrote it.' }),
+      param,
       request_id: z.guid().meta({ description: 'Names the request in the log.' }),
+      problems: z.array(fieldProblem).optional().meta({
+        description:
+          'If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`.',
+      }),
     }),
   })
   .meta({ id: 'Error' });
@@ -192,6 +244,9 @@ function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusa
   }
   if (code === 'cost_limit_reached' && typeof limit === 'number') {
     return `This URL has spent its cost_limit of ${count(limit, 'microdollar')}. Issue a new URL.`;
+  }
+  if (code === 'concurrency_limited' && typeof limit === 'number') {
+    return `This URL allows ${count(limit, 'call')} at once (concurrent_calls), and they are under way. Try again when one has ended.`;
   }
   if (code === 'cost_held' && typeof remaining === 'number') {
     return `Calls under way hold the rest of the spend limit (${count(remaining, 'microdollar')}). Try again when they have ended.`;

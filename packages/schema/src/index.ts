@@ -1,10 +1,13 @@
+export * from './api/audit.ts';
 export * from './api/calls.ts';
 export { type Pending, pendingAnswer } from './api/fields.ts';
+export * from './api/grant-change.ts';
 export * from './api/invalid-request.ts';
 export * from './api/keys.ts';
 export * from './api/mcp-auth.ts';
 export * from './api/mcp-presign.ts';
 export * from './api/page.ts';
+export * from './api/policy.ts';
 export * from './api/presign.ts';
 export * from './api/reports.ts';
 export * from './api/session.ts';

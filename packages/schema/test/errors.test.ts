@@ -13,7 +13,7 @@ describe('the error table', () => {
     [413, ['body_too_large']],
     [415, ['unsupported_media_type']],
     [422, ['price_unknown', 'cost_unbounded']],
-    [429, ['rate_limited', 'cost_held']],
+    [429, ['rate_limited', 'concurrency_limited', 'cost_held']],
     [502, ['upstream_unreachable']],
     [503, ['overloaded', 'limits_unavailable', 'database_unavailable']],
     [504, ['upstream_timeout']],

@@ -241,7 +241,7 @@ describe('fields', () => {
       expect(read({ provider })).toMatch(/^provider: expected/);
   });
 
-  test.each(['COST_LIMIT', 'model', 'constructor', 'toString', 'x', ''])(
+  test.each(['COST_LIMIT', 'temperature', 'constructor', 'toString', 'x', ''])(
     'unknown field "%s" is refused',
     (field) => {
       expect(read({ [field]: 1 })).toBe(`${field === '' ? '""' : field}: this field is not known.`);
@@ -255,6 +255,7 @@ describe('fields', () => {
     ['max_use', 'max_uses'],
     ['maxUses', 'max_uses'],
     ['paths', 'path'],
+    ['model', 'models'],
     ['expires_ni', 'expires_in'],
     ['externalUser', 'external_user'],
   ])('an unknown field "%s" is answered with the known name that is nearest: %s', (field, meant) => {

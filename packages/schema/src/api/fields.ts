@@ -35,6 +35,11 @@ const RATE_LIMIT = expected(`a whole number from 1 to ${RATE_LIMIT_MAX}`);
 /** Calls a minute. */
 export const perMinute = z.int(RATE_LIMIT).min(1, RATE_LIMIT).max(RATE_LIMIT_MAX, RATE_LIMIT);
 
+const CONCURRENT_MAX = 10_000;
+const CONCURRENT = expected(`a whole number from 1 to ${CONCURRENT_MAX}`);
+/** Calls under way at once. */
+export const concurrentCalls = z.int(CONCURRENT).min(1, CONCURRENT).max(CONCURRENT_MAX, CONCURRENT);
+
 /** The caller's own id of a session or user. */
 export const externalId = z
   .string(expected('a string'))
@@ -61,6 +66,11 @@ export const jsonObject = (maxBytes: number) =>
     })
     .refine((value) => bytes(JSON.stringify(value)) <= maxBytes, {
       error: `expected at most ${maxBytes} bytes of JSON`,
+      abort: true,
+    })
+    .superRefine((value, context) => {
+      const path = findHuge(value);
+      if (path) context.addIssue({ code: 'custom', path, message: HUGE });
     })
     .meta({ shownAs: z.record(z.string(), z.unknown()) });
 
@@ -137,6 +147,20 @@ function nestsAtMost(limit: number, root: unknown): boolean {
     level = level.flatMap(children);
   }
   return true;
+}
+
+const HUGE =
+  'expected whole numbers from -9007199254740991 to 9007199254740991: send a larger one as a string, because it would be rounded';
+
+/** The path to a whole number that JavaScript has perhaps rounded (RFC 8259 §6). The value nests 64 levels at most. */
+function findHuge(root: unknown): PropertyKey[] | undefined {
+  if (typeof root === 'number') return Number.isInteger(root) && !Number.isSafeInteger(root) ? [] : undefined;
+  if (typeof root !== 'object' || root === null) return undefined;
+  for (const [name, value] of Object.entries(root)) {
+    const path = findHuge(value);
+    if (path) return [Array.isArray(root) ? Number(name) : name, ...path];
+  }
+  return undefined;
 }
 
 /** Whether JSON can write all numbers again: `1e999` is read as Infinity, and would be written as null. */

@@ -1,29 +1,47 @@
 import { z } from 'zod';
-import type { Refusal } from '../errors.ts';
+import type { FieldProblem, Refusal } from '../errors.ts';
 
 /**
- * Turns the issues of Zod into one refusal, which names a field as the caller wrote it. It names the first unknown field
- * before others: a mistyped name is also the reason why another field is missing.
+ * Turns the issues of Zod into one refusal, which names a field as the caller wrote it. It names an unknown field
+ * before others: a mistyped name is also the reason why another field is missing. Further problems are listed.
  */
 export function invalidRequest(error: z.ZodError): Refusal {
-  const issue = error.issues.find(({ code }) => code === 'unrecognized_keys') ?? error.issues[0];
-  if (issue === undefined) return { code: 'invalid_request' };
+  const isUnknown = ({ code }: z.core.$ZodIssue) => code === 'unrecognized_keys';
+  const inOrder = [...error.issues.filter(isUnknown), ...error.issues.filter((issue) => !isUnknown(issue))];
+  const problems = inOrder.slice(0, PROBLEMS_MAX).flatMap(problemsOf).slice(0, PROBLEMS_MAX);
+  const [first] = problems;
+  if (first === undefined) return { code: 'invalid_request' };
+  const { param, message } = first;
+  const details = problems.length > 1 && { details: { problems } };
+  return { code: 'invalid_request', ...(param !== null && { param }), message, ...details };
+}
+
+/** A body of 50,000 wrong fields gets a short answer. */
+const PROBLEMS_MAX = 20;
+
+function problemsOf(issue: z.core.$ZodIssue): FieldProblem[] {
   if (issue.code === 'unrecognized_keys') {
-    // Without this bound, a name as long as a body would make the answer as long.
-    const param = fieldName([...issue.path, (issue.keys[0] || '""').slice(0, FIELD_NAME_MAX)]);
-    // Zod's own message quotes the whole name.
-    const problem = issue.message.startsWith(NOT_KNOWN) ? issue.message : NOT_KNOWN;
-    return { code: 'invalid_request', param, message: `${param}: ${problem}.` };
+    return issue.keys.slice(0, PROBLEMS_MAX).map((key, i) => {
+      // Without this bound, a name as long as a body would make the answer as long.
+      const param = fieldName([...issue.path, (key || '""').slice(0, FIELD_NAME_MAX)]);
+      // Zod's own message quotes the whole name. That of a schema is about the first.
+      const problem = i === 0 && issue.message.startsWith(NOT_KNOWN) ? issue.message : NOT_KNOWN;
+      return { param, message: `${param}: ${problem}.` };
+    });
   }
-  const param = fieldName(issue.path);
+  const param = fieldName(issue.path).slice(0, FIELD_PATH_MAX);
   const missing =
     issue.code === 'invalid_type' && issue.input === undefined && issue.message.includes('undefined');
   const message = missing ? 'this field is required.' : `${issue.message}.`;
-  return param === ''
-    ? { code: 'invalid_request', message: `The body: ${message}` }
-    : { code: 'invalid_request', param, message: `${param}: ${message}` };
+  return [
+    param === ''
+      ? { param: null, message: `The body: ${message}` }
+      : { param, message: `${param}: ${message}` },
+  ];
 }
 
+/** Names that lead to a number in `metadata` may be long. */
+const FIELD_PATH_MAX = 1_024;
 const FIELD_NAME_MAX = 128;
 
 /** `['servers', 0, 'auth_config']` → `servers[0].auth_config`. */

@@ -11,10 +11,11 @@ import {
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { pageOf } from './page.ts';
+import { keyPolicy, keyPolicyAnswer } from './policy.ts';
 import { CONFIG_MAX_BYTES } from './presign.ts';
 
-/** The scopes of an API key: issue and revoke URLs, read, or everything. */
-export const SCOPES = ['presign', 'read', 'admin'] as const;
+/** The scopes of an API key: issue and revoke URLs, read, everything in its account, and all accounts. */
+export const SCOPES = ['presign', 'read', 'admin', 'operator'] as const;
 
 /** Ten years. */
 const VALIDITY_MAX_SECONDS = 315_360_000;
@@ -44,7 +45,7 @@ export const apiKeyRequest = z
       name: keyName.meta({ description: 'Your name for it.' }),
       scopes: scopes.meta({
         description:
-          'presign: issue and revoke URLs. read: read sessions, usage and virtual keys. admin: everything.',
+          'presign: issue and revoke URLs. read: read sessions, usage, virtual keys and the audit log. admin: everything in the account. operator: create, suspend and delete accounts.',
       }),
       expires_in: optional(expiresIn).meta({
         description: 'Validity in seconds. Left out: it does not expire.',
@@ -52,10 +53,36 @@ export const apiKeyRequest = z
       requests_per_minute: optional(perMinute).meta({
         description: "How many requests it may make in a minute. Left out: the operator's default.",
       }),
+      policy: optional(keyPolicy).meta({
+        description:
+          'The URLs that it may issue. Not for a key with the scope admin or operator, which could create another key. Left out: all.',
+      }),
     },
     expected('a JSON object'),
   )
-  .meta({ id: 'ApiKeyRequest', examples: [{ name: 'backend', scopes: ['presign'], expires_in: 7_776_000 }] });
+  .refine(
+    ({ scopes, policy }) => !policy || !scopes.some((each) => each === 'admin' || each === 'operator'),
+    {
+      error:
+        'a key with the scope admin or operator can create keys without it; expected the scopes presign, read or both',
+      path: ['policy'],
+    },
+  )
+  .meta({
+    id: 'ApiKeyRequest',
+    examples: [
+      {
+        name: 'backend',
+        scopes: ['presign'],
+        expires_in: 7_776_000,
+        policy: {
+          providers: ['openai'],
+          models: ['gpt-4.1-mini'],
+          highest: { cost_limit: 250_000, expires_in: 900 },
+        },
+      },
+    ],
+  });
 export type ApiKeyRequest = z.output<typeof apiKeyRequest>;
 
 const fields = {
@@ -71,6 +98,7 @@ const fields = {
   expires_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' }),
   revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not revoked.' }),
   requests_per_minute: z.int().nullable().meta({ description: "null: the operator's default." }),
+  policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
   last_used_at: z
     .number()
     .nullable()
@@ -186,3 +214,31 @@ export type VirtualKeyAnswer = z.infer<typeof virtualKeyAnswer>;
 
 /** Answer of `GET /v1/virtual-keys`. */
 export const virtualKeyPage = pageOf(virtualKeyAnswer).meta({ id: 'VirtualKeyPage' });
+
+/** Body of `POST /v1/accounts`. */
+export const accountRequest = z
+  .strictObject({ name: keyName.meta({ description: 'Your name for it.' }) }, expected('a JSON object'))
+  .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a' }] });
+
+export const accountParams = z.object({ id: z.guid() });
+
+const accountFields = {
+  id: z.guid(),
+  name: z.string(),
+  created_at: z.number().meta({ description: 'Unix time in seconds.' }),
+  suspended_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not suspended.' }),
+  deleted_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
+};
+
+/** An account as the operator sees it. */
+export const accountAnswer = z.strictObject(accountFields).meta({ id: 'Account' });
+export type AccountAnswer = z.infer<typeof accountAnswer>;
+
+/** Answer of `POST /v1/accounts`. */
+export const newAccountAnswer = z
+  .strictObject({ ...accountFields, api_key: newApiKeyAnswer })
+  .meta({ id: 'NewAccount' });
+export type NewAccountAnswer = z.infer<typeof newAccountAnswer>;
+
+/** Answer of `GET /v1/accounts`. */
+export const accountPage = pageOf(accountAnswer).meta({ id: 'AccountPage' });

@@ -147,6 +147,14 @@ export const mcpPresignRequest = z
     },
     expected('a JSON object'),
   )
+  .refine(
+    ({ concurrent_calls, servers }) =>
+      concurrent_calls === undefined || servers.every(({ transport }) => transport !== 'sse'),
+    {
+      error: 'expected servers with transport "http": over "sse" a gateway does not see when a call ends',
+      path: ['concurrent_calls'],
+    },
+  )
   .meta({
     id: 'McpPresignRequest',
     examples: [

@@ -4,7 +4,18 @@ import { QUERY } from './invalid-request.ts';
 const PAGE_MAX = 100;
 const PAGE_DEFAULT = 20;
 
-const LIMIT = `expected a whole number from 1 to ${PAGE_MAX}`;
+/** The most entries of an answer, in a query. */
+export function limitUpTo(most: number, usual: number, description: string) {
+  const expected = `expected a whole number from 1 to ${most}`;
+  return z
+    .string(expected)
+    .regex(/^[1-9]\d{0,8}$/, expected)
+    .transform(Number)
+    .refine((limit) => limit <= most, expected)
+    .default(usual)
+    .meta({ shownAs: z.int().min(1).max(most), description, default: usual });
+}
+
 const CURSOR = 'expected the next_cursor of an earlier answer';
 
 /** The end of a page: the time of its last entry, in Unix microseconds of Postgres, and the entry's id. */
@@ -16,17 +27,7 @@ export type Cursor = { readonly micros: string; readonly id: string };
  */
 export const pageQuery = z.strictObject(
   {
-    limit: z
-      .string(LIMIT)
-      .regex(/^[1-9]\d{0,2}$/, LIMIT)
-      .transform(Number)
-      .refine((limit) => limit <= PAGE_MAX, LIMIT)
-      .default(PAGE_DEFAULT)
-      .meta({
-        shownAs: z.int().min(1).max(PAGE_MAX),
-        description: 'The most entries to return.',
-        default: PAGE_DEFAULT,
-      }),
+    limit: limitUpTo(PAGE_MAX, PAGE_DEFAULT, 'The most entries to return.'),
     cursor: z.string(CURSOR).transform(readCursor).optional().meta({
       description: 'The next_cursor of the page before. Repeat all filters with it.',
     }),

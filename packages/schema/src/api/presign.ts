@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   bytes,
+  concurrentCalls,
   DEFAULT_EXPIRES_IN,
   externalId,
   jsonObject,
@@ -29,9 +30,20 @@ const expiresIn = z
   .meta({ minimum: -1, maximum: ONE_YEAR_SECONDS, not: { const: 0 } });
 
 /** The issuer made this id. Another text is refused before it reaches Postgres, which accepts no NUL in a text. */
-const virtualKeyId = z
+export const virtualKeyId = z
   .string(expected('a string'))
   .regex(/^[\x21-\x7e]{1,255}$/, 'expected the id of a virtual key: 1 to 255 visible ASCII characters');
+
+export const MODELS_MAX = 50;
+const MODEL = 'expected the name of a model: 1 to 255 visible ASCII characters without spaces';
+/** Names of models as calls write them, compared to the letter. */
+export const modelNames = z
+  .array(
+    z.string(expected('a string')).regex(/^[\x21-\x7e]{1,255}$/, MODEL),
+    expected('an array of names of models'),
+  )
+  .min(1, 'expected at least one model; leave the field out to allow all')
+  .max(MODELS_MAX, `expected at most ${MODELS_MAX} models`);
 
 const paths = z
   .preprocess(
@@ -71,6 +83,10 @@ export const issueFields = {
   calls_per_minute: optional(perMinute).meta({
     description: 'How many calls may be made in a minute, at once or spread over it. Left out: unlimited.',
     examples: [60],
+  }),
+  concurrent_calls: optional(concurrentCalls).meta({
+    description: 'How many calls may be under way at once. Left out: unlimited.',
+    examples: [10],
   }),
   external_session: optional(externalId).meta({
     description: 'Your own id of a session. Sessions can be filtered by it.',
@@ -127,6 +143,10 @@ export const presignRequest = z
       config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
         description: `Fields that replace those of the holder in the JSON body of every call, such as model or max_tokens. At most ${CONFIG_MAX_BYTES} bytes.`,
         examples: [{ model: 'gpt-4.1-mini', max_tokens: 500 }],
+      }),
+      models: optional(modelNames).meta({
+        description: `The models that calls may use, 1 to ${MODELS_MAX} names. A call that does not say which model it uses is refused. Left out: all.`,
+        examples: [['gpt-4.1-mini', 'gpt-4.1-nano']],
       }),
       ...issueFields,
     },

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { readJson } from '../json.ts';
 import { apiKeyId, externalId, requestId, sessionId, TIME_FORM, time } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
+import { limitUpTo } from './page.ts';
 
 /**
  * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
@@ -70,13 +72,43 @@ export const name = z
   .string(NAME)
   .min(1, NAME)
   .max(255, NAME)
-  .refine((text) => text.isWellFormed() && !text.includes('\0'), NAME);
+  .refine((text) => text.isWellFormed(), NAME);
+
+/** Groups of one answer: Postgres sorts them all before it returns the first. */
+export const USAGE_GROUPS_MAX = 100_000;
+
+/** How long before `to` a report begins, in days. */
+export const USAGE_DAYS = 30;
+
+const CURSOR = 'expected the next_cursor of an earlier report';
+/** Node reads headers and the address up to 16 KB. */
+const CURSOR_MAX_CHARS = 14_000;
+
+/** The end of a page: the range of the whole report in Unix milliseconds, and the values of the last group. */
+const usageCursor = z.tuple([z.int(), z.int(), z.array(z.string().nullable()).min(1)]);
+export type UsageCursor = z.output<typeof usageCursor>;
+
+/** Opaque, so that no client relies on its content. */
+export const writeUsageCursor = (cursor: UsageCursor): string =>
+  Buffer.from(JSON.stringify(cursor)).toString('base64url');
+
+function readUsageCursor(text: string, context: z.RefinementCtx): UsageCursor {
+  const { value } = readJson(Buffer.from(text, 'base64url')) ?? {};
+  const read = usageCursor.safeParse(value);
+  const isOwn = read.success && writeUsageCursor(read.data) === text;
+  if (isOwn && read.data[2].every((value) => value === null || isText(value))) return read.data;
+  context.addIssue(CURSOR);
+  return z.NEVER;
+}
+
+/** Postgres accepts no NUL in a text. */
+const isText = (value: string) => value.isWellFormed() && !value.includes('\0');
 
 /** Query of `GET /v1/usage`: calls settled at or after `from` and before `to`. */
 export const usageQuery = z.strictObject(
   {
-    from: time.meta({
-      description: `Calls settled at this time or later. ${TIME_FORM}.`,
+    from: time.optional().meta({
+      description: `Calls settled at this time or later. Left out: ${USAGE_DAYS} days before \`to\`. ${TIME_FORM}.`,
       examples: ['2026-01-01T00:00:00Z', 1_767_225_600],
     }),
     to: time.optional().meta({
@@ -102,6 +134,10 @@ export const usageQuery = z.strictObject(
       .enum(['json', 'csv'], 'expected one of json, csv')
       .optional()
       .meta({ description: 'Takes precedence over the header `Accept`. Without either: json.' }),
+    limit: limitUpTo(USAGE_GROUPS_MAX, USAGE_GROUPS_MAX, 'The most groups to return.'),
+    cursor: z.string(CURSOR).max(CURSOR_MAX_CHARS, CURSOR).transform(readUsageCursor).optional().meta({
+      description: 'The next_cursor of the page before. Repeat `group_by` and all filters with it.',
+    }),
   },
   QUERY,
 );
@@ -138,10 +174,14 @@ export const usageReport = z
     from: z.number().meta({ description: 'Unix time in seconds: calls settled at this time or later.' }),
     to: z.number().meta({ description: 'Unix time in seconds: calls settled before this time.' }),
     group_by: z.array(z.enum(USAGE_DIMENSIONS)),
+    next_cursor: z.string().nullable().meta({
+      description:
+        'The cursor of the next groups. null: these are the last. CSV has it in the header `Link`.',
+    }),
     data: z.array(usageRow).meta({
       description: 'A row has the dimensions of group_by. null: these calls have no value.',
     }),
-    total: z.strictObject(sums),
+    total: z.strictObject(sums).meta({ description: 'The sums of the whole range, the same on every page.' }),
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;

@@ -57,6 +57,8 @@ export const sessionGrant = z
     max_uses: z.int().meta({ description: '-1: unlimited.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
     calls_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
+    concurrent_calls: z.int().nullable().meta({ description: 'null: unlimited.' }),
+    revision: z.int().meta({ description: '1. Every change adds 1. The grants of a bundle share it.' }),
     ...figures.shape,
   })
   .meta({ id: 'SessionGrant' });
@@ -159,6 +161,8 @@ export const grantStatus = z.strictObject({
   cost_limit: microusd.nullable(),
   /** null: unlimited. */
   calls_per_minute: z.int().nullable(),
+  /** null: unlimited. */
+  concurrent_calls: z.int().nullable(),
   /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,

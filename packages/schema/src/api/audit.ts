@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import { TIME_FORM, time } from './fields.ts';
+import { pageOf, pageQuery } from './page.ts';
+import { name } from './reports.ts';
+
+/** Everything that a change can be done to, by the name of its id. */
+export const AUDIT_TARGETS = [
+  'account',
+  'api_key',
+  'virtual_key',
+  'webhook',
+  'delivery',
+  'grant',
+  'session',
+  'external_user',
+  'external_session',
+] as const;
+export type AuditTarget = (typeof AUDIT_TARGETS)[number];
+
+/** Every change that the audit log records. Issuing is not one: each URL is a grant of a session. */
+export const AUDIT_ACTIONS = [
+  'account.created',
+  'account.suspended',
+  'account.resumed',
+  'account.deleted',
+  'api_key.created',
+  'api_key.revoked',
+  'virtual_key.created',
+  'virtual_key.rotated',
+  'virtual_key.deleted',
+  'webhook.created',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'webhook.enabled',
+  'webhook.tested',
+  'delivery.replayed',
+  'grant.changed',
+  'urls.revoked',
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+const ACTION = `expected one of ${AUDIT_ACTIONS.join(', ')}`;
+const TARGET = `expected one of ${AUDIT_TARGETS.join(', ')}`;
+
+/** Query of `GET /v1/audit`. */
+export const auditQuery = pageQuery.extend({
+  from: time.optional().meta({ description: `Changes at this time or later. ${TIME_FORM}.` }),
+  to: time.optional().meta({ description: `Changes before this time. ${TIME_FORM}.` }),
+  actor: name
+    .optional()
+    .meta({ description: 'Only changes by this API key, by its id, or by `cli` or `issuer`.' }),
+  action: z.enum(AUDIT_ACTIONS, ACTION).optional().meta({ description: 'Only changes of this kind.' }),
+  target_kind: z
+    .enum(AUDIT_TARGETS, TARGET)
+    .optional()
+    .meta({ description: 'Only changes of something of this kind.' }),
+  target_id: name.optional().meta({ description: 'Only changes of what has this id.' }),
+});
+export type AuditQuery = z.output<typeof auditQuery>;
+
+const state = z.record(z.string(), z.unknown()).nullable();
+
+/** One change. */
+export const auditEntry = z
+  .strictObject({
+    id: z.guid(),
+    at: z.number().meta({ description: 'Unix time in seconds.' }),
+    actor: z.string().meta({
+      description:
+        'The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`.',
+    }),
+    action: z.enum(AUDIT_ACTIONS),
+    target: z.strictObject({ kind: z.enum(AUDIT_TARGETS), id: z.string() }),
+    request_id: z
+      .guid()
+      .nullable()
+      .meta({ description: 'The `x-request-id` of the answer. null: it was no request.' }),
+    remote_address: z.string().nullable().meta({
+      description:
+        "The other end of the issuer's connection: the address of the proxy if there is one. null: it was no request.",
+    }),
+    before: state.meta({ description: 'The changed fields as they were. null: there was nothing before.' }),
+    after: state.meta({ description: 'The changed fields as they are since. null: nothing is left.' }),
+  })
+  .meta({ id: 'AuditEntry' });
+export type AuditEntry = z.infer<typeof auditEntry>;
+
+/** Answer of `GET /v1/audit`. */
+export const auditPage = pageOf(auditEntry).meta({ id: 'AuditPage' });
