@@ -18,7 +18,7 @@ const overLimit = {
 
 /** `lua/admit.lua`. Both `admit` and `charge` run it. */
 export const admitScript = script('admit', {
-  keys: ['partition', 'grant', 'credential', 'hold', 'leases', 'usage'],
+  keys: ['partition', 'account', 'grant', 'credential', 'hold', 'leases', 'usage'],
   args: [
     'holdId',
     'leaseMs',
@@ -28,6 +28,8 @@ export const admitScript = script('admit', {
     'grantId',
     'budgetIds',
     'record',
+    'places',
+    'placeMs',
     'fixed',
     'rate',
     'tokens',
@@ -46,14 +48,19 @@ export const admitScript = script('admit', {
       callsLeft: optional(figure),
       resetMs: optional(figure),
       isReturnable: flag,
+      places: number,
     },
     unknown: {},
     closed: {},
     backlog: {},
     revoked: {},
     credential_revoked: {},
+    suspended: {},
+    expired: {},
+    unbounded: {},
     uses_exhausted: { ofOwn: flag, limit: figure, used: figure, lastCall: optional(text) },
     rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
+    concurrency_limited: { limit: number, active: number, needed: number },
     cost_limit_reached: overLimit,
     cost_held: overLimit,
     cost_limit_too_low: overLimit,
@@ -108,9 +115,14 @@ export type Admission =
       readonly isReturnable: boolean;
       /** Undefined: calls are not limited by the minute. */
       readonly rateLimit: RateLimit | undefined;
+      /** The places it takes among the calls under way; 0 where they are not limited. They are free when it is settled or `leave`s. */
+      readonly places: number;
     }
   | { readonly is: 'unknown' }
-  | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' }
+  | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' | 'suspended' }
+  /** `expired`: the grant's end was moved, and has passed. `unbounded`: a budget has a cost limit that the gateway does not know of. */
+  | { readonly is: 'expired' }
+  | { readonly is: 'unbounded' }
   | {
       readonly is: 'uses_exhausted';
       readonly ofOwn: boolean;
@@ -123,6 +135,12 @@ export type Admission =
       readonly rateLimit: RateLimit;
       /** Until this call may pass. */
       readonly waitMs: number;
+    }
+  | {
+      readonly is: 'concurrency_limited';
+      readonly limit: number;
+      readonly active: number;
+      readonly needed: number;
     }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
@@ -147,7 +165,8 @@ export const admit = (
   redis: RedisClient,
   grant: GrantRef,
   { holdId, uses, hold, leaseMs, record }: Ask,
-): Promise<Admission> => countCall(redis, grant, { id: holdId, calls: uses, uses, hold, leaseMs, record });
+): Promise<Admission> =>
+  countCall(redis, grant, { id: holdId, calls: uses, places: 1, uses, hold, leaseMs, record });
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -163,6 +182,7 @@ export const checkGrant = (
     leaseMs: 'check',
     uses,
     calls: uses,
+    places: uses,
     hold: fixedHold(spends ? 1 : 0),
     record: '',
   });
@@ -174,6 +194,10 @@ type Counted = {
   readonly uses: number;
   /** How many calls count for the rate limit. */
   readonly calls: number;
+  /** Its calls under way, while their number is limited. */
+  readonly places: number;
+  /** The lease of the places of a charge. */
+  readonly placeMs?: number | undefined;
   readonly hold: Hold | undefined;
   readonly record: string;
 };
@@ -181,10 +205,11 @@ type Counted = {
 /** Counts a call in all budgets of its grant, or in none. */
 export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
-  const { id, leaseMs, uses, calls, hold, record } = call;
+  const { id, leaseMs, uses, calls, places, placeMs, hold, record } = call;
   const reply = await admitScript.run(redis, {
     keys: {
       partition: keys.partition(at),
+      account: keys.account(at, grant.accountId),
       grant: keys.grant(at, grant.id),
       credential: keys.credential(at, grant.credentialId),
       hold: keys.hold(at, id),
@@ -200,6 +225,8 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
       grantId: grant.id,
       budgetIds: grant.budgetIds.join(','),
       record,
+      places,
+      placeMs,
       fixed: hold?.fixedMicrousd,
       rate: hold?.ratePerMtok ?? 0,
       tokens: hold?.askedTokens ?? 0,
@@ -228,6 +255,7 @@ function toAdmission(answer: Answer): Admission {
     heldMicrousd: answer.heldMicrousd,
     tokens: answer.tokens,
     isReturnable: answer.isReturnable,
+    places: answer.places,
     rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs },
   };
 }

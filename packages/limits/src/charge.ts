@@ -21,6 +21,8 @@ export type Charge = {
   readonly costMicrousd: number;
   /** How many calls count for the rate limit, free ones included. As many as uses when left out. */
   readonly calls?: number;
+  /** How long its calls stay under way unless the lease is renewed or they `leave`. Left out: they take no place. */
+  readonly leaseMs?: number;
   /** JSON, for the ledger. */
   readonly record: string;
 };
@@ -45,13 +47,15 @@ export type Refund = {
 export const charge = (
   redis: RedisClient,
   grant: GrantRef,
-  { chargeId, uses, calls = uses, costMicrousd, record }: Charge,
+  { chargeId, uses, calls = uses, leaseMs, costMicrousd, record }: Charge,
 ): Promise<Admission> =>
   countCall(redis, grant, {
     id: chargeId,
     leaseMs: undefined,
     uses,
     calls,
+    places: leaseMs === undefined ? 0 : calls,
+    placeMs: leaseMs,
     hold: fixedHold(costMicrousd),
     record,
   });

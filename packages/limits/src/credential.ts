@@ -26,7 +26,7 @@ export type CredentialCopy = CredentialVersion & { readonly partition: number };
  * How long a new version stays where no grant has opened the credential: far longer than a gateway that read Postgres
  * before the change needs until it runs `open`.
  */
-const TRACE_MS = 3_600_000;
+export const TRACE_MS = 3_600_000;
 
 /**
  * Makes every gateway use this version from its next call on, in all these partitions. Postgres must have committed
@@ -37,7 +37,7 @@ export const replaceCredential = (
   { id, version, sealed }: CredentialVersion,
   partitions: readonly number[],
 ): Promise<void> =>
-  inEach(partitions, (at) =>
+  inEachPartition(partitions, (at) =>
     replaceScript.run(redis, {
       keys: { partition: keys.partition(at), credential: keys.credential(at, id) },
       args: { version, sealed, leastMs: TRACE_MS },
@@ -54,7 +54,7 @@ export const withdrawCredential = (
   id: string,
   partitions: readonly number[],
 ): Promise<void> =>
-  inEach(partitions, (at) =>
+  inEachPartition(partitions, (at) =>
     withdrawScript.run(redis, {
       keys: { credential: keys.credential(at, id) },
       args: { leastMs: KEYS_KEPT_MS },
@@ -125,7 +125,10 @@ const TRIES = 3;
 const PAUSE_MS = 100;
 
 /** Runs in every partition, again where it failed; throws a failure of the last try. */
-async function inEach(partitions: readonly number[], run: (at: number) => Promise<unknown>): Promise<void> {
+export async function inEachPartition(
+  partitions: readonly number[],
+  run: (at: number) => Promise<unknown>,
+): Promise<void> {
   let left = partitions;
   for (let tries = 1; ; tries++) {
     const results = await Promise.allSettled(left.map(run));

@@ -6,19 +6,44 @@ import { script } from './script.ts';
 
 const openScript = script('open', {
   keys: ['partition', 'grant', 'credential', 'usage', 'survivors', 'seed'],
-  args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'version', 'sealed'],
+  args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
   each: {
     keys: ['budget'],
-    args: ['id', 'maxUses', 'used', 'costLimit', 'settled', 'perMinute', 'endsWithGrant'],
+    args: [
+      'id',
+      'revision',
+      'maxUses',
+      'used',
+      'costLimit',
+      'settled',
+      'perMinute',
+      'concurrent',
+      'endsWithGrant',
+    ],
   },
   reply: oneOf({ ok: {}, revoked: {}, expired: {}, stale: {}, closed: {} }),
 });
 const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs', 'leastMs'], reply: flag });
-const revokedScript = script('revoked', { each: { keys: ['grant', 'credential'] }, reply: numbers });
+const limitsScript = script('change/limits', {
+  keys: ['budget'],
+  args: ['revision', 'maxUses', 'costLimit', 'perMinute', 'endMs'],
+  reply: flag,
+});
+const endScript = script('change/end', {
+  keys: ['grant', 'credential'],
+  args: ['revision', 'endsMs', 'endMs'],
+  reply: flag,
+});
+const revokedScript = script('revoked', {
+  each: { keys: ['grant', 'credential', 'account'] },
+  reply: numbers,
+});
 
 /** A budget as Postgres has it. */
 export type BudgetState = {
   readonly id: string;
+  /** Counts changes of its limits, and of the ends of the grants whose own budget it is. */
+  readonly revision: number;
   /** Null: unlimited. */
   readonly maxUses: number | null;
   readonly used: number;
@@ -27,6 +52,8 @@ export type BudgetState = {
   readonly settledMicrousd: number;
   /** Null: no rate limit. */
   readonly callsPerMinute: number | null;
+  /** Null: unlimited. */
+  readonly concurrentCalls: number | null;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
 };
@@ -37,7 +64,10 @@ export type GrantState = {
   /** The partition's epoch, and the last stream entry that the budgets' figures contain. Undefined: it is from a seed. */
   readonly epoch: number;
   readonly lastId: string | undefined;
+  /** When the grant ends. Its token may say later. */
   readonly expiresAtMs: number;
+  /** When its newest token ends, if the end was ever moved. Undefined: with the grant. */
+  readonly signedUntilMs: number | undefined;
   readonly credential: Omit<CredentialVersion, 'id'>;
   readonly budgets: readonly BudgetState[];
   /** The part of the grant that gateways need, as JSON. */
@@ -48,9 +78,9 @@ export type Opened = 'ok' | 'revoked' | 'expired' | 'stale' | 'closed';
 
 /**
  * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
- * each other.
- * @returns `stale` when the ledger went on meanwhile, or the seed is of no use: read Postgres again. `expired` is judged by
- *   the clock of Redis. Throws what ioredis throws.
+ * each other, and keeps the limits of the later revision.
+ * @returns `stale` when the ledger went on meanwhile, the limits changed, or the seed is of no use: read Postgres again.
+ *   `expired` is judged by the clock of Redis. Throws what ioredis throws.
  */
 export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
   const { ref, credential } = state;
@@ -69,18 +99,21 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       lastId: state.lastId,
       doc: state.doc,
       expiresMs: state.expiresAtMs,
-      endMs: keysEndMs(state.expiresAtMs),
+      endMs: keysEndMs(state.signedUntilMs ?? state.expiresAtMs),
+      isBounded: state.signedUntilMs === undefined ? 0 : 1,
       version: credential.version,
       sealed: credential.sealed,
     },
     each: state.budgets.map((budget) => ({
       budget: keys.budget(at, budget.id),
       id: budget.id,
+      revision: budget.revision,
       maxUses: budget.maxUses ?? -1,
       used: budget.used,
       costLimit: budget.costLimitMicrousd ?? -1,
       settled: budget.settledMicrousd,
       perMinute: budget.callsPerMinute ?? -1,
+      concurrent: budget.concurrentCalls ?? -1,
       endsWithGrant: budget.endsWithGrant ? 1 : 0,
     })),
   });
@@ -113,9 +146,11 @@ export type Seed = {
   readonly apiKeyId: string | null;
   readonly externalUser: string | null;
   readonly config: Record<string, unknown> | null;
+  /** The models that its calls may use. Null: all. */
+  readonly models?: readonly string[] | null;
   readonly expiresAtMs: number;
   readonly credential: CredentialVersion;
-  readonly budget: Pick<BudgetState, 'id' | 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'>;
+  readonly budget: Omit<BudgetState, 'used' | 'settledMicrousd' | 'endsWithGrant'>;
 };
 
 /** How long a seed lives. */
@@ -156,16 +191,74 @@ export async function revokeGrant(
   });
 }
 
-/** Returns the ids of those grants of one partition that are revoked, or whose credential is. */
+/** The limits of a budget. */
+export type BudgetLimits = Pick<
+  BudgetState,
+  'id' | 'revision' | 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'
+>;
+
+/**
+ * Puts a budget's new limits in force for the next call on every gateway, whether Redis has opened it or not. Postgres
+ * must have committed them. An earlier revision changes nothing. Throws what ioredis throws.
+ * @param signedUntilMs when the newest token of its grants ends; undefined for a budget of a virtual key, which has no end
+ */
+export async function changeLimits(
+  redis: RedisClient,
+  partition: number,
+  { id, revision, maxUses, costLimitMicrousd, callsPerMinute }: BudgetLimits,
+  signedUntilMs: number | undefined,
+): Promise<void> {
+  await limitsScript.run(redis, {
+    keys: { budget: keys.budget(partition, id) },
+    args: {
+      revision,
+      maxUses: maxUses ?? -1,
+      costLimit: costLimitMicrousd ?? -1,
+      perMinute: callsPerMinute ?? -1,
+      endMs: signedUntilMs === undefined ? undefined : keysEndMs(signedUntilMs),
+    },
+  });
+}
+
+/** A grant whose end was moved. */
+export type MovedEnd = {
+  readonly id: string;
+  readonly credentialId: string;
+  /** The revision of its own budget. */
+  readonly revision: number;
+  readonly expiresAtMs: number;
+  readonly signedUntilMs: number;
+};
+
+/** As `changeLimits`, for the end of a grant. */
+export async function moveEnd(redis: RedisClient, partition: number, grant: MovedEnd): Promise<void> {
+  const { id, credentialId, revision, expiresAtMs: endsMs, signedUntilMs } = grant;
+  await endScript.run(redis, {
+    keys: { grant: keys.grant(partition, id), credential: keys.credential(partition, credentialId) },
+    args: { revision, endsMs, endMs: keysEndMs(signedUntilMs) },
+  });
+}
+
+/**
+ * Reads when a grant ends, if its end was ever moved, in Unix ms.
+ * @returns undefined: as its token says. Throws what ioredis throws.
+ */
+export async function readEnd(redis: RedisClient, { partition, id }: GrantRef): Promise<number | undefined> {
+  const ends = await redis.hget(keys.grant(partition, id), 'ends');
+  return ends === null ? undefined : Number(ends);
+}
+
+/** Returns the ids of those grants of one partition that are revoked, whose credential is, or whose account is suspended. */
 export async function findRevoked(
   redis: RedisClient,
   partition: number,
-  grants: readonly Pick<GrantRef, 'id' | 'credentialId'>[],
+  grants: readonly Pick<GrantRef, 'id' | 'accountId' | 'credentialId'>[],
 ): Promise<readonly string[]> {
   const positions = await revokedScript.run(redis, {
-    each: grants.map(({ id, credentialId }) => ({
+    each: grants.map(({ id, accountId, credentialId }) => ({
       grant: keys.grant(partition, id),
       credential: keys.credential(partition, credentialId),
+      account: keys.account(partition, accountId),
     })),
   });
   return positions.map((position) => grants[position - 1]?.id ?? '');
@@ -187,25 +280,41 @@ export type BudgetFigures = {
   readonly heldMicrousd: number;
   /** Undefined: no rate limit. */
   readonly callsPerMinute: number | undefined;
+  /** Undefined: unlimited. */
+  readonly concurrentCalls: number | undefined;
+  /** Calls under way. Only counted where they are limited. */
+  readonly activeCalls: number;
   /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
   readonly lastCall: string | undefined;
 };
 
 /**
  * Reads the live figures of these budgets.
- * @returns them in the order of `budgetIds`; undefined for a budget that Redis does not know. Throws what ioredis throws.
+ * @returns them in the order of `budgetIds`; undefined for a budget that is not open in the epoch of its partition: Redis
+ *   does not know it, or has its figures from before a loss. Throws what ioredis throws.
  */
-export function readFigures(
+export async function readFigures(
   redis: RedisClient,
   { partition, budgetIds }: Pick<GrantRef, 'partition' | 'budgetIds'>,
 ): Promise<(BudgetFigures | undefined)[]> {
-  return Promise.all(budgetIds.map((id) => readBudget(redis, keys.budget(partition, id))));
+  // Sent first, so that figures of this epoch were those of the moment if a new epoch begins in between.
+  const asked = redis.hget(keys.partition(partition), 'epoch');
+  const read = budgetIds.map((id) => readBudget(redis, keys.budget(partition, id), asked));
+  return Promise.all(read);
 }
 
-async function readBudget(redis: RedisClient, key: string): Promise<BudgetFigures | undefined> {
-  const fields = ['max_uses', 'used', 'cost_limit', 'settled', 'held', 'per_minute', 'last_call'];
-  const [maxUses, used, costLimit, settled, held, perMinute, lastCall] = await redis.hmget(key, ...fields);
-  if (!maxUses || !costLimit) return undefined;
+const FIGURES = 'epoch max_uses used cost_limit settled held per_minute concurrent active last_call'.split(
+  ' ',
+);
+
+async function readBudget(
+  redis: RedisClient,
+  key: string,
+  asked: Promise<string | null>,
+): Promise<BudgetFigures | undefined> {
+  const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIGURES)]);
+  const [epoch, maxUses, used, costLimit, settled, held, perMinute, concurrent, active, lastCall] = found;
+  if (!maxUses || !costLimit || epoch !== epochNow) return undefined;
   return {
     maxUses: limit(maxUses),
     used: Number(used),
@@ -213,6 +322,8 @@ async function readBudget(redis: RedisClient, key: string): Promise<BudgetFigure
     settledMicrousd: Number(settled),
     heldMicrousd: Number(held),
     callsPerMinute: limit(perMinute ?? '-1'),
+    concurrentCalls: limit(concurrent ?? '-1'),
+    activeCalls: Number(active ?? 0),
     lastCall: lastCall ?? undefined,
   };
 }

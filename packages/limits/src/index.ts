@@ -1,3 +1,4 @@
+export * from './account.ts';
 export {
   type Admission,
   type Ask,

@@ -2,6 +2,7 @@
 export type GrantRef = {
   readonly id: string;
   readonly partition: number;
+  readonly accountId: string;
   readonly credentialId: string;
   /** The budgets it draws on: first its own or its bundle's, then its virtual key's if that has one. */
   readonly budgetIds: readonly string[];
@@ -14,6 +15,8 @@ const inPartition = (partition: number, rest: string) =>
 export const keys = {
   partition: (partition: number) => inPartition(partition, 'partition'),
   grant: (partition: number, id: string) => inPartition(partition, `grant:${id}`),
+  /** Whether the account of a grant is suspended. */
+  account: (partition: number, id: string) => inPartition(partition, `account:${id}`),
   credential: (partition: number, id: string) => inPartition(partition, `credential:${id}`),
   budget: (partition: number, id: string) => inPartition(partition, `budget:${id}`),
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),

@@ -86,6 +86,14 @@ export async function settle(
   return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
 }
 
+/** Frees the places that a charged call has among the calls under way. Leaving twice changes nothing. Throws what ioredis throws. */
+export async function leave(redis: RedisClient, grant: GrantRef, chargeId: string): Promise<void> {
+  await settleScript.run(redis, {
+    ...settleKeys(grant.partition, chargeId, grant.budgetIds),
+    args: { ...NOTHING_SAID, holdId: chargeId, mode: 'leave' },
+  });
+}
+
 /**
  * Lowers the hold of a running call to this amount, if it is higher. If this throws, the caller must still charge no more
  * than the amount, because Redis may have lowered the hold.
@@ -118,14 +126,19 @@ export const renew = (
 
 /**
  * Extends the leases of these holds, by partition, with one script a partition.
+ * @param renewed gets each partition that answered
  * @returns how many partitions did not answer
  */
 export async function renewAll(
   redis: RedisClient,
   leaseMs: number,
   held: Iterable<readonly [partition: number, holdIds: Iterable<string>]>,
+  renewed: (partition: number) => void = () => {},
 ): Promise<number> {
-  const turns = Array.from(held, ([at, holdIds]) => renew(redis, at, leaseMs, [...holdIds]));
+  const turns = Array.from(held, async ([at, holdIds]) => {
+    await renew(redis, at, leaseMs, [...holdIds]);
+    renewed(at);
+  });
   const done = await Promise.allSettled(turns);
   return done.filter((each) => each.status === 'rejected').length;
 }

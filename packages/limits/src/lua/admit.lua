@@ -1,24 +1,29 @@
 #!lua
 -- admit: counts a call's uses and holds its worst cost in every budget it draws on, or says why not. A call of known
 -- cost is charged instead: nothing is held, and the stream has the call at once.
--- KEYS     partition, grant, credential, hold, leases, usage: the stream; each: budget
+-- KEYS     partition, account: of the grant, grant, credential, hold, leases, usage: the stream; each: budget
 -- ARGV     hold_id; lease_ms: '' to charge, 'check' to count nothing; uses; calls: that count for the rate limit;
 --          backlog_max: most entries of stream and leases together; grant_id; budget_ids: comma-separated; record: of
---          the call. The worst cost: fixed: microdollars of input and fees, ''
---          when the cost has no known bound; rate: microdollars per million tokens of output; tokens: asked for;
---          least_tokens
+--          the call; places: calls under way that it adds; place_ms: their lease where the call is charged. The worst
+--          cost: fixed: microdollars of input and fees, '' when the cost has no known bound; rate: microdollars per
+--          million tokens of output; tokens: asked for; least_tokens
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
 --            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
---            there is no limit; is_returnable: whether a refused call of this grant would now get everything back
+--            there is no limit; is_returnable: whether a refused call of this grant would now get everything back;
+--            places: that it takes, 0 where there is no limit
 --          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
+--          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          uses_exhausted: of_own: whether it is the first budget's limit, limit, used, last_call: how
 --            the last call of the grant failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
 --            needed_microusd, last_call
---          closed, backlog, unknown, revoked, credential_revoked
+--          closed, backlog, unknown, revoked, credential_revoked, suspended
+--          expired: the grant's end was moved, and has passed
+--          unbounded: the cost has no known bound, and a budget limits it: read Postgres again
 -- include: clock, whole, bucket, give-back
 -- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
--- Calls by the minute are those of the first budget: counted here, never given back.
+-- Calls by the minute are those of the first budget: counted here, never given back. Its calls under way are `active`: a
+-- place is taken here and freed with its hold. A charged call has a hold of nothing but its places.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: the caller clips tokens and rates.
 -- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
@@ -26,13 +31,16 @@
 local epoch, state = unpack(redis.call('HMGET', key.partition, 'epoch', 'state'))
 if not epoch or state ~= 'open' then return reply.closed end
 
-local grant_epoch, grant_revoked = unpack(redis.call('HMGET', key.grant, 'epoch', 'revoked'))
+if redis.call('HGET', key.account, 'suspended') == '1' then return reply.suspended end
+
+local grant_epoch, grant_revoked, ends = unpack(redis.call('HMGET', key.grant, 'epoch', 'revoked', 'ends'))
 if grant_revoked then return reply.revoked end
 if grant_epoch ~= epoch then return reply.unknown end
 local credential_epoch, credential_version, credential_revoked =
   unpack(redis.call('HMGET', key.credential, 'epoch', 'version', 'revoked'))
 if credential_epoch ~= epoch then return reply.unknown end
 if credential_revoked then return reply.credential_revoked end
+if ends and now_ms() >= tonumber(ends) then return reply.expired end
 
 if redis.call('XLEN', key.usage) + redis.call('ZCARD', key.leases) >= tonumber(arg.backlog_max) then
   return reply.backlog
@@ -43,15 +51,18 @@ local is_check = arg.lease_ms == 'check'
 local again = not is_check and redis.call('EXISTS', key.hold) == 1
 local uses = again and 0 or tonumber(arg.uses)
 local calls = again and 0 or tonumber(arg.calls)
+local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
-local per_minute, known_level, known_at, is_returnable
+local per_minute, known_level, known_at, is_returnable, concurrent, active
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned =
+  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned, its_concurrent, its_active =
     unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
-      'per_minute', 'level', 'at', 'returned'))
+      'per_minute', 'level', 'at', 'returned', 'concurrent', 'active'))
   if budget_epoch ~= epoch then return reply.unknown end
   local is_own = i == 1
-  if is_own then per_minute, known_level, known_at = its_per_minute, level, at end
+  if is_own then
+    per_minute, known_level, known_at, concurrent, active = its_per_minute, level, at, its_concurrent, its_active
+  end
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
@@ -62,6 +73,8 @@ for i = 1, #each do
   if is_own then
     is_returnable = tonumber(returned or '0') + uses < bound_of({max_uses = max_uses, used = used}, 0)
   end
+  -- The gateway may remember the grant from before the limit.
+  if cost_limit >= 0 and arg.fixed == '' and not again then return reply.unbounded end
   budgets[i] = {
     is_own = is_own,
     is_limited = cost_limit >= 0,
@@ -70,6 +83,12 @@ for i = 1, #each do
     settled = tonumber(settled),
     held = tonumber(held),
   }
+end
+
+concurrent, active = tonumber(concurrent or '-1'), tonumber(active or '0')
+if concurrent < 0 then places = 0 end
+if places > 0 and active + places > concurrent then
+  return reply.concurrency_limited{limit = concurrent, active = active, needed = places}
 end
 
 per_minute = tonumber(per_minute or '-1')
@@ -130,14 +149,20 @@ end
 local is_charge = arg.lease_ms == ''
 local counts_nothing = again or is_check or (is_charge and uses == 0 and amount == 0)
 if again then
-  local held_amount, held_tokens = unpack(redis.call('HMGET', key.hold, 'amount', 'tokens'))
+  local held_amount, held_tokens, held_places = unpack(redis.call('HMGET', key.hold, 'amount', 'tokens', 'places'))
+  places = tonumber(held_places or '0')
   amount, tokens = tonumber(held_amount or '') or 0, tonumber(held_tokens or '0')
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
-  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable}
+  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable, places = places}
 if now and calls > 0 and not is_check then
   redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now))
+end
+if places > 0 and not again and not is_check then
+  redis.call('HINCRBY', each.budget[1], 'active', places)
+  redis.call('HSET', key.hold, 'epoch', epoch, 'places', places, 'budgets', arg.budget_ids)
+  if is_charge then redis.call('ZADD', key.leases, whole((now or now_ms()) + tonumber(arg.place_ms)), arg.hold_id) end
 end
 if counts_nothing then return answer end
 
@@ -151,7 +176,7 @@ if is_charge then
     'uses', arg.uses, 'cost', amount, 'outcome', 'settled', 'record', arg.record)
   -- For as long as the call may be sent again, or given back by `refund`.
   redis.call('HSET', key.hold, 'uses', arg.uses, 'amount', amount)
-  redis.call('EXPIRE', key.hold, 300)
+  if places == 0 then redis.call('EXPIRE', key.hold, 300) end
   return answer
 end
 redis.call('ZADD', key.leases, whole((now or now_ms()) + tonumber(arg.lease_ms)), arg.hold_id)

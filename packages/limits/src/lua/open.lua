@@ -1,11 +1,12 @@
 #!lua
 -- open: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
--- already. A budget starts at the sums of the ledger, plus its late entries that the ledger has not reached, plus the
--- holds that outlived a loss of data.
+-- already, except earlier limits. A budget starts at the sums of the ledger, plus its late entries that the ledger has
+-- not reached, plus the holds that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
 -- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
---          grant, and end_ms: of its keys, both Unix; version and sealed: of the credential; each: id, max_uses: or -1,
---          used, cost_limit: or -1, settled, per_minute: or -1, ends_with_grant: 1 or 0
+--          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
+--          version and sealed: of the credential; each: id, revision, max_uses: or -1, used, cost_limit: or -1, settled,
+--          per_minute: or -1, concurrent: or -1, ends_with_grant: 1 or 0
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
 -- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
 -- call has drawn on the budget. Another process may have lost calls, and have a used seed again.
@@ -19,6 +20,12 @@ local last_id = is_seeded and drained or arg.last_id
 if epoch ~= arg.epoch or is_before(last_id, drained) then return reply.stale end
 if redis.call('HEXISTS', key.grant, 'revoked') == 1 then return reply.revoked end
 if redis.call('HEXISTS', key.credential, 'revoked') == 1 then return reply.revoked end
+-- Postgres was read before a change that Redis has already: what it said then must not come back.
+if tonumber(redis.call('HGET', key.grant, 'revision') or '0') > tonumber(each.revision[1]) then return reply.stale end
+for i = 1, #each do
+  local known = redis.call('HGET', each.budget[i], 'revision')
+  if tonumber(known or '0') > tonumber(each.revision[i]) then return reply.stale end
+end
 -- A budget that is opened again after its keys have ended would lack holds, and calls that the ledger has not reached.
 if now_ms() >= tonumber(arg.expires_ms) then return reply.expired end
 
@@ -31,11 +38,20 @@ if is_seeded then
 end
 local fresh = {}
 for i = 1, #each do
-  local budget_epoch, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned'))
-  if budget_epoch ~= epoch then
+  local budget_epoch, returned, revision = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned', 'revision'))
+  if budget_epoch == epoch then
+    if tonumber(revision or '0') < tonumber(each.revision[i]) then
+      redis.call('HSET', each.budget[i], 'revision', each.revision[i], 'max_uses', each.max_uses[i],
+        'cost_limit', each.cost_limit[i], 'per_minute', each.per_minute[i])
+    end
+    local ends = redis.call('PEXPIRETIME', each.budget[i])
+    if each.ends_with_grant[i] == '1' and ends < tonumber(arg.end_ms) then
+      redis.call('PEXPIREAT', each.budget[i], arg.end_ms)
+    end
+  else
     -- Postgres does not have `returned`, so the count of an older epoch stays.
     local budget = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
-      returned = returned or '0'}
+      active = 0, returned = returned or '0', ends = redis.call('PEXPIRETIME', each.budget[i])}
     fresh[each.id[i]] = budget
     if not was_open then
       each_late(each.budget[i], epoch, last_id, function(uses, cost)
@@ -59,7 +75,9 @@ if next(fresh) then
     end
   end
   for _, survivor in ipairs(redis.call('HVALS', key.survivors)) do
-    local uses, amount, budget_ids = string.match(survivor, '^(%d+) (%d+) (.*)$')
+    local uses, amount, budget_ids, places = string.match(survivor, '^(%d+) (%d+) (%S*) ?(%d*)$')
+    local own = fresh[string.match(budget_ids, '^[^,]*')]
+    if own then own.active = own.active + (tonumber(places) or 0) end
     for id in string.gmatch(budget_ids, '[^,]+') do
       local budget = fresh[id]
       if budget then
@@ -72,10 +90,15 @@ end
 for _, budget in pairs(fresh) do
   local i = budget.item
   redis.call('DEL', each.budget[i])
-  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'max_uses', each.max_uses[i],
+  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'revision', each.revision[i], 'max_uses', each.max_uses[i],
     'used', whole(budget.used), 'cost_limit', each.cost_limit[i], 'settled', whole(budget.settled),
     'held', whole(budget.held), 'per_minute', each.per_minute[i], 'returned', budget.returned)
-  if each.ends_with_grant[i] == '1' then redis.call('PEXPIREAT', each.budget[i], arg.end_ms) end
+  if each.concurrent[i] ~= '-1' then
+    redis.call('HSET', each.budget[i], 'concurrent', each.concurrent[i], 'active', whole(budget.active))
+  end
+  if each.ends_with_grant[i] == '1' then
+    redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(arg.end_ms), budget.ends)))
+  end
 end
 
 local known_epoch, known_version = unpack(redis.call('HMGET', key.credential, 'epoch', 'version'))
@@ -90,6 +113,8 @@ if (ends ~= -1 and ends < tonumber(arg.end_ms)) or not known_epoch then
   redis.call('PEXPIREAT', key.credential, arg.end_ms)
 end
 
-redis.call('HSET', key.grant, 'epoch', epoch, 'doc', arg.doc)
-redis.call('PEXPIREAT', key.grant, arg.end_ms)
+local keys_end = math.max(tonumber(arg.end_ms), redis.call('PEXPIRETIME', key.grant))
+redis.call('HSET', key.grant, 'epoch', epoch, 'doc', arg.doc, 'revision', each.revision[1])
+if arg.is_bounded == '1' then redis.call('HSET', key.grant, 'ends', arg.expires_ms) end
+redis.call('PEXPIREAT', key.grant, whole(keys_end))
 return reply.ok

@@ -19,9 +19,10 @@ for i = 1, #each do
     cost_limit = tonumber(cost_limit), returned = tonumber(returned or '0')}
 end
 
-redis.call('DEL', key.charge)
+-- Its places stay taken until the call ends (see `settle`).
+redis.call('HDEL', key.charge, 'uses', 'amount')
 redis.call('HSET', key.charge, 'done', '1')
-redis.call('EXPIRE', key.charge, 300)
+if redis.call('HEXISTS', key.charge, 'places') == 0 then redis.call('EXPIRE', key.charge, 300) end
 if not charged_uses then return 0 end
 local uses = math.min(tonumber(arg.most_uses), tonumber(charged_uses))
 local cost = math.min(tonumber(arg.most_cost), tonumber(charged_cost))

@@ -2,17 +2,19 @@
 -- settle: ends a hold: replaces what was held by what the call cost, and appends the call to the usage stream.
 -- Settling twice changes nothing. A hold whose lease ran out is settled in full, and that is final.
 -- KEYS     partition, hold, leases, usage: the stream, survivors; each: budget
--- ARGV     hold_id; mode: settle or expire; uses; cost: microdollars, '' when not known; epoch: of the admission, ''
---          when it was never answered; grant_id; budget_ids: comma-separated; record: of the call; last_call: how the
---          call failed, '' if it did not (expire takes all but hold_id and mode from the hold itself)
+-- ARGV     hold_id; mode: settle, expire, or leave: free the places of a charged call; uses; cost: microdollars, ''
+--          when not known; epoch: of the admission, '' when it was never answered; grant_id; budget_ids:
+--          comma-separated; record: of the call; last_call: how the call failed, '' if it did not (expire takes all but
+--          hold_id and mode from the hold itself)
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
 -- include: clock, whole, give-back, stream-id, late
 local epoch = redis.call('HGET', key.partition, 'epoch')
-local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, done =
-  unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'done'))
-if done then return reply.gone end
+local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done = unpack(redis.call(
+  'HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'places', 'done'))
+local is_charge = hold_epoch and not hold_grant
+if (done and not is_charge) or (arg.mode == 'leave' and not is_charge) then return reply.gone end
 
 local is_expiry = arg.mode == 'expire'
 local uses, cost, grant_id, budget_ids, record = arg.uses, arg.cost, arg.grant_id, arg.budget_ids, arg.record
@@ -31,6 +33,20 @@ elseif not hold_epoch then
   redis.call('EXPIRE', key.hold, 86400)
   -- Redis knows of no admission: there is nothing to write down, but an admission still on its way is now void.
   if arg.epoch == '' then return reply.gone end
+end
+
+local function free_places()
+  if hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
+  if hold_places and redis.call('HGET', each.budget[1], 'epoch') == epoch then
+    redis.call('HINCRBY', each.budget[1], 'active', '-' .. hold_places)
+  end
+end
+if is_charge then
+  redis.call('ZREM', key.leases, arg.hold_id)
+  free_places()
+  redis.call('HDEL', key.hold, 'epoch', 'places', 'budgets')
+  redis.call('EXPIRE', key.hold, 300)
+  return reply.gone
 end
 
 -- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
@@ -57,7 +73,7 @@ end
 
 redis.call('ZREM', key.leases, arg.hold_id)
 if hold_epoch then redis.call('DEL', key.hold) end
-if hold_epoch and hold_epoch ~= epoch then redis.call('HDEL', key.survivors, arg.hold_id) end
+if hold_epoch then free_places() end
 
 local change, charged = tonumber(uses) - held_uses, tonumber(cost) or 0
 for i = 1, #each do

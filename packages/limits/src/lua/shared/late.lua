@@ -6,7 +6,9 @@ local function late_prefix(epoch) return 'late:' .. epoch .. ':' end
 local LATE_SECONDS = 30 * 86400
 local function note_late(budget, epoch, entry_id, uses, cost)
   redis.call('HSET', budget, late_prefix(epoch) .. entry_id, uses .. ' ' .. (tonumber(cost) and cost or '0'))
-  if redis.call('HEXISTS', budget, 'epoch') == 0 then redis.call('EXPIRE', budget, LATE_SECONDS) end
+  -- A revision that stands alone ends by itself.
+  local is_known = redis.call('HEXISTS', budget, 'epoch') + redis.call('HEXISTS', budget, 'revision') > 0
+  if not is_known then redis.call('EXPIRE', budget, LATE_SECONDS) end
 end
 -- Calls `add` with uses and cost of each late entry after this id.
 local function each_late(budget, epoch, last_id, add)
