@@ -62,6 +62,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
       credentialVersion: 1,
       usesLeft: 3,
       isReturnable: true,
+      places: 0,
       microusdLeft: 700,
       heldMicrousd: 300,
       tokens: 0,

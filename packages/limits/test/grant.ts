@@ -20,11 +20,13 @@ import {
 export function newBudget(limits: Partial<BudgetState> = {}): BudgetState {
   return {
     id: randomUUID(),
+    revision: 1,
     maxUses: null,
     used: 0,
     costLimitMicrousd: null,
     settledMicrousd: 0,
     callsPerMinute: null,
+    concurrentCalls: null,
     endsWithGrant: true,
     ...limits,
   };
@@ -34,10 +36,17 @@ export function newBudget(limits: Partial<BudgetState> = {}): BudgetState {
 export function newGrant(partition: number, ...budgets: BudgetState[]): GrantState {
   const credentialId = randomUUID();
   return {
-    ref: { id: randomUUID(), partition, credentialId, budgetIds: budgets.map((budget) => budget.id) },
+    ref: {
+      id: randomUUID(),
+      partition,
+      accountId: randomUUID(),
+      credentialId,
+      budgetIds: budgets.map((budget) => budget.id),
+    },
     epoch: 1,
     lastId: '0-0',
     expiresAtMs: Date.now() + 3_600_000,
+    signedUntilMs: undefined,
     credential: { version: 1, sealed: 'k1.sealed' },
     budgets,
     doc: '{"provider":"sandbox"}',
@@ -48,7 +57,7 @@ export function newGrant(partition: number, ...budgets: BudgetState[]): GrantSta
 export function seedOf({ ref, expiresAtMs, credential, budgets }: GrantState, epoch = 1): Seed {
   const [budget = newBudget()] = budgets;
   return {
-    ...{ epoch, accountId: ref.id, apiKeyId: null, externalUser: null, config: null, expiresAtMs },
+    ...{ epoch, accountId: ref.accountId, apiKeyId: null, externalUser: null, config: null, expiresAtMs },
     credential: { ...credential, id: ref.credentialId },
     budget,
   };

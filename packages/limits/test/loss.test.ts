@@ -5,6 +5,7 @@ import {
   keys,
   openGrant,
   type RedisClient,
+  readFigures,
   reopen,
   revokeGrant,
   settle,
@@ -88,8 +89,10 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await budget()).toMatchObject({ used: '1', settled: '1' });
     await drainAll(redis, ledger);
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
+    expect(await readFigures(redis, grant.ref)).toEqual([undefined]);
     expect(await reread()).toBe('ok');
     expect(await budget()).toEqual({ used: '2', settled: '11', held: '0' });
+    expect(await readFigures(redis, grant.ref)).toMatchObject([{ used: 2, settledMicrousd: 11 }]);
     expect(ledger.rows.size).toBe(2);
     await call(100);
     await drainAll(redis, ledger);

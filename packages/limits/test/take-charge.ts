@@ -3,8 +3,10 @@ import {
   charge,
   forestall,
   type GrantState,
+  leave,
   type RedisClient,
   refund,
+  renew,
 } from '../src/index.ts';
 import { newHoldId } from './grant.ts';
 import { type Charged, one, open, type World } from './world.ts';
@@ -19,7 +21,7 @@ export type ChargeStep =
       readonly hold: number;
       readonly arrives: boolean;
     }
-  | { readonly do: 'charge again' | 'forestall'; readonly at: number }
+  | { readonly do: 'charge again' | 'forestall' | 'leave' | 'end place'; readonly at: number }
   | { readonly do: 'refund'; readonly at: number; readonly uses: number; readonly cost: number };
 
 const DOES: ReadonlySet<string> = new Set([
@@ -27,6 +29,8 @@ const DOES: ReadonlySet<string> = new Set([
   'charge unheard',
   'charge again',
   'forestall',
+  'leave',
+  'end place',
   'refund',
 ] satisfies ChargeStep['do'][]);
 
@@ -43,13 +47,18 @@ export async function takeCharge(
     const sent = made.heard || (step.do === 'charge unheard' && step.arrives);
     const answer = sent ? await send(world, redis, made) : undefined;
     // A refused charge whose gateway got the answer is over.
-    if (!made.heard || made.counted) world.charges.push(made);
+    if (!made.heard || made.counted || made.places > 0) world.charges.push(made);
     return made.heard ? answer : undefined;
   }
   if (world.charges.length === 0) return undefined;
   const made = one(world.charges, step.at);
   if (step.do === 'charge again') await send(world, redis, made);
-  else if (step.do === 'refund' && made.heard) {
+  else if (step.do === 'leave') {
+    await leave(redis, made.grant.ref, made.chargeId);
+    made.places = 0;
+  } else if (step.do === 'end place')
+    made.leaseEnded = (await renew(redis, world.partition, -1_000, [made.chargeId])) > 0;
+  if (step.do === 'refund' && made.heard) {
     made.said ??= { uses: step.uses, cost: step.cost };
     await giveBack(world, redis, made);
   } else if (step.do === 'forestall' && !made.heard) {
@@ -67,18 +76,31 @@ function newCharged(
   const chargeId = newHoldId();
   const record = JSON.stringify({ charge: chargeId });
   const refundId = newHoldId();
-  return { chargeId, refundId, grant, uses, cost: hold, record, heard, counted: false, void: false };
+  return {
+    chargeId,
+    refundId,
+    grant,
+    uses,
+    cost: hold,
+    record,
+    heard,
+    counted: false,
+    void: false,
+    places: 0,
+    leaseEnded: false,
+  };
 }
 
 /** Asks as a gateway does: opens an unknown grant and asks again. */
 async function send(world: World, redis: RedisClient, made: Charged): Promise<Admission> {
   const { chargeId, uses, cost, record, grant } = made;
-  const ask = { chargeId, uses, costMicrousd: cost, record };
+  const ask = { chargeId, uses, calls: 1, costMicrousd: cost, record, leaseMs: 60_000 };
   let answer = await charge(redis, grant.ref, ask);
   if (answer.is === 'unknown' && (await open(world, redis, grant)))
     answer = await charge(redis, grant.ref, ask);
   const counts = answer.is === 'admitted' && uses + cost > 0 && !made.void;
   if (counts) made.counted = true;
+  if (answer.is === 'admitted' && !made.void) made.places ||= answer.places;
   return answer;
 }
 

@@ -16,11 +16,13 @@ import { drainAll, drainRound, readGrant } from './ledger.ts';
 import { loseAll } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
 import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
-import { type Call, type Charged, one, open, type World } from './world.ts';
+import { isTermsStep, type TermsStep, takeTerms } from './terms.ts';
+import { type Call, type Charged, latest, one, open, type World } from './world.ts';
 
 /** One thing that happens; numbers choose a grant or call out of those there are. */
 export type Step =
   | ChargeStep
+  | TermsStep
   | { readonly do: 'open' | 'revoke'; readonly at: number }
   | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
   | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
@@ -33,6 +35,10 @@ export type Step =
 export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
   const redis = one(world.gateways, nth);
   if (isChargeStep(step)) return takeCharge(world, redis, step);
+  if (isTermsStep(step)) {
+    await takeTerms(world, redis, step);
+    return undefined;
+  }
   switch (step.do) {
     case 'open':
       await open(world, redis, one(world.grants, step.at));
@@ -67,16 +73,14 @@ export async function take(world: World, step: Step, nth: number): Promise<Admis
 export async function comeToRest(world: World): Promise<void> {
   const redis = one(world.gateways, 0);
   await drainAll(redis, world.ledger);
-  await renew(
-    redis,
-    world.partition,
-    -1_000,
-    world.calls.map((made) => made.holdId),
-  );
-  for (const made of world.calls) made.leaseEnded = true;
+  await renew(redis, world.partition, -1_000, [
+    ...world.calls.map(({ holdId }) => holdId),
+    ...world.charges.map(({ chargeId }) => chargeId),
+  ]);
+  for (const made of [...world.calls, ...world.charges]) made.leaseEnded = true;
   await sweepAll(world);
   await drainAll(redis, world.ledger);
-  for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, grant));
+  for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, latest(world, grant)));
 }
 
 /** Asks as a gateway does: opens an unknown grant and asks again. */
@@ -121,7 +125,7 @@ async function touch(
   world: World,
   redis: RedisClient,
   made: Call,
-  step: Exclude<Extract<Step, { at: number }>, ChargeStep>,
+  step: Exclude<Extract<Step, { at: number }>, ChargeStep | TermsStep>,
 ): Promise<void> {
   if (step.do === 'settle') {
     const share = Math.floor((made.hold * step.share) / 100);
@@ -159,6 +163,7 @@ async function say(redis: RedisClient, made: Call): Promise<void> {
 async function sweepAll(world: World): Promise<undefined> {
   await Promise.all(world.gateways.map((gateway) => sweep(gateway, world.partition)));
   for (const made of world.calls) if (made.is === 'live' && made.leaseEnded) made.is = 'full';
+  for (const made of world.charges) if (made.leaseEnded) made.places = 0;
 }
 
 async function lose(world: World, redis: RedisClient, to: World['saved']): Promise<undefined> {

@@ -2,6 +2,7 @@ import { expect } from 'vitest';
 import { type Admission, keys, type RedisClient } from '../src/index.ts';
 import { figures } from './grant.ts';
 import type { Step } from './take.ts';
+import { highest, inForce } from './terms.ts';
 import type { Call, Charged, World } from './world.ts';
 
 /**
@@ -13,38 +14,73 @@ export async function expectExactBudgets(world: World, when: 'under way' | 'at r
   for (const budget of budgetsOf(world)) {
     const least = sums(world, budget.id, 'once');
     const most = when === 'at rest' ? least : sums(world, budget.id, 'repeats too');
-    expect(least.used).toBeLessThanOrEqual(budget.maxUses ?? least.used);
+    const ever = highest(world, budget.id);
+    expect(least.used).toBeLessThanOrEqual(ever.maxUses ?? least.used);
     expect(least.settled + least.held).toBeLessThanOrEqual(
-      budget.costLimitMicrousd ?? least.settled + least.held,
+      ever.costLimitMicrousd ?? least.settled + least.held,
     );
     const now = believed.get(budget.id);
     if (!now) continue;
     expect(now.held).toBe(String(least.held));
+    if (budget.concurrentCalls !== null) {
+      const active = await activeIn(world, budget.id);
+      expect(active).toBe(placesTaken(world, budget.id));
+      expect(active).toBeLessThanOrEqual(budget.concurrentCalls);
+    }
     expectWithin(Number(now.used), least.used, most.used);
     expectWithin(Number(now.settled), least.settled, most.settled);
   }
 }
 
+/** The uses, and the money settled or held, of each budget by its id. */
+export type Drawn = ReadonlyMap<string, { readonly used: number; readonly money: number }>;
+
+export const drawn = (world: World): Drawn =>
+  new Map(
+    [...budgetsOf(world)].map(({ id }) => {
+      const { used, settled, held } = sums(world, id, 'once');
+      return [id, { used, money: settled + held }];
+    }),
+  );
+
+/** Only an admission raises what was drawn, and after it all of it is within the limits in force. */
+export async function expectAdmittedWithin(world: World, before: Drawn): Promise<void> {
+  for (const [id, now] of drawn(world)) {
+    const limits = await inForce(world, id);
+    const { used = 0, money = 0 } = before.get(id) ?? {};
+    if (now.used > used) expect(now.used).toBeLessThanOrEqual(limits?.maxUses ?? now.used);
+    if (now.money > money) expect(now.money).toBeLessThanOrEqual(limits?.costLimitMicrousd ?? now.money);
+  }
+}
+
 /** A call is refused only with a true reason; that it was admitted rightly the budgets' sums show. */
-export function expectRightly(
+export async function expectRightly(
   world: World,
   ask: Extract<Step, { do: 'admit' | 'charge' }>,
   answer: Admission,
-): void {
+): Promise<void> {
   const grant = world.grants[ask.at % world.grants.length] as World['grants'][number];
   const revoked = world.revoked.has(grant.ref.id);
   if (answer.is === 'admitted' || answer.is === 'revoked') {
     expect(answer.is).toBe(revoked ? 'revoked' : 'admitted');
     return;
   }
-  const full = grant.budgets.some((budget) => {
+  const terms = await Promise.all(grant.budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
+  const full = terms.some((budget) => {
     const { used, settled, held } = sums(world, budget.id, 'repeats too');
     const noUses = budget.maxUses !== null && used + ask.uses > budget.maxUses;
+    const { concurrentCalls } = budget;
+    const noPlace = concurrentCalls !== null && placesTaken(world, budget.id) + 1 > concurrentCalls;
     return (
-      noUses || (budget.costLimitMicrousd !== null && settled + held + ask.hold > budget.costLimitMicrousd)
+      noUses ||
+      noPlace ||
+      (budget.costLimitMicrousd !== null && settled + held + ask.hold > budget.costLimitMicrousd)
     );
   });
-  expect({ full, is: answer.is }).toEqual({ full: true, is: expect.stringMatching(/^(uses|cost)_/) });
+  expect({ full, is: answer.is }).toEqual({
+    full: true,
+    is: expect.stringMatching(/^(uses|cost|concurrency)_/),
+  });
 }
 
 /** The ledger has each call as its gateway or its lease ended it, and passes limits by lost calls at most. */
@@ -60,8 +96,9 @@ export function expectBounded(world: World): void {
   for (const budget of budgetsOf(world)) {
     const lost = [...world.lost].filter((call) => drawsOn(call, budget.id));
     const { used, settled } = world.ledger.budgets.get(budget.id) ?? { used: 0, settled: 0 };
-    expect(used - total(lost, usesOf)).toBeLessThanOrEqual(budget.maxUses ?? used);
-    expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(budget.costLimitMicrousd ?? settled);
+    const ever = highest(world, budget.id);
+    expect(used - total(lost, usesOf)).toBeLessThanOrEqual(ever.maxUses ?? used);
+    expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(ever.costLimitMicrousd ?? settled);
   }
 }
 
@@ -85,6 +122,7 @@ export async function expectAgreement(world: World): Promise<void> {
   for (const [id, now] of await believedBudgets(world)) {
     const { used, settled } = world.ledger.budgets.get(id) ?? { used: 0, settled: 0 };
     expect(now).toEqual({ used: `${used}`, settled: `${settled}`, held: '0' });
+    expect(await activeIn(world, id)).toBe(0);
   }
 }
 
@@ -103,6 +141,21 @@ function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') 
     sum.settled += charge.cost - (charge.back?.cost ?? 0);
   }
   return sum;
+}
+
+/** Calls under way by what happened: of calls that have not ended, and of charges that have not left. */
+function placesTaken(world: World, budgetId: string): number {
+  const isOwn = ({ grant }: Call | Charged) => grant.ref.budgetIds[0] === budgetId;
+  const running = world.calls.filter((call) => isOwn(call) && !ended(call)).length;
+  return running + world.charges.filter(isOwn).reduce((sum, { places }) => sum + places, 0);
+}
+
+async function activeIn(world: World, budgetId: string): Promise<number> {
+  const [active] = await (world.gateways[0] as RedisClient).hmget(
+    keys.budget(world.partition, budgetId),
+    'active',
+  );
+  return Number(active ?? 0);
 }
 
 /** The ledger row that a charge or its refund must have. */

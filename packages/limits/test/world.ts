@@ -1,4 +1,11 @@
-import { findGrant, type GrantState, openGrant, type RedisClient, seeder } from '../src/index.ts';
+import {
+  type BudgetState,
+  findGrant,
+  type GrantState,
+  openGrant,
+  type RedisClient,
+  seeder,
+} from '../src/index.ts';
 import { fromSeed, newBudget, newGrant, seedOf } from './grant.ts';
 import { type Ledger, newLedger, readGrant } from './ledger.ts';
 import { openPartition } from './redis.ts';
@@ -31,6 +38,9 @@ export type Charged = {
   readonly record: string;
   /** Whether its gateway heard an answer, or is to forestall it. */
   readonly heard: boolean;
+  /** Its calls under way while their number is limited, until it has left or its lease has ended. */
+  places: number;
+  leaseEnded: boolean;
   /** Whether it ever counted. */
   counted: boolean;
   /** Whether its gateway has let go of it: a copy of it that arrives now is void. */
@@ -41,12 +51,19 @@ export type Charged = {
   back?: { uses: number; cost: number };
 };
 
+/** Every revision of a budget, as Postgres had them, and the last one that a PATCH was answered for. */
+export type Terms = { readonly revisions: BudgetState[]; answered: number };
+
 /** A partition, its Postgres, three grants (two share a budget), and what happened. */
 export type World = {
   readonly gateways: readonly RedisClient[];
   readonly partition: number;
   readonly ledger: Ledger;
   readonly grants: readonly GrantState[];
+  /** The revisions of each budget, by its id. */
+  readonly terms: ReadonlyMap<string, Terms>;
+  /** Grants as gateways have read them in Postgres, and may open late. */
+  readonly reads: GrantState[];
   readonly revoked: Set<string>;
   readonly calls: Call[];
   readonly charges: Charged[];
@@ -64,7 +81,7 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
   const grants = [
     newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 })),
     newGrant(partition, newBudget({ maxUses: 6 }), budget),
-    newGrant(partition, newBudget({ costLimitMicrousd: 800 }), budget),
+    newGrant(partition, newBudget({ costLimitMicrousd: 800, concurrentCalls: 3 }), budget),
   ];
   const [seeded] = grants;
   if (seeded) seeder(one(gateways, 0))(partition, seeded.ref.id, seedOf(seeded));
@@ -74,6 +91,8 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     partition,
     ledger,
     grants,
+    terms: newTerms(grants),
+    reads: [],
     revoked: new Set(),
     calls: [],
     charges: [],
@@ -88,9 +107,22 @@ export async function open(world: World, redis: RedisClient, grant: GrantState):
   if (found && 'seed' in found && (await openGrant(redis, fromSeed(grant, found.seed.epoch))) === 'ok')
     return true;
   if (world.revoked.has(grant.ref.id)) return false;
-  return (await openGrant(redis, readGrant(world.ledger, grant))) === 'ok';
+  return (await openGrant(redis, readGrant(world.ledger, latest(world, grant)))) === 'ok';
 }
 
 export function one<T>(list: readonly T[], at: number): T {
   return list[at % list.length] as T;
 }
+
+const newTerms = (grants: readonly GrantState[]): Map<string, Terms> =>
+  new Map(
+    grants.flatMap(({ budgets }) =>
+      budgets.map((budget) => [budget.id, { revisions: [budget], answered: budget.revision }]),
+    ),
+  );
+
+/** A grant with the limits that Postgres has now. */
+export const latest = (world: World, grant: GrantState): GrantState => ({
+  ...grant,
+  budgets: grant.budgets.map((budget) => world.terms.get(budget.id)?.revisions.at(-1) ?? budget),
+});
