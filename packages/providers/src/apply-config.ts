@@ -1,6 +1,8 @@
-import { type Dialect, fieldName, type Setting } from './dialect.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Dialect, fieldName, NAMES, type Setting } from './dialect.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { modelOf, writeModelInBody, writeModelInPath } from './model-in-path.ts';
+import type { Provider } from './provider.ts';
 
 /**
  * Lays a grant's `config` over a call. The config wins over the holder's values.
@@ -119,3 +121,85 @@ function mergeInto(dialect: Dialect | undefined, name: string, held: unknown[], 
     {},
   );
 }
+
+/**
+ * The field of a config that would change a setting of a fixed config: the same setting under another name, at its place
+ * within the body, in another spelling, or a field that overrides it. The fields that both have are not compared.
+ * @returns undefined if the fixed config acts as it does alone, on every endpoint of the provider
+ */
+export function fieldOverFixed(
+  provider: Provider,
+  fixed: JsonObject,
+  config: JsonObject,
+): string | undefined {
+  const dialects: readonly (Dialect | undefined)[] = [
+    undefined,
+    ...new Set(provider.routes.map((route) => route.dialect)),
+  ];
+  const alone = dialects.map((dialect) => ({ dialect, body: laid(dialect, fixed) }));
+  const known = spellingsOf(dialects, fixed);
+  const fields = Object.keys(config).filter((field) => !Object.hasOwn(fixed, field));
+  return fields.find((field) => {
+    const given = { [field]: config[field] };
+    if (keysIn(given).some((key) => isOtherSpelling(known, key))) return true;
+    if (GROUPS.some((names) => names.includes(field) && names.some((name) => Object.hasOwn(fixed, name))))
+      return true;
+    return alone.some(
+      ({ dialect, body }) =>
+        rivalsOf(dialect, fixed).has(fieldName(dialect, field)) ||
+        // Whichever of two spellings comes last in a config wins.
+        [
+          { ...given, ...fixed },
+          { ...fixed, ...given },
+        ].some((config) => !covers(laid(dialect, config), body)),
+    );
+  });
+}
+
+const GROUPS: readonly (readonly string[])[] = Object.values(NAMES);
+
+const laid = (dialect: Dialect | undefined, config: JsonObject): JsonObject =>
+  applyConfig(dialect, config, { path: '', body: {} }).body;
+
+/** The fields that would override the settings of a config. */
+const rivalsOf = (dialect: Dialect | undefined, config: JsonObject): ReadonlySet<string> =>
+  new Set(
+    (dialect?.settings ?? [])
+      .filter(({ at, names }) =>
+        [...names, ...(at ? [at[0]] : [])].some((name) => Object.hasOwn(config, name)),
+      )
+      .flatMap(({ rivals }) => rivals ?? []),
+  );
+
+/** Whether an object has all of another, however deep. */
+const covers = (whole: unknown, part: unknown): boolean =>
+  isJsonObject(part)
+    ? isJsonObject(whole) && Object.entries(part).every(([name, value]) => covers(whole[name], value))
+    : isDeepStrictEqual(whole, part);
+
+/** The names of a config's settings by their folded form: its own, and those that the dialects write for them. */
+function spellingsOf(
+  dialects: readonly (Dialect | undefined)[],
+  fixed: JsonObject,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Set(dialects.flatMap((dialect) => [...keysIn(fixed), ...keysIn(laid(dialect, fixed))]));
+  const byForm = new Map<string, Set<string>>();
+  for (const name of names) byForm.set(folded(name), (byForm.get(folded(name)) ?? new Set()).add(name));
+  return byForm;
+}
+
+/** Some readers of JSON ignore the case of names. */
+function isOtherSpelling(known: ReadonlyMap<string, ReadonlySet<string>>, key: string): boolean {
+  const names = known.get(folded(key));
+  return names !== undefined && !names.has(key);
+}
+
+const folded = (name: string) => name.normalize('NFKC').replaceAll(/\s/g, '').toUpperCase().toLowerCase();
+
+/** Every name in a value, at any depth. */
+const keysIn = (value: unknown): string[] => {
+  if (Array.isArray(value)) return value.flatMap(keysIn);
+  return isJsonObject(value)
+    ? Object.entries(value).flatMap(([name, inner]) => [name, ...keysIn(inner)])
+    : [];
+};

@@ -1,4 +1,5 @@
-export { applyConfig } from './apply-config.ts';
+export { applyConfig, fieldOverFixed } from './apply-config.ts';
+export { MODEL_FIELDS, strayModel, strayPath } from './called-models.ts';
 export {
   type AwsKey,
   keyProblem,

@@ -1,7 +1,7 @@
 import { type Dialect, fieldName, type ModelInPath } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { checkCallPath, compilePaths } from './path.ts';
+import { checkCallPath, compilePaths, decoded } from './path.ts';
 import type { Provider } from './provider.ts';
 
 /**
@@ -21,6 +21,20 @@ export function writeModelInPath(
   const written = resourceName(collections, model).split('/').map(encode).join('/');
   const method = withMethod ? methodOf(segments[at + 1] ?? '') : '';
   return segments.toSpliced(at, 2, written + method).join('/');
+}
+
+/**
+ * The model that a path names, as a config would name it.
+ * @returns undefined if servers may read different names in it: none, another case of a known segment, or parameters
+ */
+export function segmentModel({ collections, withMethod }: ModelInPath, path: string): string | undefined {
+  const segments = path.split('/');
+  const at = segments.slice(0, -1).findIndex((segment) => isOneOf(collections, segment));
+  const [collection = '', segment = ''] = at === -1 ? [] : segments.slice(at);
+  if (!collections.includes(collection) || path.includes(';')) return undefined;
+  const method = withMethod ? methodOf(segment) : '';
+  const name = decoded(segment.slice(0, segment.length - method.length)) || undefined;
+  return name === undefined || collection === collections[0] ? name : `${collection}/${name}`;
 }
 
 /** Writes a model wherever the body repeats the path's. Absent fields stay absent. */
@@ -75,7 +89,7 @@ const isOneOf = (collections: ModelInPath['collections'], segment: string): bool
   collections.some((name) => name.toLowerCase() === segment.toLowerCase().split(';')[0]);
 
 /** `gemini-x` and `models/gemini-x` both mean `models/gemini-x`; `tunedModels/mine` is left as it is. */
-const resourceName = (collections: ModelInPath['collections'], model: string): string =>
+export const resourceName = (collections: ModelInPath['collections'], model: string): string =>
   collections.some((collection) => model.startsWith(`${collection}/`)) ? model : `${collections[0]}/${model}`;
 
 /** Everything from the last colon on. A pattern's star there stands for a method, too. */
