@@ -20,11 +20,13 @@ const AT_ONCE = 64;
 const OPENED = 50;
 
 const LIMITED = {
+  revision: 1,
   maxUses: 10_000_000,
   used: 0,
   costLimitMicrousd: 1_000_000_000,
   settledMicrousd: 0,
   callsPerMinute: null,
+  concurrentCalls: null,
   endsWithGrant: true,
 };
 const HOLD = { fixedMicrousd: 10, ratePerMtok: 600_000, askedTokens: 100, leastTokens: 16 };
@@ -70,6 +72,7 @@ async function openOne({ openGrant }: Limits, partition: number, budgets: number
   const ref = {
     id: randomUUID(),
     partition,
+    accountId: randomUUID(),
     credentialId: randomUUID(),
     budgetIds: Array.from({ length: budgets }, () => randomUUID()),
   };
@@ -78,6 +81,7 @@ async function openOne({ openGrant }: Limits, partition: number, budgets: number
     epoch: 1,
     lastId: '0-0',
     expiresAtMs: Date.now() + 60_000,
+    signedUntilMs: undefined,
     credential: { version: 1, sealed: 'k1.sealed' },
     budgets: ref.budgetIds.map((id) => ({ ...LIMITED, id })),
     doc: '{}',

@@ -42,21 +42,24 @@ export async function startRedis(
 export async function openOne(redis: RedisClient, partition = randomInt(PARTITIONS)): Promise<GrantRef> {
   const [credentialId, budgetId] = [randomUUID(), randomUUID()];
   const ids = { acc: randomUUID(), crd: credentialId, budget: [budgetId], key: randomUUID() };
-  const ref = { id: randomUUID(), partition, credentialId, budgetIds: [budgetId] };
+  const ref = { id: randomUUID(), partition, accountId: ids.acc, credentialId, budgetIds: [budgetId] };
   const opened = await openGrant(redis, {
     ref,
     epoch: 1,
     lastId: '0-0',
     expiresAtMs: Date.now() + 86_400_000,
+    signedUntilMs: undefined,
     credential: { version: 1, sealed: seal(ENCRYPTION, PROVIDER_KEY, credentialId) },
     budgets: [
       {
         id: budgetId,
+        revision: 1,
         maxUses: 100_000_000,
         used: 0,
         costLimitMicrousd: 1_000_000_000_000,
         settledMicrousd: 0,
         callsPerMinute: null,
+        concurrentCalls: null,
         endsWithGrant: true,
       },
     ],

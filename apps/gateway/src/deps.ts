@@ -15,6 +15,7 @@ import type { BodyMemory } from './http/body-memory.ts';
 import type { Turns } from './http/turns.ts';
 import type { FreeWork } from './limits/free-work.ts';
 import type { Leases } from './limits/leases.ts';
+import type { Doubts } from './limits/retry.ts';
 import type { Revocations } from './limits/revocations.ts';
 import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
@@ -39,6 +40,7 @@ export type GatewayDeps = {
   readonly leases: Leases;
   readonly revocations: Revocations;
   readonly underWay: UnderWay;
+  readonly doubts: Doubts;
   /** Aborts when the gateway begins to stop. It serves on for a while. */
   readonly draining: AbortSignal;
   /** Aborts when the gateway refuses connections. It ends streams that only wait for events. */

@@ -3,20 +3,19 @@ import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
 import { runProcess } from '@presign/schema/start';
+import { openLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
-import { pino } from 'pino';
 import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 import { callTraces } from './traces.ts';
 import { limitHeapsByThread } from './workers/body-workers.ts';
 
 /**
- * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second. When the
- * reader of stdout stalls, calls go on and lines beyond 8 MiB are dropped.
+ * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second.
  */
-const LOG_BUFFER = { sync: false, minLength: 12_288, periodicFlush: 100, maxLength: 8 * 1024 * 1024 };
+const LOG_BUFFER = { minLength: 12_288, periodicFlush: 100 };
 
 limitHeapsByThread();
 
@@ -26,7 +25,7 @@ runProcess(
   (port) => (port === readGatewayEnv().metricsPort ? 'METRICS_PORT' : 'GATEWAY_PORT'),
   async () => {
     const env = readGatewayEnv();
-    const log = pino({ name: 'gateway', level: env.logLevel }, pino.destination(LOG_BUFFER));
+    const log = openLog({ name: 'gateway', level: env.logLevel }, LOG_BUFFER);
     const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {

@@ -14,6 +14,7 @@ import { boundPipelining } from './http/arrival.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
+import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
@@ -40,6 +41,7 @@ type OwnDeps =
       | 'bodyWorkers'
       | 'readQuota'
       | 'uncounted'
+      | 'doubts'
     );
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
@@ -97,6 +99,7 @@ export async function startGateway(
     providers: loadProviders(options.providersFile),
     readQuota: quota,
     uncounted: new Set<string>(),
+    doubts: createDoubts(),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };

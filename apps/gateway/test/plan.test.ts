@@ -24,7 +24,7 @@ function plan(
   const known = providers.get(provider);
   if (!known) throw new Error(provider);
   const policy: Policy = {
-    ref: { id: 'g', partition: 0, credentialId: 'c', budgetIds: ['p'] },
+    ref: { id: 'g', partition: 0, accountId: 'a', credentialId: 'c', budgetIds: ['p'] },
     accountId: 'a',
     apiKeyId: undefined,
     virtualKeyId: undefined,

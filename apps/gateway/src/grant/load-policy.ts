@@ -64,6 +64,8 @@ export async function openGrantOnce(
       return UNAVAILABLE;
     case 'revoked':
       return { code: 'grant_revoked' };
+    case 'suspended':
+      return { code: 'account_suspended' };
     case 'expired':
       return { code: 'token_expired' };
     case 'absent':
@@ -86,24 +88,37 @@ async function findPolicy(
 }
 
 /** The columns of a grant that its policy has. */
-type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config'> & {
+type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | 'models'> & {
   readonly virtualKeyId: string | null;
   readonly server: McpServerPolicy | null;
 };
 
 /** Opens a grant as its issuer left it: no call has drawn on its budget. Its server and its virtual key would be rows. */
 function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opened> {
-  const { epoch, expiresAtMs, credential, budget } = seed;
+  const { accountId, epoch, expiresAtMs, credential, budget } = seed;
+  const signedUntilMs = undefined;
   const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
-  const ref = { id, partition, credentialId: credential.id, budgetIds: [budget.id] };
+  const ref = { id, partition, accountId, credentialId: credential.id, budgetIds: [budget.id] };
   const terms = { ...seed, virtualKeyId: null, server: null };
-  return openAs(deps, terms, { ref, epoch, lastId: undefined, expiresAtMs, credential, budgets });
+  return openAs(deps, terms, {
+    ref,
+    epoch,
+    lastId: undefined,
+    expiresAtMs,
+    signedUntilMs,
+    credential,
+    budgets,
+  });
 }
 
 /** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
-async function openFromPostgres(deps: PolicyDeps, verified: VerifiedGrant): Promise<Opened | 'absent'> {
+async function openFromPostgres(
+  deps: PolicyDeps,
+  verified: VerifiedGrant,
+): Promise<Opened | 'absent' | 'suspended'> {
   const row = await deps.readGrant(verified.id);
   if (!row) return 'absent';
+  if (row.accounts.suspendedAt) return 'suspended';
   const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;
   const figures = { used: budget.used, spentMicrousd: budget.settledMicrousd };
   const status = statusOfGrant({ grant, session, virtualKey, budget, figures }, deps.now());
@@ -114,10 +129,17 @@ async function openFromPostgres(deps: PolicyDeps, verified: VerifiedGrant): Prom
   const state: BudgetState[] = [own, ...shared];
   const credentialId = row.credentials.id;
   return openAs(deps, grant, {
-    ref: { id: grant.id, partition: budget.partition, credentialId, budgetIds: state.map(({ id }) => id) },
+    ref: {
+      id: grant.id,
+      partition: budget.partition,
+      accountId: grant.accountId,
+      credentialId,
+      budgetIds: state.map(({ id }) => id),
+    },
     epoch: row.partitions.epoch,
     lastId: row.partitions.lastId,
     expiresAtMs: grant.expiresAt.getTime(),
+    signedUntilMs: grant.signedUntil?.getTime(),
     credential: row.credentials,
     budgets: state,
   });
@@ -131,6 +153,7 @@ async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'd
     virtualKeyId: terms.virtualKeyId ?? undefined,
     externalUser: terms.externalUser ?? undefined,
     config: terms.config ?? undefined,
+    models: terms.models ?? undefined,
     server: terms.server ?? undefined,
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
   };

@@ -3,7 +3,10 @@ import { isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/sc
 import { LRUCache } from 'lru-cache';
 import type { VerifiedGrant } from './verify.ts';
 
-/** The part of a grant that is not in its token. It never changes while the grant lives. */
+/**
+ * The part of a grant that is not in its token. Only `costLimited` may change while the grant lives: `admit` refuses a call
+ * that was planned without a limit.
+ */
 export type Policy = {
   readonly ref: GrantRef;
   readonly accountId: string;
@@ -12,6 +15,8 @@ export type Policy = {
   readonly virtualKeyId: string | undefined;
   readonly externalUser: string | undefined;
   readonly config: JsonObject | undefined;
+  /** The models that its calls may use. Undefined: all. */
+  readonly models?: readonly string[] | undefined;
   /** Only for the grant of an MCP server. */
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
@@ -55,12 +60,14 @@ type Doc = {
   vky?: string;
   usr?: string;
   cfg?: JsonObject;
+  mdl?: readonly string[];
   srv?: McpServerPolicy;
   lim?: true;
 };
 
 export function writeDoc(policy: Policy): string {
-  const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, server, costLimited } = policy;
+  const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, models, server, costLimited } =
+    policy;
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
@@ -69,6 +76,7 @@ export function writeDoc(policy: Policy): string {
     ...(virtualKeyId === undefined ? {} : { vky: virtualKeyId }),
     ...(externalUser === undefined ? {} : { usr: externalUser }),
     ...(config === undefined ? {} : { cfg: config }),
+    ...(models === undefined ? {} : { mdl: models }),
     ...(server === undefined ? {} : { srv: server }),
     ...(costLimited ? { lim: true as const } : {}),
   };
@@ -78,12 +86,19 @@ export function writeDoc(policy: Policy): string {
 export function readDoc(grant: VerifiedGrant, text: string): Policy {
   const doc = JSON.parse(text) as Doc;
   return {
-    ref: { id: grant.id, partition: grant.partition, credentialId: doc.crd, budgetIds: doc.budget },
+    ref: {
+      id: grant.id,
+      partition: grant.partition,
+      accountId: doc.acc,
+      credentialId: doc.crd,
+      budgetIds: doc.budget,
+    },
     accountId: doc.acc,
     apiKeyId: doc.key,
     virtualKeyId: doc.vky,
     externalUser: doc.usr,
     config: isJsonObject(doc.cfg) ? doc.cfg : undefined,
+    models: doc.mdl,
     server: doc.srv,
     costLimited: doc.lim === true,
   };

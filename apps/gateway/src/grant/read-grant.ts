@@ -1,7 +1,7 @@
 import { RefusedError } from '@presign/schema';
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
-import { budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 
@@ -29,6 +29,7 @@ function grantStatement(db: Database) {
   return db
     .select()
     .from(grants)
+    .innerJoin(accounts, eq(accounts.id, grants.accountId))
     .innerJoin(sessions, eq(sessions.id, grants.sessionId))
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .innerJoin(credentials, eq(credentials.id, grants.credentialId))

@@ -32,11 +32,11 @@ export type Ended =
 /** Why an answer is missing or incomplete. `left`: the holder closed the connection. */
 export type Why = 'timeout' | 'left' | 'failure' | CutReason;
 
-/** Why the gateway ended a call itself. */
-export type CutReason = 'revoked' | 'expired' | 'closing';
+/** Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon. */
+export type CutReason = 'revoked' | 'expired' | 'closing' | 'unleased';
 
 export const isCut = (why: Why): why is CutReason =>
-  why === 'revoked' || why === 'expired' || why === 'closing';
+  why === 'revoked' || why === 'expired' || why === 'closing' || why === 'unleased';
 
 /** The reason of the `AbortSignal` that ends a call. */
 export class CutError extends Error {

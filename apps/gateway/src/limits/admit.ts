@@ -17,11 +17,13 @@ import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import { checkQuota } from '../workers/read-quota.ts';
+import { monotonicMs } from './lease-table.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 
-type ChargeDeps = PolicyDeps & Pick<GatewayDeps, 'underWay'>;
-type AdmitDeps = PolicyDeps & Pick<GatewayDeps, 'leases' | 'leaseMs' | 'underWay'>;
+type CountDeps = PolicyDeps & Pick<GatewayDeps, 'doubts'>;
+type ChargeDeps = CountDeps & Pick<GatewayDeps, 'underWay' | 'closing'>;
+type AdmitDeps = ChargeDeps & Pick<GatewayDeps, 'leases' | 'leaseMs'>;
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
 /**
@@ -34,7 +36,8 @@ export const admitCall = (
   grant: VerifiedGrant,
   policy: Policy,
   ask: Ask,
-): Promise<Counted> => count(deps, requestId, grant, () => admitOnce(deps, requestId, policy.ref, ask));
+): Promise<Counted> =>
+  count(deps, requestId, grant, policy, () => admitOnce(deps, requestId, policy.ref, ask));
 
 /** Like `admitCall`, for a call of known price: it charges the price at once and holds nothing. */
 export const chargeCall = (
@@ -43,31 +46,56 @@ export const chargeCall = (
   grant: VerifiedGrant,
   policy: Policy,
   ask: Charge,
-): Promise<Counted> => count(deps, requestId, grant, () => chargeOnce(deps, policy, ask));
+): Promise<Counted> => count(deps, requestId, grant, policy, () => chargeOnce(deps, policy, ask));
 
 /** An admitted call, or the refusal. */
-export type Counted = { admitted: Admitted } | { refusal: Refusal };
+export type Counted = Passed | { refusal: Refusal };
+
+/** `askedMs` is before the lease began, by `monotonicMs`. */
+export type Passed = { readonly admitted: Admitted; readonly askedMs: number };
+
+const CHANGED: Refusal = {
+  code: 'limits_unavailable',
+  message: 'This URL got a spend limit while the call was read. Send the call again.',
+  retryAfterSeconds: 1,
+};
 
 /** Asks Redis until the grant is open there, and makes a refusal of every other answer. */
-export async function count(
-  deps: PolicyDeps,
+async function count(
+  deps: CountDeps,
   requestId: string,
   grant: VerifiedGrant,
+  { ref: { budgetIds } }: Policy,
   once: () => Promise<Admission>,
 ): Promise<Counted> {
   try {
     for (let i = 0; i < OPENINGS; i++) {
+      // Asked before and after, because a doubt may end between the answer of Redis and this line.
+      const wasDoubted = deps.doubts.touch(budgetIds);
+      const askedMs = monotonicMs();
       const admission = await once();
-      if (admission.is === 'admitted') return { admitted: admission };
-      if (admission.is !== 'unknown') return { refusal: admissionRefusal(admission) };
+      if (admission.is === 'admitted') return { admitted: admission, askedMs };
+      const isDoubted = wasDoubted || deps.doubts.touch(budgetIds);
+      if (isDoubted && FINAL.has(admission.is)) return { refusal: UNAVAILABLE };
+      if (admission.is !== 'unknown' && admission.is !== 'unbounded')
+        return { refusal: admissionRefusal(admission) };
       const refusal = await openGrantOnce(deps, grant);
       if (refusal) return { refusal };
+      // The call was planned by a memory without the limit. Now the memory has it, so the next one is planned with it.
+      if (admission.is === 'unbounded') return { refusal: CHANGED };
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
     return { refusal: outageRefusal(deps.log, requestId, error) };
   }
 }
+
+/** Refusals for a limit that seems to be reached for good. */
+const FINAL: ReadonlySet<Admission['is']> = new Set([
+  'uses_exhausted',
+  'cost_limit_reached',
+  'cost_limit_too_low',
+]);
 
 async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask: Ask): Promise<Admission> {
   // `connectRedis` sends nothing without a connection, so Redis cannot have counted the call.
@@ -100,14 +128,20 @@ async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promi
   }
 }
 
-function admissionRefusal(admission: Exclude<Admission, { is: 'admitted' | 'unknown' }>): Refusal {
+function admissionRefusal(
+  admission: Exclude<Admission, { is: 'admitted' | 'unknown' | 'unbounded' }>,
+): Refusal {
   switch (admission.is) {
     case 'closed':
     case 'backlog':
       return UNAVAILABLE;
+    case 'expired':
+      return { code: 'token_expired' };
     case 'revoked':
     case 'credential_revoked':
       return { code: 'grant_revoked' };
+    case 'suspended':
+      return { code: 'account_suspended' };
     case 'uses_exhausted':
       return admission.ofOwn
         ? {
@@ -121,6 +155,8 @@ function admissionRefusal(admission: Exclude<Admission, { is: 'admitted' | 'unkn
           };
     case 'rate_limited':
       return rateLimited(admission, 'This URL');
+    case 'concurrency_limited':
+      return concurrencyRefusal(admission);
     case 'cost_held':
       return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
     case 'cost_limit_too_low':
@@ -128,6 +164,17 @@ function admissionRefusal(admission: Exclude<Admission, { is: 'admitted' | 'unkn
       return costRefusal(admission);
   }
 }
+
+/** A batch with more calls than may be under way at once never passes. */
+const concurrencyRefusal = ({ is, limit, needed }: Extract<Admission, { needed: number }>): Refusal =>
+  needed > limit
+    ? {
+        code: is,
+        message: `This batch has ${needed} calls, and concurrent_calls allows ${limit} at once. Send fewer calls in a batch.`,
+        details: { limit, needed },
+        shouldRetry: false,
+      }
+    : { code: is, details: { limit }, retryAfterSeconds: 1 };
 
 type CostRefusal = Extract<Admission, { limitMicrousd: number }>;
 
@@ -187,13 +234,13 @@ type Asked = {
  * body would be refused in the end. Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
  */
 export async function precheck(
-  deps: PolicyDeps & Pick<GatewayDeps, 'readQuota' | 'turns'>,
+  deps: CountDeps & Pick<GatewayDeps, 'readQuota' | 'turns'>,
   requestId: string,
   { grant, policy, uses, readsMuch }: Asked,
 ): Promise<Refusal | undefined> {
   const early = checkQuota(deps.readQuota, grant) ?? deps.turns.check(grant.id);
   if (early || !readsMuch) return early;
   const ask = { uses, spends: policy.costLimited && uses > 0 };
-  const counted = await count(deps, requestId, grant, () => checkGrant(deps.redis, policy.ref, ask));
+  const counted = await count(deps, requestId, grant, policy, () => checkGrant(deps.redis, policy.ref, ask));
   return 'refusal' in counted ? counted.refusal : undefined;
 }

@@ -1,4 +1,4 @@
-import type { RedisTimeouts } from '@presign/limits';
+import { type RedisClient, type RedisTimeouts, renewAll } from '@presign/limits';
 
 /** Holds that one table has room for. */
 export const LEASE_SLOTS = 16_384;
@@ -23,6 +23,8 @@ export type LeaseThreadStart = {
   readonly longestMs: number;
   /** Shared with the main thread, which writes the time there (`monotonicMs`) while its event loop turns. */
   readonly heartbeat: Float64Array;
+  /** Shared, too: when the tables were read whose leases each partition has renewed last (`monotonicMs`). */
+  readonly renewedMs: Float64Array;
 };
 
 /** The report that `lease-thread.ts` sends when it begins, and whenever a renewal failed. */
@@ -72,6 +74,18 @@ export class LeaseTable {
 
 /** Milliseconds of a clock that all threads of the process share, and that never goes back. */
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;
+
+/** Renews the leases of all tables. Returns how many partitions did not answer. */
+export function renewTables(
+  redis: RedisClient,
+  { leaseMs, longestMs, renewedMs }: Pick<LeaseThreadStart, 'leaseMs' | 'longestMs' | 'renewedMs'>,
+  tables: Iterable<LeaseTable>,
+): Promise<number> {
+  const now = monotonicMs();
+  return renewAll(redis, leaseMs, byPartition(tables, longestMs), (partition) => {
+    renewedMs[partition] = now;
+  });
+}
 
 /** The holds of all tables, by partition, that are not older than `longestMs`. */
 export function byPartition(tables: Iterable<LeaseTable>, longestMs: number): Map<number, string[]> {

@@ -1,11 +1,11 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { connectRedis, renewAll } from '@presign/limits';
+import { connectRedis } from '@presign/limits';
 import {
-  byPartition,
   LeaseTable,
   type LeaseThreadReport,
   type LeaseThreadStart,
   monotonicMs,
+  renewTables,
 } from './lease-table.ts';
 
 /**
@@ -14,7 +14,8 @@ import {
  */
 const STUCK_MS = 30_000;
 
-const { redisUrl, redisTimeouts, leaseMs, longestMs, heartbeat } = workerData as LeaseThreadStart;
+const start = workerData as LeaseThreadStart;
+const { redisUrl, redisTimeouts, leaseMs, heartbeat } = start;
 
 const tables: LeaseTable[] = [];
 /** The main thread has a connection of its own and logs why Redis cannot be reached. */
@@ -25,7 +26,7 @@ parentPort?.on('message', (memory: SharedArrayBuffer) => tables.push(new LeaseTa
 
 setInterval(async () => {
   if (monotonicMs() - (heartbeat[0] ?? 0) > STUCK_MS) return;
-  const failed = await renewAll(redis, leaseMs, byPartition(tables, longestMs));
+  const failed = await renewTables(redis, start, tables);
   if (failed > 0) report(failed);
 }, leaseMs / 3);
 

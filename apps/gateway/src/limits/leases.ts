@@ -1,15 +1,15 @@
 import { Worker } from 'node:worker_threads';
-import { type RedisClient, type RedisTimeouts, renewAll, sweep } from '@presign/limits';
+import { type RedisClient, type RedisTimeouts, sweep } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { GatewayMetrics } from '../metrics.ts';
 import {
-  byPartition,
   LEASE_SLOTS,
   LeaseTable,
   type LeaseThreadReport,
   type LeaseThreadStart,
   monotonicMs,
+  renewTables,
 } from './lease-table.ts';
 
 /** The holds of this gateway's calls under way. */
@@ -18,9 +18,18 @@ export type Leases = {
   /** Notes that a hold is lower now. */
   readonly lower: (holdId: string, microusd: number) => void;
   readonly remove: (holdId: string) => void;
+  /** Calls `cut` before the lease of a hold may end, until the returned function is called. */
+  readonly guard: (lease: Guarded, cut: () => void) => () => void;
   readonly held: () => { readonly holds: number; readonly microusd: number };
   /** Stops renewing and sweeping. */
   readonly close: () => Promise<void>;
+};
+
+/** A lease whose call must not outlive it. */
+export type Guarded = {
+  readonly partition: number;
+  /** Before the lease began, by `monotonicMs`. */
+  readonly askedMs: number;
 };
 
 type Deps = {
@@ -54,7 +63,8 @@ export function startLeases(deps: Deps): Leases {
   /** The hold in each slot, in microdollars. */
   const amounts: number[] = [];
   let heldMicrousd = 0;
-  const toStart = { redisTimeouts, leaseMs, longestMs, log };
+  const renewedMs = sharedFloats(PARTITIONS);
+  const toStart = { redisTimeouts, leaseMs, longestMs, renewedMs, log };
   const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart });
   const addTable = () => {
     const table = new LeaseTable();
@@ -68,11 +78,13 @@ export function startLeases(deps: Deps): Leases {
     amounts[slot] = microusd;
   };
   const renewHeld = async () => {
-    if (!thread?.isRenewing()) logFailed(log, await renewAll(redis, leaseMs, byPartition(tables, longestMs)));
+    if (!thread?.isRenewing()) logFailed(log, await renewTables(redis, toStart, tables));
   };
   const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
   const sweeping = setInterval(() => void sweepAll(deps), leaseMs / 6);
+  const guards = startGuards(leaseMs, renewedMs);
   return {
+    guard: guards.guard,
     held: () => ({ holds: slots.size, microusd: heldMicrousd }),
     lower: (holdId, microusd) => {
       const slot = slots.get(holdId);
@@ -96,6 +108,7 @@ export function startLeases(deps: Deps): Leases {
     close: async () => {
       clearInterval(renewing);
       clearInterval(sweeping);
+      guards.close();
       await thread?.close();
     },
   };
@@ -111,7 +124,7 @@ type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> & Pick<Deps, 'log'>;
 
 /** Starts a thread that reads the tables of holds, and sees by a heartbeat that this event loop still turns. */
 function startThread({ log, ...options }: ThreadOptions): Thread {
-  const heartbeat = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
+  const heartbeat = sharedFloats(1);
   const beat = () => {
     heartbeat[0] = monotonicMs();
   };
@@ -140,6 +153,35 @@ function startThread({ log, ...options }: ThreadOptions): Thread {
     },
   };
 }
+
+const sharedFloats = (length: number) =>
+  new Float64Array(new SharedArrayBuffer(length * Float64Array.BYTES_PER_ELEMENT));
+
+/** Cuts calls whose leases nothing has renewed, a sixth of a lease before they may end. */
+function startGuards(leaseMs: number, renewedMs: Float64Array) {
+  const guarded = new Set<Guarded & { readonly addedMs: number; readonly cut: () => void }>();
+  const checking = setInterval(() => {
+    const now = monotonicMs();
+    for (const { partition, askedMs, addedMs, cut } of guarded) {
+      const renewed = renewedMs[partition] ?? 0;
+      // A renewal that began before the lease was in the tables did not renew it.
+      const beganMs = renewed > addedMs ? renewed : askedMs;
+      if (now - beganMs > (leaseMs * 5) / 6 - CHECK_PART_OF * leaseMs) cut();
+    }
+  }, leaseMs * CHECK_PART_OF);
+  checking.unref();
+  return {
+    guard: (lease: Guarded, cut: () => void) => {
+      const call = { ...lease, addedMs: monotonicMs(), cut };
+      guarded.add(call);
+      return () => void guarded.delete(call);
+    },
+    close: () => clearInterval(checking),
+  };
+}
+
+/** How often guarded leases are checked, as a part of a lease. */
+const CHECK_PART_OF = 1 / 12;
 
 function logFailed(log: Logger, partitions: number): void {
   if (partitions > 0) log.warn({ partitions }, 'leases not renewed');

@@ -1,4 +1,5 @@
-import { createHash, createHmac, type Hash, type Hmac, sign } from 'node:crypto';
+import { sign } from 'node:crypto';
+import { signAws } from '@presign/outbound/sign-aws';
 import {
   type AwsKey,
   type AwsSignature,
@@ -9,7 +10,6 @@ import {
   type ServiceAccount,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import { clearCredentialCache, SignatureV4 } from '@smithy/signature-v4';
 import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { Body } from '../http/body.ts';
@@ -136,7 +136,18 @@ async function signedByAws(
     const headers = [...own, 'authorization', `Bearer ${key.apiKey}`];
     return { changes: { origin, headers }, secrets: [key.apiKey] };
   }
-  const signed = await awsSignature(credential, key, { ...request, headers: own }, body, new Date(nowMs));
+  const { region, ...credentials } = key;
+  const contentType = headerOf(own, 'content-type');
+  const signed = await signAws(
+    { service: credential.service, region, credentials },
+    {
+      method: request.method,
+      url: new URL(origin + request.path),
+      headers: contentType === undefined ? {} : { 'content-type': contentType },
+      body: body instanceof Buffer ? body : undefined,
+    },
+    new Date(nowMs),
+  );
   const headers = [...own, ...Object.entries(signed).flat()];
   return { changes: { origin, headers }, secrets: [...secretsOf(key), signed.authorization ?? ''] };
 }
@@ -153,62 +164,3 @@ const secretsOf = ({ accessKeyId, secretAccessKey, sessionToken }: SigningKey): 
 /** The headers of the holder's own signature. Every `x-amz-` header would have to be signed. */
 const withoutAwsHeaders = (headers: FlatHeaders): FlatHeaders =>
   headers.filter((_, i) => !/^x-amz-/i.test(headers[i - (i % 2)] ?? ''));
-
-/**
- * The headers of AWS's Signature Version 4 for a request. It covers method, path, query, host, content type and body.
- * The library keeps derived keys for the day in which they hold, so they are cleared: no key outlives its call.
- */
-async function awsSignature(
-  { service }: AwsSignature,
-  { region, ...credentials }: SigningKey,
-  { origin, path, method, headers }: Unauthorized,
-  body: Body,
-  signingDate: Date,
-): Promise<Readonly<Record<string, string>>> {
-  const signer = new SignatureV4({ service, region, credentials, sha256: Sha256 });
-  const { host, protocol, pathname, searchParams } = new URL(origin + path);
-  const contentType = headerOf(headers, 'content-type');
-  const signed = await signer
-    .sign(
-      {
-        ...{ method, protocol, hostname: host, path: pathname },
-        query: Object.fromEntries(
-          [...new Set(searchParams.keys())].map((name) => [name, searchParams.getAll(name)]),
-        ),
-        headers: { host, ...(contentType === undefined ? {} : { 'content-type': contentType }) },
-        body: body instanceof Buffer ? body : undefined,
-      },
-      { signingDate },
-    )
-    .finally(clearCredentialCache);
-  const { host: _host, 'content-type': _type, ...added } = signed.headers;
-  return added;
-}
-
-/** The hash that the library wants, from Node. */
-class Sha256 {
-  readonly #hash: Hash | Hmac;
-
-  constructor(key?: string | ArrayBuffer | ArrayBufferView) {
-    this.#hash = key === undefined ? createHash('sha256') : createHmac('sha256', bytesOf(key));
-  }
-
-  update(data: string | ArrayBuffer | ArrayBufferView): void {
-    this.#hash.update(bytesOf(data));
-  }
-
-  async digest(): Promise<Uint8Array> {
-    return this.#hash.digest();
-  }
-
-  reset(): void {
-    throw new Error('a hash is used once');
-  }
-}
-
-const bytesOf = (data: string | ArrayBuffer | ArrayBufferView): string | Uint8Array => {
-  if (typeof data === 'string') return data;
-  return ArrayBuffer.isView(data)
-    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-    : new Uint8Array(data);
-};

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { revokeGrant } from '@presign/limits';
-import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
+import { costsNothing, dialectOf, errorShapeOf, MODEL_FIELDS } from '@presign/providers';
 import type { LastCall, Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { LlmDeps, ServeCall } from '../deps.ts';
@@ -140,7 +140,7 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const hold = runningHold(deps, call, tight);
   const reading = { onInput: hold.onInput, turn: deps.turns.of(grant.id) };
   const answer = new Answer(outgoing, answerPlan(call, tight.admitted, memory, reading));
-  const sent = await send(deps, call, tight.admitted, answer);
+  const sent = await send(deps, call, tight, answer);
   const metered = await answer.end();
   memory.release();
   const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
@@ -168,9 +168,11 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
     : refusal;
 }
 
-/** A body is read when a config or a spend limit acts on it, or when its usage can be metered. */
+/** A body is read when a config, the allowed models or a spend limit act on it, or when its usage can be metered. */
 function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   const dialect = dialectOf(grant.provider, path);
+  if (policy.models)
+    return { is: 'must', names: new Set([...namesRead(dialect, policy.config ?? {}), ...MODEL_FIELDS]) };
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
   if (policy.costLimited && !costsNothing(grant.provider, grant.method, path))
     return { is: 'must', names: new Set() };

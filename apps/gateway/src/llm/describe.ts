@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { type BudgetFigures, findRevoked, readFigures } from '@presign/limits';
+import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
 import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { loadPolicy, OPENINGS, openGrantOnce } from '../grant/load-policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { outageRefusal, refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';
@@ -49,35 +49,42 @@ async function readStatus(
   grant: LlmGrant,
 ): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
   const { requestId } = report;
-  for (const tries of [1, 2]) {
-    const found = await loadPolicy(deps, requestId, grant);
-    if ('refusal' in found) return found;
-    report.policy = found.policy;
-    const { ref } = found.policy;
-    const asked = [readFigures(deps.redis, ref), findRevoked(deps.redis, ref.partition, [ref])] as const;
-    const answered = await Promise.all(asked).catch((error: unknown) =>
-      outageRefusal(deps.log, requestId, error),
-    );
-    if ('code' in answered) return { refusal: answered };
-    const [[own], revoked] = answered;
-    if (own) return { status: toStatus(grant, own, revoked.length > 0) };
-    // This gateway remembers the policy but Redis has lost the grant. Loading it again opens it.
-    if (tries === 1) deps.memory.policies.delete(grant.id);
+  const found = await loadPolicy(deps, requestId, grant);
+  if ('refusal' in found) return found;
+  report.policy = found.policy;
+  const { ref } = found.policy;
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const asked = [
+        readFigures(deps.redis, ref),
+        findRevoked(deps.redis, ref.partition, [ref]),
+        readEnd(deps.redis, ref),
+      ] as const;
+      const [[own], revoked, endsMs = grant.expiresAtMs] = await Promise.all(asked);
+      if (own) return { status: toStatus(grant, own, revoked.length > 0, endsMs) };
+      // Redis has lost the grant, or has its figures from before a loss.
+      const refusal = await openGrantOnce(deps, grant);
+      if (refusal) return { refusal };
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outageRefusal(deps.log, requestId, error) };
   }
-  return { refusal: UNAVAILABLE };
 }
 
-const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean): GrantStatus => ({
+const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean, endsMs: number): GrantStatus => ({
   provider: grant.provider.id,
   method: grant.method,
   paths: [...grant.paths],
   session_id: grant.sessionId,
-  expires_at: grant.expiresAtMs / 1000,
+  // The token of an old URL may end before the grant does.
+  expires_at: Math.min(grant.expiresAtMs, endsMs) / 1000,
   revoked,
   max_uses: own.maxUses ?? -1,
   used: own.used,
   cost_limit: own.costLimitMicrousd ?? null,
   calls_per_minute: own.callsPerMinute ?? null,
+  concurrent_calls: own.concurrentCalls ?? null,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
   last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),

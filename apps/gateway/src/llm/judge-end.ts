@@ -151,6 +151,7 @@ const UNANSWERED = {
   revoked: 'grant_revoked',
   expired: 'token_expired',
   closing: 'overloaded',
+  unleased: 'limits_unavailable',
   left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;

@@ -70,7 +70,7 @@ export async function planBody(
 function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
   const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
-  const limits = { config, costLimited: policy.costLimited };
+  const limits = { config, models: policy.models, costLimited: policy.costLimited };
   return { bytes, need, target, method, now, providerId: provider.id, policy: limits };
 }
 

@@ -10,8 +10,9 @@ import {
   pricingOf,
   type Spend,
   spendOf,
+  strayModel,
 } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import { briefly, type Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
@@ -67,7 +68,7 @@ export type Call = {
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly policy: Pick<Policy, 'config' | 'costLimited'>;
+  readonly policy: Pick<Policy, 'config' | 'models' | 'costLimited'>;
   readonly content: Content;
   readonly at: PricesAt;
   /** Counts plain text in place of its bytes. Only workers count. */
@@ -78,6 +79,8 @@ export type Asked = {
 export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { target, policy, content } = asked;
   const { provider, method } = asked.grant;
+  const stray = modelRefusal(asked);
+  if (stray) return { refusal: stray };
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
   if (policy.costLimited) return limitedPlan(asked);
   const body = configured(asked);
@@ -93,6 +96,17 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const rewritten = configures || asks.dropsUsageEvent;
   const bodyFor = once(() => (rewritten ? toBytes(usageBody) : content.raw));
   return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor } };
+}
+
+/** Refuses a call that may use a model for which its URL was not issued. */
+function modelRefusal(asked: Asked): Refusal | undefined {
+  const { target, policy, grant } = asked;
+  if (!policy.models) return undefined;
+  const call = { method: grant.method, ...target, body: configured(asked) };
+  const stray = strayModel(grant.provider, call, policy.models);
+  if (!stray) return undefined;
+  const message = `This URL allows the models ${briefly(policy.models.join(', '))}. ${stray.param}: ${stray.reason}.`;
+  return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: policy.models } };
 }
 
 const UNKNOWN = {

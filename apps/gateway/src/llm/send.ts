@@ -7,6 +7,7 @@ import { READABLE_CODINGS } from '../http/decoder.ts';
 import {
   type Bounds,
   CutError,
+  type CutReason,
   type Ended,
   forward,
   HEADERS_TIMEOUT_MS,
@@ -20,7 +21,7 @@ import {
   withHeader,
   withoutHeaders,
 } from '../http/headers.ts';
-import type { Admitted } from '../limits/admit.ts';
+import type { Passed } from '../limits/admit.ts';
 import { llmOperation } from '../traces.ts';
 import { authorize } from './authorize.ts';
 import type { Call } from './plan.ts';
@@ -43,14 +44,9 @@ type LlmReceiver = Receiver & { readonly hide: (secrets: readonly string[]) => v
   >;
 
 /** Sends an admitted call with the real credential and passes the answer on. Never throws, because the call must be settled. */
-export async function send(
-  deps: LlmDeps,
-  call: Call,
-  admitted: Admitted,
-  answer: LlmReceiver,
-): Promise<Sent> {
+export async function send(deps: LlmDeps, call: Call, passed: Passed, answer: LlmReceiver): Promise<Sent> {
   try {
-    return await sendWithCredential(deps, call, admitted, answer);
+    return await sendWithCredential(deps, call, passed, answer);
   } catch (error) {
     // Only the error's name is logged: a message may quote a secret.
     deps.log.error({ request_id: call.requestId, error: (error as Error).name }, 'a call could not be sent');
@@ -65,7 +61,7 @@ const SPARE_MAX = 1_000;
 async function sendWithCredential(
   deps: LlmDeps,
   call: Call,
-  admitted: Admitted,
+  { admitted, askedMs }: Passed,
   answer: LlmReceiver,
 ): Promise<Sent> {
   const { incoming, grant, target, policy, plan } = call;
@@ -95,7 +91,11 @@ async function sendWithCredential(
   answer.hide(authorized.secrets);
   const upstream = { ...unauthorized, ...authorized.changes, body: sent };
   const revocation = spare.pop() ?? new AbortController();
-  const unwatch = deps.revocations.watch(policy.ref, () => revocation.abort(new CutError('revoked')));
+  const cut = (reason: CutReason) => () => revocation.abort(new CutError(reason));
+  const unwatch = deps.revocations.watch(policy.ref, cut('revoked'));
+  const { partition } = grant;
+  const unguard =
+    admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, cut('unleased')) : undefined;
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const turn = deps.turns.of(grant.id);
@@ -108,6 +108,7 @@ async function sendWithCredential(
     revocation.signal,
     call.report,
   ).finally(unwatch);
+  unguard?.();
   if (!revocation.signal.aborted && spare.length < SPARE_MAX) spare.push(revocation);
   if ('status' in ended && ended.status === 401) authorized.refused?.();
   return ended;

@@ -3,15 +3,14 @@ import { encodingOf, type Usage } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { type Admitted, admitCall, type Counted } from '../limits/admit.ts';
+import { admitCall, type Counted, type Passed } from '../limits/admit.ts';
 import type { CountReply } from '../workers/worker.ts';
 import type { Charge } from './judge-end.ts';
 import type { Call, Plan } from './plan.ts';
 import type { Counting, Planned } from './plan-body.ts';
 
 /** An admitted call. */
-export type Tight = {
-  readonly admitted: Admitted;
+export type Tight = Passed & {
   /** The most input tokens by a count; undefined when the call is held by its bytes. */
   readonly countedTokens: number | undefined;
 };

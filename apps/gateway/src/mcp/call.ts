@@ -10,7 +10,8 @@ import type { Reservation } from '../http/body-memory.ts';
 import { discardRest } from '../http/discard.ts';
 import { isCut } from '../http/forward.ts';
 import { isDead } from '../http/refuse.ts';
-import { type Admitted, chargeCall, newHoldId } from '../limits/admit.ts';
+import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/admit.ts';
+import { leaveCall } from '../limits/settle.ts';
 import { McpAnswer } from './answer.ts';
 import {
   announceRequests,
@@ -132,12 +133,26 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   // Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work.
   const isCharged = new Set(charged.map(({ message }) => message));
   const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
-  const ask = { chargeId, ...refund.requests.all, calls, record: mcpRecord(call) };
+  const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record: mcpRecord(call) };
   const counted = await call.report.admitting(chargeCall(deps, requestId, grant, policy, ask));
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
-  const running = run(deps, call, counted.admitted, refund);
+  const running =
+    counted.admitted.places > 0
+      ? runPlaced(deps, call, counted, refund)
+      : run(deps, call, counted.admitted, refund);
   deps.underWay.track(running);
   return running;
+}
+
+/** Runs a charged call that is one of a limited number under way. Its places are free when it has ended. */
+async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: ChargeRefund) {
+  const { grant, policy, chargeId } = call;
+  deps.leases.add(grant.partition, chargeId, 0);
+  try {
+    return await run(deps, { ...call, placedMs: counted.askedMs }, counted.admitted, refund);
+  } finally {
+    deps.underWay.track(leaveCall(deps, policy.ref, chargeId));
+  }
 }
 
 const NO_MESSAGES = { messages: undefined, body: { bytes: null } };
@@ -218,5 +233,6 @@ const UNANSWERED = {
   failure: BROKEN_OFF,
   revoked: { code: 'grant_revoked' },
   expired: { code: 'token_expired' },
+  unleased: { code: 'limits_unavailable', retryAfterSeconds: 1 },
   closing: { code: 'overloaded', message: 'This gateway is closing. Try again.', retryAfterSeconds: 1 },
 } as const satisfies Readonly<Record<string, Refusal>>;

@@ -11,7 +11,7 @@ import type { McpCall } from './request.ts';
 /** How long an answer waits for a refund, so that an immediate retry sees the returned use. */
 const REFUND_WAIT_MS = 1_000;
 
-type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay'>;
+type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay' | 'doubts' | 'closing'>;
 
 /** The refund of one call's charge. */
 export class ChargeRefund {

@@ -30,6 +30,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
   'cost_limit_too_low',
   'cost_held',
   'rate_limited',
+  'concurrency_limited',
   'tool_not_allowed',
 ]);
 

@@ -39,6 +39,8 @@ export type McpCall = {
   readonly charged: readonly Charged[];
   readonly chargeId: string;
   readonly beganMs: number;
+  /** Before the lease of its places began, by `monotonicMs`. Undefined: it has none. */
+  readonly placedMs?: number;
 };
 
 type Method = 'POST' | 'GET' | 'DELETE';

@@ -106,11 +106,16 @@ export const isKeptBack = (call: McpCall, status: number): boolean =>
  * Ends a call when its grant is revoked, and a stream that only waits for events when the gateway closes or the grant
  * expires. A call that was admitted before `expires_at` may finish, but takes no longer than a call to a provider.
  */
-function watchCall(deps: McpDeps, { policy, grant, method, messages }: McpCall, answer: McpReceiver) {
-  const { revocations, closing, now, upstreamTimeoutMs } = deps;
+function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
+  const { revocations, leases, closing, now, upstreamTimeoutMs } = deps;
+  const { policy, grant, method, messages, placedMs } = call;
   const life = new AbortController();
   const end = (reason: CutReason) => () => life.abort(new CutError(reason));
   const unwatch = revocations.watch(policy.ref, end('revoked'));
+  const unguard =
+    placedMs === undefined
+      ? undefined
+      : leases.guard({ partition: grant.partition, askedMs: placedMs }, end('unleased'));
   const leftMs = Math.max(0, grant.expiresAtMs - now());
   const isWaiting = method === 'GET' || messages?.all.some((each) => each.method === 'subscriptions/listen');
   const expire = () => {
@@ -124,6 +129,7 @@ function watchCall(deps: McpDeps, { policy, grant, method, messages }: McpCall, 
   if (method === 'GET') closing.addEventListener('abort', close);
   const release = () => {
     unwatch();
+    unguard?.();
     clearTimeout(expiry);
     clearTimeout(late);
     closing.removeEventListener('abort', close);

@@ -83,7 +83,7 @@ export type PlanWork = {
   readonly providerId: string;
   readonly method: string;
   readonly target: Target;
-  readonly policy: Pick<Policy, 'config' | 'costLimited'>;
+  readonly policy: Pick<Policy, 'config' | 'models' | 'costLimited'>;
   readonly now: number;
 };
 
