@@ -9,7 +9,7 @@ import {
 } from '@presign/crypto';
 import { type GatewayOptions, type RunningGateway, startGateway } from '@presign/gateway';
 import { bootstrap, type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
-import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
+import { connectRedis, type RedisClient, type RedisTimeouts, redisReady } from '@presign/limits';
 import { loadProviders } from '@presign/providers';
 import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
@@ -61,6 +61,7 @@ export type StackOptions = {
   /** `PROVIDERS_FILE`: where the test's upstreams are. */
   readonly providers: object;
   readonly redisUrl?: string | undefined;
+  readonly redisTimeouts?: RedisTimeouts;
   /** The address that all services listen on. */
   readonly host?: string;
   readonly gateway?: Partial<GatewayOptions>;
@@ -97,7 +98,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   await bootstrap(stores.db, apiKey);
   const connect = async (url = stores.redisUrl) => {
-    const redis = connectRedis(url, () => {});
+    const redis = connectRedis(url, () => {}, options.redisTimeouts);
     await redisReady(redis);
     return redis;
   };
