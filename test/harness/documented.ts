@@ -38,7 +38,7 @@ export function undocumented({ method, path, status, headers, text }: Answered):
   if (method === 'HEAD' || OPERATORS.has(path)) return undefined;
   const route = routeOf(method, path);
   // Other paths have no route. A caller without a valid key gets 401 there, not 404.
-  if (!route) return [401, 404, 413].includes(status) ? judge(ERROR, text) : `${status} from no route`;
+  if (!route) return [401, 404, 405, 413].includes(status) ? judge(ERROR, text) : `${status} from no route`;
   const response = route.responses[String(status)];
   if (!response) return `${status} is not documented`;
   const own = '$ref' in response ? api.components.responses[nameIn(response.$ref)] : response;

@@ -1,0 +1,53 @@
+import type { AuditAction, AuditTarget } from '@presign/schema';
+import type { Database, Transaction } from '@presign/schema/database';
+import { audit } from '@presign/schema/tables';
+import { lt, sql } from 'drizzle-orm';
+import type { Actor } from '../deps.ts';
+
+/** A change. `before` and `after` have the changed fields as an answer of the API shows them, and nothing secret. */
+type Change = {
+  readonly action: AuditAction;
+  readonly target: { readonly kind: AuditTarget; readonly id: string };
+  readonly before?: Readonly<Record<string, unknown>>;
+  readonly after?: Readonly<Record<string, unknown>>;
+};
+
+/** Writes the one entry of a change. It uses the transaction of the change, so that neither exists without the other. */
+export async function recordChange(
+  tx: Transaction,
+  { accountId, id, requestId, remoteAddress }: Actor,
+  { action, target, before, after }: Change,
+): Promise<void> {
+  const what = { action, targetKind: target.kind, targetId: target.id };
+  const states = { before: before ?? null, after: after ?? null };
+  await tx.insert(audit).values({ accountId, actor: id, ...what, requestId, remoteAddress, ...states });
+}
+
+/** A person at the command line. */
+export const byCli = (accountId: string): Actor => byItself('cli', accountId);
+
+/** A process that makes a change without a request. */
+export const byItself = (id: 'cli' | 'issuer', accountId: string): Actor => ({
+  ...{ accountId, id },
+  requestId: null,
+  remoteAddress: null,
+});
+
+/** The host of a URL: its path and query may hold a secret of its receiver. */
+export const hostOf = (url: string): string => new URL(url).host;
+
+/**
+ * Makes a task that deletes entries some days after their change. Any number of issuers may run it.
+ * @returns whether there may be more
+ */
+export function forgetAudit(db: Database, keptDays: number): () => Promise<boolean> {
+  const old = lt(audit.at, sql`now() - ${keptDays} * interval '1 day'`);
+  const some = sql`ctid in (select ctid from ${audit} where ${old} limit ${FORGOTTEN_AT_ONCE})`;
+  return async () => {
+    const gone = await db.delete(audit).where(some).returning({ id: audit.id });
+    return gone.length === FORGOTTEN_AT_ONCE;
+  };
+}
+
+/** Rows that one statement deletes. */
+const FORGOTTEN_AT_ONCE = 5_000;
