@@ -7,6 +7,7 @@ import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { ErrorCode, SCOPES } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
+import type { RequestTraces } from './middleware/trace-requests.ts';
 
 /** Everything the issuer depends on; `main.ts` creates it once. */
 export type IssuerDeps = {
@@ -33,6 +34,8 @@ export type IssuerDeps = {
   readonly now: () => number;
   readonly clock: ClockWatch;
   readonly metrics: IssuerMetrics;
+  /** Undefined: nothing is traced. */
+  readonly traces?: RequestTraces | undefined;
   readonly log: Logger;
 };
 
@@ -64,6 +67,19 @@ export type ApiKey = {
   readonly scopes: readonly string[];
   /** Null: the operator's default. */
   readonly requestsPerMinute: number | null;
+  /** Its policy, as it is stored. Null: it may issue everything. */
+  readonly policy: unknown;
+};
+
+/** The one who makes a change, as the audit log has it. */
+export type Actor = {
+  readonly accountId: string;
+  /** The id of an API key, `cli` or `issuer`. */
+  readonly id: string;
+  /** Null: the change is no request. */
+  readonly requestId: string | null;
+  /** The other end of the connection: the address of the proxy, if there is one. */
+  readonly remoteAddress: string | null;
 };
 
 /** The scopes of an API key: issue, read, or everything. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
+  accountRequest,
   apiKeyRequest,
-  keyName,
   type Pending,
   readVariable,
   rotationRequest,
@@ -9,7 +9,7 @@ import {
 } from '@presign/schema';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import { asc, desc, eq } from 'drizzle-orm';
-import { z } from 'zod';
+import { byCli, recordChange } from '../audit/audit-log.ts';
 import { readProviders } from '../env.ts';
 import { describeApiKey, endApiKey, makeApiKey } from '../keys/api-keys.ts';
 import { endVirtualKey, replaceKey } from '../keys/change-virtual-key.ts';
@@ -26,8 +26,6 @@ import {
 } from './command.ts';
 import { ACCOUNT, accountOf, encryptionKeysOf, withDatabase, withStores } from './stores.ts';
 
-const accountRequest = z.strictObject({ name: keyName });
-
 /** `accounts …`: accounts own keys, sessions and usage. */
 export const ACCOUNTS: readonly Command[] = [
   {
@@ -40,7 +38,13 @@ export const ACCOUNTS: readonly Command[] = [
     run: async (given, io) => {
       const { name } = readBody(accountRequest, { name: given.text('name') });
       const id = randomUUID();
-      await withDatabase(io, (db) => db.insert(accounts).values({ id, name }));
+      await withDatabase(io, (db) =>
+        db.transaction(async (tx) => {
+          await tx.insert(accounts).values({ id, name });
+          const target = { kind: 'account', id } as const;
+          await recordChange(tx, byCli(id), { action: 'account.created', target, after: { name } });
+        }),
+      );
       io.out(id);
     },
   },
@@ -64,12 +68,13 @@ export const API_KEYS: readonly Command[] = [
     summary: 'Create an API key and print it; it is not shown again',
     options: {
       name: { value: 'NAME', about: 'a name of your choice' },
-      scopes: { value: 'LIST', about: 'one or more of presign, read, admin, separated by commas' },
+      scopes: { value: 'LIST', about: 'one or more of presign, read, admin, operator, separated by commas' },
       'expires-in': { value: 'SECONDS', about: 'lifetime; without it the key does not expire' },
       'requests-per-minute': {
         value: 'NUMBER',
         about: "limit of the key; without it the operator's default",
       },
+      policy: { value: 'JSON', about: 'what the key may issue, like policy of POST /v1/api-keys' },
       ...ACCOUNT,
     },
     run: async (given, io) => {
@@ -78,10 +83,12 @@ export const API_KEYS: readonly Command[] = [
         scopes: given.text('scopes')?.split(','),
         expires_in: numberOf(given, 'expires-in'),
         requests_per_minute: numberOf(given, 'requests-per-minute'),
+        policy: jsonOf(given, 'policy'),
       });
+      const providers = readProviders(readVariable(io.env, 'PROVIDERS_FILE', undefined));
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));
-        const { key, id } = await makeApiKey({ db, now: Date.now }, accountId, body);
+        const { key, id } = await makeApiKey({ db, now: Date.now, providers }, byCli(accountId), body);
         io.note(`API key ${id} of account ${accountId}. It is not shown again:`);
         io.out(key);
       });
@@ -111,7 +118,7 @@ export const API_KEYS: readonly Command[] = [
       const [id = ''] = given.arguments;
       if (!/^[0-9a-f-]{36}$/i.test(id)) throw new CommandError('no API key has this id; see api-keys list');
       await withDatabase(io, async (db) =>
-        endApiKey({ db, now: Date.now }, await accountOf(db, given.text('account')), id),
+        endApiKey({ db, now: Date.now }, byCli(await accountOf(db, given.text('account'))), id),
       );
       io.note(`API key ${id} is revoked.`);
     },
@@ -146,7 +153,9 @@ export const VIRTUAL_KEYS: readonly Command[] = [
       const body = readBody(virtualKeyRequest, { ...requestOf(given), key: await readSecret(io) });
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));
-        io.out(await storeVirtualKey({ db, encryptionKeys, providers, now: Date.now }, accountId, body));
+        io.out(
+          await storeVirtualKey({ db, encryptionKeys, providers, now: Date.now }, byCli(accountId), body),
+        );
       });
     },
   },
@@ -188,7 +197,7 @@ export const VIRTUAL_KEYS: readonly Command[] = [
         finished(
           await replaceKey(
             { db, redis, encryptionKeys, providers },
-            await accountOf(db, given.text('account')),
+            byCli(await accountOf(db, given.text('account'))),
             id,
             key,
           ),
@@ -206,7 +215,11 @@ export const VIRTUAL_KEYS: readonly Command[] = [
       const [id = ''] = given.arguments;
       await withStores(io, async ({ db, redis }) =>
         finished(
-          await endVirtualKey({ db, redis, now: Date.now }, await accountOf(db, given.text('account')), id),
+          await endVirtualKey(
+            { db, redis, now: Date.now },
+            byCli(await accountOf(db, given.text('account'))),
+            id,
+          ),
         ),
       );
       io.note(`${id} is deleted, and its URLs are refused on every gateway.`);
@@ -224,19 +237,20 @@ function finished(pending: Pending | undefined): void {
 
 function requestOf(given: Given): object {
   const budget = { max_uses: numberOf(given, 'max-uses'), cost_limit: numberOf(given, 'cost-limit') };
-  const config = given.text('config');
   return {
     provider: given.text('provider'),
     name: given.text('name'),
-    config: config === undefined ? undefined : readConfig(config),
+    config: jsonOf(given, 'config'),
     budget: Object.values(budget).some((each) => each !== undefined) ? budget : undefined,
   };
 }
 
-function readConfig(text: string): unknown {
+function jsonOf(given: Given, name: string): unknown {
+  const text = given.text(name);
+  if (text === undefined) return undefined;
   try {
     return JSON.parse(text);
   } catch {
-    throw new UsageError('--config: expected JSON');
+    throw new UsageError(`--${name}: expected JSON`);
   }
 }

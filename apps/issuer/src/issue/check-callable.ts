@@ -4,9 +4,10 @@ import {
   type Dead,
   keyProblem,
   type Provider,
+  strayPath,
   whyDead,
 } from '@presign/providers';
-import { isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
+import { briefly, isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
 
 /**
@@ -69,6 +70,21 @@ export function checkConfig({ provider, request }: Asked, config: Config): void 
     param,
     `${where} the path ${matches.path} could never be called; allow the path that has the model in it.`,
   );
+}
+
+/** Refuses a URL with a path on which no call could use one of its models. */
+export function checkModels({ provider, request, pathNames }: Asked, config: Config): void {
+  const { models, method } = request;
+  if (models === undefined) return;
+  for (const [i, path] of request.path.entries()) {
+    const stray = strayPath(provider, { method, path, config: config ?? {} }, models);
+    if (stray === undefined) continue;
+    const inConfig = Object.hasOwn(config ?? {}, stray.param);
+    const param = inConfig ? nameInConfig(request, stray.param) : (pathNames[i] ?? 'path');
+    const subject = inConfig ? '' : `${stray.param === 'path' ? 'it' : stray.param} `;
+    const message = `${subject}${stray.reason}, so no call could use only the models ${briefly(models.join(', '))}.`;
+    throw refused(param, message);
+  }
 }
 
 /** Refuses a URL on which no call could pass under its spend limit. */

@@ -9,7 +9,14 @@ type GrantRow = typeof grants.$inferSelect;
 /** The row of an LLM grant, which has a method and paths, and no server. */
 type LlmGrantRow = Omit<
   GrantRow,
-  'revokedAt' | 'expiryAnnounced' | 'bundleId' | 'server' | 'credentialId' | 'method' | 'paths'
+  | 'revokedAt'
+  | 'expiryAnnounced'
+  | 'signedUntil'
+  | 'bundleId'
+  | 'server'
+  | 'credentialId'
+  | 'method'
+  | 'paths'
 > & {
   readonly kind: 'llm';
   readonly credentialId: string;
@@ -27,6 +34,8 @@ export type GrantRows = {
   readonly costLimitMicrousd: number | null;
   /** Null: no limit. */
   readonly callsPerMinute: number | null;
+  /** Null: no limit. */
+  readonly concurrentCalls: number | null;
   /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
   readonly sealed: string | undefined;
 };
@@ -46,8 +55,9 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
   const withSharedCredential = insertStatement(db, false);
   return async ({ grant, sealed, ...budget }) => {
     const config = grant.config && JSON.stringify(grant.config);
+    const models = grant.models && JSON.stringify(grant.models);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
-    const values = { ...grant, ...budget, config, metadata, sealed };
+    const values = { ...grant, ...budget, config, models, metadata, sealed };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
     const [written] = await statement.execute(values);
     return written?.epoch ?? 0;
@@ -84,6 +94,7 @@ export type BundleRows = {
   readonly maxUses: number | null;
   readonly costLimitMicrousd: number | null;
   readonly callsPerMinute: number | null;
+  readonly concurrentCalls: number | null;
   /** The grant of the bundle itself, and its sealed document. */
   readonly bundle: Sealed & { readonly metadata: Record<string, unknown> | null };
   readonly servers: readonly (Sealed & { readonly server: McpServerPolicy })[];
@@ -138,6 +149,7 @@ function sessionAndBudget(db: Database | Transaction) {
     maxUses: $('maxUses'),
     costLimitMicrousd: $('costLimitMicrousd'),
     callsPerMinute: $('callsPerMinute'),
+    concurrentCalls: $('concurrentCalls'),
   });
   return [
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
@@ -181,6 +193,7 @@ const GRANT = {
   method: $('method'),
   paths: $('paths'),
   config: raw('config'),
+  models: raw('models'),
   externalSession: $('externalSession'),
   externalUser: $('externalUser'),
   metadata: raw('metadata'),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { seal, unseal } from '@presign/crypto';
 import {
+  type KeyPolicy,
   type McpBundle,
   type McpPresignAnswer,
   type McpPresignRequest,
@@ -21,6 +22,7 @@ import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
 import { prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
+import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
@@ -33,21 +35,24 @@ export const mcpPresign = route(
   {
     method: 'post',
     path: '/v2/mcp-presign',
+    ownKey: true,
     summary: 'Issue a bundle of signed URLs for MCP servers',
     description:
       'Anyone with a URL can use its MCP server. All servers of the bundle share one budget of `max_uses` and `cost_limit`.',
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,
-    errors: ['session_conflict', 'idempotency_conflict'],
+    errors: ['policy_forbids', 'session_conflict'],
   },
   (deps) => {
     const insert = prepareInsertBundle(deps.db);
-    return async ({ apiKey, body: request, raw, c }) => {
+    return async ({ apiKey, body, raw, c }) => {
       const key = readIdempotencyKey(c);
+      const policy = readPolicy(apiKey);
+      const request = obeyMcpPolicy(policy, body, raw.value);
       const issuedAt = wholeSecond(deps.now());
       const { id: apiKeyId, accountId } = apiKey;
-      const issue = { grantId: randomUUID(), accountId, apiKeyId, request, issuedAt };
+      const issue = { grantId: randomUUID(), accountId, apiKeyId, policy, request, issuedAt };
       if (key === undefined && readsNothing(request)) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat)));
@@ -64,6 +69,8 @@ type BundleIssue = {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** The policy of the API key, which the request obeys. */
+  readonly policy?: KeyPolicy | undefined;
   readonly request: McpPresignRequest;
   readonly issuedAt: Date;
 };
@@ -113,7 +120,10 @@ async function issueOnce(
   if (repeat) {
     const claim = { accountId, route: ROUTE, key: repeat.key, grantId };
     const earlier = await claimIdempotencyKey(tx, deps, claim, repeat.body);
-    if (earlier) return answerBundle(deps, earlier, await loadBundle(tx, deps, earlier));
+    if (earlier) {
+      obeyPolicyAgain(issue.policy, issue.apiKeyId, earlier);
+      return answerBundle(deps, earlier, await loadBundle(tx, deps, earlier));
+    }
   }
   const plan = planBundle(issue);
   const bundle = signServers(deps, plan.grant, plan.servers);
@@ -192,6 +202,7 @@ const budgetOf = ({ request }: BundleIssue, { partition }: IssuedBundle) => ({
   maxUses: request.max_uses === -1 ? null : request.max_uses,
   costLimitMicrousd: request.cost_limit ?? null,
   callsPerMinute: request.calls_per_minute ?? null,
+  concurrentCalls: request.concurrent_calls ?? null,
 });
 
 /** The columns that all grants of a bundle share. Each has the external ids, because each call belongs to one grant. */

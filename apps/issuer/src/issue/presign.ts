@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { seeder } from '@presign/limits';
 import {
+  type KeyPolicy,
   ONE_YEAR_SECONDS,
   type PresignAnswer,
   type PresignRequest,
@@ -21,12 +22,14 @@ import {
   type Asked,
   checkConfig,
   checkKey,
+  checkModels,
   checkPaths,
   checkSpending,
   findProvider,
 } from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
+import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
 const ROUTE = 'POST /v1/presign';
@@ -36,20 +39,23 @@ export const presign = route(
   {
     method: 'post',
     path: '/v1/presign',
+    ownKey: true,
     summary: 'Issue a signed URL for an LLM provider',
     description:
       'Anyone with the URL can call the provider through it until the URL expires or reaches a limit. Give `client_api_key` or `virtual_key`. If you give both, the virtual key is used.',
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
-    errors: ['unknown_provider', 'session_conflict', 'idempotency_conflict'],
+    errors: ['unknown_provider', 'policy_forbids', 'session_conflict'],
   },
   (deps) => {
     const insert = insertAndSeed(deps);
-    return async ({ apiKey, body: request, raw, c }) => {
+    return async ({ apiKey, body: asked, raw, c }) => {
       const repeatKey = readIdempotencyKey(c);
-      const provider = findProvider(deps.providers, request.provider);
-      const pathNames = checkPaths(raw.value, request);
+      const provider = findProvider(deps.providers, asked.provider);
+      const pathNames = checkPaths(raw.value, asked);
+      const policy = readPolicy(apiKey);
+      const request = obeyPolicy(policy, { provider, request: asked, pathNames, body: raw.value });
       if (request.virtual_key === undefined)
         checkKey(provider, 'client_api_key', request.client_api_key ?? '');
 
@@ -58,6 +64,7 @@ export const presign = route(
         grantId: randomUUID(),
         accountId: apiKey.accountId,
         apiKeyId: apiKey.id,
+        policy,
         provider,
         request,
         pathNames,
@@ -91,7 +98,10 @@ async function issueOnce(
         { accountId, route: ROUTE, key: repeat.key, grantId },
         repeat.body,
       ));
-    if (earlier) return signGrant(deps, asIssued(earlier));
+    if (earlier) {
+      obeyPolicyAgain(issue.policy, issue.apiKeyId, earlier);
+      return signGrant(deps, asIssued(earlier));
+    }
     return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx), issue, tx));
   });
 }
@@ -109,13 +119,15 @@ export type Issue = Asked & {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** The policy of the API key, which the request obeys. */
+  readonly policy?: KeyPolicy | undefined;
   readonly issuedAt: Date;
 };
 
 /**
  * Writes the rows of a grant: session, credential, budget and grant.
  * @param tx needed for a request that names a session or a virtual key, which are read and locked
- * @throws RefusedError `invalid_request`, `session_conflict`
+ * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`
  */
 export async function writeGrant(
   deps: IssuerDeps,
@@ -125,8 +137,10 @@ export async function writeGrant(
 ): Promise<IssuedGrant> {
   const { request, accountId, issuedAt } = issue;
   const virtualKey = tx && (await findVirtualKey(tx, accountId, request));
+  if (virtualKey) obeyPolicyWith(issue.policy, issue.provider, inherited(request, virtualKey));
   const rows = grantRows(deps, issue, virtualKey);
   checkConfig(issue, rows.grant.config);
+  checkModels(issue, rows.grant.config);
   if (rows.costLimitMicrousd !== null || virtualKey?.costLimited) {
     checkSpending(deps, issue, rows.grant.config);
   }
@@ -197,6 +211,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
       method: request.method,
       paths: request.path,
       config: mergedConfig(request, virtualKey),
+      models: request.models ?? null,
       externalSession: request.external_session ?? null,
       externalUser: request.external_user ?? null,
       metadata: request.metadata ?? null,
@@ -207,6 +222,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
     maxUses: request.max_uses === -1 ? null : request.max_uses,
     costLimitMicrousd: request.cost_limit ?? null,
     callsPerMinute: request.calls_per_minute ?? null,
+    concurrentCalls: request.concurrent_calls ?? null,
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
   };
 }
@@ -214,8 +230,14 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
 /** The request's config takes precedence over that of the virtual key, field by field. */
 function mergedConfig(request: PresignRequest, virtualKey: VirtualKey | undefined) {
   if (!virtualKey?.config) return request.config ?? null;
-  return { ...virtualKey.config, ...request.config };
+  return { ...inherited(request, virtualKey), ...request.config };
 }
+
+/** The fields of a virtual key's config that a URL has. */
+const inherited = ({ config = {} }: PresignRequest, virtualKey: VirtualKey) =>
+  Object.fromEntries(
+    Object.entries(virtualKey.config ?? {}).filter(([field]) => !Object.hasOwn(config, field)),
+  );
 
 /** Sealed before it leaves this process: neither Postgres nor Redis ever has the key in clear. */
 const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =>
@@ -226,14 +248,14 @@ function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
   const insert = prepareInsertGrant(db);
   const plant = seeder(redis);
   return async (rows) => {
-    const { grant, partition, sealed = '', maxUses, costLimitMicrousd, callsPerMinute } = rows;
-    const { accountId, apiKeyId, externalUser, config, credentialId } = grant;
+    const { grant, partition, sealed = '', ...budget } = rows;
+    const { accountId, apiKeyId, externalUser, config, models, credentialId } = grant;
     const epoch = await insert(rows);
     plant(partition, grant.id, {
-      ...{ epoch, accountId, apiKeyId, externalUser, config },
+      ...{ epoch, accountId, apiKeyId, externalUser, config, models },
       expiresAtMs: grant.expiresAt.getTime(),
       credential: { id: credentialId, version: 1, sealed },
-      budget: { id: grant.budgetId, maxUses, costLimitMicrousd, callsPerMinute },
+      budget: { ...budget, id: grant.budgetId, revision: 1 },
     });
     return epoch;
   };

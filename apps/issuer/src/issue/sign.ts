@@ -22,6 +22,8 @@ type Issued = {
   readonly partition: number;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
+  /** When the token ends, if the grant's end was moved. */
+  readonly signedUntil?: Date | null;
 };
 
 /** The fields of an LLM grant that its token needs. */
@@ -57,7 +59,7 @@ const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) 
   jti: grant.id,
   sub: grant.sessionId,
   iat: grant.issuedAt.toISOString(),
-  exp: grant.expiresAt.toISOString(),
+  exp: (grant.signedUntil ?? grant.expiresAt).toISOString(),
   iss: issuerUrl,
   aud: gatewayUrl,
   prt: grant.partition,
