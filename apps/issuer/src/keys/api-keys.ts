@@ -6,6 +6,7 @@ import {
   apiKeyAnswer,
   apiKeyPage,
   apiKeyRequest,
+  type KeyPolicy,
   type NewApiKeyAnswer,
   newApiKeyAnswer,
   pageQuery,
@@ -13,11 +14,13 @@ import {
   RefusedError,
   SCOPES,
 } from '@presign/schema';
-import { accounts, apiKeys } from '@presign/schema/tables';
-import { and, eq, getTableColumns } from 'drizzle-orm';
+import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
+import { and, eq, getTableColumns, inArray } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../deps.ts';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
+import { requireScope } from '../middleware/authenticate.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 
@@ -32,10 +35,13 @@ export const createApiKey = route(
     body: apiKeyRequest,
     answer: newApiKeyAnswer,
     status: 201,
+    secret: { field: 'key', write: generateApiKey },
   },
   (deps) =>
-    async ({ apiKey, body }) =>
-      inTime(makeApiKey(deps, apiKey.accountId, body)),
+    async ({ apiKey, by, body, secret }) => {
+      if (body.scopes.includes('operator')) requireScope(apiKey, 'operator');
+      return inTime(makeApiKey(deps, by, body, secret));
+    },
 );
 
 /** `GET /v1/api-keys`: the account's keys, newest first, with revoked and expired ones. */
@@ -91,18 +97,41 @@ export const revokeApiKey = route(
     errors: ['not_found', 'last_admin_key'],
   },
   (deps) =>
-    async ({ apiKey, params }) =>
-      inTime(endApiKey(deps, apiKey.accountId, params.id)),
+    async ({ by, params }) =>
+      inTime(endApiKey(deps, by, params.id)),
 );
 
-/** Stores the hash of a new key, and returns the key with its description. */
+type Deps = Pick<IssuerDeps, 'db' | 'now' | 'providers'>;
+
+/**
+ * Stores the hash of a new key, and returns the key with its description.
+ * @throws RefusedError `invalid_request` for a policy that names an unknown provider or virtual key
+ */
 export async function makeApiKey(
-  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
-  accountId: string,
-  { name, scopes, expires_in: expiresIn, requests_per_minute: perMinute }: ApiKeyRequest,
+  { db, now, providers }: Deps,
+  by: Actor,
+  request: ApiKeyRequest,
+  secret = generateApiKey(),
 ): Promise<NewApiKeyAnswer> {
-  const key = generateApiKey();
-  const createdAt = new Date(now());
+  if (request.policy) await checkPolicy({ db, providers }, by.accountId, request.policy);
+  const { row, key } = newApiKey(now(), by.accountId, request, secret);
+  const described = describeApiKey(row);
+  await db.transaction(async (tx) => {
+    await tx.insert(apiKeys).values(row);
+    const target = { kind: 'api_key', id: row.id } as const;
+    await recordChange(tx, by, { action: 'api_key.created', target, after: termsOf(described) });
+  });
+  return { ...described, key };
+}
+
+/** A new key of an account, and the row to store: it has only the hash. */
+export function newApiKey(
+  nowMs: number,
+  accountId: string,
+  { name, scopes, expires_in: expiresIn, requests_per_minute: perMinute, policy }: ApiKeyRequest,
+  key = generateApiKey(),
+) {
+  const createdAt = new Date(nowMs);
   const row = {
     id: randomUUID(),
     accountId,
@@ -115,10 +144,29 @@ export async function makeApiKey(
     revokedAt: null,
     lastUsedAt: null,
     requestsPerMinute: perMinute ?? null,
+    policy: policy ?? null,
   };
-  await db.insert(apiKeys).values(row);
-  return { ...describeApiKey(row), key };
+  return { row, key };
 }
+
+/** Refuses a policy that names something that the account does not have: it would be a mistake, and allow nothing. */
+async function checkPolicy(
+  { db, providers }: Pick<Deps, 'db' | 'providers'>,
+  accountId: string,
+  { providers: named = [], virtual_keys: keys = [] }: KeyPolicy,
+): Promise<void> {
+  const unknown = named.findIndex((id) => id !== 'mcp' && !providers.has(id));
+  if (unknown >= 0)
+    throw wrong(`policy.providers[${unknown}]`, 'expected the name of a provider, or mcp for MCP servers');
+  if (keys.length === 0) return;
+  const own = and(eq(virtualKeys.accountId, accountId), inArray(virtualKeys.id, keys));
+  const rows = await db.select({ id: virtualKeys.id }).from(virtualKeys).where(own);
+  const foreign = keys.findIndex((id) => !rows.some((row) => row.id === id));
+  if (foreign >= 0) throw wrong(`policy.virtual_keys[${foreign}]`, 'this virtual key does not exist');
+}
+
+const wrong = (param: string, problem: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
 
 /**
  * Revokes a key of the account.
@@ -126,23 +174,26 @@ export async function makeApiKey(
  */
 export async function endApiKey(
   { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
-  accountId: string,
+  by: Actor,
   id: string,
 ): Promise<undefined> {
+  const { accountId } = by;
   await db.transaction(async (tx) => {
     // Locks the account: of two keys that are revoked at once, the second sees that the first is gone.
     await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
     const keys = await tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
     const key = keys.find((each) => each.id === id.toLowerCase());
     if (!key) throw new RefusedError({ code: 'not_found' });
+    const target = { kind: 'api_key', id: key.id } as const;
+    const before = { name: key.name, revoked_at: key.revokedAt && seconds(key.revokedAt) };
+    const revokedAt = key.revokedAt ?? new Date(now());
+    const after = { ...before, revoked_at: seconds(revokedAt) };
+    await recordChange(tx, by, { action: 'api_key.revoked', target, before, after });
     if (key.revokedAt) return;
     const admins = keys.filter((each) => isValidAdmin(each, now()));
     if (admins.length === 1 && admins[0] === key) throw new RefusedError(LAST);
     const own = and(eq(apiKeys.accountId, accountId), eq(apiKeys.id, id));
-    await tx
-      .update(apiKeys)
-      .set({ revokedAt: new Date(now()) })
-      .where(own);
+    await tx.update(apiKeys).set({ revokedAt }).where(own);
   });
   return undefined;
 }
@@ -169,7 +220,17 @@ export const describeApiKey = (
   expires_at: row.expiresAt && seconds(row.expiresAt),
   revoked_at: row.revokedAt && seconds(row.revokedAt),
   requests_per_minute: row.requestsPerMinute,
+  policy: row.policy,
   last_used_at: row.lastUsedAt && seconds(row.lastUsedAt),
+});
+
+/** Everything that is chosen when a key is created. */
+const termsOf = ({ name, scopes, expires_at, requests_per_minute, policy }: ApiKeyAnswer) => ({
+  name,
+  scopes,
+  expires_at,
+  requests_per_minute,
+  policy,
 });
 
 const seconds = (time: Date) => time.getTime() / 1000;

@@ -1,22 +1,28 @@
 import { apiKeyHint, hashApiKey } from '@presign/crypto';
 import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
+import { byItself, recordChange } from '../audit/audit-log.ts';
 
 /** The account of the operator's own key. */
 export const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';
 
-/** Makes the operator's key valid, as an admin of the first account. A key that already exists is not changed. */
+/**
+ * Makes the operator's key valid, as an operator and an admin of the first account. A key that already exists is not
+ * changed.
+ */
 export async function bootstrap(db: Database, apiKey: string): Promise<void> {
   await db.insert(accounts).values({ id: FIRST_ACCOUNT, name: 'default' }).onConflictDoNothing();
-  await db
-    .insert(apiKeys)
-    .values({
-      id: crypto.randomUUID(),
-      accountId: FIRST_ACCOUNT,
-      name: 'bootstrap',
-      hash: hashApiKey(apiKey),
-      hint: apiKeyHint(apiKey),
-      scopes: ['admin'],
-    })
-    .onConflictDoNothing();
+  const terms = { name: 'bootstrap', scopes: ['admin', 'operator'] };
+  const row = { accountId: FIRST_ACCOUNT, hash: hashApiKey(apiKey), hint: apiKeyHint(apiKey), ...terms };
+  await db.transaction(async (tx) => {
+    const [created] = await tx
+      .insert(apiKeys)
+      .values({ id: crypto.randomUUID(), ...row })
+      .onConflictDoNothing()
+      .returning({ id: apiKeys.id });
+    if (!created) return;
+    const target = { kind: 'api_key', id: created.id } as const;
+    const by = byItself('issuer', FIRST_ACCOUNT);
+    await recordChange(tx, by, { action: 'api_key.created', target, after: terms });
+  });
 }

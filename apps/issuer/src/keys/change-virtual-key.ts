@@ -9,7 +9,8 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
 import { applyChange, queueCredential } from '../grants/pending-changes.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey } from '../issue/check-callable.ts';
@@ -31,11 +32,10 @@ export const rotateVirtualKey = route(
     errors: ['not_found', 'virtual_key_revoked'],
   },
   (deps) =>
-    async ({ apiKey: { accountId }, params, body }) => {
-      const pending = await replaceKey(deps, accountId, params.id, body.key);
-      return (
-        pending ?? describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, params.id)))
-      );
+    async ({ by, params, body }) => {
+      const pending = await replaceKey(deps, by, params.id, body.key);
+      if (pending) return pending;
+      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, by.accountId, params.id)));
     },
 );
 
@@ -54,8 +54,8 @@ export const deleteVirtualKey = route(
     errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey, params }) =>
-      endVirtualKey(deps, apiKey.accountId, params.id),
+    async ({ by, params }) =>
+      endVirtualKey(deps, by, params.id),
 );
 
 /**
@@ -66,12 +66,12 @@ export const deleteVirtualKey = route(
  */
 export async function replaceKey(
   deps: Pick<IssuerDeps, 'db' | 'redis' | 'encryptionKeys' | 'providers'> & Partial<Pick<IssuerDeps, 'log'>>,
-  accountId: string,
+  by: Actor,
   id: string,
   key: string,
 ): Promise<Pending | undefined> {
   const stored = deps.db.transaction(async (tx) =>
-    queueCredential(tx, await storeKey(tx, deps, accountId, id, key)),
+    queueCredential(tx, await storeKey(tx, deps, by, id, key)),
   );
   return applyChange(deps, await inTime(stored));
 }
@@ -80,10 +80,11 @@ export async function replaceKey(
 async function storeKey(
   tx: Transaction,
   { encryptionKeys, providers }: Pick<IssuerDeps, 'encryptionKeys' | 'providers'>,
-  accountId: string,
+  by: Actor,
   id: string,
   key: string,
 ): Promise<string> {
+  const { accountId } = by;
   const [row] = await tx
     .select({ credential: credentials, provider: virtualKeys.provider })
     .from(virtualKeys)
@@ -97,8 +98,16 @@ async function storeKey(
   const provider = providers.get(row.provider);
   if (provider) checkKey(provider, 'key', key);
   const context = credentialContext(accountId, credential.id);
-  if (unsealed(encryptionKeys, credential.sealed, context) === key) return credential.id;
-  const next = { sealed: seal(encryptionKeys, key, context), version: credential.version + 1 };
+  const isSame = unsealed(encryptionKeys, credential.sealed, context) === key;
+  const version = credential.version + (isSame ? 0 : 1);
+  await recordChange(tx, by, {
+    action: 'virtual_key.rotated',
+    target: { kind: 'virtual_key', id },
+    before: { version: credential.version },
+    after: { version },
+  });
+  if (isSame) return credential.id;
+  const next = { sealed: seal(encryptionKeys, key, context), version };
   await tx.update(credentials).set(next).where(eq(credentials.id, credential.id));
   return credential.id;
 }
@@ -121,21 +130,24 @@ function unsealed(keys: EncryptionKeys, sealed: string, context: string): string
  */
 export async function endVirtualKey(
   deps: Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>,
-  accountId: string,
+  by: Actor,
   id: string,
 ): Promise<Pending | undefined> {
   const now = new Date(deps.now());
-  const ended = deps.db.transaction(async (tx) => queueCredential(tx, await erase(tx, accountId, id, now)));
+  const ended = deps.db.transaction(async (tx) => queueCredential(tx, await erase(tx, by, id, now)));
   return applyChange(deps, await inTime(ended));
 }
 
-async function erase(tx: Transaction, accountId: string, id: string, now: Date): Promise<string> {
+async function erase(tx: Transaction, by: Actor, id: string, now: Date): Promise<string> {
   const [key] = await tx
     .select()
     .from(virtualKeys)
-    .where(isOwnVirtualKey(accountId, id))
+    .where(isOwnVirtualKey(by.accountId, id))
     .for('no key update');
   if (!key) throw new RefusedError({ code: 'not_found' });
+  const before = { name: key.name, provider: key.provider, config: key.config };
+  const target = { kind: 'virtual_key', id } as const;
+  await recordChange(tx, by, { action: 'virtual_key.deleted', target, before });
   const { credentialId } = key;
   if (key.revokedAt) return credentialId;
   await tx.update(virtualKeys).set({ revokedAt: now }).where(eq(virtualKeys.id, id));

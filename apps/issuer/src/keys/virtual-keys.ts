@@ -15,7 +15,8 @@ import {
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey, findProvider } from '../issue/check-callable.ts';
@@ -36,9 +37,9 @@ export const createVirtualKey = route(
     errors: ['unknown_provider'],
   },
   (deps) =>
-    async ({ apiKey: { accountId }, body }) => {
-      const id = await inTime(storeVirtualKey(deps, accountId, body));
-      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, accountId, id)));
+    async ({ by, body }) => {
+      const id = await inTime(storeVirtualKey(deps, by, body));
+      return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, by.accountId, id)));
     },
 );
 
@@ -89,9 +90,10 @@ type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
  */
 export async function storeVirtualKey(
   { db, encryptionKeys, providers, now }: Deps,
-  accountId: string,
+  by: Actor,
   { provider, name, key, config, budget }: VirtualKeyRequest,
 ): Promise<string> {
+  const { accountId } = by;
   checkKey(findProvider(providers, provider), 'key', key);
   const id = `vk_${randomUUID()}`;
   const credentialId = randomUUID();
@@ -104,6 +106,9 @@ export async function storeVirtualKey(
     if (budgetId !== null) await tx.insert(budgets).values({ id: budgetId, ...limitsOf(budgetId, budget) });
     const row = { id, accountId, name, provider, credentialId, config: config ?? null, budgetId, createdAt };
     await tx.insert(virtualKeys).values(row);
+    const target = { kind: 'virtual_key', id } as const;
+    const after = { name, provider, config: config ?? null, budget: budget ?? null };
+    await recordChange(tx, by, { action: 'virtual_key.created', target, after });
   });
   return id;
 }

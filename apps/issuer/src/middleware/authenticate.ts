@@ -1,7 +1,7 @@
 import { hashApiKey, sameSecret } from '@presign/crypto';
 import { RefusedError } from '@presign/schema';
-import { apiKeys } from '@presign/schema/tables';
-import { eq, sql } from 'drizzle-orm';
+import { accounts, apiKeys } from '@presign/schema/tables';
+import { eq, getTableColumns, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
 import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
 import { inTime } from '../in-time.ts';
@@ -9,11 +9,16 @@ import { inTime } from '../in-time.ts';
 /** Precision of `last_used_at`, so that a busy key does not cost a write for each request. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1), or refuses with 401. */
+/** Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1). Refuses with 401, or 403 if its account is suspended. */
 export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
   const find = deps.db
-    .select()
+    .select({
+      ...getTableColumns(apiKeys),
+      suspendedAt: accounts.suspendedAt,
+      deletedAt: accounts.deletedAt,
+    })
     .from(apiKeys)
+    .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
     .where(eq(apiKeys.hash, sql.placeholder('hash')))
     .prepare('find_api_key');
   const identify = async (c: Context<IssuerEnv>) => {
@@ -26,17 +31,19 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
       !row ||
       !sameSecret(row.hash, hash) ||
       row.revokedAt ||
+      row.deletedAt ||
       (row.expiresAt && row.expiresAt.getTime() <= now)
     ) {
       throw new RefusedError({ code: 'unauthenticated' });
     }
+    if (row.suspendedAt) throw new RefusedError({ code: 'account_suspended' });
     return row;
   };
   return async (c, next) => {
     const row = await identify(c);
     const now = deps.now();
-    const { id, accountId, scopes, requestsPerMinute } = row;
-    c.set('apiKey', { id, accountId, scopes, requestsPerMinute });
+    const { id, accountId, scopes, requestsPerMinute, policy } = row;
+    c.set('apiKey', { id, accountId, scopes, requestsPerMinute, policy });
     c.set('authenticateAgain', async () => void (await identify(c)));
     if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) recordUse(deps, row.id, now);
     await next();
@@ -44,11 +51,11 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
 }
 
 /**
- * Refuses a key without the scope; `admin` includes every scope.
+ * Refuses a key without the scope. `admin` includes every scope within an account, and not `operator`.
  * @throws RefusedError `forbidden`
  */
 export function requireScope(apiKey: ApiKey, scope: Scope): void {
-  if (apiKey.scopes.includes(scope) || apiKey.scopes.includes('admin')) return;
+  if (apiKey.scopes.includes(scope) || (scope !== 'operator' && apiKey.scopes.includes('admin'))) return;
   throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
 }
 
