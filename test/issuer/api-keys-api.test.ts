@@ -112,7 +112,7 @@ describe('a created API key', () => {
   });
 
   test.each([
-    [{ name: 'a', scopes: ['presgin'] }, 'scopes[0]', 'expected one of presign, read, admin.'],
+    [{ name: 'a', scopes: ['presgin'] }, 'scopes[0]', 'expected one of presign, read, admin, operator.'],
     [{ name: 'a', scope: ['read'] }, 'scope', 'this field is not known (did you mean scopes?).'],
     [{ name: '', scopes: ['read'] }, 'name', 'expected 1 to 255 characters, not white space alone.'],
   ])('that is requested with %j is refused with a hint how to correct it', async (body, param, problem) => {

@@ -52,9 +52,14 @@ describe('without any store', () => {
     [['api-keys', 'create', '--nmae', 'x'], "Unknown option '--nmae'"],
     [
       ['api-keys', 'create', '--name', 'x', '--scopes', 'root'],
-      'scopes[0]: expected one of presign, read, admin',
+      'scopes[0]: expected one of presign, read, admin, operator',
     ],
     [['api-keys', 'create', '--name', 'x', '--scopes', 'read', '--expires-in', '1h'], 'expires_in: expected'],
+    [['api-keys', 'create', '--name', 'x', '--scopes', 'read', '--policy', '{'], '--policy: expected JSON'],
+    [
+      ['api-keys', 'create', '--name', 'x', '--scopes', 'read', '--policy', '{"higest": {}}'],
+      'policy.higest: this field is not known (did you mean highest?)',
+    ],
     [['api-keys', 'revoke'], 'ID is missing'],
     [['api-keys', 'list', 'more'], 'unexpected argument "more"'],
     [['reseal', '--batch', '0'], '--batch: expected a whole number'],

@@ -1,7 +1,7 @@
 export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } from './api-key.ts';
 export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
 export { KeyError } from './key-error.ts';
-export { checkMac, mac } from './mac.ts';
+export { checkMac, deriveBytes, mac } from './mac.ts';
 export {
   reseal,
   SealError,

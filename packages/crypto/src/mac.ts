@@ -37,6 +37,23 @@ function macWith(id: string, key: KeyObject, purpose: string, data: string | Uin
   return `${id}.${createHmac('sha256', macKey(key, purpose)).update(data).digest('base64url')}`;
 }
 
+/**
+ * Makes the same 32 secret bytes again from what they belong to, so that they need not be stored.
+ *
+ * @param fingerprint one of `mac`: names the key
+ * @param salt random, so that the same context gives other bytes another time (RFC 5869 §3.1)
+ * @returns undefined when that key is no longer in the list
+ */
+export function deriveBytes(
+  keys: EncryptionKeys,
+  fingerprint: string,
+  salt: string,
+  context: readonly string[],
+): Uint8Array | undefined {
+  const key = keys.get(fingerprint.slice(0, Math.max(0, fingerprint.indexOf('.'))));
+  return key && new Uint8Array(hkdfSync('sha256', key, salt, JSON.stringify(['secret', ...context]), 32));
+}
+
 /** RFC 5869 §3.2: one secret, and a key for each purpose named in `info`. No salt, because the secret is random. */
 export function macKey(key: KeyObject, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', key, '', purpose, 32));
