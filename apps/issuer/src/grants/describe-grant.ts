@@ -1,0 +1,53 @@
+import type { McpServerPolicy, SessionGrant } from '@presign/schema';
+import { statusOfGrant } from '@presign/schema/grant-status';
+import type { budgets, grants, virtualKeys } from '@presign/schema/tables';
+
+/** A grant with its own budget, and its virtual key if it has one. */
+export type GrantRow = {
+  readonly grants: typeof grants.$inferSelect;
+  readonly budgets: typeof budgets.$inferSelect;
+  readonly virtual_keys: typeof virtualKeys.$inferSelect | null;
+};
+
+type Revocable = { readonly revokedAt: Date | null };
+type Live = NonNullable<SessionGrant['live']>;
+
+/** A grant as its owner sees it. */
+export const describeGrant = (
+  row: GrantRow,
+  live: Live | null,
+  session: Revocable,
+  now: number,
+): SessionGrant => {
+  const { grants: grant, budgets: budget, virtual_keys: virtualKey } = row;
+  const settled = { used: budget.used, spent: budget.settledMicrousd };
+  const figures = { used: (live ?? settled).used, spentMicrousd: (live ?? settled).spent };
+  return {
+    id: grant.id,
+    kind: grant.kind,
+    provider: grant.provider,
+    method: grant.method,
+    paths: grant.paths && [...grant.paths],
+    server: grant.server && serverOf(grant.server),
+    bundle_id: grant.bundleId,
+    external_session: grant.externalSession,
+    external_user: grant.externalUser,
+    virtual_key: grant.virtualKeyId,
+    api_key: grant.apiKeyId,
+    metadata: grant.metadata,
+    issued_at: seconds(grant.issuedAt),
+    expires_at: seconds(grant.expiresAt),
+    status: statusOfGrant({ grant, session, virtualKey, budget, figures }, now),
+    max_uses: budget.maxUses ?? -1,
+    cost_limit: budget.costLimitMicrousd,
+    calls_per_minute: budget.callsPerMinute,
+    concurrent_calls: budget.concurrentCalls,
+    revision: budget.revision,
+    settled,
+    live,
+  };
+};
+
+const serverOf = ({ name, url, transport }: McpServerPolicy) => ({ name, url, transport });
+
+const seconds = (time: Date) => time.getTime() / 1000;
