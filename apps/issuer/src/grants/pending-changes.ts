@@ -1,29 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  KEYS_KEPT_MS,
   keysEndMs,
   type RedisClient,
   revokeGrant as raiseTombstone,
   replaceCredential,
+  setAccountState,
   withdrawCredential,
 } from '@presign/limits';
 import { causeOf, PARTITIONS, type Pending } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
-import { END_IN_SQL } from '@presign/schema/grant-status';
-import {
-  budgets,
-  credentials,
-  grants,
-  oauthTokens,
-  pendingChanges,
-  sessions,
-  virtualKeys,
-} from '@presign/schema/tables';
-import { and, asc, eq, exists, gt, inArray, ne, notExists, type SQL, sql } from 'drizzle-orm';
+import { accounts, budgets, credentials, grants, pendingChanges, virtualKeys } from '@presign/schema/tables';
+import { and, asc, eq, gt, inArray, isNotNull, notExists, type SQL, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { inTime } from '../in-time.ts';
 import { PENDING } from '../route.ts';
+import { writeLimits } from './write-limits.ts';
 
 /** Identifies the rows of one request's change, or of all grants of an API key, whose revocation takes many transactions. */
 export type ChangeId = string & { readonly change: unique symbol };
@@ -52,6 +44,8 @@ export async function queueTombstones(
         changeId: sql`${changeId}::uuid`.as('change_id'),
         grantId: grants.id,
         credentialId: sql`null::uuid`.as('credential_id'),
+        accountId: sql`null::uuid`.as('account_id'),
+        budgetId: sql`null::uuid`.as('budget_id'),
         done: sql`false`.as('done'),
         dueAt: OWN.as('due_at'),
       })
@@ -65,6 +59,20 @@ export async function queueTombstones(
 export async function queueCredential(tx: Transaction, credentialId: string): Promise<ChangeId> {
   const changeId = newChangeId();
   await tx.insert(pendingChanges).values({ changeId, credentialId, dueAt: OWN });
+  return changeId;
+}
+
+/** Queues the state of an account for every partition of Redis. The transaction must be the one that changes it. */
+export async function queueAccount(tx: Transaction, accountId: string): Promise<ChangeId> {
+  const changeId = newChangeId();
+  await tx.insert(pendingChanges).values({ changeId, accountId, dueAt: OWN });
+  return changeId;
+}
+
+/** Queues the limits of a budget, and the ends of its grants. The transaction must be the one that changes them. */
+export async function queueLimits(tx: Transaction, budgetId: string): Promise<ChangeId> {
+  const changeId = newChangeId();
+  await tx.insert(pendingChanges).values({ changeId, budgetId, dueAt: OWN });
   return changeId;
 }
 
@@ -151,21 +159,27 @@ async function applySome({ db, redis }: Deps, ids: readonly string[]): Promise<b
     .select({
       id: pendingChanges.id,
       grantId: grants.id,
+      budgetId: pendingChanges.budgetId,
       partition: budgets.partition,
       expiresAt: grants.expiresAt,
       credential: credentials,
+      account: accounts,
     })
     .from(pendingChanges)
     .leftJoin(grants, eq(grants.id, pendingChanges.grantId))
     .leftJoin(budgets, eq(budgets.id, grants.budgetId))
     .leftJoin(credentials, eq(credentials.id, pendingChanges.credentialId))
+    .leftJoin(accounts, eq(accounts.id, pendingChanges.accountId))
     .where(inArray(pendingChanges.id, [...ids]));
   const applied = await Promise.allSettled(
     rows.map(async (row) => {
-      const { grantId, partition, expiresAt, credential } = row;
+      const { grantId, partition, expiresAt, credential, account, budgetId } = row;
       if (grantId !== null && partition !== null && expiresAt !== null)
         await raiseTombstone(redis, { id: grantId, partition, expiresAtMs: expiresAt.getTime() });
       if (credential) await writeCredential(db, redis, credential);
+      if (account)
+        await setAccountState(redis, { ...account, isSuspended: account.suspendedAt !== null }, ALL);
+      if (budgetId !== null) await writeLimits(db, redis, budgetId);
       return row.id;
     }),
   );
@@ -213,8 +227,16 @@ const markDone = (db: Database, ids: readonly string[]) =>
     .set({ done: true, dueAt: KEPT })
     .where(inArray(pendingChanges.id, [...ids]));
 
-/** Applies the changes of the last minutes once more: a Redis that has lost data may have lost them, too. */
+/**
+ * Applies the changes of the last minutes, and all suspensions, once more: a Redis that has lost data may have lost them,
+ * too.
+ */
 export async function repeatChanges(db: Database): Promise<void> {
+  const known = db.select().from(pendingChanges).where(eq(pendingChanges.accountId, accounts.id));
+  const suspended = and(isNotNull(accounts.suspendedAt), notExists(known));
+  const lost = await db.select({ id: accounts.id }).from(accounts).where(suspended);
+  const rows = lost.map(({ id }) => ({ changeId: newChangeId(), accountId: id, dueAt: sql`now()` }));
+  if (rows.length > 0) await db.insert(pendingChanges).values(rows);
   await db
     .update(pendingChanges)
     .set({ done: false, dueAt: sql`now()` })
@@ -241,85 +263,3 @@ export async function forgetChanges(db: Database): Promise<boolean> {
 
 /** Rows that one statement deletes. */
 const FORGOTTEN = 5_000;
-
-/**
- * How long a credential is kept after the last grant that needs it has ended: longer than a call may take
- * (`UPSTREAM_TIMEOUT_SECONDS` is at most a day), and than an `Idempotency-Key` finds the document of a bundle.
- */
-const CREDENTIAL_KEPT = sql`interval '1 day'`;
-
-/** The newest tokens of a chain are kept for callers who hand in its first refresh token again. */
-const CHAIN_KEPT = sql`interval '90 days'`;
-
-/** Credentials that one run looks at. */
-const LOOKED_AT = 1_000;
-
-/**
- * Makes a task that erases sealed credentials whose grants have all expired or been revoked: provider keys, the
- * authentication of MCP servers, the documents of bundles, and OAuth tokens. Rows and figures stay. A run goes on where the
- * last one ended.
- * @returns whether there are more to look at
- */
-export function eraseCredentials(db: Database): () => Promise<boolean> {
-  let after = FIRST_ID;
-  return async () => {
-    const kept = and(ne(credentials.sealed, ''), gt(credentials.id, after));
-    const ids = await idsOf(
-      db.select(ID).from(credentials).where(kept).orderBy(asc(credentials.id)).limit(LOOKED_AT),
-    );
-    if (ids.length > 0) await db.transaction((tx) => eraseUnneeded(tx, ids));
-    after = ids.length === LOOKED_AT ? (ids.at(-1) ?? FIRST_ID) : FIRST_ID;
-    return ids.length === LOOKED_AT;
-  };
-}
-
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-const ID = { id: credentials.id };
-
-const idsOf = async (rows: PromiseLike<readonly { readonly id: string }[]>) =>
-  (await rows).map(({ id }) => id);
-
-async function eraseUnneeded(tx: Transaction, among: readonly string[]): Promise<void> {
-  const unneeded = (ids: readonly string[]) => and(inArray(credentials.id, [...ids]), isUnneeded(tx));
-  const locked = await idsOf(
-    tx.select(ID).from(credentials).where(unneeded(among)).for('update', { skipLocked: true }),
-  );
-  if (locked.length === 0) return;
-  // Judged again under the locks: a grant may have been committed before the first statement got them.
-  const erased = await idsOf(
-    tx.update(credentials).set({ sealed: '' }).where(unneeded(locked)).returning(ID),
-  );
-  if (erased.length === 0) return;
-  await tx.delete(oauthTokens).where(inArray(oauthTokens.credentialId, erased));
-  const mayBeInRedis = sql`${grants.expiresAt} > now() - ${KEYS_KEPT_MS} * interval '1 ms'`;
-  const copied = await idsOf(
-    tx
-      .selectDistinct({ id: sql<string>`${grants.credentialId}` })
-      .from(grants)
-      .where(and(inArray(grants.credentialId, erased), mayBeInRedis)),
-  );
-  const rows = copied.map((credentialId) => ({ changeId: randomUUID(), credentialId, dueAt: sql`now()` }));
-  if (rows.length > 0) await tx.insert(pendingChanges).values(rows);
-}
-
-/** Whether no virtual key, and no grant that lives or has ended a short time ago, needs a credential. */
-function isUnneeded(tx: Transaction): SQL | undefined {
-  const isChain = exists(
-    tx
-      .select({ id: oauthTokens.credentialId })
-      .from(oauthTokens)
-      .where(eq(oauthTokens.credentialId, credentials.id)),
-  );
-  const kept = sql`now() - (case when ${isChain} then ${CHAIN_KEPT} else ${CREDENTIAL_KEPT} end)`;
-  const ofKey = tx
-    .select({ id: virtualKeys.id })
-    .from(virtualKeys)
-    .where(eq(virtualKeys.credentialId, credentials.id));
-  const ofGrant = tx
-    .select({ id: grants.id })
-    .from(grants)
-    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
-    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
-    .where(and(eq(grants.credentialId, credentials.id), sql`${END_IN_SQL} > ${kept}`));
-  return and(sql`${credentials.createdAt} < ${kept}`, notExists(ofKey), notExists(ofGrant));
-}

@@ -2,7 +2,8 @@ import { causeOf, type Pending, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { apiKeys, grants } from '@presign/schema/tables';
 import { and, asc, eq, gt, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { PENDING } from '../route.ts';
 import { applyChange, type ChangeId } from './pending-changes.ts';
@@ -16,15 +17,8 @@ type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now' | 'log'>;
  * @returns undefined once every gateway refuses all URLs, else `PENDING`
  * @throws RefusedError `not_found`, `database_unavailable` while nothing is stored
  */
-export async function revokeIssuedBy(
-  deps: Deps,
-  accountId: string,
-  apiKeyId: string,
-): Promise<Pending | undefined> {
-  const own = and(eq(apiKeys.id, apiKeyId), eq(apiKeys.accountId, accountId));
-  const begin = deps.db.update(apiKeys).set({ revokingAfter: BEGINNING }).where(own);
-  const [key] = await inTime(begin.returning({ id: apiKeys.id }));
-  if (!key) throw new RefusedError({ code: 'not_found', param: 'api_key', message: NO_KEY });
+export async function revokeIssuedBy(deps: Deps, by: Actor, apiKeyId: string): Promise<Pending | undefined> {
+  const key = await inTime(deps.db.transaction((tx) => begin(tx, by, apiKeyId)));
   const stopped = new AbortController();
   const all = async (): Promise<Pending | undefined> => {
     let isMore = true;
@@ -45,6 +39,20 @@ export async function revokeIssuedBy(
   } finally {
     stopped.abort();
   }
+}
+
+/**
+ * Stores that everything of a key is to be revoked.
+ * @throws RefusedError `not_found`
+ */
+async function begin(tx: Transaction, by: Actor, apiKeyId: string): Promise<{ readonly id: string }> {
+  const own = and(eq(apiKeys.id, apiKeyId), eq(apiKeys.accountId, by.accountId));
+  const begun = tx.update(apiKeys).set({ revokingAfter: BEGINNING }).where(own);
+  const [key] = await begun.returning({ id: apiKeys.id });
+  if (!key) throw new RefusedError({ code: 'not_found', param: 'api_key', message: NO_KEY });
+  // How many there are is not known yet.
+  await recordChange(tx, by, { action: 'urls.revoked', target: { kind: 'api_key', id: key.id }, after: {} });
+  return key;
 }
 
 const NO_KEY = 'api_key: this account has no API key with this id. It is the id, and not the key itself.';
