@@ -4,17 +4,15 @@ import { connectRedis, keys } from '@presign/limits';
 import { budgets, grants, pendingChanges, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openTunnel } from '../chaos/tunnel.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
-import { until } from '../harness/gateway-process.ts';
 import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { ownAccount } from './accounts.ts';
 import { claimsOf, issue, least, refused, send } from './ask.ts';
-import { ISSUER_MAIN, run } from './issuer-process.ts';
+import { startCutOffIssuer } from './issuer-process.ts';
 import { EAGER, startOwnIssuer } from './own-issuer.ts';
 import { canReachDatabase, reachableDatabase } from './reachable-database.ts';
 import { askVirtualKeys, createVirtualKey } from './virtual-keys.ts';
@@ -121,32 +119,17 @@ describe('a revocation, a deletion and a rotation', () => {
     'take effect although their issuer is killed between Postgres and Redis',
     async () => {
       const urls = await threeUrls();
-      const tunnel = await openTunnel(Number(new URL(stack.redisUrl).port));
-      const through = new URL(stack.redisUrl);
-      through.port = String(tunnel.port);
-      const port = await freePort();
-      const child = run(ISSUER_MAIN, {
-        HOST: '127.0.0.1',
-        ISSUER_PORT: String(port),
-        GATEWAY_URL: stack.gatewayUrls[0],
-        DATABASE_URL: stack.databaseUrl,
-        REDIS_URL: through.href,
-        TOKEN_SIGNING_KEY: stack.keys.signing,
-        ENCRYPTION_KEYS: stack.keys.encryption,
-        LOG_LEVEL: 'info',
-      });
-      await until(child, 'issuer is ready');
-      tunnel.silence();
-      const asked = change({ issuerUrl: `http://127.0.0.1:${port}`, apiKey: stack.apiKey }, urls);
+      const issuer = await startCutOffIssuer(stack);
+      const asked = change(issuer, urls);
       const cut = expect(asked).rejects.toThrow();
       await eventually(async () => {
         const rows = await stack.db.select().from(pendingChanges).where(eq(pendingChanges.done, false));
         return rows.length === 3 ? true : undefined;
       });
-      child.kill('SIGKILL');
+      await issuer.kill('SIGKILL');
       await cut;
       await areChanged(urls);
-      tunnel.close();
+      issuer.close();
     },
   );
 
