@@ -62,7 +62,10 @@ export function refused(sent: Sent, code: ErrorCode, param: string | null = null
   expect(body.error, sent.text).toMatchObject({ code, param });
   expect(sent.status).toBe(ERRORS[code][0]);
   expect(Object.keys(body)).toEqual(['error']);
-  expect(Object.keys(body.error).sort()).toEqual(['code', 'message', 'param', 'request_id', 'type']);
+  const { problems, ...error } = body.error;
+  expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'request_id', 'type']);
+  // The first problem is the one that the error states.
+  if (problems) expect(problems[0]).toEqual({ param, message: error.message });
   expect(body.error.type).toBe(ERRORS[code][1]);
   expect(body.error.message).toMatch(/.\.$/);
   expect(body.error.request_id).toMatch(/^[0-9a-f-]{36}$/);

@@ -137,17 +137,17 @@ describe('the body', () => {
 
 describe('other methods and routes', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    '%s on the route is 404 in the envelope',
+    '%s on the route is 405 in the envelope',
     async (method) => {
       const sent = await send(stack, { method, ...(method === 'GET' ? {} : { body: ask }) });
-      refused(sent, 'not_found');
+      refused(sent, 'method_not_supported');
       expect(sent.headers.get('access-control-allow-origin')).toBeNull();
     },
   );
 
-  test('HEAD is 404 without a body', async () => {
+  test('HEAD is 405 without a body', async () => {
     const sent = await send(stack, { method: 'HEAD' });
-    expect([sent.status, sent.text]).toEqual([404, '']);
+    expect([sent.status, sent.text]).toEqual([405, '']);
   });
 
   test.each(['/', '/v1', '/v1/presign/', '/V1/presign', '/v1/presign/x', '/v3/presign', '/%2e%2e/etc'])(

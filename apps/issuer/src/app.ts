@@ -31,6 +31,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const app = new Hono<IssuerEnv>({ getPath: (request) => ownPath(getPath(request)) });
   app.use(async (c, next) => {
     const started = deps.now();
+    const beganAt = deps.traces ? performance.now() : 0;
     c.set('requestId', randomUUID());
     // Before the answer exists: Hono makes the answer again for each header that comes after it.
     c.header('x-request-id', c.get('requestId'));
@@ -40,7 +41,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     await next();
     const { method, path } = c.req;
     const ms = deps.now() - started;
-    deps.metrics.requestEnded(routeOf(c), c.res.status, ms);
+    const route = routeOf(c);
+    deps.metrics.requestEnded(route, c.res.status, ms);
     const apiKey: ApiKey | undefined = c.get('apiKey');
     const line = {
       request_id: c.get('requestId'),
@@ -54,6 +56,12 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     };
     // Probes come every few seconds.
     const isProbe = /^\/(healthz|readyz)$/.test(path) && c.res.ok;
+    if (!isProbe)
+      deps.traces?.requestEnded({
+        ...{ method, beganAt, requestId: line.request_id, status: line.status, code: line.code },
+        path: route?.slice(route.indexOf('/')),
+        traceparent: c.req.header('traceparent'),
+      });
     deps.log[isProbe ? 'debug' : 'info'](line, 'request');
   });
   app.use(async (c, next) => {
@@ -63,7 +71,14 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     throw new RefusedError({ code: 'invalid_request', message });
   });
   app.onError(answerError(deps.log));
-  app.notFound((c) => answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c));
+  app.notFound((c) => {
+    const methods = methodsOf(c.req.path);
+    if (methods.length === 0)
+      return answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c);
+    // RFC 9110 §15.5.6: a 405 lists the methods.
+    c.header('allow', methods.join(', '));
+    return answerError(deps.log)(new RefusedError({ code: 'method_not_supported' }), c);
+  });
 
   probes(app, deps);
   reference(app, deps);
@@ -80,6 +95,18 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|openapi\.json)/;
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
+
+const OPERATORS = ['/healthz', '/readyz', '/docs', '/openapi.json'].map((path) => ({ method: 'GET', path }));
+const ADDRESSES = [
+  ...Object.values(ROUTES).map(({ shape }) => ({ method: shape.method.toUpperCase(), path: shape.path })),
+  ...OPERATORS,
+].map(({ method, path }) => ({ method, form: new RegExp(`^${path.replaceAll(/\{\w+\}/g, '[^/]+')}$`) }));
+
+/** The methods of an address. A route of GET answers HEAD, too. */
+function methodsOf(path: string): string[] {
+  const found = ADDRESSES.filter(({ form }) => form.test(path)).map(({ method }) => method);
+  return found.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).sort();
+}
 
 /** The route of a request, as `GET /v1/sessions/{id}`. Middleware has a path with a `*`, and is no route. */
 function routeOf(c: Context<IssuerEnv>): string | undefined {

@@ -1,7 +1,8 @@
 export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
 export type { IssuerDeps, IssuerEnv } from './deps.ts';
-export { readProviders } from './env.ts';
+export { readProviders, readRetention } from './env.ts';
 export { bootstrap } from './keys/bootstrap.ts';
+export { requestTraces } from './middleware/trace-requests.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';
 export { type IssuerOptions, type RunningIssuer, startIssuer } from './start.ts';

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
 import {
   duplicateKey,
   type ErrorCode,
@@ -11,12 +12,13 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
-import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
+import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
 import { requireScope } from './middleware/authenticate.ts';
+import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './middleware/idempotency.ts';
 
 /** The request and answer of a route, and the scope it needs. The OpenAPI document is generated from these. */
 export type Shape = {
-  readonly method: 'get' | 'post' | 'delete';
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** As OpenAPI writes it: `/v1/sessions/{id}`. */
   readonly path: string;
   readonly summary: string;
@@ -34,6 +36,10 @@ export type Shape = {
   readonly pending?: true;
   /** Whether the handler may answer `text/csv` instead. */
   readonly csv?: true;
+  /** Whether the handler reads the `Idempotency-Key` of a POST. Otherwise it is read here. */
+  readonly ownKey?: true;
+  /** The secret that only this answer shows. It is made here, so that a repetition can make it again. */
+  readonly secret?: Secret;
   /** Error codes beyond those that every route may answer with. */
   readonly errors?: readonly ErrorCode[];
 };
@@ -44,11 +50,15 @@ type Read<S> = S extends z.ZodType ? z.output<S> : undefined;
 export type Given<S extends Shape> = {
   /** Undefined on a route without a scope. */
   readonly apiKey: S['scope'] extends Scope ? ApiKey : undefined;
+  /** The API key as the one who makes a change. */
+  readonly by: S['scope'] extends Scope ? Actor : undefined;
   readonly params: Read<S['params']>;
   readonly query: Read<S['query']>;
   readonly body: Read<S['body']>;
   /** The bytes of the body, and the JSON value before the schema parsed it. */
   readonly raw: { readonly bytes: Uint8Array; readonly value: unknown };
+  /** A new secret, if the shape has one. */
+  readonly secret: string;
   readonly c: Context<IssuerEnv>;
 };
 
@@ -77,7 +87,15 @@ export function route<const S extends Shape>(
       const handle = handler(deps);
       const path = shape.path.replaceAll(/\{(\w+)\}/g, ':$1');
       app.on(shape.method.toUpperCase(), path, async (c) => {
-        const answer = await handle((await readRequest(c, shape)) as Given<S>);
+        const given = (await readRequest(c, shape)) as Given<S>;
+        const key = isRepeatable(shape) && !shape.ownKey ? readIdempotencyKey(c) : undefined;
+        const asked = key && { ...repeatOf(c), key, body: given.raw.bytes };
+        // A change that Redis takes over must be committed before it does.
+        if (asked && shape.pending) await claimOnly(deps, asked);
+        const answer =
+          asked && !shape.pending
+            ? await answerOnce(deps, asked, shape.secret, (own, secret) => handler(own)({ ...given, secret }))
+            : await handle(given);
         if (answer instanceof Response) return answer;
         if (answer === PENDING) return c.json(PENDING, 202);
         return answer === undefined ? c.body(null, 204) : c.json(answer, shape.status ?? 200);
@@ -86,8 +104,20 @@ export function route<const S extends Shape>(
   };
 }
 
+/** Whether a route reads an `Idempotency-Key`. */
+export const isRepeatable = ({ method, scope }: Shape): boolean => method === 'post' && scope !== undefined;
+
+/** The account and the address of a request: a key used at another address is another key. */
+const repeatOf = (c: Context<IssuerEnv>) => ({
+  accountId: c.get('apiKey').accountId,
+  route: `${c.req.method} ${c.req.path}`,
+});
+
 /** Longer than a body takes that is sent at once. */
 const HELD_BACK_MS = 250;
+
+/** As many as `answerOnce` derives. */
+const SECRET_BYTES = 32;
 
 async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<Shape>> {
   const apiKey = c.get('apiKey');
@@ -101,10 +131,22 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<S
   const body = shape.body && (await readBody(c, shape.body));
   // A caller may hold the body back after its API key was checked: a key revoked since must not create another key.
   if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
+  const by = apiKey && {
+    accountId: apiKey.accountId,
+    id: apiKey.id,
+    requestId: c.get('requestId'),
+    remoteAddress: c.env.incoming.socket.remoteAddress ?? null,
+  };
   return {
-    ...{ apiKey: apiKey as never, params: params?.data as never, query: query?.data as never },
+    ...{
+      apiKey: apiKey as never,
+      by: by as never,
+      params: params?.data as never,
+      query: query?.data as never,
+    },
     body: body?.request as never,
     raw: { bytes: body?.bytes ?? new Uint8Array(), value: body?.value },
+    secret: shape.secret?.write(randomBytes(SECRET_BYTES)) ?? '',
     c,
   };
 }

@@ -1,13 +1,24 @@
+import { listAudit } from './audit/list-audit.ts';
+import { changeGrant, getGrant } from './grants/change-grant.ts';
+import { listSessions } from './grants/list-sessions.ts';
 import { revokeGrant } from './grants/revoke.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
 import { listModels } from './issue/models.ts';
 import { presign } from './issue/presign.ts';
 import { publicKeys } from './issue/sign.ts';
+import {
+  createAccount,
+  deleteAccount,
+  getAccount,
+  listAccounts,
+  resumeAccount,
+  suspendAccount,
+} from './keys/accounts.ts';
 import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
 import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './route.ts';
-import { getSession, listSessions, revokeSession, revokeSessions } from './sessions.ts';
+import { getSession, revokeSession, revokeSessions } from './sessions.ts';
 import { getCall, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
@@ -28,10 +39,13 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   getSession,
   revokeSession,
   revokeSessions,
+  getGrant,
+  changeGrant,
   revokeGrant,
   getUsage,
   listCalls,
   getCall,
+  listAudit,
   listModels,
   createVirtualKey,
   listVirtualKeys,
@@ -42,6 +56,12 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   listApiKeys,
   getApiKey,
   revokeApiKey,
+  createAccount,
+  listAccounts,
+  getAccount,
+  suspendAccount,
+  resumeAccount,
+  deleteAccount,
   createWebhook,
   listWebhooks,
   getWebhook,

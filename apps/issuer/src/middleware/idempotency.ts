@@ -1,10 +1,12 @@
-import { checkMac, mac } from '@presign/crypto';
+import { randomUUID } from 'node:crypto';
+import { checkMac, deriveBytes, mac } from '@presign/crypto';
 import { idempotencyKey, RefusedError } from '@presign/schema';
 import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+import { inTime } from '../in-time.ts';
 
 /** How long a key is valid. */
 const REMEMBER_MS = 24 * 3_600_000;
@@ -28,18 +30,58 @@ export type Claim = {
   readonly accountId: string;
   readonly route: string;
   readonly key: string;
-  /** The id of the grant that the request issues if its key is new. */
+  /** The id of the grant that the request issues if its key is new. On other routes a random id. */
   readonly grantId: string;
 };
+
+type ClaimRow = typeof idempotencyKeys.$inferSelect;
+
+/**
+ * Claims an `Idempotency-Key` for this transaction, or finds the request that claimed it earlier. If that one is still under
+ * way, this one waits at most five seconds for it.
+ * @returns `earlier`: whether it is that of another request
+ * @throws RefusedError `idempotency_conflict` when the key was used with another body, or the first request takes longer
+ */
+async function claimKey(
+  tx: Transaction,
+  deps: IssuerDeps,
+  claim: Claim,
+  body: Uint8Array,
+): Promise<{ readonly earlier: boolean; readonly row: ClaimRow }> {
+  const createdAt = new Date(deps.now());
+  const bodyMac = mac(deps.encryptionKeys, 'idempotency', body);
+  await tx.execute(sql`set local lock_timeout = '5s'`);
+  const [claimed] = await tx
+    .insert(idempotencyKeys)
+    .values({ ...claim, bodyMac, createdAt })
+    .onConflictDoUpdate({
+      target: [idempotencyKeys.accountId, idempotencyKeys.route, idempotencyKeys.key],
+      set: { bodyMac, grantId: claim.grantId, answer: null, createdAt },
+      setWhere: lt(idempotencyKeys.createdAt, new Date(deps.now() - REMEMBER_MS)),
+    })
+    .returning()
+    .catch(refuseWaiting);
+  if (claimed) return { earlier: false, row: claimed };
+  const [row] = await tx.select().from(idempotencyKeys).where(isRow(claim));
+  const isSame = row && checkMac(deps.encryptionKeys, 'idempotency', body, row.bodyMac) === 'same';
+  if (!isSame) throw otherBody();
+  return { earlier: true, row };
+}
+
+const isRow = ({ accountId, route, key }: Claim) =>
+  and(
+    eq(idempotencyKeys.accountId, accountId),
+    eq(idempotencyKeys.route, route),
+    eq(idempotencyKeys.key, key),
+  );
 
 /** A grant that an earlier request issued. */
 export type EarlierGrant = typeof grants.$inferSelect & { readonly partition: number };
 
 /**
- * Claims an `Idempotency-Key` for the grant of this transaction, or finds the grant that claimed it earlier. If the
- * first request with the key is still under way, this one waits at most five seconds for it.
+ * Claims an `Idempotency-Key` for the grant of this transaction, or finds the grant that claimed it earlier.
  * @returns the earlier grant, or undefined when this request has claimed the key
- * @throws RefusedError `idempotency_conflict` when the key was used with another body, or the first request takes longer
+ * @throws RefusedError as `claimKey`
  */
 export async function claimIdempotencyKey(
   tx: Transaction,
@@ -47,41 +89,67 @@ export async function claimIdempotencyKey(
   claim: Claim,
   body: Uint8Array,
 ): Promise<EarlierGrant | undefined> {
-  const { accountId, route, key, grantId } = claim;
-  const createdAt = new Date(deps.now());
-  const bodyMac = mac(deps.encryptionKeys, 'idempotency', body);
-  await tx.execute(sql`set local lock_timeout = '5s'`);
-  const claimed = await tx
-    .insert(idempotencyKeys)
-    .values({ ...claim, bodyMac, createdAt })
-    .onConflictDoUpdate({
-      target: [idempotencyKeys.accountId, idempotencyKeys.route, idempotencyKeys.key],
-      set: { bodyMac, grantId, createdAt },
-      setWhere: lt(idempotencyKeys.createdAt, new Date(deps.now() - REMEMBER_MS)),
-    })
-    .returning({ grantId: idempotencyKeys.grantId })
-    .catch(refuseWaiting);
-  if (claimed.length > 0) return undefined;
-
-  const [earlier] = await tx
+  const { earlier, row } = await claimKey(tx, deps, claim, body);
+  if (!earlier) return undefined;
+  const [found] = await tx
     .select()
-    .from(idempotencyKeys)
-    .innerJoin(grants, eq(grants.id, idempotencyKeys.grantId))
+    .from(grants)
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
-    .where(
-      and(
-        eq(idempotencyKeys.accountId, accountId),
-        eq(idempotencyKeys.route, route),
-        eq(idempotencyKeys.key, key),
-      ),
-    );
-  const same =
-    earlier &&
-    checkMac(deps.encryptionKeys, 'idempotency', body, earlier.idempotency_keys.bodyMac) === 'same';
-  if (!same)
-    throw new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key', message: OTHER_BODY });
-  return { ...earlier.grants, partition: earlier.budgets.partition };
+    .where(eq(grants.id, row.grantId));
+  if (!found) throw otherBody();
+  return { ...found.grants, partition: found.budgets.partition };
 }
+
+/** The secret that only an answer shows: the path of its field (`api_key.key`), and its form from 32 random bytes. */
+export type Secret = { readonly field: string; readonly write: (bytes: Uint8Array) => string };
+
+/** A request that is answered once. */
+type Asked = Pick<Claim, 'accountId' | 'route' | 'key'> & { readonly body: Uint8Array };
+
+/**
+ * Runs a request in one transaction with its `Idempotency-Key`, or answers as an earlier one did. The answer is kept without
+ * its secret, which is derived again.
+ * @param run gets the services, whose database is the transaction, and the secret
+ * @throws RefusedError as `claimKey`
+ */
+export function answerOnce<A>(
+  deps: IssuerDeps,
+  { body, ...request }: Asked,
+  secret: Secret | undefined,
+  run: (deps: IssuerDeps, secret: string) => Promise<A>,
+): Promise<A> {
+  const claim = { ...request, grantId: randomUUID() };
+  const answered = deps.db.transaction(async (tx) => {
+    const { earlier, row } = await claimKey(tx, deps, claim, body);
+    const made = secret?.write(bytesOf(deps, row)) ?? '';
+    const put = (answer: object, value?: string) => (secret ? putAt(answer, secret.field, value) : answer);
+    if (earlier) return put(row.answer ?? {}, made) as A;
+    const answer = await run({ ...deps, db: tx }, made);
+    await tx
+      .update(idempotencyKeys)
+      .set({ answer: put(answer ?? {}) as Record<string, unknown> })
+      .where(isRow(claim));
+    return answer;
+  });
+  return inTime(answered);
+}
+
+/** A copy with this value at a path. JSON leaves out a field that is undefined. */
+function putAt(answer: object, path: string, value: string | undefined): object {
+  const [name = '', ...rest] = path.split('.');
+  const inner = (answer as Record<string, object>)[name] ?? {};
+  return { ...answer, [name]: rest.length === 0 ? value : putAt(inner, rest.join('.'), value) };
+}
+
+function bytesOf({ encryptionKeys }: IssuerDeps, { accountId, route, key, bodyMac, grantId }: ClaimRow) {
+  const bytes = deriveBytes(encryptionKeys, bodyMac, grantId, [accountId, route, key]);
+  if (!bytes) throw otherBody();
+  return bytes;
+}
+
+/** Claims the key of a request that does the same again when it is repeated, so that only another body is refused. */
+export const claimOnly = (deps: IssuerDeps, { body, ...request }: Asked): Promise<unknown> =>
+  inTime(deps.db.transaction((tx) => claimKey(tx, deps, { ...request, grantId: randomUUID() }, body)));
 
 /**
  * The `Idempotency-Key` of a request, if it has one.
@@ -97,6 +165,9 @@ export function readIdempotencyKey(c: Context<IssuerEnv>): string | undefined {
 }
 
 const OTHER_BODY = 'Idempotency-Key: this key was used with another body in the last 24 hours.';
+
+const otherBody = () =>
+  new RefusedError({ code: 'idempotency_conflict', param: 'Idempotency-Key', message: OTHER_BODY });
 
 /** SQLSTATE 55P03, lock_not_available: the first request with this key did not end in time. */
 function refuseWaiting(error: unknown): never {

@@ -1,5 +1,5 @@
 import { idempotencyKey, pendingAnswer } from '@presign/schema';
-import type { Shape } from '../route.ts';
+import { isRepeatable, type Shape } from '../route.ts';
 import { describeRefusals, headersOf, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
@@ -37,6 +37,7 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     ...parametersOf('path', shape.params),
     ...parametersOf('query', shape.query),
     ...(isRepeatable(shape) ? [IDEMPOTENCY_KEY] : []),
+    ...(shape.errors?.includes('revision_mismatch') ? [IF_MATCH] : []),
   ];
   const content = body && { 'application/json': { schema: toJsonSchema(body, 'input') } };
   return {
@@ -63,9 +64,6 @@ const refs = (shape: Shape) =>
     ]),
   );
 
-/** Whether a route reads an `Idempotency-Key`: only such a route can answer with a conflict of one. */
-const isRepeatable = ({ errors }: Shape): boolean => errors?.includes('idempotency_conflict') ?? false;
-
 const IDEMPOTENCY_KEY: Parameter = {
   name: 'Idempotency-Key',
   in: 'header',
@@ -73,6 +71,14 @@ const IDEMPOTENCY_KEY: Parameter = {
   description:
     'Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused.',
   schema: toJsonSchema(idempotencyKey, 'input'),
+};
+
+const IF_MATCH: Parameter = {
+  name: 'If-Match',
+  in: 'header',
+  required: false,
+  description: 'The `ETag` of an earlier answer: another change since then makes this one fail.',
+  schema: { type: 'string', examples: ['"3"'] },
 };
 
 function parametersOf(place: 'path' | 'query', schema: Shape['params']): Parameter[] {
@@ -98,8 +104,13 @@ const orAdmin = (scope: string) => (scope === 'admin' ? '' : ' (or `admin`)');
 
 const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status : 204);
 
-function describeSuccess({ answer, csv, scope }: Shape): Response {
-  const headers = headersOf(200, scope !== undefined);
+const ETAG = { etag: { $ref: '#/components/headers/etag' } };
+
+function describeSuccess({ answer, csv, scope, path }: Shape): Response {
+  const headers = {
+    ...headersOf(200, scope !== undefined),
+    ...(path === '/v1/grants/{id}' && answer && ETAG),
+  };
   if (!answer) return { description: 'Done. The answer has no body.', headers };
   const schema = toJsonSchema(answer, 'output');
   const text = { schema: { type: 'string' } } as const;

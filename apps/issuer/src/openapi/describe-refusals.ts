@@ -1,14 +1,17 @@
 import { ERRORS, type ErrorCode, errorEnvelope } from '@presign/schema';
-import type { Shape } from '../route.ts';
+import { isRepeatable, type Shape } from '../route.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 /** Every code that a route may answer with: its own, and those of all routes of its kind. */
-export function refusalsOf({ scope, method, params, query, body, errors = [] }: Shape): ErrorCode[] {
+export function refusalsOf(shape: Shape): ErrorCode[] {
+  const { scope, method, params, query, body, errors = [] } = shape;
   const codes: ErrorCode[] = ['internal_error', ...errors];
   if (body ?? query) codes.push('invalid_request');
   if (body) codes.push('invalid_json', 'unsupported_media_type');
+  if (isRepeatable(shape)) codes.push('invalid_request', 'idempotency_conflict');
   if (params) codes.push('not_found');
-  if (scope) codes.push('unauthenticated', 'forbidden', 'rate_limited', 'database_unavailable');
+  if (scope)
+    codes.push('unauthenticated', 'forbidden', 'account_suspended', 'rate_limited', 'database_unavailable');
   if (scope && method !== 'get') codes.push('body_too_large');
   const inTable = Object.keys(ERRORS) as ErrorCode[];
   return inTable.filter((code) => codes.includes(code));
@@ -62,6 +65,10 @@ export const HEADERS = {
   'ratelimit-policy': {
     description: 'Limit of this API key: requests (`q`) in a window of seconds (`w`).',
     schema: { type: 'string', examples: ['"presign";q=60000;w=60'] },
+  },
+  etag: {
+    description: 'The revision of the answer, for `If-Match`.',
+    schema: { type: 'string', examples: ['"3"'] },
   },
   'www-authenticate': { description: 'The expected authentication scheme.', schema: { type: 'string' } },
 } as const;

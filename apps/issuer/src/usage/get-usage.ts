@@ -1,11 +1,13 @@
 import {
   causeOf,
   RefusedError,
+  USAGE_DAYS,
   USAGE_SUMS,
   type UsageDimension,
   type UsageQuery,
   usageQuery,
   usageReport,
+  writeUsageCursor,
 } from '@presign/schema';
 import { type Database, rowsOf, sqlState, type TextRow, type Transaction } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
@@ -17,9 +19,6 @@ import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
 import { route } from '../route.ts';
 import { findMarks, selectUsage, type UsageAsked, type UsageMarks, type UsageSums } from './sum-calls.ts';
-
-/** Groups of one answer: Postgres sorts them all before it returns the first. */
-const MOST_GROUPS = 100_000;
 
 /** A little longer than the statement timeout of Postgres, so that its own error comes first. */
 const LONGEST_MS = 11_000;
@@ -38,12 +37,7 @@ export const getUsage = route(
   (deps) => {
     const take = inTurn(LONGEST_MS);
     return async ({ apiKey, query, c }) => {
-      const asked = {
-        ...query,
-        to: query.to ?? new Date(deps.now()),
-        group_by: query.group_by ?? [],
-      };
-      if (asked.from >= asked.to) throw refuse('from', 'expected a time before to, or before now without it');
+      const asked = { ...query, ...rangeOf(query, deps.now()), group_by: query.group_by ?? [] };
       c.header('vary', 'Accept');
       const format = wantsCsv(c, query) ? csvFormat(asked) : jsonFormat(asked);
       return writeReport(c, deps.log, format, (write) =>
@@ -53,7 +47,28 @@ export const getUsage = route(
   },
 );
 
-const TOO_MANY = `the answer would have more than ${MOST_GROUPS} groups; group by less, or ask for a shorter range`;
+const DAY_MS = 86_400_000;
+
+/**
+ * The range of a report, and the last group that the page before had. A later page has the range of the first, so that it
+ * continues the same report although its end was left out.
+ * @throws RefusedError `invalid_request`
+ */
+function rangeOf({ from, to, group_by: by = [], cursor }: UsageQuery, nowMs: number) {
+  if (cursor) {
+    const [fromMs, toMs, after] = cursor;
+    const isSame =
+      after.length === by.length &&
+      (from === undefined || from.getTime() === fromMs) &&
+      (to === undefined || to.getTime() === toMs);
+    if (!isSame) throw refuse('cursor', 'expected the group_by, from and to of the report that it continues');
+    return { from: new Date(fromMs), to: new Date(toMs), after };
+  }
+  const end = to ?? new Date(nowMs);
+  const begin = from ?? new Date(Math.max(0, end.getTime() - USAGE_DAYS * DAY_MS));
+  if (begin >= end) throw refuse('from', 'expected a time before to, or before now without it');
+  return { from: begin, to: end };
+}
 
 const refuse = (param: string, problem: string) =>
   new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
@@ -77,6 +92,8 @@ type Report = {
   readonly total: UsageSums;
   /** Whether a sum is above 2^53 − 1. */
   readonly isHuge: boolean;
+  /** The cursor of the groups after those of this page. */
+  readonly nextCursor: string | null;
   readonly first: readonly UsageGroup[];
   /** Reads the groups after the first ones, some at a time. Empty when there are none. */
   readonly rest: () => AsyncGenerator<readonly UsageGroup[]>;
@@ -86,8 +103,8 @@ type Report = {
 const PIECE = 500;
 
 /**
- * Sums an account's ledger in one statement, so that all groups are of one moment. Its cursor is open until `write` ends.
- * @throws RefusedError `invalid_request` when there are more groups than an answer may have
+ * Sums an account's ledger in one statement, so that all groups of a page are of one moment. Its cursor is open until
+ * `write` ends.
  */
 async function sumUsage(
   db: Database,
@@ -98,35 +115,49 @@ async function sumUsage(
   const summed = async (tx: Transaction) => {
     const marks = await findMarks(tx, accountId);
     refuseParts(asked, marks);
-    await tx.execute(sql`declare usage_report no scroll cursor for ${selectUsage(accountId, asked, marks)}`);
+    await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, marks)}`);
     // The first row is the total, which is also the only group where there are no dimensions.
-    const [total, ...groups] = await fetchRows(tx, PIECE + 1);
+    const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
     if (!total) throw new Error('Postgres returned no total');
-    if (Number(total.groups) > MOST_GROUPS) throw refuse('group_by', TOO_MANY);
+    const count = Math.min(Number(total.groups), asked.limit);
+    const nextCursor = Number(total.groups) > count ? await readCursor(tx, asked, groups.length) : null;
     const toGroup = (row: TextRow): UsageGroup => ({
       by: asked.group_by.map((name) => [name, row[name] ?? null] as const),
       sums: sumsOf(row),
     });
     const rest = async function* () {
-      for (let left = Number(total.groups) - groups.length; left > 0; left -= PIECE)
-        yield (await fetchRows(tx, PIECE)).map(toGroup);
+      for (let left = count - groups.length; left > 0; left -= PIECE)
+        yield (await fetchRows(tx, `${Math.min(PIECE, left)}`)).map(toGroup);
     };
     const first = (asked.group_by.length > 0 ? groups : [total]).map(toGroup);
-    await write({ total: sumsOf(total), isHuge: total.huge === 'true', first, rest });
+    await write({ total: sumsOf(total), isHuge: total.huge === 'true', nextCursor, first, rest });
   };
   // One snapshot, because sums may move on and calls be deleted meanwhile.
   await db.transaction(summed, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 }
 
-const fetchRows = async (tx: Transaction, count: number) =>
-  rowsOf(await tx.execute(sql.raw(`fetch ${count} from usage_report`)));
+const fetchRows = async (tx: Transaction, which: string) =>
+  rowsOf(await tx.execute(sql.raw(`fetch ${which} from usage_report`)));
 
-const DAY_MS = 86_400_000;
+/** The cursor of the page after this one. Answers have it in a header, so it is read before the groups between. */
+async function readCursor(tx: Transaction, asked: UsageAsked, read: number): Promise<string> {
+  const { from, to, limit, group_by: by } = asked;
+  // Row 1 is the total.
+  const [last] = await fetchRows(tx, `absolute ${limit + 1}`);
+  await tx.execute(sql.raw(`move absolute ${read + 1} in usage_report`));
+  return writeUsageCursor([from.getTime(), to.getTime(), by.map((name) => last?.[name] ?? null)]);
+}
 
 /** Refuses a question about calls that may be gone from the ledger, unless sums by day answer it. */
-function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs }: UsageMarks): void {
+function refuseParts({ from, to, ...asked }: UsageAsked, { keptMs, sumsMs }: UsageMarks): void {
+  const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
+  if (from.getTime() < sumsMs)
+    throw refuse(
+      'from',
+      `calls before ${dayOf(sumsMs)} (UTC) and their sums are deleted; ask for a later from`,
+    );
   if (from.getTime() >= keptMs) return;
-  const before = `calls before ${new Date(keptMs).toISOString().slice(0, 10)} are kept as sums by day (UTC)`;
+  const before = `calls before ${dayOf(keptMs)} are kept as sums by day (UTC)`;
   const isPart = (time: Date) => time.getTime() < keptMs && time.getTime() % DAY_MS !== 0;
   for (const [param, time] of Object.entries({ from, to }))
     if (isPart(time)) throw refuse(param, `${before}; ask for midnight`);
@@ -152,7 +183,7 @@ type Format = {
   readonly headers: Readonly<Record<string, string>>;
   /** Refuses a report that cannot be written. */
   readonly check?: (report: Report) => void;
-  readonly head: string;
+  readonly head: (report: Report) => string;
   readonly group: (group: UsageGroup) => string;
   readonly between: string;
   readonly tail: (total: UsageSums) => string;
@@ -177,9 +208,10 @@ function writeReport(
     const writeAll = async (report: Report) => {
       // The caller has waited too long for its turn or for Postgres, and has an answer.
       if (isRefused) return;
-      const { first, rest, total } = report;
+      const { first, rest, total, nextCursor } = report;
+      if (nextCursor !== null) c.header('link', nextPage(c, nextCursor));
       format.check?.(report);
-      const begun = format.head + write(first);
+      const begun = format.head(report) + write(first);
       const more = rest();
       const next = await more.next();
       if (next.done) return answer(c.body(begun + format.tail(total), 200, format.headers));
@@ -200,6 +232,12 @@ function writeReport(
       reject(error);
     });
   });
+}
+
+/** The same query with the cursor of the next page (RFC 8288 §3). The address of the answer completes it. */
+function nextPage(c: Context<IssuerEnv>, cursor: string): string {
+  const query = new URLSearchParams({ ...c.req.query(), cursor });
+  return `<?${query}>; rel="next"`;
 }
 
 /** Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long. */
@@ -226,7 +264,7 @@ function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
       'content-type': 'text/csv; charset=utf-8; header=present',
       'content-disposition': `attachment; filename="usage-${first}Z-${last}Z.csv"`,
     },
-    head: line([...by, ...USAGE_SUMS]),
+    head: () => line([...by, ...USAGE_SUMS]),
     group: (group) =>
       line([
         ...group.by.map(([, value]) => textCell(value)),
@@ -260,7 +298,7 @@ function jsonFormat({ from, to, group_by }: UsageAsked): Format {
       if (isHuge)
         throw refuse('format', 'these sums are above 2^53 − 1, which JSON cannot hold exactly; ask for csv');
     },
-    head: `${range.slice(0, -1)},"data":[`,
+    head: ({ nextCursor }) => `${range.slice(0, -1)},"next_cursor":${JSON.stringify(nextCursor)},"data":[`,
     group: ({ by, sums }) => JSON.stringify({ ...Object.fromEntries(by), ...inNumbers(sums) }),
     between: ',',
     tail: (total) => `],"total":${JSON.stringify(inNumbers(total))}}`,

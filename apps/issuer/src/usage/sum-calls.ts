@@ -5,9 +5,12 @@ import { accounts, grants } from '@presign/schema/tables';
 import { and, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm';
 
 /** The calls to sum, and the dimensions to group them by. */
-export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'to'> & {
+export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' | 'cursor'> & {
+  readonly from: Date;
   readonly to: Date;
   readonly group_by: readonly UsageDimension[];
+  /** The values of the last group that the page before had. */
+  readonly after?: readonly (string | null)[] | undefined;
 };
 
 /** Exact sums: over many rows they may be larger than a JavaScript number holds. */
@@ -67,20 +70,26 @@ export type UsageMarks = {
   readonly summedMs: number;
   /** Calls before it may be gone from the ledger. */
   readonly keptMs: number;
+  /** Sums before it are deleted, or about to be. */
+  readonly sumsMs: number;
 };
 
 /** Reads the marks of an account. The report must be of the same snapshot. */
 export async function findMarks(tx: Transaction, accountId: string): Promise<UsageMarks> {
   const [row] = await tx.select().from(usageMarks).where(eq(usageMarks.accountId, accountId));
   const summedMs = floorDay(row?.summedUntil.getTime() ?? Number.NEGATIVE_INFINITY);
-  return { summedMs, keptMs: row?.keptFrom?.getTime() ?? Number.NEGATIVE_INFINITY };
+  const msOf = (mark: Date | null | undefined) => mark?.getTime() ?? Number.NEGATIVE_INFINITY;
+  return { summedMs, keptMs: msOf(row?.keptFrom), sumsMs: msOf(row?.sumsFrom) };
 }
 
 const DAY_MS = 86_400_000;
 const floorDay = (ms: number) => Math.floor(ms / DAY_MS) * DAY_MS;
 const ceilDay = (ms: number) => Math.ceil(ms / DAY_MS) * DAY_MS;
 
-/** Selects an account's total, and after it the groups in order: from the ledger, and whole days from their sums. */
+/**
+ * Selects an account's total, and after it the groups in order, all or those after a page: from the ledger, and whole days
+ * from their sums.
+ */
 export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: UsageMarks): SQL {
   const { group_by: by, request_id: requestId } = asked;
   const [from, to] = [asked.from.getTime(), asked.to.getTime()];
@@ -109,26 +118,38 @@ export function selectUsage(accountId: string, asked: UsageAsked, { summedMs }: 
     );
     parts.push(sumBy(pick(by, DAYS), SUMS_OF_DAYS, sql`${usageDays} where ${which}`));
   }
-  return sql`select ${list(by.map(shown))} ${by.length > 0 ? sql`,` : sql``} ${list(TOTALS)}, ${OVER}
-    from (${sql.join(parts, sql` union all `)}) as usage ${by.length > 0 ? inOrder(by) : sql``}`;
+  const groups = sql`select ${list([...by.map(shown), ...TOTALS, isTotal(by)])} from (${sql.join(parts, sql` union all `)})
+    as usage ${by.length > 0 ? sql`group by grouping sets ((${list(by.map(named))}), ())` : sql``}`;
+  const wanted = asked.after ? sql`where is_total = 1 or ${isAfter(by, asked.after)}` : sql``;
+  return sql`select *, (count(*) over () - 1)::text as groups, ${IS_HUGE} from (${groups}) as usage ${wanted}
+    order by ${list([sql`is_total desc`, ...by.map(named)])}`;
 }
 
 const dayOf = (ms: number) => sql`(${new Date(ms).toISOString()}::timestamptz at time zone 'UTC')::date`;
 const named = (name: string) => sql`usage.${sql.identifier(name)}`;
 const list = (parts: readonly SQL[]) => sql.join([...parts], sql`, `);
 const as = (value: SQL, name: string) => sql`${value} as ${sql.identifier(name)}`;
-const shown = (name: UsageDimension) =>
-  as(name === 'day' ? sql`to_char(${named(name)}, 'YYYY-MM-DD')` : named(name), name);
+/** As text, by which groups are ordered and a page continues. */
+const shown = (name: UsageDimension) => as(sql`${named(name)}::text`, name);
 
 const TOTALS = USAGE_SUMS.map((name) => as(sql`sum(${named(name)})::text`, name));
-const LARGEST = list(USAGE_SUMS.map((name) => sql`abs(coalesce(sum(${named(name)}), 0))`));
-/** How many groups there are, and whether a sum is above 2^53 − 1. */
-const OVER = sql`(count(*) over () - 1)::text as groups,
-  (max(greatest(${LARGEST})) over () > ${String(Number.MAX_SAFE_INTEGER)}::numeric)::text as huge`;
+const isTotal = ([first]: readonly UsageDimension[]) =>
+  as(first === undefined ? sql`1` : sql`grouping(${named(first)})`, 'is_total');
 
-function inOrder(by: readonly UsageDimension[]): SQL {
-  const all = by.map(named);
-  return sql`group by grouping sets ((${list(all)}), ()) order by grouping(${all[0]}) desc, ${list(all)}`;
+const LARGEST = list(USAGE_SUMS.map((name) => sql`abs(coalesce(${named(name)}::numeric, 0))`));
+/** Whether a sum is above 2^53 − 1. */
+const IS_HUGE = sql`(max(greatest(${LARGEST})) over () > ${String(Number.MAX_SAFE_INTEGER)}::numeric)::text as huge`;
+
+/** Whether a group stands behind another one. Null stands behind all values. */
+function isAfter(by: readonly UsageDimension[], group: readonly (string | null)[]): SQL {
+  const beyond = by.map((name, i) => {
+    const same = by.slice(0, i).map((each, j) => sql`${named(each)} is not distinct from ${group[j]}::text`);
+    const value = group[i] ?? null;
+    const own =
+      value === null ? sql`false` : sql`(${named(name)} > ${value}::text or ${named(name)} is null)`;
+    return sql.join([...same, own], sql` and `);
+  });
+  return sql.join(beyond, sql` or `);
 }
 
 type Column = readonly [name: string, value: SQL];

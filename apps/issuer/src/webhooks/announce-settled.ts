@@ -70,6 +70,12 @@ function levelsOf(figure: number, limit: number | null, announced: number): Leve
   );
 }
 
+/** The highest announced level that is still reached under a new limit. The levels above it will be announced again. */
+export const announcedUnder = (figure: number, limit: number | null, announced: number): number =>
+  levelsOf(figure, limit, 0)
+    .filter((level) => level <= announced)
+    .at(-1) ?? 0;
+
 /** Returns the grant whose call changed each budget last, by the budget's id. */
 async function findGrants(
   tx: Transaction,

@@ -7,10 +7,12 @@ import {
   RefusedError,
   type WebhookEvent,
 } from '@presign/schema';
+import type { Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, sql } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../deps.ts';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
@@ -70,13 +72,18 @@ export const replayDelivery = route(
     errors: ['invalid_request', 'not_found'],
   },
   (deps) =>
-    async ({ apiKey, params }) =>
-      inTime(
-        replay(deps, await inTime(findWebhook(deps.db, apiKey.accountId, params.id)), params.delivery_id),
-      ),
+    async ({ by, params }) => {
+      const webhook = await inTime(findWebhook(deps.db, by.accountId, params.id));
+      return inTime(deps.db.transaction((tx) => replay(tx, by, webhook, params.delivery_id)));
+    },
 );
 
-async function replay({ db }: IssuerDeps, webhook: WebhookRow, deliveryId: string): Promise<DeliveryAnswer> {
+async function replay(
+  db: Transaction,
+  by: Actor,
+  webhook: WebhookRow,
+  deliveryId: string,
+): Promise<DeliveryAnswer> {
   refuseDisabled(webhook);
   const [row] = await db
     .update(webhookDeliveries)
@@ -93,6 +100,9 @@ async function replay({ db }: IssuerDeps, webhook: WebhookRow, deliveryId: strin
   const ofEvent = eq(webhookEvents.id, row?.eventId ?? deliveryId);
   const [event] = await db.select({ type: webhookEvents.type }).from(webhookEvents).where(ofEvent);
   if (!row || !event) throw new RefusedError({ code: 'not_found' });
+  const target = { kind: 'delivery', id: deliveryId } as const;
+  const after = { webhook: webhook.id, status: row.status };
+  await recordChange(db, by, { action: 'delivery.replayed', target, after });
   return describeDelivery(row, event.type);
 }
 
@@ -109,9 +119,10 @@ export const testWebhook = route(
     errors: ['invalid_request', 'not_found'],
   },
   (deps) =>
-    async ({ apiKey: { accountId }, params }) =>
+    async ({ by, params }) =>
       inTime(
         deps.db.transaction(async (tx) => {
+          const { accountId } = by;
           const own = tx.select().from(webhooks).where(isOwnWebhook(accountId, params.id));
           const [webhook] = await own.for('key share');
           if (!webhook) throw new RefusedError({ code: 'not_found' });
@@ -126,6 +137,8 @@ export const testWebhook = route(
             .values({ id: randomUUID(), webhookId: webhook.id, eventId })
             .returning();
           if (!row) throw new Error('Postgres wrote no row');
+          const target = { kind: 'webhook', id: webhook.id } as const;
+          await recordChange(tx, by, { action: 'webhook.tested', target, after: { delivery: row.id } });
           return describeDelivery(row, event.type);
         }),
       ),

@@ -16,11 +16,12 @@ import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns, isNotNull, sql } from 'drizzle-orm';
 import { z } from 'zod';
-import type { IssuerDeps } from '../deps.ts';
+import { hostOf, recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { newSecret, PREVIOUS_SECRET_HOURS } from './secret.ts';
+import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** Each event is written once for each endpoint. */
 const ENDPOINTS_MAX = 20;
@@ -35,16 +36,18 @@ export const createWebhook = route(
     body: webhookRequest,
     answer: webhookWithSecret,
     status: 201,
+    secret: SIGNING_SECRET,
   },
   (deps) =>
-    async ({ apiKey, body }) => {
+    async ({ by, body, secret }) => {
       checkUrl(body.url, deps.allowPrivateUpstreams);
-      return inTime(create(deps, apiKey.accountId, body));
+      return inTime(create(deps, by, body, secret));
     },
 );
 
-async function create(deps: IssuerDeps, accountId: string, request: WebhookRequest) {
+async function create(deps: IssuerDeps, by: Actor, request: WebhookRequest, secret: string) {
   const { db, encryptionKeys, now } = deps;
+  const { accountId } = by;
   return db.transaction(async (tx) => {
     // Locks the account: of two endpoints that are added at once, the second counts the first.
     await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
@@ -53,11 +56,13 @@ async function create(deps: IssuerDeps, accountId: string, request: WebhookReque
       throw new RefusedError({ code: 'invalid_request', message });
     }
     const id = randomUUID();
-    const { secret, sealed } = newSecret(encryptionKeys, { accountId, webhookId: id });
+    const sealed = sealSecret(encryptionKeys, secret, { accountId, webhookId: id });
     const { url, events = null, description = null } = request;
     const row = { id, accountId, url, events, description, sealed };
     const [written] = await tx.insert(webhooks).values(row).returning();
     if (!written) throw new Error('Postgres wrote no row');
+    const target = { kind: 'webhook', id } as const;
+    await recordChange(tx, by, { action: 'webhook.created', target, after: termsOf(written) });
     return { ...describeWebhook(written, now()), secret };
   });
 }
@@ -135,16 +140,16 @@ export const deleteWebhook = route(
     errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey, params }) => {
-      const deleted = await inTime(
-        deps.db
-          .delete(webhooks)
-          .where(isOwnWebhook(apiKey.accountId, params.id))
-          .returning({ id: webhooks.id }),
-      );
-      if (deleted.length === 0) throw new RefusedError({ code: 'not_found' });
-      return undefined;
-    },
+    async ({ by, params }) =>
+      inTime(
+        deps.db.transaction(async (tx) => {
+          const [gone] = await tx.delete(webhooks).where(isOwnWebhook(by.accountId, params.id)).returning();
+          if (!gone) throw new RefusedError({ code: 'not_found' });
+          const target = { kind: 'webhook', id: gone.id } as const;
+          await recordChange(tx, by, { action: 'webhook.deleted', target, before: termsOf(gone) });
+          return undefined;
+        }),
+      ),
 );
 
 /**
@@ -159,24 +164,27 @@ export const rotateWebhookSecret = route(
     scope: 'admin',
     params: z.object({ id: z.guid() }),
     answer: webhookWithSecret,
+    secret: SIGNING_SECRET,
     errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey: { accountId }, params }) => {
-      const { secret, sealed } = newSecret(deps.encryptionKeys, { accountId, webhookId: params.id });
-      const [row] = await inTime(
-        deps.db
+    async ({ by, params, secret }) => {
+      const { accountId } = by;
+      const sealed = sealSecret(deps.encryptionKeys, secret, { accountId, webhookId: params.id });
+      const previousUntil = new Date(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
+      const rotate = async (tx: Transaction) => {
+        const [row] = await tx
           .update(webhooks)
-          .set({
-            sealed,
-            previousSealed: sql`${webhooks.sealed}`,
-            previousUntil: new Date(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000),
-          })
+          .set({ sealed, previousSealed: sql`${webhooks.sealed}`, previousUntil })
           .where(isOwnWebhook(accountId, params.id))
-          .returning(),
-      );
-      if (!row) throw new RefusedError({ code: 'not_found' });
-      return { ...describeWebhook(row, deps.now()), secret };
+          .returning();
+        if (!row) throw new RefusedError({ code: 'not_found' });
+        const target = { kind: 'webhook', id: row.id } as const;
+        const after = { previous_secret_expires_at: seconds(previousUntil) };
+        await recordChange(tx, by, { action: 'webhook.secret_rotated', target, after });
+        return { ...describeWebhook(row, deps.now()), secret };
+      };
+      return inTime(deps.db.transaction(rotate));
     },
 );
 
@@ -192,14 +200,25 @@ export const enableWebhook = route(
     errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey, params }) => {
-      await inTime(
-        deps.db
+    async ({ by, params }) => {
+      const enable = async (tx: Transaction) => {
+        const own = isOwnWebhook(by.accountId, params.id);
+        const [before] = await tx.select().from(webhooks).where(own).for('no key update');
+        if (!before) throw new RefusedError({ code: 'not_found' });
+        await tx
           .update(webhooks)
           .set({ disabledAt: null, disabledReason: null, failingSince: null, activeSince: sql`now()` })
-          .where(and(isOwnWebhook(apiKey.accountId, params.id), isNotNull(webhooks.disabledAt))),
-      );
-      return describeWebhook(await inTime(findWebhook(deps.db, apiKey.accountId, params.id)), deps.now());
+          .where(and(own, isNotNull(webhooks.disabledAt)));
+        const row = await findWebhook(tx, by.accountId, params.id);
+        await recordChange(tx, by, {
+          action: 'webhook.enabled',
+          target: { kind: 'webhook', id: row.id },
+          before: stateOf(before),
+          after: stateOf(row),
+        });
+        return describeWebhook(row, deps.now());
+      };
+      return inTime(deps.db.transaction(enable));
     },
 );
 
@@ -236,6 +255,14 @@ const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => ({
   disabled_reason: row.disabledReason,
   disabled_at: row.disabledAt && seconds(row.disabledAt),
   failing_since: row.failingSince && seconds(row.failingSince),
+});
+
+/** The fields of an endpoint that the audit log has. */
+const termsOf = ({ url, events, description }: WebhookRow) => ({ host: hostOf(url), events, description });
+
+const stateOf = ({ disabledAt, disabledReason }: WebhookRow) => ({
+  status: disabledAt ? 'disabled' : 'enabled',
+  disabled_reason: disabledReason,
 });
 
 const seconds = (time: Date) => time.getTime() / 1000;

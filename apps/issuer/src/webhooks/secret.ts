@@ -1,10 +1,6 @@
-import { randomBytes } from 'node:crypto';
 import { type EncryptionKeys, seal, unseal } from '@presign/crypto';
 import { webhookContext } from '@presign/schema/webhook-tables';
 import { Webhook } from 'standardwebhooks';
-
-/** Standard Webhooks asks for 24 to 64 random bytes. */
-const SECRET_BYTES = 32;
 
 /** How long a rotated secret still signs. */
 export const PREVIOUS_SECRET_HOURS = 24;
@@ -12,11 +8,15 @@ export const PREVIOUS_SECRET_HOURS = 24;
 /** The endpoint that a secret belongs to, and is sealed for. */
 type Owner = { readonly accountId: string; readonly webhookId: string };
 
-/** Makes a signing secret. `sealed` is stored; `secret` is shown once. */
-export function newSecret(keys: EncryptionKeys, { accountId, webhookId }: Owner) {
-  const secret = `whsec_${randomBytes(SECRET_BYTES).toString('base64')}`;
-  return { secret, sealed: seal(keys, secret, webhookContext(accountId, webhookId)) };
-}
+/** A signing secret of 32 random bytes: Standard Webhooks asks for 24 to 64. */
+export const SIGNING_SECRET = {
+  field: 'secret',
+  write: (bytes: Uint8Array) => `whsec_${Buffer.from(bytes).toString('base64')}`,
+} as const;
+
+/** A signing secret as it is stored. */
+export const sealSecret = (keys: EncryptionKeys, secret: string, { accountId, webhookId }: Owner): string =>
+  seal(keys, secret, webhookContext(accountId, webhookId));
 
 /** The signed fields: the event's id, the time of the attempt and the body, so that none can be exchanged. */
 type Message = { readonly eventId: string; readonly sentAt: Date; readonly payload: string };
