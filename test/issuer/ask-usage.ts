@@ -19,7 +19,16 @@ export async function fresh(stack: Stack): Promise<Reader> {
 export type Query = Readonly<
   Partial<
     Record<
-      'from' | 'to' | 'group_by' | 'format' | 'session_id' | 'request_id' | 'externl_user' | Filter,
+      | 'from'
+      | 'to'
+      | 'group_by'
+      | 'format'
+      | 'session_id'
+      | 'request_id'
+      | 'limit'
+      | 'cursor'
+      | 'externl_user'
+      | Filter,
       string
     >
   >
