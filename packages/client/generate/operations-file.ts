@@ -9,7 +9,7 @@ export function operationsFile(api: Api): string {
 
 /** The facts that the client needs to send an operation. */
 export type Operation = {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** The path, with its parameters in braces. */
   readonly path: string;
   /** The place of the fields that are not in the path. */

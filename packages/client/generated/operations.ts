@@ -4,7 +4,7 @@ import type { operations } from './types.ts';
 
 /** The facts that the client needs to send an operation. */
 export type Operation = {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** The path, with its parameters in braces. */
   readonly path: string;
   /** The place of the fields that are not in the path. */
@@ -26,6 +26,10 @@ export const OPERATIONS = {
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
   /** Revoke a session and all its grants. */
   revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  /** Get one issued URL with its limits, uses and spending. */
+  getGrant: {"method":"GET","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
+  /** Raise, lower, extend or shorten an issued URL, or a bundle. */
+  changeGrant: {"method":"PATCH","path":"/v1/grants/{id}","fields":"body","idempotencyKey":false},
   /** Revoke one issued URL, or a bundle with its servers. */
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   /** Sum settled calls over a range, as JSON or CSV. */
@@ -34,10 +38,12 @@ export const OPERATIONS = {
   listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
   /** Get a call by the x-presign-request-id of its answer. */
   getCall: {"method":"GET","path":"/v1/calls/{request_id}","fields":"query","idempotencyKey":false},
+  /** List changes, newest first: who made them, when, from where, before and after. */
+  listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
   /** List the models that have a price. */
   listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
   /** Store a provider's key under an id of its own. */
-  createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":false},
+  createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":true},
   /** List virtual keys, newest first, with the use and spending of their budgets. */
   listVirtualKeys: {"method":"GET","path":"/v1/virtual-keys","fields":"query","idempotencyKey":false},
   /** Get a virtual key, with the use and spending of its budget. */
@@ -45,17 +51,29 @@ export const OPERATIONS = {
   /** Delete a virtual key, and end all URLs issued with it. */
   deleteVirtualKey: {"method":"DELETE","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
   /** Replace the provider's key of a virtual key. */
-  rotateVirtualKey: {"method":"POST","path":"/v1/virtual-keys/{id}/rotate","fields":"body","idempotencyKey":false},
+  rotateVirtualKey: {"method":"POST","path":"/v1/virtual-keys/{id}/rotate","fields":"body","idempotencyKey":true},
   /** Create an API key. */
-  createApiKey: {"method":"POST","path":"/v1/api-keys","fields":"body","idempotencyKey":false},
+  createApiKey: {"method":"POST","path":"/v1/api-keys","fields":"body","idempotencyKey":true},
   /** List API keys, newest first, without the keys themselves. */
   listApiKeys: {"method":"GET","path":"/v1/api-keys","fields":"query","idempotencyKey":false},
   /** Get an API key, without the key itself. */
   getApiKey: {"method":"GET","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
   /** Revoke an API key. */
   revokeApiKey: {"method":"DELETE","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  /** Create an account with its first API key. */
+  createAccount: {"method":"POST","path":"/v1/accounts","fields":"body","idempotencyKey":true},
+  /** List accounts, newest first. */
+  listAccounts: {"method":"GET","path":"/v1/accounts","fields":"query","idempotencyKey":false},
+  /** Get an account. */
+  getAccount: {"method":"GET","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  /** Delete an account. */
+  deleteAccount: {"method":"DELETE","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  /** Suspend an account. */
+  suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
+  /** End the suspension of an account. */
+  resumeAccount: {"method":"POST","path":"/v1/accounts/{id}/resume","fields":"query","idempotencyKey":true},
   /** Add an endpoint that receives events. */
-  createWebhook: {"method":"POST","path":"/v1/webhooks","fields":"body","idempotencyKey":false},
+  createWebhook: {"method":"POST","path":"/v1/webhooks","fields":"body","idempotencyKey":true},
   /** List the endpoints that receive events. */
   listWebhooks: {"method":"GET","path":"/v1/webhooks","fields":"query","idempotencyKey":false},
   /** Get an endpoint, and whether deliveries reach it. */
@@ -63,15 +81,15 @@ export const OPERATIONS = {
   /** Remove an endpoint with its log of deliveries. */
   deleteWebhook: {"method":"DELETE","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
   /** Give an endpoint a new secret; both sign for 24 hours. */
-  rotateWebhookSecret: {"method":"POST","path":"/v1/webhooks/{id}/rotate-secret","fields":"query","idempotencyKey":false},
+  rotateWebhookSecret: {"method":"POST","path":"/v1/webhooks/{id}/rotate-secret","fields":"query","idempotencyKey":true},
   /** Enable an endpoint that was disabled. */
-  enableWebhook: {"method":"POST","path":"/v1/webhooks/{id}/enable","fields":"query","idempotencyKey":false},
+  enableWebhook: {"method":"POST","path":"/v1/webhooks/{id}/enable","fields":"query","idempotencyKey":true},
   /** Send a test event to an endpoint. */
-  testWebhook: {"method":"POST","path":"/v1/webhooks/{id}/test","fields":"query","idempotencyKey":false},
+  testWebhook: {"method":"POST","path":"/v1/webhooks/{id}/test","fields":"query","idempotencyKey":true},
   /** List an endpoint's deliveries, their attempts and the result of the last one. */
   listDeliveries: {"method":"GET","path":"/v1/webhooks/{id}/deliveries","fields":"query","idempotencyKey":false},
   /** Deliver an event again, whether or not it arrived. */
-  replayDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/replay","fields":"query","idempotencyKey":false},
+  replayDelivery: {"method":"POST","path":"/v1/webhooks/{id}/deliveries/{delivery_id}/replay","fields":"query","idempotencyKey":true},
   /** Get the public keys that verify this issuer's tokens. */
   publicKeys: {"method":"GET","path":"/v1/keys","fields":"query","idempotencyKey":false},
 } as const satisfies Record<keyof operations, Operation>;
