@@ -47,6 +47,14 @@ export interface components {
                 [key: string]: unknown;
             } | null;
             /**
+             * @description The models that calls may use, 1 to 50 names. A call that does not say which model it uses is refused. Left out: all.
+             * @example [
+             *       "gpt-4.1-mini",
+             *       "gpt-4.1-nano"
+             *     ]
+             */
+            models?: string[] | null;
+            /**
              * @description How many calls may be made. -1: unlimited.
              * @default -1
              */
@@ -61,6 +69,11 @@ export interface components {
              * @example 60
              */
             calls_per_minute?: number | null;
+            /**
+             * @description How many calls may be under way at once. Left out: unlimited.
+             * @example 10
+             */
+            concurrent_calls?: number | null;
             /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
@@ -194,6 +207,11 @@ export interface components {
              * @example 60
              */
             calls_per_minute?: number | null;
+            /**
+             * @description How many calls may be under way at once. Left out: unlimited.
+             * @example 10
+             */
+            concurrent_calls?: number | null;
             /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
@@ -343,6 +361,10 @@ export interface components {
             cost_limit: number | null;
             /** @description null: unlimited. */
             calls_per_minute: number | null;
+            /** @description null: unlimited. */
+            concurrent_calls: number | null;
+            /** @description 1. Every change adds 1. The grants of a bundle share it. */
+            revision: number;
             /** @description In the ledger. */
             settled: {
                 /** @description Calls. */
@@ -360,12 +382,166 @@ export interface components {
                 held: number;
             } | null;
         };
+        Grant: {
+            /** Format: uuid */
+            id: string;
+            /** @enum {string} */
+            kind: "llm" | "mcp" | "mcp_bundle";
+            /** @description `mcp` for MCP grants. */
+            provider: string;
+            /** @description LLM grants only. */
+            method: string | null;
+            /** @description LLM grants only. */
+            paths: string[] | null;
+            /** @description Grants of MCP servers only: the server of the request. */
+            server: {
+                name: string;
+                url: string;
+                /** @enum {string} */
+                transport: "sse" | "http";
+            } | null;
+            /** @description Grants of MCP servers only: the grant of the bundle. */
+            bundle_id: string | null;
+            external_session: string | null;
+            external_user: string | null;
+            /** @description Id of the virtual key that it was issued with. null: it was issued with client_api_key. */
+            virtual_key: string | null;
+            /** @description Id of the API key that issued it. null: it was issued before Presign recorded this. */
+            api_key: string | null;
+            /** @description As issued. A bundle's metadata is at the bundle's own grant. */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Unix time in seconds. */
+            issued_at: number;
+            /** @description Unix time in seconds. */
+            expires_at: number;
+            /** @enum {string} */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description Microdollars. null: no limit. */
+            cost_limit: number | null;
+            /** @description null: unlimited. */
+            calls_per_minute: number | null;
+            /** @description null: unlimited. */
+            concurrent_calls: number | null;
+            /** @description 1. Every change adds 1. The grants of a bundle share it. */
+            revision: number;
+            /** @description In the ledger. */
+            settled: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+            };
+            /** @description Now, running calls included. null: Redis does not answer. */
+            live: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+                /** @description Microdollars held for running calls. */
+                held: number;
+            } | null;
+            /** Format: uuid */
+            session_id: string;
+        };
+        /**
+         * @example {
+         *       "cost_limit": 10000000,
+         *       "max_uses": 500
+         *     }
+         */
+        GrantChange: {
+            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
+            max_uses?: number;
+            /** @description Microdollars over all its calls, those that it has had included. null: no limit. */
+            cost_limit?: number | null;
+            /** @description null: unlimited. */
+            calls_per_minute?: number | null;
+            /** @description When it ends, in Unix seconds. A later end than its token has gives it a new URL; the old one ends when it says. */
+            expires_at?: number;
+            /** @description Replaces all metadata. null: none. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ChangedGrant: {
+            /** Format: uuid */
+            id: string;
+            /** @enum {string} */
+            kind: "llm" | "mcp" | "mcp_bundle";
+            /** @description `mcp` for MCP grants. */
+            provider: string;
+            /** @description LLM grants only. */
+            method: string | null;
+            /** @description LLM grants only. */
+            paths: string[] | null;
+            /** @description Grants of MCP servers only: the server of the request. */
+            server: {
+                name: string;
+                url: string;
+                /** @enum {string} */
+                transport: "sse" | "http";
+            } | null;
+            /** @description Grants of MCP servers only: the grant of the bundle. */
+            bundle_id: string | null;
+            external_session: string | null;
+            external_user: string | null;
+            /** @description Id of the virtual key that it was issued with. null: it was issued with client_api_key. */
+            virtual_key: string | null;
+            /** @description Id of the API key that issued it. null: it was issued before Presign recorded this. */
+            api_key: string | null;
+            /** @description As issued. A bundle's metadata is at the bundle's own grant. */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
+            /** @description Unix time in seconds. */
+            issued_at: number;
+            /** @description Unix time in seconds. */
+            expires_at: number;
+            /** @enum {string} */
+            status: "active" | "exhausted" | "expired" | "revoked";
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description Microdollars. null: no limit. */
+            cost_limit: number | null;
+            /** @description null: unlimited. */
+            calls_per_minute: number | null;
+            /** @description null: unlimited. */
+            concurrent_calls: number | null;
+            /** @description 1. Every change adds 1. The grants of a bundle share it. */
+            revision: number;
+            /** @description In the ledger. */
+            settled: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+            };
+            /** @description Now, running calls included. null: Redis does not answer. */
+            live: {
+                /** @description Calls. */
+                used: number;
+                /** @description Microdollars. */
+                spent: number;
+                /** @description Microdollars held for running calls. */
+                held: number;
+            } | null;
+            /** Format: uuid */
+            session_id: string;
+            /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays. */
+            url: string | null;
+        };
         UsageReport: {
             /** @description Unix time in seconds: calls settled at this time or later. */
             from: number;
             /** @description Unix time in seconds: calls settled before this time. */
             to: number;
             group_by: ("external_user" | "session" | "model" | "provider" | "virtual_key" | "api_key" | "server" | "tool" | "day")[];
+            /** @description The cursor of the next groups. null: these are the last. CSV has it in the header `Link`. */
+            next_cursor: string | null;
             /** @description A row has the dimensions of group_by. null: these calls have no value. */
             data: {
                 external_user?: string | null;
@@ -391,6 +567,7 @@ export interface components {
                 /** @description As providers reported them. */
                 output_tokens: number;
             }[];
+            /** @description The sums of the whole range, the same on every page. */
             total: {
                 /** @description Calls that passed. */
                 calls: number;
@@ -511,6 +688,39 @@ export interface components {
                 cost: number | null;
             }[];
         };
+        AuditPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["AuditEntry"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        AuditEntry: {
+            /** Format: uuid */
+            id: string;
+            /** @description Unix time in seconds. */
+            at: number;
+            /** @description The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`. */
+            actor: string;
+            /** @enum {string} */
+            action: "account.created" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.revoked" | "virtual_key.created" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "urls.revoked";
+            target: {
+                /** @enum {string} */
+                kind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
+                id: string;
+            };
+            /** @description The `x-request-id` of the answer. null: it was no request. */
+            request_id: string | null;
+            /** @description The other end of the issuer's connection: the address of the proxy if there is one. null: it was no request. */
+            remote_address: string | null;
+            /** @description The changed fields as they were. null: there was nothing before. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The changed fields as they are since. null: nothing is left. */
+            after: {
+                [key: string]: unknown;
+            } | null;
+        };
         /**
          * @example {
          *       "provider": "openai",
@@ -602,24 +812,68 @@ export interface components {
          *       "scopes": [
          *         "presign"
          *       ],
-         *       "expires_in": 7776000
+         *       "expires_in": 7776000,
+         *       "policy": {
+         *         "providers": [
+         *           "openai"
+         *         ],
+         *         "models": [
+         *           "gpt-4.1-mini"
+         *         ],
+         *         "highest": {
+         *           "cost_limit": 250000,
+         *           "expires_in": 900
+         *         }
+         *       }
          *     }
          */
         ApiKeyRequest: {
             /** @description Your name for it. */
             name: string;
-            /** @description presign: issue and revoke URLs. read: read sessions, usage and virtual keys. admin: everything. */
-            scopes: ("presign" | "read" | "admin")[];
+            /** @description presign: issue and revoke URLs. read: read sessions, usage, virtual keys and the audit log. admin: everything in the account. operator: create, suspend and delete accounts. */
+            scopes: ("presign" | "read" | "admin" | "operator")[];
             /** @description Validity in seconds. Left out: it does not expire. */
             expires_in?: number | null;
             /** @description How many requests it may make in a minute. Left out: the operator's default. */
             requests_per_minute?: number | null;
+            /** @description The URLs that it may issue. Not for a key with the scope admin or operator, which could create another key. Left out: all. */
+            policy?: {
+                /** @description The providers. mcp stands for MCP servers. */
+                providers?: string[] | null;
+                /** @description Each path of a URL must be one of these, or match one in which * stands for any characters except /. */
+                paths?: string[] | null;
+                /** @description The models. The gateway refuses every other model on each URL of the key. */
+                models?: string[] | null;
+                /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
+                virtual_keys?: string[] | null;
+                /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
+                mcp_hosts?: string[] | null;
+                /** @description Limits that each URL must have, of any size. */
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute")[] | null;
+                /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
+                config?: {
+                    [key: string]: unknown;
+                } | null;
+                /** @description The external_user of each URL. */
+                external_user?: string | null;
+                /** @description The highest limits of a URL. A URL without such a limit is refused. */
+                highest?: {
+                    /** @description Microdollars. A URL must have a cost_limit. */
+                    cost_limit?: number | null;
+                    /** @description A URL must have a max_uses. */
+                    max_uses?: number | null;
+                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                    expires_in?: number | null;
+                    /** @description A URL must have a calls_per_minute. */
+                    calls_per_minute?: number | null;
+                } | null;
+            } | null;
         };
         NewApiKey: {
             /** Format: uuid */
             id: string;
             name: string;
-            scopes: ("presign" | "read" | "admin")[];
+            scopes: ("presign" | "read" | "admin" | "operator")[];
             /**
              * @description Its first and last characters, to recognise it. Only … for a key that the issuer did not make.
              * @example presign_sk_…x7Qa
@@ -633,10 +887,42 @@ export interface components {
             revoked_at: number | null;
             /** @description null: the operator's default. */
             requests_per_minute: number | null;
+            /** @description The URLs that it may issue. null: all. */
+            policy: components["schemas"]["KeyPolicy"] | null;
             /** @description Unix time in seconds, to the minute; null: never used. */
             last_used_at: number | null;
             /** @description The key. Only this answer shows it: the issuer stores only its hash. */
             key: string;
+        };
+        KeyPolicy: {
+            /** @description The providers. mcp stands for MCP servers. */
+            providers?: string[];
+            /** @description Each path of a URL must be one of these, or match one in which * stands for any characters except /. */
+            paths?: string[];
+            /** @description The models. The gateway refuses every other model on each URL of the key. */
+            models?: string[];
+            /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
+            virtual_keys?: string[];
+            /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
+            mcp_hosts?: string[];
+            /** @description Limits that each URL must have, of any size. */
+            required?: ("cost_limit" | "max_uses" | "calls_per_minute")[];
+            /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The external_user of each URL. */
+            external_user?: string;
+            highest?: {
+                /** @description Microdollars. A URL must have a cost_limit. */
+                cost_limit?: number;
+                /** @description A URL must have a max_uses. */
+                max_uses?: number;
+                /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                expires_in?: number;
+                /** @description A URL must have a calls_per_minute. */
+                calls_per_minute?: number;
+            };
         };
         ApiKeyPage: {
             /** @description Newest first. */
@@ -648,7 +934,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             name: string;
-            scopes: ("presign" | "read" | "admin")[];
+            scopes: ("presign" | "read" | "admin" | "operator")[];
             /**
              * @description Its first and last characters, to recognise it. Only … for a key that the issuer did not make.
              * @example presign_sk_…x7Qa
@@ -662,8 +948,48 @@ export interface components {
             revoked_at: number | null;
             /** @description null: the operator's default. */
             requests_per_minute: number | null;
+            /** @description The URLs that it may issue. null: all. */
+            policy: components["schemas"]["KeyPolicy"] | null;
             /** @description Unix time in seconds, to the minute; null: never used. */
             last_used_at: number | null;
+        };
+        /**
+         * @example {
+         *       "name": "customer-a"
+         *     }
+         */
+        AccountRequest: {
+            /** @description Your name for it. */
+            name: string;
+        };
+        NewAccount: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds; null: not suspended. */
+            suspended_at: number | null;
+            /** @description Unix time in seconds; null: not deleted. */
+            deleted_at: number | null;
+            api_key: components["schemas"]["NewApiKey"];
+        };
+        AccountPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["Account"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        Account: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description Unix time in seconds; null: not suspended. */
+            suspended_at: number | null;
+            /** @description Unix time in seconds; null: not deleted. */
+            deleted_at: number | null;
         };
         /**
          * @example {
@@ -770,7 +1096,7 @@ export interface components {
                  * @description Stable: programs switch on it.
                  * @enum {string}
                  */
-                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "tool_not_allowed" | "not_found" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "virtual_key_revoked" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "rate_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
                 /** @description For people. It may be more precise than the table, and may change. */
                 message: string;
                 /**
@@ -785,6 +1111,12 @@ export interface components {
                  * @description Names the request in the log.
                  */
                 request_id: string;
+                /** @description If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`. */
+                problems?: {
+                    /** @description The field or header at fault, as the caller wrote it. */
+                    param: string | null;
+                    message: string;
+                }[];
             } & {
                 [key: string]: unknown;
             };
@@ -805,10 +1137,15 @@ export type SessionSummary = components['schemas']['SessionSummary'];
 export type Pending = components['schemas']['Pending'];
 export type Session = components['schemas']['Session'];
 export type SessionGrant = components['schemas']['SessionGrant'];
+export type Grant = components['schemas']['Grant'];
+export type GrantChange = components['schemas']['GrantChange'];
+export type ChangedGrant = components['schemas']['ChangedGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
 export type CallPage = components['schemas']['CallPage'];
 export type Call = components['schemas']['Call'];
 export type CallWithRefunds = components['schemas']['CallWithRefunds'];
+export type AuditPage = components['schemas']['AuditPage'];
+export type AuditEntry = components['schemas']['AuditEntry'];
 export type VirtualKeyRequest = components['schemas']['VirtualKeyRequest'];
 export type VirtualKey = components['schemas']['VirtualKey'];
 export type Budget = components['schemas']['Budget'];
@@ -816,8 +1153,13 @@ export type VirtualKeyPage = components['schemas']['VirtualKeyPage'];
 export type RotationRequest = components['schemas']['RotationRequest'];
 export type ApiKeyRequest = components['schemas']['ApiKeyRequest'];
 export type NewApiKey = components['schemas']['NewApiKey'];
+export type KeyPolicy = components['schemas']['KeyPolicy'];
 export type ApiKeyPage = components['schemas']['ApiKeyPage'];
 export type ApiKey = components['schemas']['ApiKey'];
+export type AccountRequest = components['schemas']['AccountRequest'];
+export type NewAccount = components['schemas']['NewAccount'];
+export type AccountPage = components['schemas']['AccountPage'];
+export type Account = components['schemas']['Account'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookPage = components['schemas']['WebhookPage'];
@@ -1003,6 +1345,28 @@ export interface operations {
             };
         };
     };
+    getGrant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Grant"];
+                };
+            };
+        };
+    };
     revokeGrant: {
         parameters: {
             query?: never;
@@ -1032,11 +1396,49 @@ export interface operations {
             };
         };
     };
+    changeGrant: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["GrantChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedGrant"];
+                };
+            };
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
+        };
+    };
     getUsage: {
         parameters: {
-            query: {
-                /** @description Calls settled at this time or later. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
-                from: number | (string | Date);
+            query?: {
+                /** @description Calls settled at this time or later. Left out: 30 days before `to`. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from?: number | (string | Date);
                 /** @description Calls settled before this time. Left out: now. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
                 to?: number | (string | Date);
                 /** @description The dimensions to sum by, separated by commas: external_user, session, model, provider, virtual_key, api_key, server, tool, day. Left out: one total. */
@@ -1057,6 +1459,10 @@ export interface operations {
                 request_id?: string;
                 /** @description Takes precedence over the header `Accept`. Without either: json. */
                 format?: "json" | "csv";
+                /** @description The most groups to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat `group_by` and all filters with it. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -1139,6 +1545,43 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CallWithRefunds"];
+                };
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+                /** @description Changes at this time or later. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                from?: number | (string | Date);
+                /** @description Changes before this time. Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B). */
+                to?: number | (string | Date);
+                /** @description Only changes by this API key, by its id, or by `cli` or `issuer`. */
+                actor?: string;
+                /** @description Only changes of this kind. */
+                action?: "account.created" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.revoked" | "virtual_key.created" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "urls.revoked";
+                /** @description Only changes of something of this kind. */
+                target_kind?: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
+                /** @description Only changes of what has this id. */
+                target_id?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
                 };
             };
         };
@@ -1226,7 +1669,10 @@ export interface operations {
     createVirtualKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1301,7 +1747,10 @@ export interface operations {
     rotateVirtualKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -1361,7 +1810,10 @@ export interface operations {
     createApiKey: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1424,6 +1876,173 @@ export interface operations {
             };
         };
     };
+    listAccounts: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccountPage"];
+                };
+            };
+        };
+    };
+    createAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewAccount"];
+                };
+            };
+        };
+    };
+    getAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
+            };
+        };
+    };
+    deleteAccount: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
+            /** @description Done. The answer has no body. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    suspendAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
+            /** @description Done. The answer has no body. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    resumeAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
+            /** @description Done. The answer has no body. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     listWebhooks: {
         parameters: {
             query?: {
@@ -1452,7 +2071,10 @@ export interface operations {
     createWebhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -1518,7 +2140,10 @@ export interface operations {
     rotateWebhookSecret: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -1540,7 +2165,10 @@ export interface operations {
     enableWebhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -1562,7 +2190,10 @@ export interface operations {
     testWebhook: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
             };
@@ -1613,7 +2244,10 @@ export interface operations {
     replayDelivery: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 id: string;
                 delivery_id: string;
