@@ -77,6 +77,18 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   ]);
 });
 
+test('a spent URL that is raised passes its next call, and an old revision changes nothing', async () => {
+  const { url, session_id } = await presign.presign({ ...CHAT, max_uses: 1 });
+  const call = async () => (await fetch(url, { method: 'POST', body: '{}' })).status;
+  expect([await call(), await call()]).toEqual([200, 403]);
+  const [{ id } = { id: '' }] = (await presign.getSession({ id: session_id })).grants;
+  const { revision } = await presign.getGrant({ id });
+  expect(await presign.changeGrant({ id, max_uses: 2 }, { ifRevision: revision })).toMatchObject({ id });
+  expect([await call(), await call()]).toEqual([200, 403]);
+  const again = presign.changeGrant({ id, max_uses: 3 }, { ifRevision: revision });
+  expect(await refusalOf(again)).toMatchObject({ status: 412, code: 'revision_mismatch' });
+});
+
 test('a bundle is issued for MCP servers', async () => {
   const servers = [{ name: 'docs', url: `${upstream.url}/mcp`, transport: 'http' as const }];
   const { bundle_url, servers: issued } = await presign.mcpPresign({ servers });
@@ -120,6 +132,22 @@ test('an endpoint is added, tried, notified again, and removed', async () => {
   expect((await presign.listWebhooks()).data).toMatchObject([{ id, url }]);
   await presign.deleteWebhook({ id });
   expect(await refusalOf(presign.getWebhook({ id }))).toMatchObject({ status: 404, code: 'not_found' });
+});
+
+test('an account is made, issues URLs, is suspended and resumed, and ends, and each change is in the audit log', async () => {
+  const { id, api_key } = await presign.createAccount({ name: 'customer' });
+  const customer = createPresign({ url: stack.issuerUrl, apiKey: api_key.key });
+  const { url } = await customer.presign(CHAT);
+  const call = async () => (await fetch(url, { method: 'POST', body: '{}' })).status;
+  expect(await presign.suspendAccount({ id })).toBeUndefined();
+  expect(await call()).toBe(403);
+  expect(await presign.resumeAccount({ id })).toBeUndefined();
+  expect(await call()).toBe(200);
+  expect((await presign.listAccounts({ limit: 1 })).data).toEqual([await presign.getAccount({ id })]);
+  expect(await presign.deleteAccount({ id })).toBeUndefined();
+  expect(await refusalOf(customer.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
+  const { data } = await presign.listAudit({ action: 'account.suspended' });
+  expect(data).toMatchObject([{ target: { kind: 'account', id } }]);
 });
 
 test('a refusal names the field, and the request by the id that the log has', async () => {

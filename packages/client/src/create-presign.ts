@@ -1,5 +1,5 @@
 import { OPERATIONS, type Operation } from '../generated/operations.ts';
-import type { CallOptions, IssueOptions, Presign } from './methods.ts';
+import type { CallOptions, ChangeOptions, IssueOptions, Presign } from './methods.ts';
 import { failed, PresignError } from './presign-error.ts';
 import { type Answered, type Fetch, type Request, sendRequest } from './send-request.ts';
 
@@ -31,7 +31,7 @@ export function createPresign(options: PresignOptions): Presign {
     maxRetries: atLeast(0, 'maxRetries', options.maxRetries ?? 2),
     timeoutMs: atLeast(1, 'timeoutMs', options.timeoutMs ?? 30_000),
   };
-  const method = (operation: Operation) => async (fields: Fields, own: IssueOptions) => {
+  const method = (operation: Operation) => async (fields: Fields, own: IssueOptions & ChangeOptions) => {
     const request = writeRequest(base, operation, fields ?? {}, own ?? {}, settings.maxRetries > 0);
     return readAnswer(request, await sendRequest(settings, request));
   };
@@ -78,7 +78,7 @@ function writeRequest(
   base: string,
   { method, path, fields: rest, idempotencyKey: takesKey }: Operation,
   fields: Fields,
-  { idempotencyKey, signal }: IssueOptions,
+  { idempotencyKey, ifRevision, signal }: IssueOptions & ChangeOptions,
   mayRepeat: boolean,
 ): Request {
   const inPath = new Set<string>();
@@ -92,7 +92,10 @@ function writeRequest(
     method,
     url: base + written + (rest === 'query' ? queryOf(others) : ''),
     what: `${method} ${path}`,
-    headers: key === undefined ? {} : { 'idempotency-key': key },
+    headers: {
+      ...(key === undefined ? {} : { 'idempotency-key': key }),
+      ...(ifRevision === undefined ? {} : { 'if-match': `"${ifRevision}"` }),
+    },
     // Written once, because the issuer refuses the same key with other bytes.
     body: rest === 'body' ? JSON.stringify(Object.fromEntries(others)) : undefined,
     // RFC 9110 §9.2.2: other methods are idempotent.

@@ -1,6 +1,6 @@
 export type * from '../generated/types.ts';
 export { createPresign, each, type PresignOptions } from './create-presign.ts';
-export type { CallOptions, Input, IssueOptions, OperationId, Presign } from './methods.ts';
+export type { CallOptions, ChangeOptions, Input, IssueOptions, OperationId, Presign } from './methods.ts';
 export { type ErrorCode, PresignError } from './presign-error.ts';
 export {
   anthropicOptions,

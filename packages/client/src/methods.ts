@@ -34,9 +34,19 @@ type Call<Fields, Options, Answer> = object extends Fields
   ? (fields?: Fields, options?: Options) => Promise<Answer>
   : (fields: Fields, options?: Options) => Promise<Answer>;
 
-type OptionsOf<Id extends OperationId> = [NonNullable<operations[Id]['parameters']['header']>] extends [never]
+/** Options of a request that changes something that has a revision. */
+export type ChangeOptions = CallOptions & {
+  /** The revision that the change is meant for. Left out: any. */
+  readonly ifRevision?: number | undefined;
+};
+
+type OptionsOf<Id extends OperationId> = [HeaderOf<Id>] extends [never]
   ? CallOptions
-  : IssueOptions;
+  : 'If-Match' extends keyof HeaderOf<Id>
+    ? ChangeOptions
+    : IssueOptions;
+
+type HeaderOf<Id extends OperationId> = NonNullable<operations[Id]['parameters']['header']>;
 
 /** A part that an operation does not have has no fields. */
 type Fields<Part> = [NonNullable<Part>] extends [never] ? unknown : NonNullable<Part>;

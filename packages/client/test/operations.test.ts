@@ -75,11 +75,11 @@ test.each(['', '.', '..', undefined])('the id %j is refused before anything is s
 
 test('an Idempotency-Key that makes no header, or would not be heeded, is refused before anything is sent', async () => {
   const { presign, seen } = await pretendIssuer([json(200, {})]);
-  const { presign: issue, createApiKey } = presign as unknown as Record<string, Untyped[string]>;
+  const { presign: issue, listSessions } = presign as unknown as Record<string, Untyped[string]>;
   for (const idempotencyKey of ['', 'order 7', 'order-7\n', 'ü', 'x'.repeat(256)]) {
     await expect(issue?.({}, { idempotencyKey })).rejects.toThrow('idempotencyKey: expected 1 to 255');
   }
-  await expect(createApiKey?.({}, { idempotencyKey: 'order-7' })).rejects.toThrow(
+  await expect(listSessions?.({}, { idempotencyKey: 'order-7' })).rejects.toThrow(
     'idempotencyKey: this operation',
   );
   expect(seen).toEqual([]);

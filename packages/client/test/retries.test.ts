@@ -47,15 +47,16 @@ test('each call has an Idempotency-Key of its own, or the one that it is given',
 });
 
 test.each([
-  ['the connection broke off', brokenOff, 'connection_failed'],
-  ['503', refusal(503, 'database_unavailable', NOW), 'database_unavailable'],
-] as const)('a request without an Idempotency-Key is not sent twice: %s', async (_what, answer, code) => {
+  ['the connection broke off', brokenOff],
+  ['503', refusal(503, 'database_unavailable', NOW)],
+] as const)('every other POST is tried again under one Idempotency-Key, too: %s', async (_what, answer) => {
   const { presign, seen } = await pretendIssuer([answer, json(201, KEPT)]);
-  expect(await codeOf(presign.createVirtualKey(NEW_KEY))).toBe(code);
-  expect(seen).toHaveLength(1);
+  expect(await presign.createVirtualKey(NEW_KEY)).toEqual(KEPT);
+  const keys = seen.map(({ headers }) => headers['idempotency-key']);
+  expect(keys).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/), keys[0]]);
 });
 
-test('but is when it was refused before it was begun', async () => {
+test('and when it was refused before it was begun', async () => {
   const { presign, seen } = await pretendIssuer([refusal(429, 'rate_limited', NOW), json(201, KEPT)]);
   expect(await presign.createVirtualKey(NEW_KEY)).toEqual(KEPT);
   expect(seen).toHaveLength(2);
@@ -141,13 +142,13 @@ test('a signal ends the request, and the wait for the next attempt, with its own
   expect(busy.seen).toHaveLength(1);
 });
 
-test('an answer that does not come in time is an error, and tried again where that is safe', async () => {
+test('an answer that does not come in time is an error after the last attempt', async () => {
   const { presign, seen } = await pretendIssuer([() => {}], { timeoutMs: 500, maxRetries: 1 });
   expect(await codeOf(presign.listSessions())).toBe('timed_out');
   expect(seen).toHaveLength(2);
   const { signal } = new AbortController();
   expect(await codeOf(presign.createApiKey({ name: 'a', scopes: ['read'] }, { signal }))).toBe('timed_out');
-  expect(seen).toHaveLength(3);
+  expect(seen).toHaveLength(4);
 });
 
 test('a redirect is not followed: what it leads to would get the key of the provider', async () => {

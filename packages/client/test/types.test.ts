@@ -36,11 +36,12 @@ test('types: without required fields, none need be given', () => {
   expectTypeOf<[]>().not.toExtend<Parameters<Presign['getSession']>>();
 });
 
-test('types: an Idempotency-Key goes with what issues, and with nothing else', () => {
+test('types: an Idempotency-Key goes with every POST, and with nothing else', () => {
   type Options<Id extends keyof Presign> = NonNullable<Parameters<Presign[Id]>[1]>;
   expectTypeOf<Options<'presign'>>().toHaveProperty('idempotencyKey');
   expectTypeOf<Options<'mcpPresign'>>().toHaveProperty('idempotencyKey');
-  expectTypeOf<Options<'createApiKey'>>().not.toHaveProperty('idempotencyKey');
+  expectTypeOf<Options<'createApiKey'>>().toHaveProperty('idempotencyKey');
+  expectTypeOf<Options<'listSessions'>>().not.toHaveProperty('idempotencyKey');
 });
 
 test('types: CSV is text, anything else a report', () => {
@@ -53,7 +54,7 @@ test('types: CSV is text, anything else a report', () => {
 
 test('types: what usage is asked for by is what the issuer takes: times of any form, and lists', () => {
   type Asked = Input<'getUsage'>;
-  expectTypeOf<Asked['from']>().toEqualTypeOf<number | string | Date>();
+  expectTypeOf<Asked['from']>().toEqualTypeOf<number | string | Date | undefined>();
   expectTypeOf<Asked['to']>().toEqualTypeOf<number | string | Date | undefined>();
   expectTypeOf<UsageReport['to']>().toExtend<Asked['from']>();
   const by = ['external_user', 'day'] as const;
