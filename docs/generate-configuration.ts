@@ -27,7 +27,7 @@ ${table()}
   set one of them alone.
 - Without \`TOKEN_SIGNING_KEY\`, \`ENCRYPTION_KEYS\` or \`BOOTSTRAP_API_KEY\`, \`start\` makes the missing ones and keeps them in
   \`PRESIGN_DATA_DIR\`, readable by their owner alone. For separate services, \`pnpm --filter @presign/issuer keys\` prints a fresh
-  set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml).
+  set and a password for the Postgres of [compose.yaml](../../infra/compose.yaml), which \`infra/secrets.sh\` writes to files.
 - With \`SANDBOX=true\`, \`start\` lets the gateway reach the sandbox's own loopback ports. \`ALLOW_PRIVATE_UPSTREAMS\` concerns
   all other addresses.
 - \`start\` also accepts tokens that keys of \`TOKEN_PUBLIC_KEYS\` signed.
@@ -46,8 +46,10 @@ ${table()}
 - A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
   its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
 - Each secret may also be in a file, which a variable with \`_FILE\` after its name names, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
-  \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`, \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last
-  line break does not count. Setting both is an error.
+  \`AWS_ACCESS_KEY_ID\`, \`AWS_SECRET_ACCESS_KEY\`, \`AWS_SESSION_TOKEN\`, \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`,
+  \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break does not count. Setting both is an error.
+- The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set. [The archive](../guides/retention.md#the-archive)
+  needs the first two.
 - The issuer publishes the keys of \`TOKEN_PUBLIC_KEYS\` together with its own, for a rotation.
 - \`pnpm --filter @presign/issuer migrate\` reads \`DATABASE_URL\` alone.
 - [Rotate keys](../guides/rotate-keys.md) has the steps for token keys and encryption keys.
@@ -55,12 +57,16 @@ ${table()}
 
 function table(): string {
   const own = Object.values(READERS).map(defaultsOf);
-  const [, , gateway = new Map<string, string>()] = own;
-  // `start` reads these with the functions of the gateway.
-  const shared = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
-  const fromGateway = shared.map((name) => [name, gateway.get(name) ?? ''] as const);
+  const [, issuer = new Map<string, string>(), gateway = new Map<string, string>()] = own;
+  // `start` reads these with functions of the services.
+  const ofGateway = ['PROVIDERS_FILE', 'MAX_BODY_BYTES', 'MAX_HELD_BODY_BYTES'];
+  const ofIssuer = [...issuer.keys()].filter((name) => /_KEPT_DAYS$|^ARCHIVE_|^AWS_/.test(name));
+  const shared = [
+    ...ofGateway.map((name) => [name, gateway.get(name) ?? ''] as const),
+    ...ofIssuer.map((name) => [name, issuer.get(name) ?? ''] as const),
+  ];
   const byAll = ['start', 'database'].flatMap((file) => [...defaultsOf(`../packages/schema/src/${file}.ts`)]);
-  const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? fromGateway : []), ...read]));
+  const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
     const cells = defaults.map((read) => read.get(name) ?? '');

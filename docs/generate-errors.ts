@@ -23,6 +23,10 @@ const FIELDS = markdownTable(
     ['`type`', 'the class of the error, as OpenAI and Anthropic name them'],
     ['`param`', 'the field or header that is wrong, as the caller wrote it, else `null`'],
     [
+      '`problems`',
+      'if several fields of a request to the issuer are wrong: `{"param", "message"}` of each, at most 20; the first is also above',
+    ],
+    [
       '`request_id`',
       'also in the header `x-request-id` (at the gateway also `x-presign-request-id`) and in the log',
     ],
@@ -32,7 +36,12 @@ const FIELDS = markdownTable(
 const FURTHER_FIELDS = markdownTable(
   ['Field', 'With', 'Says'],
   [
-    ['`allowed`', '`path_not_allowed`, `method_not_allowed`, `tool_not_allowed`', 'what is allowed'],
+    [
+      '`allowed`',
+      '`path_not_allowed`, `method_not_allowed`, `model_not_allowed`, `tool_not_allowed`',
+      'what is allowed',
+    ],
+    ['`violations`', '`policy_forbids`', 'each field that is wrong, with what the policy allows'],
     ['`limit`', '`rate_limited`', 'calls a minute'],
     [
       '`limit_of`',
