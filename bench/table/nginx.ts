@@ -88,12 +88,13 @@ const ADMIT = admitScript.place({
     rate: 'worst.rate',
     tokens: 'worst.tokens',
     leastTokens: 'worst.least',
+    worstTokens: "''",
   },
   each: [{ budget }],
 });
 const SETTLE = settleScript.place({
   keys: { partition, hold, leases, usage, survivors },
-  args: { ...COMMON, mode: "'settle'", cost: 'cost', epoch: 'epoch', lastCall: "''" },
+  args: { ...COMMON, mode: "'settle'", cost: 'cost', epoch: 'epoch', lastCall: "''", usedTokens: "''" },
   each: [{ budget }],
 });
 

@@ -34,6 +34,7 @@ export const admitScript = script('admit', {
     'rate',
     'tokens',
     'leastTokens',
+    'worstTokens',
   ],
   each: { keys: ['budget'] },
   reply: oneOf({
@@ -49,6 +50,9 @@ export const admitScript = script('admit', {
       resetMs: optional(figure),
       isReturnable: flag,
       places: number,
+      tokenRate: optional(figure),
+      tokensLeft: optional(figure),
+      tokensResetMs: optional(figure),
     },
     unknown: {},
     closed: {},
@@ -61,6 +65,14 @@ export const admitScript = script('admit', {
     uses_exhausted: { ofOwn: flag, limit: figure, used: figure, lastCall: optional(text) },
     rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
     concurrency_limited: { limit: number, active: number, needed: number },
+    token_rate_limited: {
+      tokenRate: figure,
+      tokensLeft: figure,
+      tokensResetMs: figure,
+      waitMs: figure,
+      needed: figure,
+    },
+    token_rate_too_low: { tokenRate: figure, needed: figure },
     cost_limit_reached: overLimit,
     cost_held: overLimit,
     cost_limit_too_low: overLimit,
@@ -93,6 +105,8 @@ export type Ask = {
   readonly uses: number;
   /** The most the call can cost, held until it is settled; undefined where no bound is known. */
   readonly hold: Hold | undefined;
+  /** The most tokens that it can use, input and output together; undefined where no bound is known. */
+  readonly worstTokens?: number | undefined;
   /** How long the hold stands unless it is renewed. */
   readonly leaseMs: number;
   /** JSON, kept with the hold: the ledger gets it should this gateway die. */
@@ -115,12 +129,14 @@ export type Admission =
       readonly isReturnable: boolean;
       /** Undefined: calls are not limited by the minute. */
       readonly rateLimit: RateLimit | undefined;
+      /** Undefined: tokens are not limited by the minute. */
+      readonly tokenRate: RateLimit | undefined;
       /** The places it takes among the calls under way; 0 where they are not limited. They are free when it is settled or `leave`s. */
       readonly places: number;
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' | 'suspended' }
-  /** `expired`: the grant's end was moved, and has passed. `unbounded`: a budget has a cost limit that the gateway does not know of. */
+  /** `expired`: the grant's end was moved, and has passed. `unbounded`: a budget has a limit that the gateway does not know of. */
   | { readonly is: 'expired' }
   | { readonly is: 'unbounded' }
   | {
@@ -136,6 +152,14 @@ export type Admission =
       /** Until this call may pass. */
       readonly waitMs: number;
     }
+  | {
+      readonly is: 'token_rate_limited';
+      readonly tokenRate: RateLimit;
+      /** Until this call may pass. */
+      readonly waitMs: number;
+      readonly needed: number;
+    }
+  | { readonly is: 'token_rate_too_low'; readonly tokenRate: number; readonly needed: number }
   | {
       readonly is: 'concurrency_limited';
       readonly limit: number;
@@ -164,9 +188,9 @@ type LastCallText = string | undefined;
 export const admit = (
   redis: RedisClient,
   grant: GrantRef,
-  { holdId, uses, hold, leaseMs, record }: Ask,
+  { holdId, uses, hold, worstTokens, leaseMs, record }: Ask,
 ): Promise<Admission> =>
-  countCall(redis, grant, { id: holdId, calls: uses, places: 1, uses, hold, leaseMs, record });
+  countCall(redis, grant, { id: holdId, calls: uses, places: 1, uses, hold, worstTokens, leaseMs, record });
 
 /**
  * Asks whether a call may pass, and counts nothing: the uses, and for a call that spends one microdollar, are there.
@@ -184,6 +208,7 @@ export const checkGrant = (
     calls: uses,
     places: uses,
     hold: fixedHold(spends ? 1 : 0),
+    worstTokens: 0,
     record: '',
   });
 
@@ -199,13 +224,14 @@ type Counted = {
   /** The lease of the places of a charge. */
   readonly placeMs?: number | undefined;
   readonly hold: Hold | undefined;
+  readonly worstTokens: number | undefined;
   readonly record: string;
 };
 
 /** Counts a call in all budgets of its grant, or in none. */
 export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
-  const { id, leaseMs, uses, calls, places, placeMs, hold, record } = call;
+  const { id, leaseMs, uses, calls, places, placeMs, hold, worstTokens, record } = call;
   const reply = await admitScript.run(redis, {
     keys: {
       partition: keys.partition(at),
@@ -231,6 +257,7 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
       rate: hold?.ratePerMtok ?? 0,
       tokens: hold?.askedTokens ?? 0,
       leastTokens: hold?.leastTokens ?? 0,
+      worstTokens,
     },
     each: grant.budgetIds.map((budgetId) => ({ budget: keys.budget(at, budgetId) })),
   });
@@ -244,8 +271,12 @@ function toAdmission(answer: Answer): Admission {
     const { is, waitMs, perMinute, callsLeft: left, resetMs } = answer;
     return { is, waitMs, rateLimit: { perMinute, left, resetMs } };
   }
+  if (answer.is === 'token_rate_limited') {
+    const { is, waitMs, needed } = answer;
+    return { is, waitMs, needed, tokenRate: tokenRateOf(answer) };
+  }
   if (answer.is !== 'admitted') return answer;
-  const { perMinute, callsLeft: left = 0, resetMs = 0 } = answer;
+  const { perMinute, callsLeft: left = 0, resetMs = 0, tokenRate } = answer;
   return {
     is: 'admitted',
     epoch: answer.epoch,
@@ -257,5 +288,18 @@ function toAdmission(answer: Answer): Admission {
     isReturnable: answer.isReturnable,
     places: answer.places,
     rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs },
+    tokenRate: tokenRate === undefined ? undefined : tokenRateOf({ ...answer, tokenRate }),
   };
 }
+
+type TokenFigures = Extract<Answer, { is: 'admitted' }> & { readonly tokenRate: number };
+
+const tokenRateOf = ({
+  tokenRate: perMinute,
+  tokensLeft: left = 0,
+  tokensResetMs: resetMs = 0,
+}: Pick<TokenFigures, 'tokenRate' | 'tokensLeft' | 'tokensResetMs'>): RateLimit => ({
+  perMinute,
+  left,
+  resetMs,
+});

@@ -57,6 +57,7 @@ export const charge = (
     places: leaseMs === undefined ? 0 : calls,
     placeMs: leaseMs,
     hold: fixedHold(costMicrousd),
+    worstTokens: 0,
     record,
   });
 

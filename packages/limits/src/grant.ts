@@ -18,6 +18,7 @@ const openScript = script('open', {
       'settled',
       'perMinute',
       'concurrent',
+      'tokenRate',
       'endsWithGrant',
     ],
   },
@@ -54,6 +55,8 @@ export type BudgetState = {
   readonly callsPerMinute: number | null;
   /** Null: unlimited. */
   readonly concurrentCalls: number | null;
+  /** Null: no rate limit. Left out by an issuer of an earlier version. */
+  readonly tokensPerMinute?: number | null;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
 };
@@ -114,6 +117,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       settled: budget.settledMicrousd,
       perMinute: budget.callsPerMinute ?? -1,
       concurrent: budget.concurrentCalls ?? -1,
+      tokenRate: budget.tokensPerMinute ?? -1,
       endsWithGrant: budget.endsWithGrant ? 1 : 0,
     })),
   });
@@ -282,6 +286,8 @@ export type BudgetFigures = {
   readonly callsPerMinute: number | undefined;
   /** Undefined: unlimited. */
   readonly concurrentCalls: number | undefined;
+  /** Undefined: no rate limit. */
+  readonly tokensPerMinute: number | undefined;
   /** Calls under way. Only counted where they are limited. */
   readonly activeCalls: number;
   /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
@@ -303,9 +309,8 @@ export async function readFigures(
   return Promise.all(read);
 }
 
-const FIGURES = 'epoch max_uses used cost_limit settled held per_minute concurrent active last_call'.split(
-  ' ',
-);
+const FIGURES =
+  'epoch max_uses used cost_limit settled held per_minute concurrent active last_call token_rate'.split(' ');
 
 async function readBudget(
   redis: RedisClient,
@@ -313,7 +318,8 @@ async function readBudget(
   asked: Promise<string | null>,
 ): Promise<BudgetFigures | undefined> {
   const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIGURES)]);
-  const [epoch, maxUses, used, costLimit, settled, held, perMinute, concurrent, active, lastCall] = found;
+  const [epoch, maxUses, used, costLimit, settled, held, perMinute, concurrent, active, lastCall, tokenRate] =
+    found;
   if (!maxUses || !costLimit || epoch !== epochNow) return undefined;
   return {
     maxUses: limit(maxUses),
@@ -323,6 +329,7 @@ async function readBudget(
     heldMicrousd: Number(held),
     callsPerMinute: limit(perMinute ?? '-1'),
     concurrentCalls: limit(concurrent ?? '-1'),
+    tokensPerMinute: limit(tokenRate ?? '-1'),
     activeCalls: Number(active ?? 0),
     lastCall: lastCall ?? undefined,
   };

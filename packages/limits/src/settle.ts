@@ -6,7 +6,18 @@ import { script } from './script.ts';
 /** `lua/settle.lua`. Both `settle` and `sweep` run it. */
 export const settleScript = script('settle', {
   keys: ['partition', 'hold', 'leases', 'usage', 'survivors'],
-  args: ['holdId', 'mode', 'uses', 'cost', 'epoch', 'grantId', 'budgetIds', 'record', 'lastCall'],
+  args: [
+    'holdId',
+    'mode',
+    'uses',
+    'cost',
+    'epoch',
+    'grantId',
+    'budgetIds',
+    'record',
+    'lastCall',
+    'usedTokens',
+  ],
   each: { keys: ['budget'] },
   reply: oneOf({
     settled: { usesLeft: optional(figure), microusdLeft: optional(figure), isKept: flag },
@@ -41,6 +52,8 @@ export type Outcome = {
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
+  /** Input and output together. Undefined: not known, so that no tokens of its minute are given back. */
+  readonly usedTokens?: number | undefined;
   /** JSON, for the ledger. */
   readonly record: string;
   /** How the call failed, as JSON, for later refusals. Undefined if it did not fail. */
@@ -63,7 +76,7 @@ export type Left = {
 export async function settle(
   redis: RedisClient,
   grant: GrantRef,
-  { holdId, uses, costMicrousd, epoch, record, lastCall }: Outcome,
+  { holdId, uses, costMicrousd, usedTokens, epoch, record, lastCall }: Outcome,
 ): Promise<Left | undefined> {
   const budgetIds = grant.budgetIds.join(',');
   const { keys, each } = settleKeys(grant.partition, holdId, grant.budgetIds);
@@ -80,6 +93,7 @@ export async function settle(
       budgetIds,
       record,
       lastCall,
+      usedTokens,
     },
   });
   if (reply.is !== 'settled') return undefined;
@@ -178,6 +192,7 @@ const NOTHING_SAID = {
   budgetIds: undefined,
   record: undefined,
   lastCall: undefined,
+  usedTokens: undefined,
 };
 
 const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => ({

@@ -6,24 +6,29 @@
 --          backlog_max: most entries of stream and leases together; grant_id; budget_ids: comma-separated; record: of
 --          the call; places: calls under way that it adds; place_ms: their lease where the call is charged. The worst
 --          cost: fixed: microdollars of input and fees, '' when the cost has no known bound; rate: microdollars per
---          million tokens of output; tokens: asked for; least_tokens
+--          million tokens of output; tokens: asked for; least_tokens. worst_tokens: of input and output together, '' when
+--          they have no known bound
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
 --            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
 --            there is no limit; is_returnable: whether a refused call of this grant would now get everything back;
---            places: that it takes, 0 where there is no limit
+--            places: that it takes, 0 where there is no limit; token_rate: tokens a minute, tokens_left: now,
+--            tokens_reset_ms: each absent where there is no limit
 --          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
+--          token_rate_limited: token_rate, tokens_left, tokens_reset_ms, wait_ms, needed: tokens of this call
+--          token_rate_too_low: token_rate, needed: it can never pass
 --          uses_exhausted: of_own: whether it is the first budget's limit, limit, used, last_call: how
 --            the last call of the grant failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
 --            needed_microusd, last_call
 --          closed, backlog, unknown, revoked, credential_revoked, suspended
 --          expired: the grant's end was moved, and has passed
---          unbounded: the cost has no known bound, and a budget limits it: read Postgres again
--- include: clock, whole, bucket, give-back
+--          unbounded: the cost or the tokens have no known bound, and a budget limits them: read Postgres again
+-- include: clock, whole, bucket, token-bucket, give-back
 -- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
 -- Calls by the minute are those of the first budget: counted here, never given back. Its calls under way are `active`: a
--- place is taken here and freed with its hold. A charged call has a hold of nothing but its places.
+-- place is taken here and freed with its hold. A charged call has a hold of nothing but its places. Tokens by the minute are
+-- those of the first budget, too: the worst is taken here, and `settle` gives back what was not used.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
 -- Products stay below 2^53: the caller clips tokens and rates.
 -- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
@@ -53,15 +58,17 @@ local uses = again and 0 or tonumber(arg.uses)
 local calls = again and 0 or tonumber(arg.calls)
 local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
-local per_minute, known_level, known_at, is_returnable, concurrent, active
+local per_minute, known_level, known_at, is_returnable, concurrent, active, token_rate, token_level, token_at
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned, its_concurrent, its_active =
-    unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held',
-      'per_minute', 'level', 'at', 'returned', 'concurrent', 'active'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned, its_concurrent, its_active,
+    its_token_rate, its_token_level, its_token_at = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used',
+      'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at', 'returned', 'concurrent', 'active', 'token_rate',
+      'token_level', 'token_at'))
   if budget_epoch ~= epoch then return reply.unknown end
   local is_own = i == 1
   if is_own then
     per_minute, known_level, known_at, concurrent, active = its_per_minute, level, at, its_concurrent, its_active
+    token_rate, token_level, token_at = tonumber(its_token_rate or ''), tonumber(its_token_level or ''), tonumber(its_token_at or '')
   end
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
@@ -106,6 +113,27 @@ else
     -- Otherwise all calls would wait until a clock that went back has caught up.
     if not is_check and (known_at or 0) > now then redis.call('HSET', each.budget[1], 'at', whole(now)) end
     return reply.rate_limited{per_minute = per_minute, calls_left = calls_left, reset_ms = reset_ms, wait_ms = wait_ms}
+  end
+end
+
+local worst_tokens, parts, tokens_left, tokens_reset_ms = tonumber(arg.worst_tokens), nil, nil, nil
+if token_rate then
+  if again then worst_tokens = 0 end
+  if not worst_tokens then return reply.unbounded end
+  if worst_tokens > token_rate then return reply.token_rate_too_low{token_rate = token_rate, needed = worst_tokens} end
+  now = now or now_ms()
+  parts = parts_now(token_rate, token_level, token_at, now)
+  local missing = worst_tokens * PARTS - parts
+  -- A debt lets no call pass that uses tokens, and any that uses none.
+  local lacks = worst_tokens > 0 and missing > 0
+  if not lacks then parts = parts - worst_tokens * PARTS end
+  tokens_left = math.max(math.floor(parts / PARTS), 0)
+  tokens_reset_ms = math.ceil((token_rate * PARTS - parts) / token_rate)
+  if lacks then
+    -- As for calls: otherwise all would wait until a clock that went back has caught up.
+    if not is_check and (token_at or 0) > now then redis.call('HSET', each.budget[1], 'token_at', whole(now)) end
+    return reply.token_rate_limited{token_rate = token_rate, tokens_left = tokens_left, tokens_reset_ms = tokens_reset_ms,
+      wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
   end
 end
 
@@ -155,14 +183,19 @@ if again then
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
-  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable, places = places}
-if now and calls > 0 and not is_check then
+  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable, places = places, token_rate = token_rate,
+  tokens_left = tokens_left, tokens_reset_ms = tokens_reset_ms}
+if level and calls > 0 and not is_check then
   redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now))
 end
 if places > 0 and not again and not is_check then
   redis.call('HINCRBY', each.budget[1], 'active', places)
   redis.call('HSET', key.hold, 'epoch', epoch, 'places', places, 'budgets', arg.budget_ids)
   if is_charge then redis.call('ZADD', key.leases, whole((now or now_ms()) + tonumber(arg.place_ms)), arg.hold_id) end
+end
+if token_rate and worst_tokens > 0 and not is_check then
+  redis.call('HSET', each.budget[1], 'token_level', whole(parts), 'token_at', whole(now))
+  redis.call('HSET', key.hold, 'token_worst', whole(worst_tokens), 'token_since', whole(now))
 end
 if counts_nothing then return answer end
 

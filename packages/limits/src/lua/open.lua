@@ -6,7 +6,7 @@
 -- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
 --          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
 --          version and sealed: of the credential; each: id, revision, max_uses: or -1, used, cost_limit: or -1, settled,
---          per_minute: or -1, concurrent: or -1, ends_with_grant: 1 or 0
+--          per_minute: or -1, concurrent: or -1, token_rate: or -1, ends_with_grant: 1 or 0
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
 -- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
 -- call has drawn on the budget. Another process may have lost calls, and have a used seed again.
@@ -96,6 +96,7 @@ for _, budget in pairs(fresh) do
   if each.concurrent[i] ~= '-1' then
     redis.call('HSET', each.budget[i], 'concurrent', each.concurrent[i], 'active', whole(budget.active))
   end
+  if each.token_rate[i] ~= '-1' then redis.call('HSET', each.budget[i], 'token_rate', each.token_rate[i]) end
   if each.ends_with_grant[i] == '1' then
     redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(arg.end_ms), budget.ends)))
   end

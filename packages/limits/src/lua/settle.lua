@@ -4,15 +4,16 @@
 -- KEYS     partition, hold, leases, usage: the stream, survivors; each: budget
 -- ARGV     hold_id; mode: settle, expire, or leave: free the places of a charged call; uses; cost: microdollars, ''
 --          when not known; epoch: of the admission, '' when it was never answered; grant_id; budget_ids:
---          comma-separated; record: of the call; last_call: how the call failed, '' if it did not (expire takes all but
---          hold_id and mode from the hold itself)
+--          comma-separated; record: of the call; last_call: how the call failed, '' if it did not; used_tokens: of input
+--          and output together, '' when not known (expire takes all but hold_id and mode from the hold itself)
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
--- include: clock, whole, give-back, stream-id, late
+-- include: clock, whole, token-bucket, give-back, stream-id, late
 local epoch = redis.call('HGET', key.partition, 'epoch')
-local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done = unpack(redis.call(
-  'HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'places', 'done'))
+local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done, token_worst, token_since =
+  unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'places', 'done',
+    'token_worst', 'token_since'))
 local is_charge = hold_epoch and not hold_grant
 if (done and not is_charge) or (arg.mode == 'leave' and not is_charge) then return reply.gone end
 
@@ -81,6 +82,20 @@ for i = 1, #each do
     if change ~= 0 then redis.call('HINCRBY', each.budget[i], 'used', whole(change)) end
     if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
     if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
+  end
+end
+-- Tokens by the minute that were not used. A hold of another epoch took them from a bucket that is gone.
+if token_worst and arg.used_tokens ~= '' and not is_kept and budgets[1] and hold_epoch == epoch then
+  local rate, level, at = unpack(redis.call('HMGET', each.budget[1], 'token_rate', 'token_level', 'token_at'))
+  rate, level, at = tonumber(rate), tonumber(level), tonumber(at)
+  -- A budget that Redis lost alone was opened again with a full bucket.
+  if level then
+    local now = now_ms()
+    local parts = parts_now(rate, level, at, now) +
+      parts_back(rate, tonumber(token_worst), tonumber(arg.used_tokens), tonumber(token_since), at, now)
+    -- A debt is one minute's tokens at most.
+    parts = math.max(math.min(parts, rate * PARTS), 0 - rate * PARTS)
+    redis.call('HSET', each.budget[1], 'token_level', whole(parts), 'token_at', whole(now))
   end
 end
 -- The grant's own budget remembers how the last call failed, because later refusals say so.

@@ -1,0 +1,228 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  type Admission,
+  admit,
+  charge,
+  checkGrant,
+  expire,
+  type GrantState,
+  openGrant,
+  type RedisClient,
+  readFigures,
+  renew,
+  reopen,
+  settle,
+  UNHEARD,
+} from '../src/index.ts';
+import { newAsk, newBudget, newCharge, newGrant, newOutcome, openedGrant, tally } from './grant.ts';
+import { drainRound, newLedger, readGrant } from './ledger.ts';
+import { type Engine, engines, openPartition } from './redis.ts';
+import { BucketModel, PARTS, TokenClock } from './token-bucket.ts';
+
+describe.each(engines)('tokens by the minute on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  const opened = async (tokensPerMinute: number, more: object = {}) =>
+    openedGrant(redis, await openPartition(redis), { tokensPerMinute, ...more });
+  const ask = ({ ref }: GrantState, worstTokens: number | undefined, more: object = {}) =>
+    admit(redis, ref, newAsk({ worstTokens, ...more }));
+  const take = async (grant: GrantState, worstTokens: number) => {
+    const asked = newAsk({ worstTokens });
+    expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
+    return asked.holdId;
+  };
+  const end = (grant: GrantState, holdId: string, usedTokens: number | undefined, more: object = {}) =>
+    settle(redis, grant.ref, newOutcome(holdId, { usedTokens, ...more }));
+  /** Tokens that are left, in a bucket that gains one only after many seconds. */
+  const left = async (grant: GrantState) => {
+    const answer = await ask(grant, 0);
+    return answer.is === 'admitted' ? answer.tokenRate?.left : undefined;
+  };
+
+  test('the worst of many calls at once over two gateways never exceeds a full bucket and its gain', async () => {
+    const other = await engine.connect();
+    const { ref } = await opened(200);
+    const asks = Array.from({ length: 100 }, (_, i) =>
+      admit(i % 2 ? redis : other, ref, newAsk({ worstTokens: 10 })),
+    );
+    const said = tally(await Promise.all(asks));
+    // 20 at once, and one more in each 3 s that a busy machine may take.
+    expect(said.admitted).toBeGreaterThanOrEqual(20);
+    expect(said.admitted).toBeLessThanOrEqual(23);
+    expect((said.admitted ?? 0) + (said.token_rate_limited ?? 0)).toBe(100);
+  });
+
+  test('an answer says what is left, and a refusal when to try again', async () => {
+    const grant = await opened(60);
+    expect(await ask(grant, 45)).toMatchObject({
+      is: 'admitted',
+      tokenRate: { perMinute: 60, left: 15, resetMs: 45_000 },
+    });
+    const refused = await ask(grant, 30);
+    expect(refused).toMatchObject({ is: 'token_rate_limited', needed: 30, tokenRate: { perMinute: 60 } });
+    const { waitMs } = refused as Extract<Admission, { waitMs: number }>;
+    expect(waitMs).toBeGreaterThan(5_000);
+    expect(waitMs).toBeLessThanOrEqual(15_000);
+    const clock = new TokenClock(redis, grant.ref);
+    await clock.wait(waitMs);
+    expect((await ask(grant, 30)).is).toBe('admitted');
+  });
+
+  test('a call that can use more than a minute allows never passes, and takes nothing', async () => {
+    const grant = await opened(2);
+    expect(await ask(grant, 3)).toEqual({ is: 'token_rate_too_low', tokenRate: 2, needed: 3 });
+    expect(await left(grant)).toBe(2);
+    expect((await ask(grant, 2)).is).toBe('admitted');
+  });
+
+  test('a call without a bound does not pass, and one of a URL without the limit does', async () => {
+    expect((await ask(await opened(2), undefined)).is).toBe('unbounded');
+    const free = await openedGrant(redis, await openPartition(redis));
+    expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', tokenRate: undefined });
+    expect((await readFigures(redis, free.ref))[0]?.tokensPerMinute).toBeUndefined();
+    expect((await readFigures(redis, (await opened(2)).ref))[0]?.tokensPerMinute).toBe(2);
+  });
+
+  test('a settle gives back what was not used, once, and an unknown usage gives nothing back', async () => {
+    const grant = await opened(3);
+    const known = await take(grant, 3);
+    for (const _ of [1, 2]) await end(grant, known, 1);
+    expect(await left(grant)).toBe(2);
+    await end(grant, await take(grant, 2), undefined);
+    expect(await left(grant)).toBe(0);
+  });
+
+  test('a lease that ends gives nothing back, nor does a settle after it', async () => {
+    const grant = await opened(3);
+    const holdId = await take(grant, 3);
+    await renew(redis, grant.ref.partition, -1_000, [holdId]);
+    expect(await expire(redis, grant.ref.partition, holdId)).toBe(true);
+    await end(grant, holdId, 0);
+    expect(await left(grant)).toBe(0);
+  });
+
+  test('what the bucket has gained since is not given back again', async () => {
+    const grant = await opened(60);
+    const clock = new TokenClock(redis, grant.ref);
+    const slow = await take(grant, 60);
+    await clock.wait(60_000);
+    // Full again. Had the first call used nothing, the bucket would have been full all the time.
+    await take(grant, 60);
+    await end(grant, slow, 0);
+    expect(await left(grant)).toBeLessThanOrEqual(3);
+    const half = await opened(60);
+    const halfClock = new TokenClock(redis, half.ref);
+    const call = await take(half, 60);
+    await halfClock.wait(20_000);
+    await take(half, 20);
+    await end(half, call, 10);
+    // The bucket has gained 20 since, of the 50 that it did not use.
+    const now = await left(half);
+    expect(now).toBeGreaterThanOrEqual(30);
+    expect(now).toBeLessThanOrEqual(33);
+  });
+
+  test('an admission that is sent again takes nothing more, and one that was never answered is given back', async () => {
+    const grant = await opened(5);
+    const asked = newAsk({ worstTokens: 4 });
+    for (const _ of [1, 2]) expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
+    expect(await left(grant)).toBe(1);
+    await end(grant, asked.holdId, 0, { epoch: UNHEARD, uses: 0 });
+    expect(await left(grant)).toBe(5);
+  });
+
+  test('a refused call takes no tokens, and a check or a charge none either', async () => {
+    const grant = await opened(5, { costLimitMicrousd: 10 });
+    expect((await ask(grant, 4, { holdMicrousd: 11 })).is).toBe('cost_limit_too_low');
+    expect((await checkGrant(redis, grant.ref, { uses: 1, spends: true })).is).toBe('admitted');
+    expect((await charge(redis, grant.ref, newCharge())).is).toBe('admitted');
+    expect(await left(grant)).toBe(5);
+  });
+
+  test('a call that used more than its worst leaves a debt of a minute at most', async () => {
+    const grant = await opened(60);
+    const clock = new TokenClock(redis, grant.ref);
+    await end(grant, await take(grant, 1), 10_000);
+    expect(await ask(grant, 1)).toMatchObject({ is: 'token_rate_limited', tokenRate: { left: 0 } });
+    expect((await ask(grant, 0)).is).toBe('admitted');
+    await clock.wait(61_000);
+    expect((await ask(grant, 1)).is).toBe('admitted');
+  });
+
+  test('a clock that goes back gains nothing, gives nothing back, and keeps no call waiting for it', async () => {
+    const grant = await opened(60);
+    const clock = new TokenClock(redis, grant.ref);
+    const holdId = await take(grant, 60);
+    await clock.wait(-3_600_000);
+    expect((await ask(grant, 30)).is).toBe('token_rate_limited');
+    await end(grant, holdId, 0);
+    expect((await ask(grant, 30)).is).toBe('token_rate_limited');
+    await clock.wait(30_000);
+    expect((await ask(grant, 30)).is).toBe('admitted');
+  });
+
+  test('a hold of an older epoch gives nothing back to the bucket of the new one', async () => {
+    const partition = await openPartition(redis);
+    const grant = newGrant(partition, newBudget({ tokensPerMinute: 5 }));
+    await openGrant(redis, grant);
+    const holdId = await take(grant, 5);
+    await reopen(redis, partition, 2);
+    const ledger = newLedger(partition);
+    ledger.cursor = { partition, epoch: 2, lastId: '0-0' };
+    for (let rounds = 0; rounds < 5; rounds++) await drainRound(redis, ledger);
+    const again = readGrant(ledger, grant);
+    expect(await openGrant(redis, again)).toBe('ok');
+    await take(again, 5);
+    await end(again, holdId, 0);
+    expect(await left(again)).toBe(0);
+  });
+
+  const RUNS = process.env.TEST_ALL ? 200 : 40;
+  const at = fc.nat(20);
+  const steps = fc.array(
+    fc.oneof(
+      { weight: 5, arbitrary: fc.record({ do: fc.constant('admit' as const), share: fc.nat(110) }) },
+      {
+        weight: 5,
+        arbitrary: fc.record({
+          do: fc.constant('settle' as const),
+          at,
+          share: fc.option(fc.nat(100)),
+        }),
+      },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.nat(70_000) }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('again' as const, 'expire' as const), at }) },
+    ),
+    { maxLength: 40, size: 'max' },
+  );
+
+  test(
+    'in any schedule the bucket is exact, and no minute gets more than a full bucket and its gain',
+    () =>
+      fc.assert(
+        fc.asyncProperty(fc.integer({ min: 1, max: 100_000_000 }), steps, async (perMinute, schedule) => {
+          const grant = await opened(perMinute);
+          const model = new BucketModel(perMinute, redis, grant.ref);
+          for (const step of schedule) await model.take(step);
+          model.expectEveryMinuteWithin();
+        }),
+        { numRuns: RUNS },
+      ),
+    120_000,
+  );
+
+  test('levels are whole numbers below 2^53', async () => {
+    const grant = await opened(1_000_000_000);
+    const clock = new TokenClock(redis, grant.ref);
+    await end(grant, await take(grant, 999_999_999), 1);
+    expect((await clock.read())?.level).toSatisfy(Number.isSafeInteger);
+    expect(1_000_000_000 * PARTS).toBeLessThan(Number.MAX_SAFE_INTEGER);
+  });
+});
