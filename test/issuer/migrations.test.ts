@@ -36,6 +36,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0013_manners.sql': '6b4fa4d2981b5906eb18df77147cccb2ee922e2c19233aec29392abb7faef254',
   '0014_concurrent_calls.sql': 'c67cd9d3dd9b818bcc191ac455e051f71ff7e849c6e2d661bcca05348ca689f9',
   '0015_revisions.sql': '2af054ea63799a841458d45786028e16a343289cb52455714f4ed2d8b220dba2',
+  '0016_token_rate.sql': '2aa878a4a78e1e8247d2aaed1bc26d4517e38a6f266bf951d22356b7b3d41d41',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

@@ -24,7 +24,7 @@ export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
-export { type Dead, whyDead } from './prices/why-dead.ts';
+export { type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,

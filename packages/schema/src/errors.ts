@@ -119,10 +119,25 @@ export const ERRORS = {
     'invalid_request_error',
     'The cost of this call has no known bound, so no spend limit can hold. Change the call, or use a URL without cost_limit.',
   ],
+  tokens_unbounded: [
+    422,
+    'invalid_request_error',
+    'The tokens of this call have no known bound, so tokens_per_minute cannot hold. Change the call, or use a URL without it.',
+  ],
+  token_rate_too_low: [
+    422,
+    'invalid_request_error',
+    'This call may use more tokens than tokens_per_minute allows. Shorten its input, or lower its output bound.',
+  ],
   rate_limited: [
     429,
     'rate_limit_error',
     'Too many requests came within a minute. Wait as long as Retry-After says.',
+  ],
+  token_rate_limited: [
+    429,
+    'rate_limit_error',
+    'Too few tokens of this minute are left for this call. Wait as long as Retry-After says.',
   ],
   concurrency_limited: [
     429,
@@ -199,8 +214,10 @@ export type Refusal = {
   readonly retryAfterSeconds?: number;
   /** Set if no retry can succeed, because the call has taken the last use. */
   readonly shouldRetry?: false;
-  /** The counted rate limit: calls a minute, calls left now, and ms until the full limit is available again. */
-  readonly rateLimit?: { readonly perMinute: number; readonly left: number; readonly resetMs: number };
+  /** The counted rate limit of calls. */
+  readonly rateLimit?: RateLimit;
+  /** That of tokens. */
+  readonly tokenRate?: RateLimit;
 };
 
 /** The body of every error of both services. The OpenAI and Anthropic SDKs can read it. */
@@ -258,7 +275,7 @@ function messageWithFigures({ code, details: { limit, remaining } = {} }: Refusa
 export const briefly = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text);
 
 /** A figure with its noun: "1 second", "20 seconds". */
-const count = (figure: number, noun: string): string => `${figure} ${noun}${figure === 1 ? '' : 's'}`;
+export const count = (figure: number, noun: string): string => `${figure} ${noun}${figure === 1 ? '' : 's'}`;
 
 /** Builds the envelope that both services answer errors with. */
 export function errorBody(refusal: Refusal, requestId: string): ErrorBody {
@@ -285,36 +302,5 @@ export class RefusedError extends Error {
   }
 }
 
-/** The state of a rate limit after a call was counted. */
-export type RateLimit = NonNullable<Refusal['rateLimit']>;
-
-/**
- * The headers that state a rate limit: a quota of `q` calls in `w` seconds, `r` calls left, and `t` seconds until the
- * full quota is available again. Each header is a list, so an upstream's own entry may stand in it too
- * (draft-ietf-httpapi-ratelimit-headers-10 §3, §4).
- */
-export const rateLimitHeaders = (rateLimit: RateLimit) => ({
-  'ratelimit-policy': `"presign";q=${rateLimit.perMinute};w=60`,
-  ratelimit: `"presign";r=${rateLimit.left};t=${seconds(rateLimit.resetMs)}`,
-});
-
-/**
- * The refusal of a call beyond a rate limit.
- * @param subject begins the message: "This URL", "This API key"
- */
-export function rateLimited(
-  { rateLimit, waitMs }: { rateLimit: RateLimit; waitMs: number },
-  subject: string,
-): Refusal {
-  const { perMinute } = rateLimit;
-  const wait = seconds(waitMs);
-  return {
-    code: 'rate_limited',
-    message: `${subject} has no calls left (${perMinute} a minute). Try again in ${count(wait, 'second')}.`,
-    details: { limit: perMinute },
-    retryAfterSeconds: wait,
-    rateLimit,
-  };
-}
-
-const seconds = (ms: number): number => Math.ceil(ms / 1000);
+/** The state of a rate limit after a call was counted: a minute's quota, the part that is left now, and ms until all of it is. */
+export type RateLimit = { readonly perMinute: number; readonly left: number; readonly resetMs: number };

@@ -17,5 +17,6 @@ export * from './await-store.ts';
 export * from './claims.ts';
 export * from './errors.ts';
 export * from './json.ts';
+export * from './rate-limits.ts';
 export * from './read-variable.ts';
 export * from './variables.ts';

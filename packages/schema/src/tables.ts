@@ -82,6 +82,8 @@ export const budgets = pgTable('budgets', {
   callsPerMinute: integer(),
   /** Null: unlimited. */
   concurrentCalls: integer(),
+  /** Null: unlimited. */
+  tokensPerMinute: integer(),
   /** Sums over the ledger, updated by the transaction that writes the ledger. */
   used: whole().notNull().default(0),
   settledMicrousd: whole().notNull().default(0),

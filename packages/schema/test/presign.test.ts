@@ -34,6 +34,7 @@ describe('defaults', () => {
     'expires_in',
     'max_uses',
     'cost_limit',
+    'tokens_per_minute',
     'config',
     'external_session',
     'external_user',
@@ -54,6 +55,7 @@ describe('numbers', () => {
     ['expires_in', [-1, 1, 3600, 31_536_000], [0, -2, 31_536_001, 1.5, '3600', true, [60], {}]],
     ['max_uses', [-1, 1, MAX], [0, -2, 1.5, '1', MAX + 1, 1e300, false]],
     ['cost_limit', [0, 1, MAX], [-1, 0.5, '0', MAX + 1, true]],
+    ['tokens_per_minute', [1, 1_000_000_000], [0, -1, 1.5, '1', 1_000_000_001, [1]]],
   ])('%s takes its bounds and nothing beyond, and says what it takes', (field, good, bad) => {
     for (const value of good) accepted({ [field]: value });
     for (const value of bad)

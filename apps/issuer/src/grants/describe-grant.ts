@@ -42,6 +42,7 @@ export const describeGrant = (
     cost_limit: budget.costLimitMicrousd,
     calls_per_minute: budget.callsPerMinute,
     concurrent_calls: budget.concurrentCalls,
+    tokens_per_minute: budget.tokensPerMinute,
     revision: budget.revision,
     settled,
     live,

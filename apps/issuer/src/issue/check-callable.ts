@@ -6,6 +6,7 @@ import {
   type Provider,
   strayPath,
   whyDead,
+  whyUncounted,
 } from '@presign/providers';
 import { briefly, isJsonObject, type PresignRequest, RefusedError } from '@presign/schema';
 import type { IssuerDeps } from '../deps.ts';
@@ -101,6 +102,17 @@ export function checkSpending(
   const of = dead.at === 'config' && param === 'virtual_key' ? `${dead.field} of its config: ` : '';
   const fix = dead.at === 'provider' ? ' Set prices in PROVIDERS_FILE, or omit the spend limit.' : '';
   throw refused(param, `${of}${dead.reason}; under a spend limit no call could pass.${fix}`);
+}
+
+/** Refuses a URL on which no call could pass under its tokens_per_minute. */
+export function checkTokens({ provider, request, pathNames }: Asked): void {
+  if (request.tokens_per_minute === undefined) return;
+  const dead = whyUncounted(provider, { method: request.method, paths: request.path });
+  if (dead === undefined) return;
+  throw refused(
+    nameOf(dead, request, pathNames),
+    `${dead.reason}; under tokens_per_minute no call could pass.`,
+  );
 }
 
 function nameOf(dead: Dead, request: PresignRequest, pathNames: readonly string[]): string {

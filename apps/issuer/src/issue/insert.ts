@@ -36,6 +36,8 @@ export type GrantRows = {
   readonly callsPerMinute: number | null;
   /** Null: no limit. */
   readonly concurrentCalls: number | null;
+  /** Null: no limit. */
+  readonly tokensPerMinute: number | null;
   /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
   readonly sealed: string | undefined;
 };
@@ -111,7 +113,8 @@ export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise
     const statement = statements.get(servers.length) ?? bundleStatement(db, servers.length);
     statements.set(servers.length, statement);
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
-    const values: Record<string, unknown> = { ...shared, ...budget, metadata };
+    // No server of a bundle counts tokens.
+    const values: Record<string, unknown> = { ...shared, ...budget, tokensPerMinute: null, metadata };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {
       values[`id${i}`] = grantId;
       values[`credentialId${i}`] = credentialId;
@@ -150,6 +153,7 @@ function sessionAndBudget(db: Database | Transaction) {
     costLimitMicrousd: $('costLimitMicrousd'),
     callsPerMinute: $('callsPerMinute'),
     concurrentCalls: $('concurrentCalls'),
+    tokensPerMinute: $('tokensPerMinute'),
   });
   return [
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),

@@ -25,6 +25,7 @@ import {
   checkModels,
   checkPaths,
   checkSpending,
+  checkTokens,
   findProvider,
 } from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
@@ -141,6 +142,7 @@ export async function writeGrant(
   const rows = grantRows(deps, issue, virtualKey);
   checkConfig(issue, rows.grant.config);
   checkModels(issue, rows.grant.config);
+  checkTokens(issue);
   if (rows.costLimitMicrousd !== null || virtualKey?.costLimited) {
     checkSpending(deps, issue, rows.grant.config);
   }
@@ -223,6 +225,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
     costLimitMicrousd: request.cost_limit ?? null,
     callsPerMinute: request.calls_per_minute ?? null,
     concurrentCalls: request.concurrent_calls ?? null,
+    tokensPerMinute: request.tokens_per_minute ?? null,
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
   };
 }

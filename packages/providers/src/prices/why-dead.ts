@@ -40,6 +40,19 @@ export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dea
   return judged.flatMap((each) => ('dead' in each ? each.dead : []))[0];
 }
 
+/** Why the tokens of no call on a URL have a bound, by its paths. Undefined if a call on one of them may have one. */
+export function whyUncounted(
+  provider: Provider,
+  { method, paths }: Pick<Allowed, 'method' | 'paths'>,
+): Dead | undefined {
+  if (
+    paths.some((path) => reachesFree(provider, method, path) || boundedEndpoints(provider, path).length > 0)
+  )
+    return undefined;
+  const [path = ''] = paths;
+  return { at: 'path', path, reason: 'the tokens of this endpoint have no known bound' };
+}
+
 /** A model that path and config leave open has no name and no price. */
 type Model = { readonly facts: ModelFacts; readonly name?: string; readonly pricing?: Pricing | undefined };
 

@@ -12,6 +12,7 @@ import {
   perMinute,
   providerKey,
   sessionId,
+  tokensPerMinute,
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
 
@@ -147,6 +148,11 @@ export const presignRequest = z
       models: optional(modelNames).meta({
         description: `The models that calls may use, 1 to ${MODELS_MAX} names. A call that does not say which model it uses is refused. Left out: all.`,
         examples: [['gpt-4.1-mini', 'gpt-4.1-nano']],
+      }),
+      tokens_per_minute: optional(tokensPerMinute).meta({
+        description:
+          'How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.',
+        examples: [100_000],
       }),
       ...issueFields,
     },

@@ -58,6 +58,7 @@ export const sessionGrant = z
     cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
     calls_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
     concurrent_calls: z.int().nullable().meta({ description: 'null: unlimited.' }),
+    tokens_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
     revision: z.int().meta({ description: '1. Every change adds 1. The grants of a bundle share it.' }),
     ...figures.shape,
   })
@@ -163,6 +164,8 @@ export const grantStatus = z.strictObject({
   calls_per_minute: z.int().nullable(),
   /** null: unlimited. */
   concurrent_calls: z.int().nullable(),
+  /** null: unlimited. */
+  tokens_per_minute: z.int().nullable(),
   /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,
