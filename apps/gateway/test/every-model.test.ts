@@ -147,10 +147,11 @@ describe.each(
 
   test('holds money for each listed model, or refuses it', () => {
     const unheld = models.filter((model) => {
-      const spend = spendOf(provider, pathOf(route, model));
-      const held = worstCase(provider, spend, callOf(route, model, body), pathOf(route, model), NOW);
+      const path = pathOf(route, model);
+      const call = { spend: spendOf(provider, path), body: callOf(route, model, body), path };
+      const held = worstCase(provider, call, { costLimited: true, at: NOW });
       if ('refusal' in held) return !['cost_unbounded', 'price_unknown'].includes(held.refusal.code);
-      const { fixedMicrousd, ratePerMtok = 0, askedTokens } = held.hold;
+      const { fixedMicrousd = 0, ratePerMtok = 0, askedTokens = 0 } = held.hold ?? {};
       return fixedMicrousd + (ratePerMtok * askedTokens) / 1e6 <= 0;
     });
     expect(unheld).toEqual([]);
@@ -161,7 +162,8 @@ describe.each(
 function refusalOf(id: string, path: string, model: string): string | undefined {
   const provider = BUILT_IN_PROVIDERS.get(id);
   const body = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 100 };
-  const held = provider && worstCase(provider, spendOf(provider, path), body, path, NOW);
+  const call = provider && { spend: spendOf(provider, path), body, path };
+  const held = call && worstCase(provider, call, { costLimited: true, at: NOW });
   return held && 'refusal' in held ? held.refusal.code : undefined;
 }
 

@@ -12,6 +12,8 @@ const admitted = { is: 'admitted', heldMicrousd: HELD, tokens: 100 } as Admitted
 /** A plan whose usage costs what it says. */
 const plan = (limited: boolean, free = false): Plan => ({
   hold: limited ? { fixedMicrousd: HELD, ratePerMtok: undefined, askedTokens: 0, leastTokens: 0 } : undefined,
+  worstTokens: undefined,
+  writesBound: false,
   inputTokens: 0,
   statesInput: false,
   spend: undefined,

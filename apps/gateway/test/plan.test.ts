@@ -18,6 +18,7 @@ function plan(
     provider = 'openai',
     path = '/v1/chat/completions',
     costLimited = true,
+    tokenLimited = false,
     config = undefined as unknown,
   } = {},
 ) {
@@ -32,6 +33,7 @@ function plan(
     server: undefined,
     config: isJsonObject(config) ? config : undefined,
     costLimited,
+    tokenLimited,
   };
   const raw = Buffer.from(JSON.stringify(json));
   const target = { path, query: '' };
@@ -121,6 +123,39 @@ describe('under a spend limit', () => {
     const prompt = Array.from({ length: 400_000 }, () => 'x');
     const body = { model: 'gpt-3.5-turbo-instruct', prompt, n: 128, max_tokens: 4_096 };
     expect(plan(body, { path: '/v1/completions' }).refusal).toBe('cost_unbounded');
+  });
+});
+
+describe('under tokens_per_minute', () => {
+  const tokens = (json: JsonObject, more: object = {}) =>
+    plan(json, { costLimited: false, tokenLimited: true, ...more });
+
+  test('input and each choice count, and a model needs no price', () => {
+    const of = (more: JsonObject) => tokens({ ...ask(more), model: 'unpriced' }).plan?.worstTokens ?? 0;
+    const one = of({ max_tokens: 50 });
+    expect(of({ max_tokens: 51 })).toBe(one + 1);
+    expect(of({ max_tokens: 50, n: 3 }) - one).toBeGreaterThanOrEqual(100);
+    expect(of({ max_tokens: 50, user: 'x'.repeat(1_000) }) - one).toBeGreaterThanOrEqual(1_000);
+  });
+
+  test('nothing is counted without the limit, and nothing is held without a spend limit', () => {
+    expect(plan(ask(), { costLimited: true }).plan?.worstTokens).toBeUndefined();
+    expect(tokens(ask()).plan).toMatchObject({ hold: undefined, writesBound: true });
+  });
+
+  test.each<[string, JsonObject]>([
+    ['no model', { messages: [] }],
+    ['a tool of the provider', ask({ tools: [{ type: 'web_search' }] })],
+    ['an unknown field', ask({ surprise: 1 })],
+  ])('%s is refused', (_what, body) => {
+    expect(tokens(body).refusal).toBe('tokens_unbounded');
+  });
+
+  test('where the bound leaves thinking out, all that the model can write counts', () => {
+    const body = { ...ask({ max_tokens: 50 }), model: 'openai/gpt-5' };
+    const thinks = tokens(body, { provider: 'openrouter', path: '/api/v1/chat/completions' });
+    expect(thinks.plan?.worstTokens).toBeGreaterThan(10_000);
+    expect(thinks.sent).toMatchObject({ max_completion_tokens: 50 });
   });
 });
 

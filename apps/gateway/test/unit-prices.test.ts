@@ -15,9 +15,10 @@ const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-22T12:00:00Z') };
 function holdOf(id: string, path: string, body: JsonObject, providers = BUILT_IN_PROVIDERS) {
   const provider = providers.get(id);
   if (!provider) throw new Error(id);
-  const held = worstCase(provider, spendOf(provider, path), body, path, NOW);
+  const call = { spend: spendOf(provider, path), body, path };
+  const held = worstCase(provider, call, { costLimited: true, at: NOW });
   if ('refusal' in held) return held.refusal.code;
-  const { fixedMicrousd, ratePerMtok = 0, askedTokens = 0 } = held.hold;
+  const { fixedMicrousd = 0, ratePerMtok = 0, askedTokens = 0 } = held.hold ?? {};
   return fixedMicrousd + Math.ceil((ratePerMtok * askedTokens) / 1e6);
 }
 

@@ -156,6 +156,8 @@ async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'd
     models: terms.models ?? undefined,
     server: terms.server ?? undefined,
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
+    // Not of a virtual key's budget, which has none.
+    tokenLimited: state.budgets.some((each) => (each.tokensPerMinute ?? null) !== null),
   };
   const doc = writeDoc(policy);
   const opened = await openGrant(deps.redis, { ...state, doc });

@@ -21,7 +21,20 @@ export type Policy = {
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
+  /** Whether its own budget limits tokens by the minute. */
+  readonly tokenLimited?: boolean | undefined;
 };
+
+/** The terms by which a call is planned. They are data, so that a worker can plan it. */
+export type PlanTerms = Pick<Policy, 'config' | 'models' | 'costLimited' | 'tokenLimited'>;
+
+/** Only these terms of a policy. */
+export const planTerms = ({ config, models, costLimited, tokenLimited }: PlanTerms): PlanTerms => ({
+  config,
+  models,
+  costLimited,
+  tokenLimited,
+});
 
 /** A stored credential of one version, encrypted. */
 export type SealedCredential = { readonly version: number; readonly sealed: string };
@@ -63,11 +76,12 @@ type Doc = {
   mdl?: readonly string[];
   srv?: McpServerPolicy;
   lim?: true;
+  tpm?: true;
 };
 
 export function writeDoc(policy: Policy): string {
-  const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, models, server, costLimited } =
-    policy;
+  const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, models, server } = policy;
+  const { costLimited, tokenLimited } = policy;
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
@@ -79,6 +93,7 @@ export function writeDoc(policy: Policy): string {
     ...(models === undefined ? {} : { mdl: models }),
     ...(server === undefined ? {} : { srv: server }),
     ...(costLimited ? { lim: true as const } : {}),
+    ...(tokenLimited ? { tpm: true as const } : {}),
   };
   return JSON.stringify(doc);
 }
@@ -101,5 +116,6 @@ export function readDoc(grant: VerifiedGrant, text: string): Policy {
     models: doc.mdl,
     server: doc.srv,
     costLimited: doc.lim === true,
+    tokenLimited: doc.tpm === true,
   };
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
-import { type RateLimit, rateLimitHeaders } from '@presign/schema';
+import { type RateLimits, rateLimitHeaders } from '@presign/schema';
 
 /** Names and values in turn, as Node and undici take them. */
 export type FlatHeaders = string[];
@@ -18,13 +18,12 @@ export const ANSWER_HEADERS = {
   'x-content-type-options': 'nosniff',
 } as const;
 
-/** The gateway's own headers on every answer that passes: its request id, and the state of the rate limit, if any. */
-export function ownHeaders(requestId: string, rateLimit: RateLimit | undefined): FlatHeaders {
+/** The gateway's own headers on every answer that passes: its request id, and the state of rate limits, if any. */
+export function ownHeaders(requestId: string, limits: RateLimits): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
-  if (rateLimit)
-    for (const [name, value] of Object.entries(rateLimitHeaders(rateLimit))) headers.push(name, value);
+  for (const [name, value] of Object.entries(rateLimitHeaders(limits))) headers.push(name, value);
   return headers;
 }
 

@@ -36,7 +36,7 @@ function refusalHeaders(refusal: Refusal, requestId: string): Record<string, str
     'x-presign-code': refusal.code,
   };
   if (refusal.shouldRetry === false) headers['x-should-retry'] = 'false';
-  if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
+  Object.assign(headers, rateLimitHeaders(refusal));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return headers;
 }

@@ -10,7 +10,7 @@ import {
   surelyNotRun,
   UNHEARD,
 } from '@presign/limits';
-import { type LastCall, type Refusal, rateLimited } from '@presign/schema';
+import { type LastCall, type Refusal, rateLimited, tokenRateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
 import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -56,7 +56,7 @@ export type Passed = { readonly admitted: Admitted; readonly askedMs: number };
 
 const CHANGED: Refusal = {
   code: 'limits_unavailable',
-  message: 'This URL got a spend limit while the call was read. Send the call again.',
+  message: 'This URL got a limit while the call was read. Send the call again.',
   retryAfterSeconds: 1,
 };
 
@@ -115,7 +115,9 @@ async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask:
  * whichever of the two scripts runs first. If it never does, the lease runs out and the sweep settles the call in full.
  */
 const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, record }: Ask) =>
-  settleCall(deps, requestId, ref, { holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, record });
+  settleCall(deps, requestId, ref, {
+    ...{ holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, usedTokens: 0, record },
+  });
 
 async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promise<Admission> {
   const isConnected = deps.redis.status === 'ready';
@@ -157,6 +159,10 @@ function admissionRefusal(
       return rateLimited(admission, 'This URL');
     case 'concurrency_limited':
       return concurrencyRefusal(admission);
+    case 'token_rate_limited':
+      return tokenRateLimited(admission);
+    case 'token_rate_too_low':
+      return tooManyTokens(admission);
     case 'cost_held':
       return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
     case 'cost_limit_too_low':
@@ -166,7 +172,11 @@ function admissionRefusal(
 }
 
 /** A batch with more calls than may be under way at once never passes. */
-const concurrencyRefusal = ({ is, limit, needed }: Extract<Admission, { needed: number }>): Refusal =>
+const concurrencyRefusal = ({
+  is,
+  limit,
+  needed,
+}: Extract<Admission, { is: 'concurrency_limited' }>): Refusal =>
   needed > limit
     ? {
         code: is,
@@ -175,6 +185,16 @@ const concurrencyRefusal = ({ is, limit, needed }: Extract<Admission, { needed: 
         shouldRetry: false,
       }
     : { code: is, details: { limit }, retryAfterSeconds: 1 };
+
+const tooManyTokens = ({
+  is,
+  tokenRate: limit,
+  needed,
+}: Extract<Admission, { is: 'token_rate_too_low' }>): Refusal => ({
+  code: is,
+  message: `This call may use ${needed} tokens, and tokens_per_minute of this URL is ${limit}. Shorten its input, or lower its output bound.`,
+  details: { limit, needed },
+});
 
 type CostRefusal = Extract<Admission, { limitMicrousd: number }>;
 

@@ -7,7 +7,7 @@ import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { type Charge, keepsUse, surelyKeepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
-import type { Call } from './plan.ts';
+import { type Call, givesBack } from './plan.ts';
 
 /** How an answer is metered and kept back on its way to the holder. */
 export type AnswerPlan = {
@@ -183,12 +183,12 @@ export function answerPlan(
   memory: Reservation,
   { onInput, turn }: Pick<MeterOptions, 'onInput' | 'turn'> = {},
 ): AnswerPlan {
-  const { spend, dropsUsageEvent, hold, streams } = call.plan;
+  const { spend, dropsUsageEvent, streams } = call.plan;
   return {
     ownHeaders: (status) => callHeaders(call, admitted, status),
     meter: spend && { spend, dropsUsageEvent, onInput, turn },
     streams,
-    keepsLast: hold !== undefined,
+    keepsLast: givesBack(call.plan),
     memory,
   };
 }
@@ -202,12 +202,9 @@ export function costHeaders(charge: Charge, admitted: Admitted, left: Left | und
   return headers;
 }
 
-function callHeaders(
-  { requestId, plan, grant }: Call,
-  { usesLeft, isReturnable, tokens, rateLimit }: Admitted,
-  status: number,
-): FlatHeaders {
-  const headers = ownHeaders(requestId, rateLimit);
+function callHeaders({ requestId, plan, grant }: Call, admitted: Admitted, status: number): FlatHeaders {
+  const { usesLeft, isReturnable, tokens } = admitted;
+  const headers = ownHeaders(requestId, admitted);
   if (usesLeft !== undefined) {
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);

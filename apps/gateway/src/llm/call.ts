@@ -20,7 +20,7 @@ import { signsBody } from './authorize.ts';
 import { type Need, namesRead, readBody, readsMuch } from './body.ts';
 import { type Charge, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
-import type { Call, Plan } from './plan.ts';
+import { type Call, givesBack, type Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
 import { callRecord, endOf } from './record.ts';
 import { send } from './send.ts';
@@ -146,11 +146,11 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
   const charge = judge(call, admitted, sent, metered);
   checkCount(deps, grant, plan, tight, charge);
-  const { uses, costMicrousd } = charge;
+  const { uses, costMicrousd, usedTokens } = charge;
   const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
   const record = callRecord(call, { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd });
   const lastCall = failure && JSON.stringify(failure);
-  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, record, lastCall };
+  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
@@ -168,14 +168,14 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
     : refusal;
 }
 
-/** A body is read when a config, the allowed models or a spend limit act on it, or when its usage can be metered. */
+/** A body is read when a config, the allowed models, or a limit of money or tokens act on it, or when its usage can be metered. */
 function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   const dialect = dialectOf(grant.provider, path);
   if (policy.models)
     return { is: 'must', names: new Set([...namesRead(dialect, policy.config ?? {}), ...MODEL_FIELDS]) };
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
-  if (policy.costLimited && !costsNothing(grant.provider, grant.method, path))
-    return { is: 'must', names: new Set() };
+  const isLimited = policy.costLimited || policy.tokenLimited;
+  if (isLimited && !costsNothing(grant.provider, grant.method, path)) return { is: 'must', names: new Set() };
   if (signsBody(grant.provider)) return { is: 'whole' };
   return { is: dialect?.spend ? 'may' : 'none' };
 }
@@ -191,7 +191,7 @@ function waitForSettle(
   failure: LastCall | undefined,
 ): number {
   if (uses === 0) return Math.max(GIVING_BACK_MS, settlingMs);
-  return plan.hold === undefined && !failure ? 0 : settlingMs;
+  return givesBack(plan) || failure ? settlingMs : 0;
 }
 
 const inTime = async <T>(work: Promise<T>, ms: number): Promise<T | undefined> =>

@@ -85,6 +85,7 @@ const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean, endsMs:
   cost_limit: own.costLimitMicrousd ?? null,
   calls_per_minute: own.callsPerMinute ?? null,
   concurrent_calls: own.concurrentCalls ?? null,
+  tokens_per_minute: own.tokensPerMinute ?? null,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
   last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),

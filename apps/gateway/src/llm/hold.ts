@@ -1,5 +1,6 @@
 import { fixedHold, type Hold } from '@presign/limits';
 import {
+  type Bound,
   type CountTokens,
   type Encoding,
   encodingOf,
@@ -14,85 +15,137 @@ import {
   type Spend,
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
+import type { PlanTerms } from '../grant/policy.ts';
 
-/** A call whose highest possible cost is known. */
+/** A call whose highest possible use is known. */
 export type Held = {
-  readonly hold: Hold;
+  /** Undefined when no budget limits spending. */
+  readonly hold: Hold | undefined;
+  /** The most tokens of input and output. Undefined when nothing limits tokens by the minute. */
+  readonly worstTokens: number | undefined;
   /** The most input tokens that the hold covers. */
   readonly inputTokens: number;
   /** A stream states all of its input at its start. */
   readonly statesInput: boolean;
   /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
   readonly askedTokens: number;
+  readonly hasOutput: boolean;
   readonly spend: Spend;
   readonly model: string;
-  readonly pricing: Pricing;
+  /** Known wherever spending is limited. */
+  readonly pricing: Pricing | undefined;
   /** At the standard price. */
   readonly body: JsonObject;
+};
+
+/** The call to bound. */
+type BoundCall = {
+  /** Undefined: its endpoint is not known. */
+  readonly spend: Spend | undefined;
+  /** The body to send, apart from its output bound. */
+  readonly body: JsonObject;
+  readonly path: string;
+};
+
+/** The limits of a call. `counterOf` counts plain text; absent: each of its bytes is a token. */
+type Limited = Pick<PlanTerms, 'costLimited' | 'tokenLimited'> & {
+  readonly at: PricesAt;
+  readonly counterOf?: CounterOf | undefined;
 };
 
 /** The counter of an encoding. */
 export type CounterOf = (encoding: Encoding) => CountTokens;
 
 /**
- * The highest possible cost of a call, at the prices that its usage is charged at. Refuses calls without a known bound.
- * @param body the body to send, apart from its output bound
- * @param counterOf counts plain text; absent: each of its bytes is a token
+ * The most that a call can use, and the most that it can cost at the prices that its usage is charged at. Refuses calls
+ * without a known bound.
  */
 export function worstCase(
   provider: Provider,
-  spend: Spend | undefined,
-  body: JsonObject,
-  path: string,
-  at: PricesAt,
-  counterOf?: CounterOf,
+  { spend, body, path }: BoundCall,
+  limited: Limited,
 ): Held | { readonly refusal: Refusal } {
-  if (!spend) return unbounded(undefined, 'the cost of this endpoint has no known bound');
+  const refuse = refuserOf(limited);
+  if (!spend)
+    return refuse({
+      reason: `the ${limited.costLimited ? 'cost' : 'use'} of this endpoint has no known bound`,
+    });
   const model = spend.model(body, path);
-  if (model === undefined) return unbounded('model', 'names no model, so no price is known');
-  const pricing = pricingOf(provider, model, at);
-  if (!pricing) {
+  if (model === undefined)
+    return refuse({
+      param: 'model',
+      reason: `names no model, so no ${limited.costLimited ? 'price' : 'bound'} is known`,
+    });
+  const pricing = pricingOf(provider, model, limited.at);
+  if (!pricing && limited.costLimited) {
     const message = `The price of ${briefly(model)} at ${provider.id} is not known, so no spend limit can hold.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
   const standard = spend.atStandardPrice?.(body) ?? body;
   const own = modelFacts(provider, model);
-  const facts = { ...own, contextWindow: own.contextWindow ?? pricing.contextWindow };
+  const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
   const bytes = Buffer.byteLength(JSON.stringify(standard));
-  const encoding = counterOf && encodingOf(provider, model);
-  const count = encoding && counterOf?.(encoding);
+  const encoding = limited.counterOf && encodingOf(provider, model);
+  const count = encoding && limited.counterOf?.(encoding);
   const judged = spend.bound(standard, { path, bytes, facts, count });
-  if ('unbounded' in judged) return unbounded(judged.unbounded.param, judged.unbounded.reason);
-  const { inputTokens, output } = judged.bound;
-  const cost = pricedBound(provider, model, pricing, judged.bound);
-  if ('unbounded' in cost) return unbounded(cost.unbounded.param, cost.unbounded.reason);
+  if ('unbounded' in judged) return refuse(judged.unbounded);
+  const { bound } = judged;
+  const output = wholeOutput(bound, facts);
+  if (bound.output && !output)
+    return refuse({ reason: `the bound of ${provider.id} does not cover the thinking of ${model}` });
+  const { inputTokens } = bound;
+  const worstTokens = limited.tokenLimited ? tokensOf(inputTokens, output) : undefined;
+  const hold =
+    limited.costLimited && pricing ? holdOf(provider, model, pricing, { bound, output }) : undefined;
+  if (hold && 'unbounded' in hold) return refuse(hold.unbounded);
+  const statesInput = provider.statesInput === true && bound.readsInputOnce === true;
+  const askedTokens = bound.output?.asked ?? 0;
+  const known = { spend, model, pricing, body: standard, inputTokens, statesInput, askedTokens };
+  return { ...known, hold, worstTokens, hasOutput: output !== undefined };
+}
+
+/** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */
+type Output = { readonly asked: number; readonly least: number; readonly times: number };
+
+/** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
+function wholeOutput({ output }: Bound, { maxOutput }: ModelFacts): Output | undefined {
+  if (!output || output.coversReasoning) return output;
+  return maxOutput === undefined ? undefined : { asked: maxOutput, least: maxOutput, times: output.times };
+}
+
+/** All tokens of a call, as a whole number that Redis can count. */
+const tokensOf = (input: number, output: Output | undefined): number =>
+  Math.min(Math.ceil(input + (output ? output.asked * output.times : 0)), Number.MAX_SAFE_INTEGER);
+
+function holdOf(
+  provider: Provider,
+  model: string,
+  pricing: Pricing,
+  { bound, output }: { readonly bound: Bound; readonly output: Output | undefined },
+): Hold | { readonly unbounded: Unbounded } {
+  const cost = pricedBound(provider, model, pricing, bound);
+  if ('unbounded' in cost) return cost;
   const { fixedMicrousd, outputRate } = cost;
-  const statesInput = provider.statesInput === true && judged.bound.readsInputOnce === true;
-  const known = { spend, model, pricing, body: standard, inputTokens, statesInput };
-  if (!output) return { ...known, askedTokens: 0, hold: fixedHold(fixedMicrousd) };
-  const bounds = output.coversReasoning ? output : wholeOutput(facts);
-  if (!bounds)
-    return unbounded(undefined, `the bound of ${provider.id} does not cover the thinking of ${model}`);
+  if (!output) return fixedHold(fixedMicrousd);
   const ratePerMtok = outputRate * output.times;
   const most = tokensThatMultiply(ratePerMtok);
-  if (bounds.least > most) return unbounded(undefined, 'costs more than can be counted');
-  const leastTokens = bounds.least;
-  return {
-    ...known,
-    askedTokens: output.asked,
-    hold: { fixedMicrousd, ratePerMtok, askedTokens: Math.min(bounds.asked, most), leastTokens },
-  };
+  const leastTokens = output.least;
+  if (leastTokens > most) return { unbounded: { reason: 'costs more than can be counted' } };
+  return { fixedMicrousd, ratePerMtok, askedTokens: Math.min(output.asked, most), leastTokens };
 }
 
 /** The script multiplies tokens by the rate, and Lua's numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
-/** Where the API's bound leaves reasoning out, the model's own maximum is all that bounds it. */
-const wholeOutput = ({ maxOutput }: ModelFacts) =>
-  maxOutput === undefined ? undefined : { asked: maxOutput, least: maxOutput };
+type Unbounded = { readonly param?: string; readonly reason: string };
 
-function unbounded(place: string | undefined, reason: string): { refusal: Refusal } {
-  const param = place && briefly(place);
-  const message = `${param === undefined ? '' : `${param}: `}${reason}; under a spend limit this call cannot pass.`;
-  return { refusal: { code: 'cost_unbounded', message, ...(param === undefined ? {} : { param }) } };
-}
+/** Refuses a call for want of a bound, by the limit that needs one. */
+const refuserOf =
+  ({ costLimited }: Limited) =>
+  ({ param: place, reason }: Unbounded): { refusal: Refusal } => {
+    const param = place && briefly(place);
+    const limit = costLimited ? 'a spend limit' : 'tokens_per_minute';
+    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.`;
+    const code = costLimited ? 'cost_unbounded' : 'tokens_unbounded';
+    return { refusal: { code, message, ...(param === undefined ? {} : { param }) } };
+  };

@@ -14,6 +14,8 @@ export type Charge = {
   readonly overrunMicrousd: number;
   /** The provider's usage, if the answer reported it in full. */
   readonly usage: Readonly<Record<string, number>> | undefined;
+  /** Input and output. Undefined: not known. */
+  readonly usedTokens: number | undefined;
 };
 
 /** The facts of a call that judge its end. */
@@ -31,10 +33,18 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
   const usage = sent.is === 'complete' && sent.status < 400 ? metered.reported?.usage : undefined;
   const paid = usage ? plan.pricing?.cost(usage) : billedFee(refusals, sent, metered, hold);
-  const known = plan.free || paidNothing(refusals, sent, metered) ? 0 : paid;
+  const isFree = plan.free || paidNothing(refusals, sent, metered);
+  const known = isFree ? 0 : paid;
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
-  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage };
+  const usedTokens = isFree ? 0 : tokensIn(usage);
+  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage, usedTokens };
+}
+
+function tokensIn(usage: Charge['usage']): number | undefined {
+  const { input_tokens: input, output_tokens: output } = usage ?? {};
+  const sum = (input ?? Number.NaN) + (output ?? Number.NaN);
+  return Number.isSafeInteger(sum) && sum >= 0 ? sum : undefined;
 }
 
 /**

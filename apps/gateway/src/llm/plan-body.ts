@@ -1,7 +1,7 @@
 import { type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
-import type { Policy } from '../grant/policy.ts';
+import { type Policy, planTerms } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
@@ -70,8 +70,8 @@ export async function planBody(
 function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
   const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
-  const limits = { config, models: policy.models, costLimited: policy.costLimited };
-  return { bytes, need, target, method, now, providerId: provider.id, policy: limits };
+  const terms = { ...planTerms(policy), config };
+  return { bytes, need, target, method, now, providerId: provider.id, policy: terms };
 }
 
 /** A copy, because the parts are sent as they are. */

@@ -14,7 +14,7 @@ import {
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
-import type { Policy } from '../grant/policy.ts';
+import type { PlanTerms, Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -26,6 +26,10 @@ import type { Target } from './match.ts';
 export type Plan = {
   /** The cost that admission must hold. Undefined when no budget limits spending. */
   readonly hold: Hold | undefined;
+  /** The most tokens that the call can use. Undefined when nothing limits tokens by the minute. */
+  readonly worstTokens: number | undefined;
+  /** The gateway writes the output bound into the body. */
+  readonly writesBound: boolean;
   /** The most input tokens that the hold covers; 0 when nothing is held. */
   readonly inputTokens: number;
   /** A stream states all of its input at its start, so its hold can be narrowed. */
@@ -68,7 +72,7 @@ export type Call = {
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly policy: Pick<Policy, 'config' | 'models' | 'costLimited'>;
+  readonly policy: PlanTerms;
   readonly content: Content;
   readonly at: PricesAt;
   /** Counts plain text in place of its bytes. Only workers count. */
@@ -82,7 +86,7 @@ export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const stray = modelRefusal(asked);
   if (stray) return { refusal: stray };
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
-  if (policy.costLimited) return limitedPlan(asked);
+  if (policy.costLimited || policy.tokenLimited) return limitedPlan(asked);
   const body = configured(asked);
   const spend = spendOf(provider, target.path);
   const configures = body !== undefined && policy.config !== undefined;
@@ -109,8 +113,14 @@ function modelRefusal(asked: Asked): Refusal | undefined {
   return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: policy.models } };
 }
 
+/** Whether a call takes more at its admission than it may need, and gives the rest back when it is settled. */
+export const givesBack = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>): boolean =>
+  hold !== undefined || worstTokens !== undefined;
+
 const UNKNOWN = {
   hold: undefined,
+  worstTokens: undefined,
+  writesBound: false,
   inputTokens: 0,
   statesInput: false,
   spend: undefined,
@@ -126,31 +136,25 @@ const UNKNOWN = {
 function freePlan(asked: Asked): Plan {
   const body = asked.policy.config ? configured(asked) : undefined;
   const hold = asked.policy.costLimited ? fixedHold(0) : undefined;
+  const worstTokens = asked.policy.tokenLimited ? 0 : undefined;
   const bodyFor = once(() => (body ? toBytes(body) : asked.content.raw));
-  return { ...UNKNOWN, hold, free: true, rewritten: body !== undefined, bodyFor };
+  return { ...UNKNOWN, hold, worstTokens, free: true, rewritten: body !== undefined, bodyFor };
 }
 
-/** Under a spend limit a call passes only when its highest possible cost at the standard price is known. */
+/** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
 function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
-  const { target, at, counterOf } = asked;
+  const { target, at, counterOf, policy } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const held = worstCase(provider, spend, configured(asked) ?? {}, target.path, at, counterOf);
+  const call = { spend, body: configured(asked) ?? {}, path: target.path };
+  const held = worstCase(provider, call, { ...policy, at, counterOf });
   if ('refusal' in held) return held;
-  const { hold, pricing, inputTokens, statesInput } = held;
-  const { usageBody, ...asks } = askingForUsage(held.spend, held.body, target);
-  const bodyFor = once((tokens) => {
-    const bounded = hold.ratePerMtok === undefined ? undefined : spend?.withOutputBound?.(usageBody, tokens);
-    return toBytes(bounded ?? usageBody);
-  });
-  const { model, askedTokens } = held;
-  return {
-    plan: {
-      ...UNKNOWN,
-      ...asks,
-      ...{ hold, inputTokens, statesInput, spend, model, pricing, rewritten: true, askedTokens, bodyFor },
-    },
-  };
+  const { body, hasOutput, ...known } = held;
+  const { usageBody, ...asks } = askingForUsage(held.spend, body, target);
+  const bound = hasOutput ? held.spend.withOutputBound : undefined;
+  const bodyFor = once((tokens) => toBytes(bound?.(usageBody, tokens) ?? usageBody));
+  const writesBound = bound !== undefined;
+  return { plan: { ...UNKNOWN, ...asks, ...known, rewritten: true, writesBound, bodyFor } };
 }
 
 /** The body with the grant's config applied. */

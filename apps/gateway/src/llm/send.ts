@@ -24,7 +24,7 @@ import {
 import type { Passed } from '../limits/admit.ts';
 import { llmOperation } from '../traces.ts';
 import { authorize } from './authorize.ts';
-import type { Call } from './plan.ts';
+import { type Call, givesBack } from './plan.ts';
 
 /**
  * How sending a call ended. Apart from `Ended`, the call was not sent: `unauthorized` means that the provider's credential
@@ -67,7 +67,9 @@ async function sendWithCredential(
   const { incoming, grant, target, policy, plan } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
-  const body = plan.bodyFor(Math.min(admitted.tokens, plan.askedTokens));
+  // Only a spend limit lowers the bound.
+  const bound = plan.hold ? Math.min(admitted.tokens, plan.askedTokens) : plan.askedTokens;
+  const body = plan.bodyFor(bound);
   const given = holdersHeaders(incoming.rawHeaders);
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
@@ -127,13 +129,13 @@ function sized(headers: FlatHeaders, body: Body, sent: Body): FlatHeaders {
 
 /** Asks for an answer that the gateway can meter: whole, at the standard price, in a coding that it can decode. */
 function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHeaders {
-  const { spend, hold, streams } = plan;
+  const { spend, streams } = plan;
   if (!spend) return headers;
   const accepted = String(incoming.headers['accept-encoding'] ?? '').split(',');
   const readable = accepted.map((each) => each.trim()).filter((each) => READABLE_CODINGS.has(codingOf(each)));
   const coding = streams || readable.length === 0 ? 'identity' : readable.join(', ');
   const whole = withoutHeaders(headers, PARTIAL_ANSWER_HEADERS);
-  const priced = hold ? withoutPriced(spend, whole) : whole;
+  const priced = givesBack(plan) ? withoutPriced(spend, whole) : whole;
   return withHeader(priced, 'accept-encoding', coding);
 }
 

@@ -6,7 +6,7 @@ import type { LlmGrant } from '../grant/verify.ts';
 import { admitCall, type Counted, type Passed } from '../limits/admit.ts';
 import type { CountReply } from '../workers/worker.ts';
 import type { Charge } from './judge-end.ts';
-import type { Call, Plan } from './plan.ts';
+import { type Call, givesBack, type Plan } from './plan.ts';
 import type { Counting, Planned } from './plan-body.ts';
 
 /** An admitted call. */
@@ -24,7 +24,7 @@ export type TightCall = {
 };
 
 /**
- * Admits a call by the bytes of its body. If the money that is left does not cover them, or would lower the output bound,
+ * Admits a call by the bytes of its body. If the money or the tokens that are left do not cover them, or would lower the output bound,
  * a worker counts the tokens, and the call is admitted by that count.
  */
 export async function admitTightly(
@@ -32,21 +32,32 @@ export async function admitTightly(
   { requestId, grant, policy, ask }: TightCall,
   { plan, counting }: Planned,
 ): Promise<Tight | Extract<Counted, { refusal: unknown }>> {
-  const { hold } = plan;
-  const admit = async (by: typeof hold, countedTokens?: number) => {
-    const counted = await admitCall(deps, requestId, grant, policy, { ...ask, hold: by });
+  const { hold, worstTokens } = plan;
+  const admit = async (by: Pick<Plan, 'hold' | 'worstTokens'>, countedTokens?: number) => {
+    const { hold, worstTokens } = by;
+    const counted = await admitCall(deps, requestId, grant, policy, { ...ask, hold, worstTokens });
     return 'refusal' in counted ? counted : { ...counted, countedTokens };
   };
-  if (!hold || !counting || !isCountable(deps, grant, plan)) return admit(hold);
-  const first = await admit({ ...hold, leastTokens: hold.askedTokens });
-  if (!('refusal' in first) || !OUT_OF_MONEY.has(first.refusal.code)) return first;
+  if (!givesBack(plan) || !counting || !isCountable(deps, grant, plan)) return admit(plan);
+  const first = await admit({ worstTokens, hold: hold && { ...hold, leastTokens: hold.askedTokens } });
+  if (!('refusal' in first) || !OUT_OF_ROOM.has(first.refusal.code)) return first;
   const count = await countIn(deps, grant, plan, counting);
-  if (count) return admit({ ...hold, fixedMicrousd: count.fixedMicrousd }, count.inputTokens);
+  if (count) return admit(countedPlan(plan, count), count.inputTokens);
   // Its output bound may be lowered now.
-  return hold.leastTokens < hold.askedTokens ? admit(hold) : first;
+  return hold && hold.leastTokens < hold.askedTokens ? admit(plan) : first;
 }
 
-const OUT_OF_MONEY: ReadonlySet<string> = new Set(['cost_limit_too_low', 'cost_held']);
+const OUT_OF_ROOM: ReadonlySet<string> = new Set([
+  'cost_limit_too_low',
+  'cost_held',
+  'token_rate_limited',
+  'token_rate_too_low',
+]);
+
+const countedPlan = ({ hold }: Plan, { fixedMicrousd, worstTokens }: CountReply) => ({
+  hold: hold && fixedMicrousd !== undefined ? { ...hold, fixedMicrousd } : hold,
+  worstTokens,
+});
 
 const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '' }: Plan): boolean =>
   encodingOf(provider, model) !== undefined && !uncounted.has(`${provider.id} ${model}`);
@@ -55,7 +66,7 @@ const isCountable = ({ uncounted }: LlmDeps, { provider }: LlmGrant, { model = '
 async function countIn(
   deps: LlmDeps,
   grant: LlmGrant,
-  { hold, inputTokens }: Plan,
+  { inputTokens }: Plan,
   { bytes, prices, work }: Counting,
 ): Promise<CountReply | undefined> {
   const memory = deps.bodyMemory.newReservation();
@@ -63,9 +74,7 @@ async function countIn(
   try {
     if (!memory.reserve(bytes)) return undefined;
     const count = await deps.bodyWorkers.count(grant, work(), prices);
-    return count && hold && count.inputTokens < inputTokens && count.fixedMicrousd < hold.fixedMicrousd
-      ? count
-      : undefined;
+    return count && count.inputTokens < inputTokens ? count : undefined;
   } finally {
     memory.release();
   }

@@ -300,9 +300,9 @@ export class McpAnswer implements Receiver {
 
 /** The gateway's own headers, as far as it is known what the call costs. */
 function callHeaders({ call, admitted, refund }: AnswerParts, refunded: Amount): FlatHeaders {
-  const { usesLeft, microusdLeft, rateLimit } = admitted;
+  const { usesLeft, microusdLeft } = admitted;
   const { all } = refund.requests;
-  const headers = ownHeaders(call.requestId, rateLimit);
+  const headers = ownHeaders(call.requestId, admitted);
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
   if (microusdLeft !== undefined)
     headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));

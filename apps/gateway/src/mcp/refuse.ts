@@ -47,7 +47,7 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
     'x-presign-request-id': requestId,
     'x-presign-code': refusal.code,
   };
-  if (refusal.rateLimit) Object.assign(headers, rateLimitHeaders(refusal.rateLimit));
+  Object.assign(headers, rateLimitHeaders(refusal));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = answerStatus(refused);
   // RFC 9110 §15.5.6: a 405 names the allowed methods.

@@ -14,12 +14,12 @@ import {
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import type { Policy } from '../grant/policy.ts';
+import type { PlanTerms } from '../grant/policy.ts';
 import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
 import type { CounterOf } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
-import { planCall } from '../llm/plan.ts';
+import { givesBack, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
 
 /** The data that a worker starts with. */
@@ -43,16 +43,17 @@ export function plan(work: PlanWork) {
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
 export function count(work: PlanWork): CountReply | undefined {
   const planned = planWork(providers, prices, work, counterOf);
-  if ('refusal' in planned || !planned.plan.hold) return undefined;
-  const { hold, inputTokens } = planned.plan;
-  return { fixedMicrousd: hold.fixedMicrousd, inputTokens };
+  if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
+  const { hold, inputTokens, worstTokens } = planned.plan;
+  return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
 }
 
 /** The bound of a counted call. */
 export type CountReply = {
-  /** The most that its input and fees can cost. */
-  readonly fixedMicrousd: number;
+  /** The most that its input and fees can cost. Undefined when no budget limits spending. */
+  readonly fixedMicrousd: number | undefined;
   readonly inputTokens: number;
+  readonly worstTokens: number | undefined;
 };
 
 /** Ranks take a few megabytes for each encoding, so they are read with the first call that needs them. */
@@ -83,13 +84,15 @@ export type PlanWork = {
   readonly providerId: string;
   readonly method: string;
   readonly target: Target;
-  readonly policy: Pick<Policy, 'config' | 'models' | 'costLimited'>;
+  readonly policy: PlanTerms;
   readonly now: number;
 };
 
 /** The part of a plan that is data. */
 export type PlanData = {
   readonly hold: Hold | undefined;
+  readonly worstTokens: number | undefined;
+  readonly writesBound: boolean;
   readonly inputTokens: number;
   readonly statesInput: boolean;
   /** Whether the endpoint's usage is metered. */
@@ -115,8 +118,7 @@ export function planInWorker(
   const planned = planWork(providers, prices, work);
   if ('refusal' in planned) return planned;
   const { spend, pricing: _, bodyFor, ...data } = planned.plan;
-  const writesBound = data.hold?.ratePerMtok !== undefined && spend?.withOutputBound !== undefined;
-  const body = writesBound ? aroundBound(bodyFor) : wholeBody(bodyFor);
+  const body = data.writesBound ? aroundBound(bodyFor) : wholeBody(bodyFor);
   return { plan: { ...data, isMetered: spend !== undefined, body } };
 }
 
