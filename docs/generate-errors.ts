@@ -44,6 +44,11 @@ const FURTHER_FIELDS = markdownTable(
     ['`violations`', '`policy_forbids`', 'each field that is wrong, with what the policy allows'],
     ['`limit`', '`rate_limited`', 'calls a minute'],
     [
+      '`limit`, `remaining`, `needed`',
+      '`token_rate_limited`; `token_rate_too_low` without `remaining`',
+      'tokens a minute, those that are left now, and the most that the call can use',
+    ],
+    [
       '`limit_of`',
       '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
       '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key',

@@ -55,6 +55,11 @@ export interface components {
              */
             models?: string[] | null;
             /**
+             * @description How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.
+             * @example 100000
+             */
+            tokens_per_minute?: number | null;
+            /**
              * @description How many calls may be made. -1: unlimited.
              * @default -1
              */
@@ -363,6 +368,8 @@ export interface components {
             calls_per_minute: number | null;
             /** @description null: unlimited. */
             concurrent_calls: number | null;
+            /** @description null: unlimited. */
+            tokens_per_minute: number | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -426,6 +433,8 @@ export interface components {
             calls_per_minute: number | null;
             /** @description null: unlimited. */
             concurrent_calls: number | null;
+            /** @description null: unlimited. */
+            tokens_per_minute: number | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -511,6 +520,8 @@ export interface components {
             calls_per_minute: number | null;
             /** @description null: unlimited. */
             concurrent_calls: number | null;
+            /** @description null: unlimited. */
+            tokens_per_minute: number | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -1096,7 +1107,7 @@ export interface components {
                  * @description Stable: programs switch on it.
                  * @enum {string}
                  */
-                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
                 /** @description For people. It may be more precise than the table, and may change. */
                 message: string;
                 /**
