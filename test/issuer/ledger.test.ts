@@ -183,25 +183,37 @@ describe('settled calls reach the ledger exactly once', () => {
   });
 });
 
-describe('an issuer that stops between commit and trim', () => {
+describe('an issuer that cannot trim, or that stops between commit and trim,', () => {
   const sha = createHash('sha1').update(trimScript.text).digest('hex');
 
-  /** The stack's Redis, on which no `trim` comes through. */
-  const untrimmed = () =>
+  /** The stack's Redis, on which a `trim` fails. */
+  const untrimmed = (fails = () => true) =>
     new Proxy(stack.redis, {
       get(redis, name) {
         const value: unknown = Reflect.get(redis, name, redis);
         if (typeof value !== 'function') return value;
         return (...args: unknown[]) => {
           const command = args[0] as Partial<Pick<Command, 'toWritable' | 'reject'>> | undefined;
-          if (name === 'sendCommand' && String(command?.toWritable?.({})).includes(sha))
+          if (name === 'sendCommand' && String(command?.toWritable?.({})).includes(sha) && fails())
             return command?.reject?.(new Error('cut off'));
           return (value as (...args: unknown[]) => unknown).apply(redis, args);
         };
       },
     });
 
-  test('leaves the trim to the next issuer, which counts no call again', async () => {
+  test('trims when it can again, without another call', async () => {
+    let fails = true;
+    const issuer = await start({ redis: untrimmed(() => fails) });
+    const url = await issueOn(issuer);
+    expect(await times(3, url)).toBe(3);
+    await eventually(async () => (await rowsOf(url)).length === 3);
+    expect(await waiting()).toBe(3);
+    fails = false;
+    await eventually(async () => (await waiting()) === 0);
+    expect(await budgetOf(url)).toMatchObject({ used: 3 });
+  });
+
+  test('leaves the trim to the next issuer, which does it at its start and counts no call again', async () => {
     const dying = await start({ redis: untrimmed() });
     const url = await issueOn(dying, { max_uses: 9 });
     expect(await times(5, url)).toBe(5);
@@ -211,6 +223,7 @@ describe('an issuer that stops between commit and trim', () => {
     expect(await waiting()).toBe(5);
 
     const next = await start();
+    await eventually(async () => (await waiting()) === 0);
     expect(await times(2, url)).toBe(2);
     await next.ledger.drainAll();
     expect(await rowsOf(url)).toHaveLength(7);

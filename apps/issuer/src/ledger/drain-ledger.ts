@@ -39,7 +39,7 @@ export type Ledger = {
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
-  const place: Place = { cursors: new Map(), repeated: new Map(), reopened: 0 };
+  const place: Place = { cursors: new Map(), untrimmed: new Map(), isNew: true, reopened: 0 };
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
@@ -81,8 +81,13 @@ export function startLedger(deps: LedgerDeps): Ledger {
 /** The last position of each partition that this issuer has seen. Postgres has the true one. */
 type Place = {
   readonly cursors: Map<number, Cursor>;
-  /** Committed entries that the ledger already had, and that `trim` has not removed yet. */
-  readonly repeated: Map<number, ReadonlyMap<string, UsageEntry>>;
+  /**
+   * Partitions whose committed entries may still be in Redis, and those of them that the ledger already had. At the start that
+   * is every partition, because an issuer may have ended before its `trim`.
+   */
+  readonly untrimmed: Map<number, ReadonlyMap<string, UsageEntry>>;
+  /** Whether it has not read the partitions yet. */
+  isNew: boolean;
   /** Partitions that were opened again since the last log line. */
   reopened: number;
 };
@@ -91,8 +96,11 @@ type Place = {
 async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   const { cursors } = place;
   if (cursors.size === 0) {
-    for (const row of await deps.db.select().from(partitions))
+    for (const row of await deps.db.select().from(partitions)) {
       cursors.set(row.id, { ...row, partition: row.id });
+      if (place.isNew) place.untrimmed.set(row.id, new Map());
+    }
+    place.isNew = false;
   }
   const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
   if (place.reopened > 0) {
@@ -109,7 +117,10 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
 
 async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<boolean> {
   const seen = await drain(deps.redis, cursor, 1);
-  if (seen.is === 'ok' && seen.entries.length === 0) return false;
+  if (seen.is === 'ok' && seen.entries.length === 0) {
+    await trimRest(deps, place, cursor);
+    return false;
+  }
   const moved = await drainPartition(deps, place, cursor.partition);
   if (moved) place.cursors.set(cursor.partition, moved);
   return true;
@@ -129,13 +140,20 @@ async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promi
     if (cursor.epoch > 1) place.reopened += 1;
     return cursor;
   }
-  // Kept until a trim succeeds, so that the next one makes up for a failed one.
-  const repeated = new Map(place.repeated.get(id));
+  const repeated = new Map(place.untrimmed.get(id));
   for (const entry of done.repeated) repeated.set(entry.id, entry);
-  place.repeated.set(id, repeated);
-  await trim(deps.redis, cursor, [...repeated.values()]);
-  place.repeated.delete(id);
+  place.untrimmed.set(id, repeated);
+  await trimRest(deps, place, cursor);
   return cursor;
+}
+
+/** Removes committed entries. If that fails, the next round does it, although there may be no further call. */
+async function trimRest({ redis }: LedgerDeps, { untrimmed }: Place, cursor: Cursor): Promise<void> {
+  const repeated = untrimmed.get(cursor.partition);
+  if (!repeated) return;
+  await trim(redis, cursor, [...repeated.values()]);
+  // Another round may have added to it meanwhile.
+  if (untrimmed.get(cursor.partition) === repeated) untrimmed.delete(cursor.partition);
 }
 
 type Moved = {
