@@ -50,10 +50,18 @@ type Container = {
 };
 type Resource = {
   readonly kind: string;
-  readonly metadata: { readonly name: string };
+  readonly metadata: {
+    readonly name: string;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
   readonly spec: {
     readonly replicas?: number;
+    /** Fields of a network policy. */
+    readonly podSelector?: { readonly matchLabels: Readonly<Record<string, string>> };
+    readonly egress?: readonly { readonly ports: readonly { readonly port: number | string }[] }[];
     readonly template?: {
+      readonly metadata: Resource['metadata'];
       readonly spec: {
         readonly terminationGracePeriodSeconds?: number;
         readonly containers: readonly Container[];
@@ -143,6 +151,36 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
       const files = container.env.filter(({ name }) => name.endsWith('_FILE')).map(({ value }) => value);
       expect(files).toEqual(paths.map((path) => `/run/secrets/presign/${path}`));
     }
+  });
+
+  test('lets the migration reach Postgres in a namespace that denies everything', () => {
+    const all = resources(render(EVERYTHING)).filter(({ metadata }) => metadata.name === 'presign-migrate');
+    const [job, policy] = ['Job', 'NetworkPolicy'].map((kind) => all.find((each) => each.kind === kind));
+    const hook = ({ metadata }: Resource) => {
+      const { annotations = {} } = metadata;
+      const [on, order] = ['helm.sh/hook', 'helm.sh/hook-weight'].map((name) => annotations[name]);
+      return { on, order: Number(order ?? 0), ends: annotations['helm.sh/hook-delete-policy'] };
+    };
+    if (!job || !policy) throw new Error('the job or its policy is missing');
+    // Helm makes hooks one after another by weight, and before the resources of the chart.
+    expect(hook(policy)).toEqual({ ...hook(job), order: expect.any(Number) });
+    expect(hook(policy).order).toBeLessThan(hook(job).order);
+    expect(job.spec.template?.metadata.labels).toMatchObject(
+      policy.spec.podSelector?.matchLabels ?? { no: '' },
+    );
+    expect(policy.spec.egress?.flatMap(({ ports }) => ports.map(({ port }) => port))).toEqual(
+      expect.arrayContaining([53, 5432]),
+    );
+  });
+
+  test('has a network policy for each part that it runs, and for no other', () => {
+    const policies = (values: readonly string[]) =>
+      resources(render(values))
+        .filter(({ kind }) => kind === 'NetworkPolicy')
+        .map(({ metadata }) => metadata.name)
+        .sort();
+    expect(policies(LEAST)).toEqual(['presign-gateway', 'presign-issuer', 'presign-migrate']);
+    expect(policies([...LEAST, 'migrate.enabled=false'])).toEqual(['presign-gateway', 'presign-issuer']);
   });
 
   test('kills no pod before its service has ended by itself', () => {
