@@ -12,19 +12,26 @@ fail() {
 }
 
 lines=$(cat)
+# The last value of a name in the input, or nothing.
 value_of() {
   local line
-  line=$(grep "^$1=." <<<"$lines" | tail -n 1) || fail "no $1 in the input"
+  line=$(grep "^$1=." <<<"$lines" | tail -n 1) || return 0
   printf '%s' "${line#*=}"
 }
 
-names=(TOKEN_SIGNING_KEY TOKEN_PUBLIC_KEYS ENCRYPTION_KEYS BOOTSTRAP_API_KEY POSTGRES_PASSWORD DATABASE_URL)
+needed=(TOKEN_SIGNING_KEY TOKEN_PUBLIC_KEYS ENCRYPTION_KEYS BOOTSTRAP_API_KEY POSTGRES_PASSWORD)
+# Files that are empty without an archive in S3.
+optional=(AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY)
+names=("${needed[@]}" "${optional[@]}" DATABASE_URL)
 for name in "${names[@]}"; do
   if [ -e "$folder/$name" ]; then fail "$folder/$name exists already"; fi
 done
-for name in "${names[@]:0:5}"; do
+for name in "${needed[@]}" "${optional[@]}"; do
   value=$(value_of "$name")
   printf -v "$name" '%s' "$value"
+done
+for name in "${needed[@]}"; do
+  if [ -z "${!name}" ]; then fail "no $name in the input"; fi
 done
 DATABASE_URL=postgres://presign:$POSTGRES_PASSWORD@postgres:5432/presign
 

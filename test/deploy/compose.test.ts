@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readVariable, SECRETS, VARIABLES } from '@presign/schema';
+import { readVariable, SECRETS, VARIABLES, type VariableName } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 
@@ -36,6 +36,10 @@ const read = (yaml: string) =>
   ) as Compose;
 const { services, secrets } = read(text);
 const own = ['gateway-1', 'gateway-2', 'issuer', 'migrate'];
+
+/** Secrets that are addresses, too, and rarely have a password. The Redis here has none. */
+const ADDRESSES = ['HTTPS_PROXY', 'REDIS_URL'];
+const isSecret = (name: string) => SECRETS.has(name as VariableName) && !ADDRESSES.includes(name);
 
 /** Names that services refer to and the file does not declare. The loader that other tests run leaves that out. */
 const missing = ({ services: all, ...declared }: Compose): string[] =>
@@ -79,17 +83,17 @@ describe('the services of compose.yaml', () => {
 
   test('give each part only its own secrets, as files: the signing key to the issuer alone', () => {
     const both = ['DATABASE_URL', 'TOKEN_PUBLIC_KEYS', 'ENCRYPTION_KEYS'];
+    const archive = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'];
     expect(services['gateway-1']?.secrets).toEqual(both);
     expect(services['gateway-2']).toEqual({ ...services['gateway-1'], build: undefined });
     expect(services.issuer?.secrets?.toSorted()).toEqual(
-      [...both, 'TOKEN_SIGNING_KEY', 'BOOTSTRAP_API_KEY'].sort(),
+      [...both, ...archive, 'TOKEN_SIGNING_KEY', 'BOOTSTRAP_API_KEY'].sort(),
     );
     expect(services.migrate?.secrets).toEqual(['DATABASE_URL']);
     for (const name of own) {
       const { environment = {}, secrets: given = [] } = services[name] ?? {};
-      const files = Object.entries(environment).filter(
-        ([variable]) =>
-          variable.endsWith('_URL_FILE') || variable.endsWith('KEYS_FILE') || variable.endsWith('KEY_FILE'),
+      const files = Object.entries(environment).filter(([variable]) =>
+        isSecret(variable.replace(/_FILE$/, '')),
       );
       expect(Object.fromEntries(files)).toEqual(
         Object.fromEntries(given.map((secret) => [`${secret}_FILE`, `/run/secrets/${secret}`])),
@@ -104,8 +108,7 @@ describe('the services of compose.yaml', () => {
         expect([...Object.keys(VARIABLES), ...Array.from(SECRETS, (each) => `${each}_FILE`)]).toContain(
           variable,
         );
-        if (['TOKEN_SIGNING_KEY', 'ENCRYPTION_KEYS', 'DATABASE_URL', 'BOOTSTRAP_API_KEY'].includes(secret))
-          expect(variable).toMatch(/_FILE$/);
+        if (isSecret(secret)) expect(variable).toMatch(/_FILE$/);
       }
   });
 
@@ -182,6 +185,17 @@ describe('secrets.sh', () => {
       'BOOTSTRAP_API_KEY',
     ] as const)
       expect(keys).toContain(`${name}=${readVariable(environment(name), name)}\n`);
+    // They are empty without an archive in S3.
+    for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'] as const)
+      expect(readVariable(environment(name), name, undefined)).toBeUndefined();
+  });
+
+  test('writes the access key of a bucket that an older .env has', () => {
+    const withKey = `${folder}-with-key`;
+    const input = `${keys}AWS_ACCESS_KEY_ID=AKIDMARKED\nAWS_SECRET_ACCESS_KEY=marked/secret+of=\n`;
+    expect(write(withKey, input).status).toBe(0);
+    expect(readFileSync(join(withKey, 'AWS_ACCESS_KEY_ID'), 'utf8')).toBe('AKIDMARKED\n');
+    expect(readFileSync(join(withKey, 'AWS_SECRET_ACCESS_KEY'), 'utf8')).toBe('marked/secret+of=\n');
   });
 
   test('never writes over a secret, and writes none when one is missing', () => {
