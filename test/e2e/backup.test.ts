@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
@@ -10,9 +10,10 @@ import { makeRedis, type RedisServer } from '../chaos/redis-server.ts';
 import { grantIdOf, refOf } from '../chaos/sample.ts';
 import { canStrike } from '../chaos/strike-all.ts';
 import { startWorld, type World } from '../chaos/world.ts';
+import { commandsOf, runPrinted, type Shims } from '../docs/printed.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
-import { POSTGRES_BIN } from '../issuer/postgres-server.ts';
+import { timeRecovery } from '../outages/recovery.ts';
 
 // Makes servers of its own: where servers are to be used at all, and their programs are here.
 const wanted = canStrike && Boolean(process.env.TEST_DATABASE_URL);
@@ -22,9 +23,9 @@ const BODY = { model: 'm', messages: [{ role: 'user', content: 'x' }], max_token
 const ASK = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-1', expires_in: 86_400 };
 const FIVE_USES = { ...ASK, max_uses: 5, cost_limit: 1_000_000 };
 
-describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide takes them', () => {
+describe.skipIf(!wanted)('backups, taken and restored with the commands that the guide prints', () => {
   const folder = mkdtempSync(join(tmpdir(), 'presign-backup-'));
-  const dump = join(folder, 'presign.dump');
+  const [backUp = '', restore = '', restoreRedis = ''] = commandsOf('backup.md');
   let upstream: Upstream;
   let world: World;
   /** The Redis of the time of the backup, with the data of that time. */
@@ -49,11 +50,8 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
     expect([await status(used), await status(used), await status(revoked)]).toEqual([200, 200, 200]);
     await inLedger(3);
 
-    const rdb = join(folder, 'presign.rdb');
-    execFileSync('redis-cli', ['-p', String(world.master().port), '--rdb', rdb], { stdio: 'ignore' });
-    execFileSync(program('pg_dump'), ['--format=custom', `--file=${dump}`, world.postgres.url]);
-    oldRedis = await redisFrom(rdb);
-    world.adopt(oldRedis.remove);
+    run(backUp);
+    oldRedis = await redisFromBackup();
 
     late = await world.issue(FIVE_USES);
     expect([await status(used), await status(late)]).toEqual([200, 200]);
@@ -70,9 +68,11 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
   test('an old Redis under the present Postgres loses nothing: uses, spending and revocations are those of the ledger', async () => {
     const before = await epochOf(world.redis, used);
     world.follow(oldRedis);
+    const recovered = timeRecovery('Redis: an older backup put back');
     // Until the issuer's next round has seen the other server, the old figures count.
     await eventually(async () => (await epochOf(world.redis, used)) > before);
     await opened(used);
+    recovered();
     expect(await figures(used)).toEqual({ used: 3, spent: 3 * COST });
     expect([await status(used), await status(used), await status(used)]).toEqual([200, 200, 403]);
     expect(await figures(used)).toEqual({ used: 5, spent: 5 * COST });
@@ -87,16 +87,11 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
     const empty = await makeRedis();
     world.adopt(empty.remove);
     world.follow(empty);
-    const restore = [
-      '--clean',
-      '--if-exists',
-      '--single-transaction',
-      `--dbname=${world.postgres.url}`,
-      dump,
-    ];
-    execFileSync(program('pg_restore'), restore);
+    run(restore);
     await Promise.all(services.map((service) => service.start()));
+    const recovered = timeRecovery('Postgres: an older backup put back');
     await opened(used);
+    recovered();
 
     expect(await figures(used)).toEqual({ used: 2, spent: 2 * COST });
     const three = [await status(used), await status(used), await status(used)];
@@ -106,7 +101,34 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
     await inLedger(7);
   });
 
-  const program = (name: string) => join(POSTGRES_BIN ?? '', name);
+  const run = (commands: string, shims?: Shims) => {
+    const env = { DATABASE_URL: world.postgres.url, REDIS_URL: `redis://127.0.0.1:${world.master().port}` };
+    return runPrinted(commands, folder, env, shims);
+  };
+
+  /** A Redis with the data of the snapshot, on a port of its own. */
+  async function redisFromBackup(): Promise<RedisServer> {
+    const redis = await makeRedis();
+    const [, dir] = (await redis.command('CONFIG', 'GET', 'dir')) as [string, string];
+    await redis.kill();
+    const port = String(redis.port);
+    const real = (name: string) => execFileSync('which', [name], { encoding: 'utf8' }).trim();
+    const programs = {
+      'redis-server': `exec ${real('redis-server')} "$@" --port ${port} --bind 127.0.0.1 --save ''`,
+      'redis-cli': `exec ${real('redis-cli')} -p ${port} "$@"`,
+    };
+    run(restoreRedis.replaceAll('/var/lib/redis', dir), { folder, programs });
+    world.adopt(async () => {
+      await redis.command('SHUTDOWN', 'NOSAVE').catch(() => {});
+      await redis.remove();
+    });
+    expect(Number(await redis.command('DBSIZE'))).toBeGreaterThan(64);
+    await eventually(async () =>
+      String(await redis.command('INFO', 'persistence')).includes('aof_rewrite_in_progress:0'),
+    );
+    return redis;
+  }
+
   const here = (url: string) => url.replace(/^http:\/\/[^/]+/, world.gatewayUrls[1]);
   const status = async (url: string) => (await call(here(url), BODY)).status;
 
@@ -144,18 +166,3 @@ describe.skipIf(!wanted)('backups by pg_dump and redis-cli --rdb, as the guide t
     expect(answer.status).toBe(204);
   }
 });
-
-/** A Redis with the data of a snapshot. With an append-only file it would ignore the snapshot, so that is switched on later. */
-async function redisFrom(rdb: string): Promise<RedisServer> {
-  const redis = await makeRedis('--appendonly', 'no');
-  const [, dir] = (await redis.command('CONFIG', 'GET', 'dir')) as [string, string];
-  await redis.kill();
-  copyFileSync(rdb, join(dir, 'dump.rdb'));
-  await redis.start();
-  expect(Number(await redis.command('DBSIZE'))).toBeGreaterThan(64);
-  await redis.command('CONFIG', 'SET', 'appendonly', 'yes');
-  await eventually(async () =>
-    String(await redis.command('INFO', 'persistence')).includes('aof_rewrite_in_progress:0'),
-  );
-  return redis;
-}

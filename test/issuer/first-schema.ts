@@ -35,14 +35,20 @@ export const OLD_BODY = {
 export const OLD_BUNDLE_BODY = { servers: [{ name: 'docs', url: 'https://mcp.example.com/mcp' }] };
 export const OLD_IDEMPOTENCY_KEY = 'of-the-first-schema';
 
+/** Makes a folder with the migration of the first released schema alone. */
+export async function firstSchemaFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'presign-first-schema-'));
+  await cp(MIGRATIONS, folder, { recursive: true });
+  const file = join(folder, 'meta/_journal.json');
+  const journal = JSON.parse(await readFile(file, 'utf8')) as { entries: readonly object[] };
+  await writeFile(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, 1) }));
+  return folder;
+}
+
 /** Brings an empty Postgres to the first released schema, by the migrator that the services use. */
 export async function migrateToFirstSchema({ pglite }: Embedded): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'presign-first-schema-'));
+  const folder = await firstSchemaFolder();
   try {
-    await cp(MIGRATIONS, folder, { recursive: true });
-    const file = join(folder, 'meta/_journal.json');
-    const journal = JSON.parse(await readFile(file, 'utf8')) as { entries: readonly object[] };
-    await writeFile(file, JSON.stringify({ ...journal, entries: journal.entries.slice(0, 1) }));
     await migrate(drizzle({ client: pglite, ...DRIZZLE }), { migrationsFolder: folder });
   } finally {
     await rm(folder, { recursive: true });
@@ -54,14 +60,14 @@ export type Row = Readonly<Record<string, unknown>>;
 
 /** Writes a row into each table of the first released schema, in an order that its foreign keys allow. */
 export async function insertRows(
-  pglite: Embedded['pglite'],
+  db: { readonly query: (text: string, values: unknown[]) => Promise<unknown> },
   rows: Readonly<Record<string, readonly Row[]>>,
 ): Promise<void> {
   for (const [table, all] of Object.entries(rows)) {
     for (const row of all) {
       const names = Object.keys(row).map((name) => `"${name}"`);
       const values = Object.keys(row).map((_, i) => `$${i + 1}`);
-      await pglite.query(`insert into "${table}" (${names}) values (${values})`, Object.values(row));
+      await db.query(`insert into "${table}" (${names}) values (${values})`, Object.values(row));
     }
   }
 }
