@@ -78,14 +78,38 @@ export async function drainServer(server: Server, drainMs: number, onRefusing: (
     response.shouldKeepAlive = false;
   });
   if (drainMs > 0) await sleep(drainMs);
-  // Connections that have arrived are accepted by now. Those that wait when the server closes are reset.
-  await nextTurn();
+  await acceptWaiting(server);
   const closed = new Promise((resolve) => server.close(resolve));
   onRefusing();
   // A kept-alive connection becomes idle only after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50);
   await closed;
   clearInterval(idle);
+}
+
+/** So short that hardly a connection arrives meanwhile. */
+const QUIET_TURN_MS = 0.3;
+/** A busy service may have no quiet turn. */
+const ACCEPTING_MS = 2_000;
+
+/**
+ * Accepts the connections that have arrived, because those that wait when a server closes are reset, and a load balancer
+ * repeats no call that it has sent. Node accepts one in each turn of its event loop (libuv since 1.45, pull request 3696),
+ * so this waits for a short turn without any.
+ */
+async function acceptWaiting(server: Server): Promise<void> {
+  let accepted = 0;
+  const count = () => void accepted++;
+  server.on('connection', count);
+  const end = performance.now() + ACCEPTING_MS;
+  for (let began = performance.now(); began < end; ) {
+    const before = accepted;
+    await nextTurn();
+    const now = performance.now();
+    if (accepted === before && now - began < QUIET_TURN_MS) break;
+    began = now;
+  }
+  server.off('connection', count);
 }
 
 /**
