@@ -10,6 +10,7 @@ const HERE = import.meta.dirname;
 const CACHE = join(HERE, '../../node_modules/.cache/presign-foreign');
 const UV = 'uv==0.13.8';
 const PROMTOOL = 'github.com/prometheus/prometheus/cmd/promtool@v0.316.0';
+const S3_SERVER = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
@@ -28,6 +29,8 @@ export type Toolchains = {
   /** The loader of Docker Compose, which needs other versions than those tools. */
   readonly compose: Installed;
   readonly promtool: Installed;
+  /** A server of S3's API that keeps objects in a folder. */
+  readonly s3Server: Installed;
   /** A folder whose `node_modules` has the packages of `js/package.json`. */
   readonly js: Installed;
   /** A file with the class path of `java/pom.xml`. */
@@ -55,6 +58,7 @@ export default async function install(project: TestProject): Promise<void> {
     compose: await installGo('compose', COMPOSE).then(within('cmd')),
     // It finds nothing to watch, so it can do without the clients of all clouds.
     promtool: await installGo('promtool', PROMTOOL, 'remove_all_sd').then(within('promtool')),
+    s3Server: await installGo('s3-server', S3_SERVER).then(within('versitygw')),
     js,
     java,
   });
