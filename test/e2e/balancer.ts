@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
+import { codeIn } from '../docs/fences.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 
@@ -128,23 +129,24 @@ const answers = (url: string) =>
     ),
   );
 
-const nginxConf = (dir: string, port: number, ports: readonly string[]) => `
+/** The settings of the operator guide, with other addresses. */
+function nginxConf(dir: string, port: number, [first = '', second = '']: readonly string[]): string {
+  const guide = new URL('../../docs/guides/operate/load-balancers.md', import.meta.url);
+  const [settings = ''] = codeIn(readFileSync(guide, 'utf8'), '');
+  const addresses = [
+    ['10.0.0.1:8788', `127.0.0.1:${first}`],
+    ['10.0.0.2:8788', `127.0.0.1:${second}`],
+    ['listen 8080', `listen 127.0.0.1:${port}`],
+  ] as const;
+  for (const [shown] of addresses)
+    if (!settings.includes(shown)) throw new Error(`the guide has no ${shown}`);
+  const here = addresses.reduce((text, [shown, own]) => text.replace(shown, own), settings);
+  return `
 daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log; worker_processes 1;
 events { worker_connections 1024; }
 http {
-  access_log off; client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
-  uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s; large_client_header_buffers 4 16k;
-  upstream gateways {
-${ports.map((each) => `    server 127.0.0.1:${each} max_fails=1 fail_timeout=1s;`).join('\n')}
-    keepalive 32;
-  }
-  server {
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://gateways; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_set_header Host $host; proxy_buffering off; proxy_request_buffering off;
-      proxy_next_upstream error timeout; proxy_next_upstream_tries 2;
-    }
-  }
-}
+  client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
+  uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+${here}}
 `;
+}
