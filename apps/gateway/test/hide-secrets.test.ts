@@ -3,7 +3,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { bodyMemory } from '../src/http/body-memory.ts';
-import { MaskedBody, SecretMask } from '../src/http/hide-secrets.ts';
+import { MaskedBody, SecretMask, Secrets } from '../src/http/hide-secrets.ts';
 import { roomy } from './metered.ts';
 
 function inPieces(mask: SecretMask, text: string, size: number): string {
@@ -31,7 +31,7 @@ describe('a secret in a body that passes in pieces', () => {
       fc.property(fc.array(part, { maxLength: 12 }), fc.integer({ min: 1, max: 20 }), (parts, size) => {
         const text = parts.join('');
         const masked = text.replaceAll(SECRET, '*'.repeat(SECRET.length));
-        expect(inPieces(new SecretMask([SECRET]), text, size)).toBe(masked);
+        expect(inPieces(new SecretMask(new Secrets([SECRET])), text, size)).toBe(masked);
       }),
       { numRuns: 3_000 },
     );
@@ -42,14 +42,14 @@ describe('a secret in a body that passes in pieces', () => {
     const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)];
     for (const form of forms)
       for (const size of [1, 3, 100]) {
-        const masked = inPieces(new SecretMask([secret]), `before ${form} after`, size);
+        const masked = inPieces(new SecretMask(new Secrets([secret])), `before ${form} after`, size);
         expect(masked).toMatch(/^before \*+ after$/);
       }
   });
 
   test('takes linear work, even of a secret that repeats itself', () => {
     const secret = `${'a'.repeat(5_000)}b`;
-    const mask = new SecretMask([secret]);
+    const mask = new SecretMask(new Secrets([secret]));
     const piece = Buffer.alloc(64 * 1024, 'a');
     let passed = 0;
     for (let i = 0; i < 500; i++) passed += mask.push(piece).length;
@@ -62,14 +62,14 @@ describe('a secret in a body that passes in pieces', () => {
       ['gzip', gzipSync(text)],
       ['br', brotliCompressSync(text)],
     ] as const) {
-      const body = new MaskedBody(coding, [SECRET], roomy());
+      const body = new MaskedBody(coding, new Secrets([SECRET]), roomy());
       for (const byte of bytes) expect(body.push(Buffer.of(byte)).length).toBe(0);
       expect((await body.end()).toString()).toBe(`Incorrect API key provided: ${'*'.repeat(SECRET.length)}.`);
     }
-    const broken = new MaskedBody('gzip', [SECRET], roomy());
+    const broken = new MaskedBody('gzip', new Secrets([SECRET]), roomy());
     broken.push(Buffer.from(text));
     expect((await broken.end()).toString()).not.toContain('sk-');
-    const unknown = new MaskedBody('zstd', [SECRET], roomy());
+    const unknown = new MaskedBody('zstd', new Secrets([SECRET]), roomy());
     unknown.push(Buffer.from(text));
     expect((await unknown.end()).toString()).not.toContain('sk-');
   });
@@ -77,7 +77,7 @@ describe('a secret in a body that passes in pieces', () => {
   test('a compressed body that finds no memory, coded or decoded, is not passed and takes none', async () => {
     for (const text of ['x'.repeat(200_000), randomBytes(100_000).toString('hex')]) {
       const memory = bodyMemory(100_000, 100_000).newReservation();
-      const body = new MaskedBody('gzip', [SECRET], memory);
+      const body = new MaskedBody('gzip', new Secrets([SECRET]), memory);
       const coded = gzipSync(text);
       for (let at = 0; at < coded.length; at += 10_000) body.push(coded.subarray(at, at + 10_000));
       const whole = (await body.end()).toString();

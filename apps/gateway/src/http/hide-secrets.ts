@@ -12,35 +12,58 @@ const NOTHING = Buffer.alloc(0);
 /** Sent in place of a compressed body that cannot be decoded, or finds no memory, because it may quote a secret. */
 const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
 
-/**
- * Masks secrets in an answer that passes in pieces. Errors quote what was sent, keys included. A mask is as long as the
- * secret, so that the length of the body stays. Only bytes that may begin a secret wait for the next piece.
- */
+/** A secret in one of its forms. */
+type Form = {
+  readonly bytes: Buffer;
+  /** The same bytes as a header holds them. */
+  readonly latin1: string;
+  readonly borders: Uint32Array;
+};
+
+/** Texts that an answer must not quote, in every form in which it may quote them. Errors quote what was sent, keys included. */
+export class Secrets {
+  readonly forms: readonly Form[];
+
+  constructor(texts: readonly string[]) {
+    this.forms = formsOf(texts).map((each) => {
+      const bytes = Buffer.from(each);
+      return { bytes, latin1: bytes.toString('latin1'), borders: bordersOf(bytes) };
+    });
+  }
+
+  /** Masks the secrets in a header. */
+  hide(header: string): string {
+    if (!this.forms.some(({ latin1 }) => header.includes(latin1))) return header;
+    return this.mask(Buffer.from(header, 'latin1')).toString('latin1');
+  }
+
+  /** Masks the secrets in bytes at whose ends no secret is cut off. The bytes stay as they are; a mask is as long as its secret. */
+  mask(bytes: Buffer): Buffer {
+    const found = this.forms.flatMap((form) => placesOf(bytes, form.bytes));
+    if (found.length === 0) return bytes;
+    const masked = Buffer.from(bytes);
+    for (const { at, end } of found) masked.fill(STAR, at, end);
+    return masked;
+  }
+}
+
+/** Masks secrets in an answer that passes in pieces. Only bytes that may begin a secret wait for the next piece. */
 export class SecretMask {
-  readonly #secrets: readonly Buffer[];
-  readonly #borders: readonly Uint32Array[];
+  readonly #secrets: Secrets;
   #pending: Buffer = NOTHING;
 
-  constructor(secrets: readonly string[]) {
-    this.#secrets = formsOf(secrets).map((each) => Buffer.from(each));
-    this.#borders = this.#secrets.map(bordersOf);
+  constructor(secrets: Secrets) {
+    this.#secrets = secrets;
   }
 
   push(chunk: Buffer): Buffer {
-    if (this.#secrets.length === 0) return chunk;
-    const bytes = this.whole(Buffer.concat([this.#pending, chunk]));
-    const begun = this.#secrets.map((secret, i) => begunAtEnd(bytes, secret, this.#borders[i]));
+    const joined = this.#pending.length === 0 ? chunk : Buffer.concat([this.#pending, chunk]);
+    const bytes = this.#secrets.mask(joined);
+    const begun = this.#secrets.forms.map((form) => begunAtEnd(bytes, form));
     const passes = bytes.length - Math.max(0, ...begun);
-    this.#pending = bytes.subarray(passes);
+    // A copy, because the caller may use the chunk again.
+    this.#pending = passes === bytes.length ? NOTHING : Buffer.from(bytes.subarray(passes));
     return bytes.subarray(0, passes);
-  }
-
-  /** Masks the secrets in a piece at whose ends no secret is cut off. It overwrites the piece. */
-  whole(bytes: Buffer): Buffer {
-    const found = this.#secrets.map((secret) => placesOf(bytes, secret));
-    for (const [i, places] of found.entries())
-      for (const at of places) bytes.fill(STAR, at, at + (this.#secrets[i]?.length ?? 0));
-    return bytes;
   }
 
   /** The bytes that still wait, after the last piece. */
@@ -49,13 +72,6 @@ export class SecretMask {
     this.#pending = NOTHING;
     return rest;
   }
-}
-
-/** Masks secrets in a header or another text in one piece. */
-export function hideSecrets(text: string, secrets: readonly string[]): string {
-  const mask = new SecretMask(secrets);
-  // Headers hold bytes, not characters.
-  return Buffer.concat([mask.push(Buffer.from(text, 'latin1')), mask.end()]).toString('latin1');
 }
 
 /** Masks secrets in a body. One with a content coding is decoded, and is whole only at its end. */
@@ -67,7 +83,7 @@ export class MaskedBody {
   #hasRoom = true;
 
   /** @param memory for a coded body. The caller releases it. */
-  constructor(contentEncoding: string, secrets: readonly string[], memory: Reservation) {
+  constructor(contentEncoding: string, secrets: Secrets, memory: Reservation) {
     this.#mask = new SecretMask(secrets);
     this.#memory = memory;
     this.#decoder = isCoded(contentEncoding)
@@ -112,10 +128,10 @@ function formsOf(secrets: readonly string[]): readonly string[] {
   return [...new Set(forms)];
 }
 
-function placesOf(bytes: Buffer, secret: Buffer): number[] {
-  const places: number[] = [];
+function placesOf(bytes: Buffer, secret: Buffer): readonly { readonly at: number; readonly end: number }[] {
+  const places: { at: number; end: number }[] = [];
   for (let at = bytes.indexOf(secret); at >= 0; at = bytes.indexOf(secret, at + secret.length))
-    places.push(at);
+    places.push({ at, end: at + secret.length });
   return places;
 }
 
@@ -134,7 +150,7 @@ function bordersOf(text: Buffer): Uint32Array {
 }
 
 /** How many bytes at the end begin the secret. */
-function begunAtEnd(bytes: Buffer, secret: Buffer, borders: Uint32Array = new Uint32Array()): number {
+function begunAtEnd(bytes: Buffer, { bytes: secret, borders }: Form): number {
   let length = 0;
   for (let i = Math.max(0, bytes.length - secret.length + 1); i < bytes.length; i++) {
     while (length > 0 && bytes[i] !== secret[length]) length = borders[length - 1] ?? 0;

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
-import { hideSecrets, isCoded, MaskedBody } from '../http/hide-secrets.ts';
+import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { type Charge, keepsUse, surelyKeepsUse } from './judge-end.ts';
@@ -82,8 +82,9 @@ export class Answer {
   }
 
   #maskError(contentEncoding: string): void {
-    this.#masked = new MaskedBody(contentEncoding, this.#secrets, this.#plan.memory);
-    this.#headers = this.#headers.map((each) => hideSecrets(each, this.#secrets));
+    const secrets = new Secrets(this.#secrets);
+    this.#masked = new MaskedBody(contentEncoding, secrets, this.#plan.memory);
+    this.#headers = this.#headers.map((each) => secrets.hide(each));
     if (isCoded(contentEncoding))
       this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
   }

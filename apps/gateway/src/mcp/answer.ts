@@ -4,7 +4,7 @@ import type { Refusal } from '@presign/schema';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
-import { hideSecrets, isCoded, MaskedBody, SecretMask } from '../http/hide-secrets.ts';
+import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
@@ -39,6 +39,7 @@ const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
 const NOTHING_LEFT = Buffer.alloc(0);
+const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
@@ -57,8 +58,7 @@ export class McpAnswer implements Receiver {
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
   #reservedBytes = 0;
-  #secrets: readonly string[] = [];
-  #mask = new SecretMask([]);
+  #secrets = NO_SECRETS;
   /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
   /** The stream had an event with an id. */
@@ -76,8 +76,7 @@ export class McpAnswer implements Receiver {
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
   hide(secrets: readonly string[]): void {
-    this.#secrets = secrets;
-    this.#mask = new SecretMask(secrets);
+    this.#secrets = new Secrets(secrets);
   }
 
   head(status: number, headers: FlatHeaders): void {
@@ -165,7 +164,7 @@ export class McpAnswer implements Receiver {
     clearInterval(this.#keepAlive);
     if (this.#response.destroyed) return;
     if (kept) this.#writeHead();
-    this.#response.end(kept ?? rest ?? this.#mask.whole(this.#events?.rest() ?? NOTHING_LEFT));
+    this.#response.end(kept ?? rest ?? this.#secrets.mask(this.#events?.rest() ?? NOTHING_LEFT));
   }
 
   /**
@@ -201,7 +200,7 @@ export class McpAnswer implements Receiver {
     const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
     const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
-    const shown = withoutHeaders(headers, dropped).map((each) => hideSecrets(each, this.#secrets));
+    const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
     return [...shown, ...own];
   }
 
@@ -238,7 +237,7 @@ export class McpAnswer implements Receiver {
   #pass(events: readonly Buffer[]): boolean {
     if (events.length === 0) return true;
     const waits = events.map((bytes) => this.#mustWait(bytes));
-    if (!waits.includes(true)) return this.#response.write(this.#mask.whole(Buffer.concat(events)));
+    if (!waits.includes(true)) return this.#response.write(this.#secrets.mask(Buffer.concat(events)));
     this.#busy = this.#passEach(events).finally(() => {
       this.#busy = undefined;
     });
@@ -267,7 +266,7 @@ export class McpAnswer implements Receiver {
       const event = legacy && readEvent(bytes);
       if (event?.name !== 'endpoint') {
         if (this.#requests?.isDone) await this.#refund(this.#requests);
-        this.#response.write(this.#mask.whole(bytes));
+        this.#response.write(this.#secrets.mask(bytes));
         continue;
       }
       const rewriting = legacy?.rewriteEndpoint(event.data, (message) => this.send(message));
