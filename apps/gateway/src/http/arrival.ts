@@ -53,26 +53,43 @@ export function refusalTurn(request: IncomingMessage): Promise<void> | undefined
 
 /** Clients send one request after the other. A connection that sends very many at once would keep all others waiting. */
 const PIPELINED_MAX = 4;
-
-/** How many requests of a connection are being served. Infinite once it closes. */
-const pipelined = new WeakMap<Socket, number>();
+/** A connection with this many requests is not read on. Its client may then lose the answers, which no client of ours does. */
+const FLOOD = 64;
 
 /**
  * Serves requests. A connection that has too many at once is closed after these, and its later requests are neither served nor
  * counted (RFC 9112 §9.3.2: a client may send them again).
  */
-export const boundPipelining =
-  (serve: RequestListener): RequestListener =>
-  (incoming, outgoing) => {
+export const boundPipelining = (serve: RequestListener): RequestListener => {
+  /** How many requests of a connection are being served, and how many came after the last that is. */
+  const pipelined = new WeakMap<Socket, { serving: number; unserved: number; isClosing: boolean }>();
+  return (incoming, outgoing) => {
     const { socket } = incoming;
-    const before = pipelined.get(socket) ?? 0;
-    if (before === Number.POSITIVE_INFINITY) return;
-    const isLast = before + 1 >= PIPELINED_MAX;
-    if (isLast) outgoing.shouldKeepAlive = false;
-    pipelined.set(socket, isLast ? Number.POSITIVE_INFINITY : before + 1);
-    outgoing.once('close', () => pipelined.set(socket, (pipelined.get(socket) ?? 1) - 1));
+    const state = pipelined.get(socket) ?? { serving: 0, unserved: 0, isClosing: false };
+    pipelined.set(socket, state);
+    if (state.isClosing) {
+      if (++state.unserved === 1) abortCheaply(socket);
+      if (state.unserved === FLOOD) socket.pause();
+      return;
+    }
+    state.serving++;
+    state.isClosing = state.serving >= PIPELINED_MAX;
+    if (state.isClosing) outgoing.shouldKeepAlive = false;
+    outgoing.once('close', () => state.serving--);
     serve(incoming, outgoing);
   };
+};
+
+/** When a connection closes, Node makes an error for each of its requests. Thousands of stacks would take a tenth of a second. */
+function abortCheaply(socket: Socket): void {
+  const { stackTraceLimit } = Error;
+  socket.prependOnceListener('close', () => {
+    Error.stackTraceLimit = 0;
+  });
+  socket.once('close', () => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
+}
 
 /** A body on its way in. */
 class Arrival extends Readable {
