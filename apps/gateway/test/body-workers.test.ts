@@ -36,6 +36,20 @@ test('the size of the main thread on the command line does not replace the limit
   expect(replaced).toBeGreaterThan(own + 100);
 });
 
+test('a worker can collect the garbage of a large body at once', async () => {
+  const file = JSON.stringify(new URL('../src/workers/body-workers.ts', import.meta.url).href);
+  const thread = `require('node:worker_threads').parentPort.postMessage(typeof gc)`;
+  const code = `
+    import { Worker } from 'node:worker_threads';
+    import { limitHeapsByThread } from ${file};
+    limitHeapsByThread();
+    new Worker(${JSON.stringify(thread)}, { eval: true, execArgv: [] })
+      .once('message', (type) => console.log(type, typeof gc));`;
+  const args = ['--import', 'tsx', '--input-type=module', '-e', code];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname });
+  expect(stdout.trim()).toBe('function undefined');
+});
+
 test('workers that have nothing to do end, and the next large body starts others', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const prices = { current: () => BUNDLED_PRICES };

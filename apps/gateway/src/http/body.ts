@@ -108,7 +108,46 @@ async function gather(
   const read = await collectChunks(source, request, memory, broken);
   discardRest(request);
   if (source !== request) source.destroy();
-  return 'refusal' in read ? read : { bytes: Buffer.concat(read.chunks.take()) };
+  return 'refusal' in read ? read : { bytes: read.parts.whole() };
+}
+
+/** The place of a body is made when this part of it is there, so that nobody takes memory by stating a size alone. */
+const PLACED_SHARE = 1 / 4;
+
+/**
+ * The parts of a body while it arrives. A large body of stated size is written to its place: its chunks would take as much
+ * memory again until they are collected.
+ */
+class Parts {
+  readonly #size: number;
+  readonly #chunks = new Chunks();
+  #place: Buffer | undefined;
+  #used = 0;
+
+  /** @param size as stated, or infinity. Node ends a body there. */
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#place) {
+      this.#used += chunk.copy(this.#place, this.#used);
+      return;
+    }
+    this.#chunks.push(chunk);
+    this.#used += chunk.length;
+    if (this.#size > SMALL_BODY_BYTES && this.#used >= PLACED_SHARE * this.#size) this.#makePlace();
+  }
+
+  #makePlace(): void {
+    this.#place = Buffer.allocUnsafeSlow(this.#size);
+    this.#used = 0;
+    for (const chunk of this.#chunks.take()) this.push(chunk);
+  }
+
+  whole(): Buffer {
+    return this.#place ?? Buffer.concat(this.#chunks.take());
+  }
 }
 
 /** Calls back when a body takes longer than its time. */
@@ -136,12 +175,12 @@ function collectChunks(
   request: IncomingMessage,
   memory: Reservation,
   broken: Refusal,
-): Promise<{ chunks: Chunks } | { refusal: Refusal }> {
+): Promise<{ parts: Parts } | { refusal: Refusal }> {
   return new Promise((resolve) => {
-    const chunks = new Chunks();
+    const parts = new Parts(source === bodyOf(request) ? statedSize(request) : Number.POSITIVE_INFINITY);
     let size = 0;
     const arrival = watchArrival(request, () => end({ refusal: TOO_SLOW }));
-    const end = (result: { chunks: Chunks } | { refusal: Refusal }) => {
+    const end = (result: { parts: Parts } | { refusal: Refusal }) => {
       arrival.stop();
       for (const [event, listener] of Object.entries(listeners)) source.off(event, listener);
       // A later error has no effect, but without a listener it would end the process.
@@ -152,10 +191,10 @@ function collectChunks(
       data: (chunk: Buffer) => {
         size += chunk.length;
         if (size > memory.maxBodyBytes) end({ refusal: tooLarge(memory) });
-        else if (memory.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) chunks.push(chunk);
+        else if (memory.reserve(chunk.length + CHUNK_OVERHEAD_BYTES)) parts.push(chunk);
         else end({ refusal: OVERLOADED });
       },
-      end: () => end({ chunks }),
+      end: () => end({ parts }),
       error: (error: Error) => end({ refusal: error instanceof TooLargeError ? tooLarge(memory) : broken }),
       close: () => end({ refusal: broken }),
     };

@@ -44,6 +44,9 @@ const THREADS = Math.max(2, Math.min(4, availableParallelism() - 1));
 const WAITING = 128;
 const WAITING_PER_URL = 32;
 
+/** A worker takes up to eight times a body's size, so bodies of this size are read one after the other. */
+const HUGE_BYTES = 4 * 1024 * 1024;
+
 /** A worker that is not done by then is stopped. The largest bodies take a few seconds on a slow machine. */
 const OVERDUE_MS = 30_000;
 
@@ -62,6 +65,8 @@ export const workerHeap = (maxBodyBytes: number) => ({
  */
 export function limitHeapsByThread(): void {
   setFlagsFromString('--max-semi-space-size=0');
+  // Threads that start later have `gc`.
+  setFlagsFromString('--expose-gc');
 }
 
 /** A worker keeps most of its heap until it ends. The next large body starts another, in a few tenths of a second. */
@@ -80,34 +85,40 @@ export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
 export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
   const pools = poolsByPrices(start);
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
+  const huge = fairQueue({ running: 1, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
   const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
     const pool = pools.of(prices);
     const transferList = bytes ? movable([bytes]) : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
-  const inTurn = async <T extends object>(grant: QuotaOwner, bytes: number, task: () => Promise<T>) => {
-    const turn = queue.run(grant.id, async () => {
+  /** @param paid bytes of the body that the quota has paid for */
+  const inTurn = async <T extends object>(
+    grant: QuotaOwner,
+    { size, paid }: { size: number; paid: number },
+    task: () => Promise<T>,
+  ) => {
+    const timed = async () => {
       // The first body does not pay for the start of the threads.
       const isWarm = pools.isWarm();
       const began = performance.now();
       return task().finally(() => {
         const tookMs = isWarm ? performance.now() - began : 0;
-        // The bytes themselves were taken before.
-        quota.take(grant, Math.max(0, tookMs * WORK_PER_MS - bytes));
+        quota.take(grant, Math.max(0, tookMs * WORK_PER_MS - paid));
       });
-    });
-    if (!turn) return { refusal: OVERLOADED };
-    return turn.catch(() => ({ refusal: TOO_MUCH_WORK }));
+    };
+    const begin = async () => queue.run(grant.id, timed) ?? { refusal: OVERLOADED };
+    const turn = size < HUGE_BYTES ? begin() : huge.run(grant.id, begin);
+    return turn ? turn.catch(() => ({ refusal: TOO_MUCH_WORK })) : { refusal: OVERLOADED };
   };
   return {
     plan: (grant, work) =>
-      inTurn(grant, work.bytes.length, async () => {
+      inTurn(grant, { size: work.bytes.length, paid: work.bytes.length }, async () => {
         const prices = start.prices.current();
         return { ...(await run<PlanReply>(prices, 'plan', work, work.bytes)), prices };
       }),
     count: async (grant, work, prices) => {
       // Reading the body paid for the plan only, so the quota pays for the whole time of a count.
-      const reply = await inTurn(grant, 0, async () => ({
+      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, async () => ({
         // A hold uses one list. If the prices have changed since the plan, the call is held by its bytes.
         count:
           start.prices.current().id === prices.id
@@ -117,7 +128,7 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
       return 'count' in reply ? reply.count : undefined;
     },
     readMessages: (grant, bytes) =>
-      inTurn(grant, bytes.length, () =>
+      inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
         run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', bytes),
       ),
     close: pools.close,

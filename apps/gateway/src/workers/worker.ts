@@ -37,11 +37,22 @@ const providers = loadProviders(providersFile);
 export function plan(work: PlanWork) {
   const reply = planInWorker(providers, prices, work);
   const buffers = movable('plan' in reply ? reply.plan.body : []);
+  collectSoon(work.bytes.length);
   return move({ [transferableSymbol]: buffers, [valueSymbol]: reply satisfies PlanReply });
+}
+
+/** A body of this size leaves so much garbage that it is collected at once. */
+const MUCH_BYTES = 1024 * 1024;
+
+/** V8 would keep several times the size of a large body until its next own collection, and each thread its own. */
+function collectSoon(bytes: number): void {
+  // The reply is on its way then.
+  if (bytes >= MUCH_BYTES) setImmediate(() => (globalThis.gc as (() => void) | undefined)?.());
 }
 
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
 export function count(work: PlanWork): CountReply | undefined {
+  collectSoon(work.bytes.length);
   const planned = planWork(providers, prices, work, counterOf);
   if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
   const { hold, inputTokens, worstTokens } = planned.plan;
@@ -74,8 +85,10 @@ const ranksOf = (encoding: Encoding): string =>
     : fileURLToPath(new URL(`./${encoding}.tiktoken`, import.meta.url));
 
 /** Reads the messages of an MCP call. */
-export const messages = (bytes: Uint8Array) =>
-  readMessages(Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength));
+export function messages(bytes: Uint8Array) {
+  collectSoon(bytes.length);
+  return readMessages(Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength));
+}
 
 /** A call to plan, as data that can be sent to a worker. */
 export type PlanWork = {
