@@ -133,6 +133,28 @@ test.each(REFUSALS)(
   },
 );
 
+test.each(['PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
+  '%s at an address that can only be read is 405, and Allow lists what works there',
+  async (method) => {
+    const { origin, pathname } = new URL(url);
+    const addresses = ['/healthz', '/readyz', pathname.replace(/(\/llm\/t\/[^/]+).*/, '$1')];
+    for (const address of addresses) {
+      const answer = await request(`${origin}${address}`, { method });
+      expect([answer.statusCode, answer.headers.allow], address).toEqual([405, 'GET, HEAD']);
+      expect(await answer.body.json()).toMatchObject({ error: { code: 'method_not_supported' } });
+      const read = await request(`${origin}${address}`);
+      expect(read.statusCode, address).toBe(200);
+      await read.body.dump();
+    }
+  },
+);
+
+test('the refusal of a method that a URL was not issued for lists the one that it was issued for', async () => {
+  const answer = await request(url, { method: 'PUT', body: '{}' });
+  expect([answer.statusCode, answer.headers.allow]).toEqual([403, 'POST']);
+  await answer.body.dump();
+});
+
 test.each([
   ['token_invalid', invalidUrl],
   ['token_expired', expiredUrl],

@@ -155,6 +155,7 @@ test('a HEAD is answered like a GET without the document, and a POST with the ad
   expect([head.status, head.text, head.headers['cache-control']]).toEqual([200, '', 'no-store']);
   const posted = await send(answer.bundle_url, 'POST');
   expect([posted.status, messageOf(posted.text).code]).toEqual([403, 'method_not_allowed']);
+  expect(posted.headers.allow).toBe('GET, HEAD');
 });
 
 test('a browser may use bundle and servers from any page, and a preflight costs nothing', async () => {

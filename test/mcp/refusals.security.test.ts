@@ -308,6 +308,7 @@ test('a client finds no authorization server at the gateway', async () => {
 test.each(['PUT', 'HEAD', 'OPTIONS'] as const)('%s is refused and reaches no server', async (method) => {
   const answer = await issue();
   const heard = await send(urlOf(answer, 'a'), method);
-  expect([heard.status, heard.headers['www-authenticate'], reached()]).toEqual([403, undefined, 0]);
+  expect([heard.status, heard.headers['www-authenticate'], reached()]).toEqual([405, undefined, 0]);
+  expect(heard.headers.allow).toBe('GET, POST, DELETE');
   expect(await ledgerOf(stack, answer)).toEqual([]);
 });

@@ -76,7 +76,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   app.onError((error, c) => fail(error, c.get('requestId'), c.env.incoming as IncomingMessage));
   app.notFound((c) => refuse({ code: 'not_found' }, c.get('requestId'), c.env.incoming as IncomingMessage));
   app.options('*', preflight);
-  addHealthRoutes(app, deps);
+  const wrongMethod = onWrongMethod(refuse);
+  addHealthRoutes(app, deps, wrongMethod);
   const shared = {
     ...deps,
     ...{ memory, report },
@@ -85,6 +86,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
   };
   const llm = { ...shared, verify: llmVerifier(deps), accessTokens: createAccessTokens(deps) };
   app.get('/llm/t/:token', describeGrant(llm));
+  app.on(NOT_OF_STATUS, '/llm/t/:token', wrongMethod);
   const callLlm = llmCall(llm);
   const callMcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });
   app.all('/llm/t/*', byHono(callLlm));
@@ -110,6 +112,21 @@ export function createGateway(deps: GatewayDeps): Gateway {
     });
   return { app, isPostCall, postCall, malformed };
 }
+
+/** A POST to a URL without its path is a call, whose refusal names the paths of the URL. */
+const NOT_OF_STATUS = ['PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+type Refuse = (refusal: Refusal, requestId: string, incoming: Incoming) => Response;
+
+/** Refuses a request with another method to an address that can only be read. */
+const onWrongMethod =
+  (refuse: Refuse): Handler<GatewayEnv> =>
+  (c) =>
+    refuse(
+      { code: 'method_not_supported', details: { allowed: ['GET', 'HEAD'] } },
+      c.get('requestId'),
+      c.env.incoming as IncomingMessage,
+    );
 
 type Incoming = ConstructorParameters<typeof CallReport>[2];
 
@@ -159,7 +176,7 @@ async function preflight(c: Context<GatewayEnv>, next: Next) {
 }
 
 /** `/healthz`: the process is alive. `/readyz`: whether calls can pass, and what this gateway cannot do. */
-function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
+function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps, wrongMethod: Handler<GatewayEnv>): void {
   const readiness = watchReadiness(deps);
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
@@ -171,6 +188,7 @@ function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps): void {
     const status = stopping.length > 0 ? 'unready' : report.status;
     return c.json({ status, problems, prices: prices.lists }, status === 'ready' ? 200 : 503);
   });
+  for (const path of ['/healthz', '/readyz']) app.all(path, wrongMethod);
 }
 
 /** How long no partition may be open before the gateway is unready: a failover takes a second or two. */

@@ -34,11 +34,19 @@ function refusalHeaders(refusal: Refusal, requestId: string): Record<string, str
     'x-request-id': requestId,
     'x-presign-request-id': requestId,
     'x-presign-code': refusal.code,
+    ...allowOf(refusal),
   };
   if (refusal.shouldRetry === false) headers['x-should-retry'] = 'false';
   Object.assign(headers, rateLimitHeaders(refusal));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return headers;
+}
+
+/** RFC 9110 §15.5.6: a 405 lists the methods. A 403 for the method of a URL may, too (§10.2.1). */
+export function allowOf({ code, details }: Refusal): { readonly allow?: string } {
+  const isOfMethod = code === 'method_not_supported' || code === 'method_not_allowed';
+  const allowed = isOfMethod && details?.allowed;
+  return Array.isArray(allowed) ? { allow: allowed.join(', ') } : {};
 }
 
 /** Whether the URL itself is refused, and so is everything that is sent to it. */

@@ -50,8 +50,10 @@ async function findDocument(
   return body === undefined ? { refusal: unknownFormat() } : { body };
 }
 
+/** Not 405: clients of the older transport would go on with a GET, and not show the message. */
 const NOT_A_SERVER: Refusal = {
   code: 'method_not_allowed',
+  details: { allowed: ['GET', 'HEAD'] },
   message: 'This is the URL of a bundle: GET it, and connect to the URLs of the servers in it.',
 };
 

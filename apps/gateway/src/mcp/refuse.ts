@@ -1,6 +1,6 @@
 import { type ErrorCode, errorMessage, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
-import { isDead, refusalAnswer } from '../http/refuse.ts';
+import { allowOf, isDead, refusalAnswer } from '../http/refuse.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
@@ -51,7 +51,7 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = answerStatus(refused);
   // RFC 9110 §15.5.6: a 405 names the allowed methods.
-  if (status === 405) headers.allow = refused.method === 'POST' ? 'GET' : 'POST';
+  if (status === 405) headers.allow = allowOf(refusal).allow ?? (refused.method === 'POST' ? 'GET' : 'POST');
   if (status === 202) return new Response(null, { status, headers });
   return Response.json(errorMessages(refusal, messages, requestId), { status, headers });
 }

@@ -76,7 +76,7 @@ export function identify(
   if (!isServer(grant, asked.url))
     return { signed, refusal: { code: 'token_invalid', reason: 'other_server', message: OTHER_SERVER } };
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
-    return { signed, refusal: { code: 'method_not_allowed', message: `MCP has no ${method}.` } };
+    return { signed, refusal: NO_METHOD };
   }
   const sealed = headers['mcp-session-id'];
   const session =
@@ -106,6 +106,7 @@ export function isLegacy(
 const isServer = ({ server }: McpGrant, url: string): boolean =>
   createHash('sha256').update(url).digest('base64url') === server;
 
+const NO_METHOD: Refusal = { code: 'method_not_supported', details: { allowed: ['GET', 'POST', 'DELETE'] } };
 const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameters. Use it as it was issued.';
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
