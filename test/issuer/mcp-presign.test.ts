@@ -42,16 +42,16 @@ const two = [
 ];
 
 describe('the answer', () => {
-  test('holds bundle_url, bundle_token, expires_at, session_id and servers, and nothing else', async () => {
+  test('holds the fields of the interface, the grant and the claims of its token, and nothing else', async () => {
     const before = Math.floor(Date.now() / 1000);
     const answer = await issueMcp(stack);
-    expect(Object.keys(answer).sort()).toEqual([
-      'bundle_token',
-      'bundle_url',
-      'expires_at',
-      'servers',
-      'session_id',
+    expect(Object.keys(answer)).toEqual([
+      ...['bundle_url', 'bundle_token', 'expires_at', 'session_id', 'servers', 'grant_id', 'claims'],
     ]);
+    const { grant_id, session_id, claims } = answer;
+    expect(claims).toMatchObject({ jti: grant_id, sub: session_id, knd: 'mcp_bundle' });
+    const body = Buffer.from(answer.bundle_token.split('.')[2] ?? '', 'base64url').subarray(0, -64);
+    expect(JSON.parse(String(body))).toEqual(claims);
     expect(answer.bundle_url).toBe(`${stack.gatewayUrls[0]}/mcp/bundle/${answer.bundle_token}`);
     expect(answer.session_id).toMatch(
       /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,

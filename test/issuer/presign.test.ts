@@ -34,10 +34,15 @@ async function written(url: string) {
 }
 
 describe('the answer', () => {
-  test('holds url, session_id and expires_at, and nothing else', async () => {
+  test('holds url, session_id, expires_at, the grant and the claims of its token, and nothing else', async () => {
     const before = Math.floor(Date.now() / 1000);
     const answer = await issue(stack, {});
-    expect(Object.keys(answer).sort()).toEqual(['expires_at', 'session_id', 'url']);
+    expect(Object.keys(answer)).toEqual(['url', 'session_id', 'expires_at', 'grant_id', 'claims']);
+    expect(answer.claims).toEqual(claimsOf(stack, answer.url));
+    const { grant_id, session_id } = answer;
+    expect(answer.claims).toMatchObject({ jti: grant_id, sub: session_id });
+    const grant = await send(stack, { method: 'GET', path: `/v1/grants/${grant_id}` });
+    expect(JSON.parse(grant.text)).toMatchObject({ id: grant_id, session_id });
     expect(answer.session_id).toMatch(
       /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
     );

@@ -24,14 +24,18 @@ async function typesOf(api: Api): Promise<string> {
     defaultNonNullable: false,
     rootTypes: true,
     rootTypesNoSchemaPrefix: true,
-    // The client writes it as ISO 8601.
-    transform: ({ format }) => (format === 'date-time' ? STRING_OR_DATE : undefined),
+    // The client writes it as ISO 8601. In an answer it is text.
+    transform: ({ format }, { path = '' }) =>
+      format === 'date-time' && !path.startsWith(ANSWERS) ? STRING_OR_DATE : undefined,
   });
   // `operations.ts` has everything about paths.
   const nameOf = (node: ts.Node) =>
     ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node) ? node.name.text : '';
   return astToString(nodes.filter((node) => !['paths', 'webhooks', '$defs'].includes(nameOf(node))));
 }
+
+/** Only queries have times in requests. */
+const ANSWERS = '#/components/schemas/';
 
 const STRING_OR_DATE = ts.factory.createUnionTypeNode([
   ts.factory.createKeywordTypeNode(ts.SyntaxKind.StringKeyword),

@@ -6,21 +6,17 @@ export const PARTITIONS = 64;
 const time = z.iso.datetime();
 
 const registered = {
-  /** Grant id. */
-  jti: z.guid(),
-  /** Session id. */
-  sub: z.guid(),
-  iat: time,
-  exp: time,
-  /** The issuer's address. */
-  iss: z.string(),
-  /** The gateway's address. */
-  aud: z.string(),
-  /** Redis partition of the grant. */
+  jti: z.guid().meta({ description: 'Grant id.' }),
+  sub: z.guid().meta({ description: 'Session id.' }),
+  iat: time.meta({ description: 'When it was issued.' }),
+  exp: time.meta({ description: 'When the token ends.' }),
+  iss: z.string().meta({ description: "The issuer's address." }),
+  aud: z.string().meta({ description: "The gateway's address." }),
   prt: z
     .int()
     .min(0)
-    .max(PARTITIONS - 1),
+    .max(PARTITIONS - 1)
+    .meta({ description: 'Redis partition of the grant.' }),
 };
 
 /** The claims of every token. */
@@ -31,15 +27,19 @@ export type TokenClaims = z.infer<z.ZodObject<typeof registered>>;
  * the form of the PASETO specification (times are ISO 8601 strings). Unknown claims are refused, so that an older gateway
  * never ignores a new restriction.
  */
-export const llmClaims = z.strictObject({
-  ...registered,
-  knd: z.literal('llm'),
-  prv: z.string(),
-  mth: z.string(),
-  pth: z.array(z.string()).min(1),
-  /** The model to write into the path before it is matched, for providers that have the model there. */
-  mdl: z.string().optional(),
-});
+export const llmClaims = z
+  .strictObject({
+    ...registered,
+    knd: z.literal('llm'),
+    prv: z.string().meta({ description: 'The provider.' }),
+    mth: z.string().meta({ description: 'The method of its calls.' }),
+    pth: z.array(z.string()).min(1).meta({ description: 'The paths of its calls.' }),
+    mdl: z.string().optional().meta({
+      description:
+        'The model to write into the path before it is matched, for providers that have the model there.',
+    }),
+  })
+  .meta({ id: 'LlmClaims' });
 export type LlmClaims = z.infer<typeof llmClaims>;
 
 /** The claims of the token of one MCP server. */
@@ -52,7 +52,9 @@ export const mcpClaims = z.strictObject({
 export type McpClaims = z.infer<typeof mcpClaims>;
 
 /** The claims of a bundle's token. */
-export const mcpBundleClaims = z.strictObject({ ...registered, knd: z.literal('mcp_bundle') });
+export const mcpBundleClaims = z
+  .strictObject({ ...registered, knd: z.literal('mcp_bundle') })
+  .meta({ id: 'McpBundleClaims' });
 export type McpBundleClaims = z.infer<typeof mcpBundleClaims>;
 
 /** How far in the future `iat` may be, because clocks differ. `exp` has no leeway. */

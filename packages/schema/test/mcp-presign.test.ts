@@ -250,7 +250,7 @@ test('of several wrong servers the first is named, with its place', () => {
   expect(read({ servers })).toMatch(/^servers\[1\]\.auth_config\.token: /);
 });
 
-test('the answer and the bundle document have exactly the fields of the interface', () => {
+test('the answer has the fields of the interface with the grant and its claims, and the bundle document those of the interface alone', () => {
   const entry = { url: 'https://gateway.example.com/mcp/mcp?url=a&token=b', transport: 'sse' };
   const answer = {
     bundle_url: 'https://gateway.example.com/mcp/bundle/t',
@@ -258,6 +258,12 @@ test('the answer and the bundle document have exactly the fields of the interfac
     expires_at: 1,
     session_id: '123e4567-e89b-42d3-a456-426614174000',
     servers: { docs: entry, constructor: entry },
+    grant_id: '123e4567-e89b-42d3-a456-426614174001',
+    claims: {
+      ...{ jti: '123e4567-e89b-42d3-a456-426614174001', sub: '123e4567-e89b-42d3-a456-426614174000' },
+      ...{ iat: '2026-01-01T00:00:00.000Z', exp: '2026-01-01T01:00:00.000Z', prt: 0, knd: 'mcp_bundle' },
+      ...{ iss: 'https://presign.example.com', aud: 'https://gateway.example.com' },
+    },
   };
   expect(mcpPresignAnswer.parse(answer)).toEqual(answer);
   expect(mcpPresignAnswer.safeParse({ ...answer, more: 1 }).success).toBe(false);

@@ -48,6 +48,8 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     url: `${deps.gatewayUrl}/llm/t/${signLlm(deps, claims)}${grant.paths[0]}`,
     session_id: grant.sessionId,
     expires_at: grant.expiresAt.getTime() / 1000,
+    grant_id: grant.id,
+    claims,
   };
 }
 
@@ -126,6 +128,8 @@ export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpB
     expires_at: grant.expiresAt.getTime() / 1000,
     session_id: grant.sessionId,
     servers: bundle.mcpServers,
+    grant_id: grant.id,
+    claims,
   };
 }
 

@@ -11,6 +11,14 @@ const JSON_MAX_DEPTH = 64;
 /** Length in UTF-8. */
 export const bytes = (text: string) => new TextEncoder().encode(text).length;
 
+/** JSON Schema: at least one of these fields is given. `null` means omitted. */
+export const givenOneOf = (...fields: readonly string[]) => ({
+  not: { properties: Object.fromEntries(fields.map((field) => [field, { type: 'null' }])) },
+});
+
+/** JSON Schema: text without NUL. */
+export const NO_NUL = '^[^\\x00]*$';
+
 /** An optional field: `null` means omitted. */
 export const optional = <T extends z.ZodType>(schema: T) =>
   schema.nullish().transform((value) => value ?? undefined);
@@ -30,12 +38,12 @@ export const maxUses = z
   .refine((n) => n === -1 || n >= 1, USES)
   .meta({ minimum: -1, not: { const: 0 } });
 
-const RATE_LIMIT_MAX = 1_000_000;
+export const RATE_LIMIT_MAX = 1_000_000;
 const RATE_LIMIT = expected(`a whole number from 1 to ${RATE_LIMIT_MAX}`);
 /** Calls a minute. */
 export const perMinute = z.int(RATE_LIMIT).min(1, RATE_LIMIT).max(RATE_LIMIT_MAX, RATE_LIMIT);
 
-const CONCURRENT_MAX = 10_000;
+export const CONCURRENT_MAX = 10_000;
 const CONCURRENT = expected(`a whole number from 1 to ${CONCURRENT_MAX}`);
 /** Calls under way at once. */
 export const concurrentCalls = z.int(CONCURRENT).min(1, CONCURRENT).max(CONCURRENT_MAX, CONCURRENT);
@@ -55,7 +63,7 @@ export const externalId = z
   .refine((text) => text.isWellFormed() && !text.includes('\0'), {
     error: 'expected Unicode text without NUL or lone surrogates',
   })
-  .meta({ maxLength: EXTERNAL_ID_MAX_CHARS });
+  .meta({ maxLength: EXTERNAL_ID_MAX_CHARS, pattern: NO_NUL });
 
 /** A JSON object of at most `maxBytes` that can be written exactly as it was read. The OpenAPI document has `shownAs`. */
 export const jsonObject = (maxBytes: number) =>

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isJsonObject } from '../json.ts';
-import { bytes, headerSafe, optional } from './fields.ts';
+import { bytes, givenOneOf, headerSafe, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
 
 /** Access tokens that carry claims (JWT) grow to several kilobytes. */
@@ -8,6 +8,9 @@ const SECRET_MAX_CHARS = 8192;
 const URL_MAX_BYTES = 1536;
 
 const secret = headerSafe(SECRET_MAX_CHARS);
+
+const TEXT = { type: 'string' };
+const NULL = { type: 'null' };
 
 /** These headers frame a message or belong to the protocol, so they cannot carry a key. */
 const RESERVED_HEADERS =
@@ -17,6 +20,9 @@ const headerName = z
   .regex(/^[!#$%&'*+.^`|~\w-]{1,128}$/, "expected the name of a header, such as 'X-API-Key'")
   .refine((name) => !RESERVED_HEADERS.test(name), 'expected a header that the protocol does not use itself');
 
+/** JSON Schema: a URL of visible ASCII without `#` and `\\`. */
+export const URL_PATTERN = '^[Hh][Tt][Tt][Pp][Ss]?://[\\x21\\x22\\x24-\\x5b\\x5d-\\x7e]+$';
+
 /** The address of an upstream: printable ASCII, without user, password and fragment. */
 export const upstreamUrl = z
   .string(expected('a string'))
@@ -24,7 +30,8 @@ export const upstreamUrl = z
     error: `expected at most ${URL_MAX_BYTES} bytes`,
     abort: true,
   })
-  .refine(isUpstreamUrl, 'expected an http or https URL in ASCII, without user, password or fragment');
+  .refine(isUpstreamUrl, 'expected an http or https URL in ASCII, without user, password or fragment')
+  .meta({ maxLength: URL_MAX_BYTES, pattern: URL_PATTERN });
 
 function isUpstreamUrl(text: string): boolean {
   if (!/^https?:\/\/[\x21-\x7e]+$/i.test(text) || text.includes('#') || text.includes('\\')) return false;
@@ -59,7 +66,10 @@ const apiKey = z
     path: ['query'],
     error: 'expected either header or query',
   })
-  .meta({ title: 'api_key' });
+  .meta({
+    title: 'api_key',
+    not: { required: ['header', 'query'], properties: { header: TEXT, query: TEXT } },
+  });
 
 const oauth = z
   .strictObject(
@@ -99,7 +109,22 @@ const oauth = z
     else if (client_secret === undefined && refresh_token === undefined)
       fault('client_secret', 'this field is required, or refresh_token');
   })
-  .meta({ title: 'oauth' });
+  .meta({
+    title: 'oauth',
+    if: { required: ['access_token'], properties: { access_token: TEXT } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: {
+      properties: {
+        ...{ token_url: NULL, client_id: NULL, client_secret: NULL, refresh_token: NULL },
+        ...{ scope: NULL, audience: NULL },
+      },
+    },
+    else: {
+      required: ['token_url', 'client_id'],
+      properties: { token_url: TEXT, client_id: TEXT },
+      ...givenOneOf('client_secret', 'refresh_token'),
+    },
+  });
 
 const NONE = 'expected an auth_type that takes an auth_config: bearer, api_key or oauth';
 const none = z

@@ -1,37 +1,43 @@
 import { z } from 'zod';
+import { mcpBundleClaims } from '../claims.ts';
 import { isJsonObject } from '../json.ts';
 import { DEFAULT_EXPIRES_IN, microusd, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
-import { expiresAt, issueFields } from './presign.ts';
+import { expiresAt, grantId, issueFields } from './presign.ts';
 
 export const MCP_TRANSPORTS = ['sse', 'http'] as const;
 export const MCP_SERVERS_MAX = 50;
+export const MCP_TOOLS_MAX = 500;
 /** Seconds: one minute to one day. */
 export const MCP_EXPIRES_IN = { least: 60, most: 86_400 } as const;
-const MOST = { tools: 500, nameChars: 128 } as const;
+const NAME_MAX_CHARS = 128;
 const VALIDITY = expected(`a whole number of seconds from ${MCP_EXPIRES_IN.least} to ${MCP_EXPIRES_IN.most}`);
 const expiresIn = z.int(VALIDITY).min(MCP_EXPIRES_IN.least, VALIDITY).max(MCP_EXPIRES_IN.most, VALIDITY);
 
 const name = z
   .string(expected('a string'))
-  .refine((text) => text.length >= 1 && [...text].length <= MOST.nameChars, {
-    error: `expected 1 to ${MOST.nameChars} characters`,
+  .refine((text) => text.length >= 1 && [...text].length <= NAME_MAX_CHARS, {
+    error: `expected 1 to ${NAME_MAX_CHARS} characters`,
     abort: true,
   })
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== '__proto__', {
     error: 'expected a name without control characters, other than __proto__',
+  })
+  .meta({
+    ...{ minLength: 1, maxLength: NAME_MAX_CHARS, pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' },
+    not: { const: '__proto__' },
   });
 
 const toolNames = z
   .array(name, expected('an array of names of tools'))
-  .max(MOST.tools, `expected at most ${MOST.tools} tools`);
+  .max(MCP_TOOLS_MAX, `expected at most ${MCP_TOOLS_MAX} tools`);
 
 /** Microdollars by tool. The number of tools is checked before each price is read. */
 const toolPrices = z
   .custom<Record<string, unknown>>(isJsonObject, expected('an object: name of a tool → microdollars'))
-  .refine((prices) => Object.keys(prices).length <= MOST.tools, {
-    error: `expected at most ${MOST.tools} tools`,
+  .refine((prices) => Object.keys(prices).length <= MCP_TOOLS_MAX, {
+    error: `expected at most ${MCP_TOOLS_MAX} tools`,
     abort: true,
   })
   // Zod's record ignores this name.
@@ -40,7 +46,7 @@ const toolPrices = z
     abort: true,
   })
   .pipe(z.record(name, microusd))
-  .meta({ shownAs: z.record(z.string(), microusd) });
+  .meta({ shownAs: z.record(name, microusd).meta({ maxProperties: MCP_TOOLS_MAX }) });
 
 /** The prices of a server's calls, in microdollars. */
 export const mcpPricing = z.strictObject(
@@ -54,32 +60,51 @@ export const mcpPricing = z.strictObject(
 );
 export type McpPricing = z.infer<typeof mcpPricing>;
 
-const serverFields = z.strictObject(
-  {
-    name: name.meta({ description: 'The name of the server in the answer and in the bundle.' }),
-    url: upstreamUrl.meta({ description: 'The address of the MCP server, as the gateway reaches it.' }),
-    transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
-      .transform((value) => value ?? 'sse')
-      .meta({ description: 'http: Streamable HTTP. sse: the older HTTP with SSE.', default: 'sse' }),
-    auth_type: optional(z.enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`)))
-      .transform((value) => value ?? 'none')
-      .meta({ description: 'How the gateway authenticates to the server.', default: 'none' }),
-    auth_config: z
-      .unknown()
-      .optional()
-      .meta({
-        shownAs: z.union([...Object.values(MCP_AUTH), z.null()]),
-        description: 'The fields of the auth_type. They are encrypted before they are stored.',
+/** JSON Schema: without an `auth_type`, the `auth_config` is empty. */
+const NO_AUTH = { properties: { auth_config: { type: ['object', 'null'], maxProperties: 0 } } };
+
+/** JSON Schema: a server of this `auth_type` has its `auth_config`; any other is as `others` says. */
+function authOf(type: McpAuthType, others: object) {
+  const { properties, required } = z.toJSONSchema(MCP_AUTH[type], { io: 'input' });
+  const fields = Object.fromEntries(Object.keys(properties ?? {}).map((field) => [field, {}]));
+  const config = { type: 'object', properties: fields, required, additionalProperties: false };
+  const { title: _, ...rules } = z.globalRegistry.get(MCP_AUTH[type]) ?? {};
+  return {
+    if: { required: ['auth_type'], properties: { auth_type: { const: type } } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: { required: ['auth_config'], properties: { auth_config: { ...config, ...rules } } },
+    else: others,
+  };
+}
+
+const serverFields = z
+  .strictObject(
+    {
+      name: name.meta({ description: 'The name of the server in the answer and in the bundle.' }),
+      url: upstreamUrl.meta({ description: 'The address of the MCP server, as the gateway reaches it.' }),
+      transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
+        .transform((value) => value ?? 'sse')
+        .meta({ description: 'http: Streamable HTTP. sse: the older HTTP with SSE.', default: 'sse' }),
+      auth_type: optional(z.enum(MCP_AUTH_TYPES, expected(`one of ${MCP_AUTH_TYPES.join(', ')}`)))
+        .transform((value) => value ?? 'none')
+        .meta({ description: 'How the gateway authenticates to the server.', default: 'none' }),
+      auth_config: z
+        .unknown()
+        .optional()
+        .meta({
+          shownAs: z.union([...Object.values(MCP_AUTH), z.null()]),
+          description: 'The fields of the auth_type. They are encrypted before they are stored.',
+        }),
+      pricing: optional(mcpPricing).meta({
+        description: "The prices of this server's calls, in microdollars.",
       }),
-    pricing: optional(mcpPricing).meta({
-      description: "The prices of this server's calls, in microdollars.",
-    }),
-    tools: optional(toolNames).meta({
-      description: `The tools that may be called, at most ${MOST.tools}. Left out: all.`,
-    }),
-  },
-  expected('an object with name and url'),
-);
+      tools: optional(toolNames).meta({
+        description: `The tools that may be called, at most ${MCP_TOOLS_MAX}. Left out: all.`,
+      }),
+    },
+    expected('an object with name and url'),
+  )
+  .meta(authOf('bearer', authOf('api_key', authOf('oauth', NO_AUTH))));
 
 /** One server. Its `auth_config` is read by the schema of its `auth_type`. */
 const server = serverFields.transform(({ auth_type, auth_config, ...rest }, context) => {
@@ -157,6 +182,16 @@ export const mcpPresignRequest = z
   )
   .meta({
     id: 'McpPresignRequest',
+    if: { required: ['concurrent_calls'], properties: { concurrent_calls: { type: 'integer' } } },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: {
+      properties: {
+        servers: {
+          type: 'array',
+          items: { type: 'object', required: ['transport'], properties: { transport: { const: 'http' } } },
+        },
+      },
+    },
     examples: [
       {
         servers: [
@@ -203,6 +238,8 @@ export const mcpPresignAnswer = z
     servers: z
       .record(z.string(), mcpServerEntry)
       .meta({ description: 'The servers by their names in the request.' }),
+    grant_id: grantId,
+    claims: mcpBundleClaims.meta({ description: 'The claims that bundle_token carries.' }),
   })
   .meta({
     id: 'McpPresignAnswer',
@@ -217,6 +254,17 @@ export const mcpPresignAnswer = z
             url: 'https://gateway.example.com/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fmcp&token=v4.public.eyJ...',
             transport: 'http',
           },
+        },
+        grant_id: '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69',
+        claims: {
+          jti: '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69',
+          sub: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+          iat: '2025-12-31T23:00:00.000Z',
+          exp: '2026-01-01T00:00:00.000Z',
+          iss: 'https://presign.example.com',
+          aud: 'https://gateway.example.com',
+          prt: 17,
+          knd: 'mcp_bundle',
         },
       },
     ],

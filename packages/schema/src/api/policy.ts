@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import { externalId, jsonObject, microusd, optional, perMinute } from './fields.ts';
+import {
+  EXTERNAL_ID_MAX_CHARS,
+  externalId,
+  givenOneOf,
+  jsonObject,
+  microusd,
+  NO_NUL,
+  optional,
+  perMinute,
+} from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { CONFIG_MAX_BYTES, modelNames, ONE_YEAR_SECONDS, virtualKeyId } from './presign.ts';
 
@@ -70,7 +79,12 @@ const shape = {
   }),
   external_user: externalId
     .refine((text) => text !== '', 'expected 1 to 255 characters')
-    .meta({ description: 'The external_user of each URL.' }),
+    .meta({
+      minLength: 1,
+      maxLength: EXTERNAL_ID_MAX_CHARS,
+      pattern: NO_NUL,
+      description: 'The external_user of each URL.',
+    }),
 };
 
 type Shape = Readonly<Record<string, z.ZodType>>;
@@ -99,12 +113,16 @@ export const keyPolicy = z
     {
       ...asked(shape),
       highest: optional(
-        z.strictObject(asked(highest), expected('a JSON object')).refine(notEmpty, EMPTY),
+        z
+          .strictObject(asked(highest), expected('a JSON object'))
+          .refine(notEmpty, EMPTY)
+          .meta(givenOneOf(...Object.keys(highest))),
       ).meta({ description: 'The highest limits of a URL. A URL without such a limit is refused.' }),
     },
     expected('a JSON object'),
   )
-  .refine(notEmpty, EMPTY);
+  .refine(notEmpty, EMPTY)
+  .meta(givenOneOf(...Object.keys(shape), 'highest'));
 export type KeyPolicy = z.output<typeof keyPolicy>;
 
 /** A policy in an answer: only the fields that it has. */

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { llmClaims } from '../claims.ts';
 import {
   bytes,
   concurrentCalls,
   DEFAULT_EXPIRES_IN,
   externalId,
+  givenOneOf,
   jsonObject,
   METADATA_MAX_BYTES,
   maxUses,
@@ -46,6 +48,18 @@ export const modelNames = z
   .min(1, 'expected at least one model; leave the field out to allow all')
   .max(MODELS_MAX, `expected at most ${MODELS_MAX} models`);
 
+/**
+ * The form of a path in the OpenAPI document: segments without `.`, `..` and encoded characters that a server may read
+ * otherwise. The issuer judges paths by `checkPathPattern`.
+ */
+const CHARACTERS =
+  "(?:[A-Za-z0-9_~!$&'()*+,;=:@-]|%(?:2[1246-9A-Ca-c]|3[A-Ea-e]|40|5[BDEbde]|60|7[B-Db-d]|[89A-Fa-f][0-9A-Fa-f]))+";
+const SEGMENT = `\\.?${CHARACTERS}(?:\\.${CHARACTERS})*\\.?`;
+const pathForm = z
+  .string()
+  .max(PATHS_MAX_BYTES)
+  .regex(new RegExp(`^/(?:${SEGMENT}(?:/${SEGMENT})*/?)?$`));
+
 const paths = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
@@ -61,7 +75,7 @@ const paths = z
         error: `expected at most ${PATHS_MAX_BYTES} bytes for all paths together`,
       }),
   )
-  .meta({ shownAs: z.union([z.string(), z.array(z.string()).min(1).max(PATHS_MAX)]) });
+  .meta({ shownAs: z.union([pathForm, z.array(pathForm).min(1).max(PATHS_MAX)]) });
 
 const METHOD = expected(`one of ${METHODS.join(', ')}`);
 const method = z
@@ -109,6 +123,9 @@ export const expiresAt = z.int().meta({
   description: 'Unix time in seconds. The URL is refused from then on.',
   examples: [1_767_225_600],
 });
+
+/** The grant of an issued URL. */
+export const grantId = z.guid().meta({ description: 'The id of its grant, for `/v1/grants/{id}`.' });
 
 /**
  * Body of `POST /v1/presign`. Unknown fields are refused, so that a mistyped limit never issues an unlimited URL.
@@ -164,6 +181,7 @@ export const presignRequest = z
   })
   .meta({
     id: 'PresignRequest',
+    ...givenOneOf('client_api_key', 'virtual_key'),
     examples: [
       {
         provider: 'openai',
@@ -187,6 +205,10 @@ export const presignAnswer = z
       .meta({ description: 'The URL that the holder calls instead of the provider. It contains no key.' }),
     session_id: z.guid(),
     expires_at: expiresAt,
+    grant_id: grantId,
+    claims: llmClaims.meta({
+      description: 'The claims that its token carries. Anyone with the URL can read them.',
+    }),
   })
   .meta({
     id: 'PresignAnswer',
@@ -195,6 +217,20 @@ export const presignAnswer = z
         url: 'https://gateway.example.com/llm/t/v4.public.eyJ.../v1/chat/completions',
         session_id: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
         expires_at: 1_767_225_600,
+        grant_id: '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69',
+        claims: {
+          jti: '9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69',
+          sub: '3f2504e0-4f89-41d3-9a0c-0305e82c3301',
+          iat: '2025-12-31T23:50:00.000Z',
+          exp: '2026-01-01T00:00:00.000Z',
+          iss: 'https://presign.example.com',
+          aud: 'https://gateway.example.com',
+          prt: 17,
+          knd: 'llm',
+          prv: 'openai',
+          mth: 'POST',
+          pth: ['/v1/chat/completions'],
+        },
       },
     ],
   });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { readJson } from '../json.ts';
-import { apiKeyId, externalId, requestId, sessionId, TIME_FORM, time } from './fields.ts';
+import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { limitUpTo } from './page.ts';
 
@@ -72,7 +72,8 @@ export const name = z
   .string(NAME)
   .min(1, NAME)
   .max(255, NAME)
-  .refine((text) => text.isWellFormed(), NAME);
+  .refine((text) => text.isWellFormed() && !text.includes('\0'), NAME)
+  .meta({ pattern: NO_NUL });
 
 /** Groups of one answer: Postgres sorts them all before it returns the first. */
 export const USAGE_GROUPS_MAX = 100_000;
