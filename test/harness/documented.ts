@@ -48,7 +48,12 @@ export function undocumented({ method, path, status, headers, text }: Answered):
   if (!content) return `${type} is not documented`;
   const missing = Object.keys(own.headers).filter((name) => name === 'x-request-id' && !headers.has(name));
   if (missing.length > 0) return `lacks ${missing.join()}`;
-  return type === 'application/json' ? judge(content.schema, text) : faultOf(content.schema, text);
+  if (type !== 'application/json') return faultOf(content.schema, text);
+  const fault = judge(content.schema, text);
+  const codes: readonly string[] | undefined = own['x-codes'];
+  if (fault !== undefined || codes === undefined) return fault;
+  const { code } = (JSON.parse(text) as { error: { code: string } }).error;
+  return codes.includes(code) ? undefined : `${code} is not documented`;
 }
 
 /** For who runs the service: no part of the API. */

@@ -76,7 +76,7 @@ describe('the document', () => {
 
 test('the check of answers finds an undocumented one', () => {
   const headers = new Headers({ 'content-type': 'application/json', 'x-request-id': randomUUID() });
-  const answer = { url: 'https://a.example', session_id: randomUUID(), expires_at: 1 };
+  const answer = api.components.schemas.PresignAnswer?.examples?.[0] as object;
   const judge = (changed: object) =>
     undocumented({
       method: 'POST',

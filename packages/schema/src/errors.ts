@@ -43,6 +43,11 @@ export const ERRORS = {
     'permission_error',
     'The policy of this API key does not allow this request. Stay within it, or use another key.',
   ],
+  account_limit: [
+    403,
+    'permission_error',
+    'The account has reached a limit that the operator of the service set. Stay within it, or ask the operator.',
+  ],
   account_suspended: [
     403,
     'permission_error',
@@ -97,6 +102,11 @@ export const ERRORS = {
     409,
     'conflict_error',
     'This URL has expired or was revoked, and does not come back. Issue a new URL.',
+  ],
+  api_key_ended: [
+    409,
+    'conflict_error',
+    'This API key has expired or was revoked, and does not come back. Create another one.',
   ],
   revision_mismatch: [
     412,
@@ -195,7 +205,7 @@ const param = z
   .meta({ description: 'The field or header at fault, as the caller wrote it.' });
 
 /** A wrong field of a request. */
-const fieldProblem = z.strictObject({ param, message: z.string() });
+const fieldProblem = z.strictObject({ param, message: z.string() }).meta({ id: 'FieldProblem' });
 export type FieldProblem = z.infer<typeof fieldProblem>;
 
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
@@ -220,26 +230,25 @@ export type Refusal = {
   readonly tokenRate?: RateLimit;
 };
 
-/** The body of every error of both services. The OpenAI and Anthropic SDKs can read it. */
-export const errorEnvelope = z
-  .strictObject({
-    error: z.looseObject({
-      code: z.enum(CODES).meta({ description: 'Stable: programs switch on it.' }),
-      message: z
-        .string()
-        .meta({ description: 'For people. It may be more precise than the table, and may change.' }),
-      type: z
-        .enum(ERROR_TYPES)
-        .meta({ description: 'The class of the error, as SDKs of providers name it.' }),
-      param,
-      request_id: z.guid().meta({ description: 'Names the request in the log.' }),
-      problems: z.array(fieldProblem).optional().meta({
-        description:
-          'If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`.',
-      }),
+/** An error. It has a name of its own, so that generators of clients make one type of it. */
+const errorDetails = z
+  .looseObject({
+    code: z.enum(CODES).meta({ description: 'Stable: programs switch on it.' }),
+    message: z
+      .string()
+      .meta({ description: 'For people. It may be more precise than the table, and may change.' }),
+    type: z.enum(ERROR_TYPES).meta({ description: 'The class of the error, as SDKs of providers name it.' }),
+    param,
+    request_id: z.guid().meta({ description: 'Names the request in the log.' }),
+    problems: z.array(fieldProblem).optional().meta({
+      description:
+        'If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`.',
     }),
   })
-  .meta({ id: 'Error' });
+  .meta({ id: 'ErrorDetails' });
+
+/** The body of every error of both services. The OpenAI and Anthropic SDKs can read it. */
+export const errorEnvelope = z.strictObject({ error: errorDetails }).meta({ id: 'Error' });
 export type ErrorBody = z.infer<typeof errorEnvelope>;
 
 /** HTTP status of a refusal. */

@@ -1,14 +1,21 @@
 import { webhookEvent } from '@presign/schema';
 import { ROUTES } from '../routes.ts';
-import { describeOperation, type Operation } from './describe-operation.ts';
+import { describeOperation, type Operation, TAGS } from './describe-operation.ts';
 import { describeRefusals, HEADERS, type Response, refusalsOf } from './describe-refusals.ts';
 import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 /** The parts of an OpenAPI document that this API uses. */
 export type OpenApi = {
   readonly openapi: '3.1.1';
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly servers: readonly { readonly url: string }[];
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description: string;
+    readonly contact: { readonly name: string; readonly url: string };
+    readonly license: { readonly name: string; readonly identifier: string };
+  };
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly webhooks: Readonly<Record<string, Event>>;
   readonly components: {
@@ -31,8 +38,15 @@ export function describeApi(issuerUrl: string): OpenApi {
   const hoisted = hoist({ paths, responses, webhooks: describeEvents() }, schemas) as Hoisted;
   return {
     openapi: '3.1.1',
-    info: { title: 'Presign', version: '0.1.0', description: DESCRIPTION },
-    servers: [{ url: issuerUrl }],
+    info: {
+      title: 'Presign',
+      version: '0.1.0',
+      description: DESCRIPTION,
+      contact: { name: 'The operator of this issuer', url: `${issuerUrl}/docs` },
+      license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: issuerUrl, description: 'This issuer.' }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: hoisted.paths,
     webhooks: hoisted.webhooks,
     components: {
@@ -79,13 +93,17 @@ const refOf = (ref: unknown) => String(ref).replace('#/$defs/', '#/components/sc
 /** An OpenAPI Path Item Object of `webhooks`: the request that an event makes, and the expected answer. */
 type Event = {
   readonly post: {
+    readonly operationId: string;
+    readonly tags: readonly ['Events'];
     readonly summary: string;
+    readonly description: string;
+    readonly security: readonly [];
     readonly parameters: typeof EVENT_HEADERS;
     readonly requestBody: {
       readonly required: true;
       readonly content: { readonly 'application/json': { readonly schema: JsonSchema } };
     };
-    readonly responses: { readonly '2XX': { readonly description: string } };
+    readonly responses: Readonly<Record<'2XX' | '4XX', { readonly description: string }>>;
   };
 };
 
@@ -97,10 +115,19 @@ function describeEvent(event: (typeof webhookEvent.options)[number]): Event {
   const { description = '', ...schema } = toJsonSchema(event, 'output');
   return {
     post: {
+      operationId: `on${event.shape.type.value.replaceAll(/(?:^|[._])(\w)/g, (_, first: string) => first.toUpperCase())}`,
+      tags: ['Events'],
       summary: description,
+      description: 'The issuer sends this request to your webhooks.',
+      security: [],
       parameters: EVENT_HEADERS,
       requestBody: { required: true, content: { 'application/json': { schema } } },
-      responses: { '2XX': { description: 'The event has arrived, and is not sent again.' } },
+      responses: {
+        '2XX': { description: 'The event has arrived, and is not sent again.' },
+        '4XX': {
+          description: 'The event is sent again, at growing intervals. After 410 the endpoint is disabled.',
+        },
+      },
     },
   };
 }

@@ -37,7 +37,7 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     ...parametersOf('path', shape.params),
     ...parametersOf('query', shape.query),
     ...(isRepeatable(shape) ? [IDEMPOTENCY_KEY] : []),
-    ...(shape.errors?.includes('revision_mismatch') ? [IF_MATCH] : []),
+    ...(shape.etag && shape.method === 'patch' ? [IF_MATCH] : []),
   ];
   const content = body && { 'application/json': { schema: toJsonSchema(body, 'input') } };
   return {
@@ -45,7 +45,7 @@ export function describeOperation(operationId: string, shape: Shape): Operation 
     tags: [tagOf(shape.path)],
     summary,
     description: descriptionOf(shape),
-    security: scope === undefined ? [] : [{ apiKey: [scope] }],
+    security: scope === undefined ? [] : [{ apiKey: scope === 'any' ? [] : [scope] }],
     ...(parameters.length > 0 && { parameters }),
     ...(content && { requestBody: { required: true, content } }),
     responses: {
@@ -93,28 +93,31 @@ function parametersOf(place: 'path' | 'query', schema: Shape['params']): Paramet
 }
 
 function descriptionOf({ description, scope }: Shape): string {
-  const access =
-    scope === undefined
-      ? 'Needs no API key.'
-      : `Needs an API key with the scope \`${scope}\`${orAdmin(scope)}.`;
+  const access = accessOf(scope);
   return description === undefined ? access : `${description}\n\n${access}`;
 }
 
-const orAdmin = (scope: string) => (scope === 'admin' ? '' : ' (or `admin`)');
+function accessOf(scope: Shape['scope']): string {
+  if (scope === undefined) return 'Needs no API key.';
+  if (scope === 'any') return 'Needs an API key, with any scope.';
+  // `admin` includes the others within an account, and not `operator`.
+  const orAdmin = scope === 'admin' || scope === 'operator' ? '' : ' (or `admin`)';
+  return `Needs an API key with the scope \`${scope}\`${orAdmin}.`;
+}
 
 const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status : 204);
 
 const ETAG = { etag: { $ref: '#/components/headers/etag' } };
 
-function describeSuccess({ answer, csv, scope, path }: Shape): Response {
+function describeSuccess({ answer, texts = [], scope, etag }: Shape): Response {
   const headers = {
     ...headersOf(200, scope !== undefined),
-    ...(path === '/v1/grants/{id}' && answer && ETAG),
+    ...(etag && ETAG),
   };
   if (!answer) return { description: 'Done. The answer has no body.', headers };
   const schema = toJsonSchema(answer, 'output');
-  const text = { schema: { type: 'string' } } as const;
-  const content = { 'application/json': { schema }, ...(csv && { 'text/csv': text }) };
+  const others = texts.map((type) => [type, { schema: { type: 'string' } as const }]);
+  const content = { 'application/json': { schema }, ...Object.fromEntries(others) };
   return { description: schema.description ?? 'The answer.', headers, content };
 }
 
@@ -127,10 +130,30 @@ function describePending(): Response {
   return { description: STORED, headers, content: { 'application/json': { schema } } };
 }
 
+/** The subjects of the API, in the order of the document. */
+export const TAGS = {
+  Issuing: 'Signed URLs for LLM providers and MCP servers.',
+  Sessions: 'Groups of issued URLs.',
+  Grants: 'Issued URLs, one by one.',
+  Usage: 'Sums of what was called and spent.',
+  Calls: 'Calls that passed, one by one.',
+  Audit: 'Changes: by whom, when, before and after.',
+  Models: 'Models that have a price.',
+  Limits: 'Limits of API keys and of requests.',
+  'Virtual keys': 'Stored keys of providers, under ids of their own.',
+  'API keys': 'Keys of this API.',
+  Accounts: 'Owners of keys, URLs and usage.',
+  Webhooks: 'Endpoints that receive events.',
+  Keys: 'Public keys that verify tokens.',
+  Events: 'Requests that the issuer sends to webhooks.',
+} as const;
+
 /** `/v1/virtual-keys/{id}/rotate` → `Virtual keys`. The two routes that issue share one tag. */
 function tagOf(path: string): string {
   const [, , subject = ''] = path.split('/');
   if (subject.endsWith('presign')) return 'Issuing';
   const words = subject.replaceAll('-', ' ').replace(/\bapi\b/, 'API');
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const name = words.charAt(0).toUpperCase() + words.slice(1);
+  if (!Object.hasOwn(TAGS, name)) throw new Error(`TAGS lacks ${name}`);
+  return name;
 }

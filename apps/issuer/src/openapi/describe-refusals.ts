@@ -4,14 +4,15 @@ import { type JsonSchema, toJsonSchema } from './json-schema.ts';
 
 /** Every code that a route may answer with: its own, and those of all routes of its kind. */
 export function refusalsOf(shape: Shape): ErrorCode[] {
-  const { scope, method, params, query, body, errors = [] } = shape;
+  const { scope, method, params, body, errors = [] } = shape;
   const codes: ErrorCode[] = ['internal_error', ...errors];
-  if (body ?? query) codes.push('invalid_request');
+  // Any request may have two Host headers, or another version of HTTP.
+  codes.push('invalid_request');
   if (body) codes.push('invalid_json', 'unsupported_media_type');
-  if (isRepeatable(shape)) codes.push('invalid_request', 'idempotency_conflict');
+  if (isRepeatable(shape)) codes.push('idempotency_conflict');
   if (params) codes.push('not_found');
-  if (scope)
-    codes.push('unauthenticated', 'forbidden', 'account_suspended', 'rate_limited', 'database_unavailable');
+  if (scope) codes.push('unauthenticated', 'account_suspended', 'rate_limited', 'database_unavailable');
+  if (scope && scope !== 'any') codes.push('forbidden');
   if (scope && method !== 'get') codes.push('body_too_large');
   const inTable = Object.keys(ERRORS) as ErrorCode[];
   return inTable.filter((code) => codes.includes(code));
@@ -22,6 +23,8 @@ export type Response = {
   readonly description: string;
   readonly headers: Readonly<Record<string, Ref>>;
   readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
+  /** The codes of a refusal. Its schema is that of all refusals: a narrower one would be another type in a generated client. */
+  readonly 'x-codes'?: readonly ErrorCode[];
 };
 type Ref = { readonly $ref: string };
 
@@ -36,14 +39,11 @@ export function describeRefusals(codes: readonly ErrorCode[]) {
 
 function describeRefusal(status: number, codes: ErrorCode[]): Response {
   const description = codes.map((code) => `\`${code}\`: ${ERRORS[code][2]}`).join('\n\n');
-  const narrowed: JsonSchema = {
-    type: 'object',
-    properties: { error: { type: 'object', properties: { code: { type: 'string', enum: codes } } } },
-  };
   return {
     description,
     headers: headersOf(status),
-    content: { 'application/json': { schema: { allOf: [toJsonSchema(errorEnvelope, 'output'), narrowed] } } },
+    content: { 'application/json': { schema: toJsonSchema(errorEnvelope, 'output') } },
+    'x-codes': codes,
   };
 }
 

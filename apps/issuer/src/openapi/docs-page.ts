@@ -204,10 +204,12 @@ function showSuccess({ schemas }: OpenApi['components'], { content }: Response):
   if (!json) return html`<p>No body.</p>`;
   const schema: JsonSchema = resolve(json, schemas);
   const example = exampleOf(schema);
-  return html`${content['text/csv'] ? html`<p>JSON, or <code>text/csv</code> if you ask for it.</p>` : ''}
+  return html`${otherTypes(content).map((type) => html`<p>JSON, or <code>${type}</code> if you ask for it.</p>`)}
     ${showFields(schema, schemas, 'answer')}
     ${example === undefined ? '' : html`<pre><code>${JSON.stringify(example, null, 2)}</code></pre>`}`;
 }
+
+const otherTypes = (content: object) => Object.keys(content).filter((type) => type !== 'application/json');
 
 function showRefusal(
   status: string,
