@@ -1,4 +1,4 @@
-import { bigint, customType, timestamp } from 'drizzle-orm/pg-core';
+import { bigint, customType, integer, timestamp } from 'drizzle-orm/pg-core';
 
 /** Microdollars and counts: whole numbers up to 2^53 − 1. */
 export const whole = () => bigint({ mode: 'number' });
@@ -12,3 +12,6 @@ export const jsonText = <T>() =>
     toDriver: (value) => JSON.stringify(value),
     fromDriver: (value) => JSON.parse(value) as T,
   })();
+
+/** Counts changes. The first revision is 1. */
+export const revision = () => integer().notNull().default(1);

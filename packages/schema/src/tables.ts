@@ -1,9 +1,10 @@
 import { sql } from 'drizzle-orm';
 import { boolean, index, integer, pgTable, primaryKey, smallint, text, uuid } from 'drizzle-orm/pg-core';
 import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
+import type { AccountLimits } from './api/changes/account-limits.ts';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
 import type { KeyPolicy } from './api/policy.ts';
-import { jsonText, time, whole } from './columns.ts';
+import { jsonText, revision, time, whole } from './columns.ts';
 
 /** The kinds of grants, by what they give access to. */
 export const GRANT_KINDS = ['llm', 'mcp', 'mcp_bundle'] as const;
@@ -17,6 +18,9 @@ export const accounts = pgTable('accounts', {
   /** Set while its API keys and its URLs are refused, for good once it is deleted. */
   suspendedAt: time(),
   deletedAt: time(),
+  /** The most that it may have. Null: no limits. */
+  limits: jsonText<AccountLimits>(),
+  revision: revision(),
   /** Counts suspensions and their ends. Redis keeps the state of the highest version. */
   version: integer().notNull().default(0),
 });
@@ -41,6 +45,7 @@ export const apiKeys = pgTable('api_keys', {
   requestsPerMinute: integer(),
   /** The URLs that it may issue. Null: all. */
   policy: jsonText<KeyPolicy>(),
+  revision: revision(),
   /** While everything that it issued is being revoked: grants issued up to this time are done. Else null. */
   revokingAfter: time(),
 });
@@ -110,6 +115,7 @@ export const virtualKeys = pgTable(
     budgetId: uuid().references(() => budgets.id),
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
+    revision: revision(),
   },
   (t) => [index().on(t.accountId), index().on(t.credentialId), index().on(t.budgetId)],
 );
@@ -123,6 +129,10 @@ export const sessions = pgTable(
       .references(() => accounts.id),
     createdAt: time().notNull().defaultNow(),
     revokedAt: time(),
+    /** The owner's name for it, and data. */
+    name: text(),
+    metadata: jsonText<Record<string, unknown>>(),
+    revision: revision(),
   },
   (t) => [index().on(t.accountId, t.createdAt)],
 );

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { index, integer, pgTable, text, uuid } from 'drizzle-orm/pg-core';
 import type { WebhookEvent } from './api/webhook-events.ts';
 import { DELIVERY_ERRORS, DELIVERY_STATUSES, WEBHOOK_EVENTS } from './api/webhooks.ts';
-import { time } from './columns.ts';
+import { revision, time } from './columns.ts';
 import { ledger } from './ledger-tables.ts';
 import { accounts } from './tables.ts';
 
@@ -30,6 +30,7 @@ export const webhooks = pgTable(
     failingSince: time(),
     disabledAt: time(),
     disabledReason: text({ enum: ['gone', 'failing'] }),
+    revision: revision(),
   },
   (t) => [index().on(t.accountId, t.createdAt)],
 );

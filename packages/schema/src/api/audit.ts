@@ -20,27 +20,35 @@ export type AuditTarget = (typeof AUDIT_TARGETS)[number];
 /** Every change that the audit log records. Issuing is not one: each URL is a grant of a session. */
 export const AUDIT_ACTIONS = [
   'account.created',
+  'account.changed',
   'account.suspended',
   'account.resumed',
   'account.deleted',
   'api_key.created',
+  'api_key.changed',
   'api_key.revoked',
   'virtual_key.created',
+  'virtual_key.changed',
   'virtual_key.rotated',
   'virtual_key.deleted',
   'webhook.created',
+  'webhook.changed',
   'webhook.deleted',
   'webhook.secret_rotated',
   'webhook.enabled',
   'webhook.tested',
   'delivery.replayed',
   'grant.changed',
+  'session.changed',
   'urls.revoked',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
 const ACTION = `expected one of ${AUDIT_ACTIONS.join(', ')}`;
 const TARGET = `expected one of ${AUDIT_TARGETS.join(', ')}`;
+
+/** The forms of an answer of `GET /v1/audit`. */
+export const AUDIT_FORMATS = ['json', 'csv', 'ndjson'] as const;
 
 /** Query of `GET /v1/audit`. */
 export const auditQuery = pageQuery.extend({
@@ -55,6 +63,13 @@ export const auditQuery = pageQuery.extend({
     .optional()
     .meta({ description: 'Only changes of something of this kind.' }),
   target_id: name.optional().meta({ description: 'Only changes of what has this id.' }),
+  format: z
+    .enum(AUDIT_FORMATS, `expected one of ${AUDIT_FORMATS.join(', ')}`)
+    .optional()
+    .meta({
+      description:
+        '`csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json.',
+    }),
 });
 export type AuditQuery = z.output<typeof auditQuery>;
 

@@ -1,7 +1,9 @@
 import { z } from 'zod';
+import { accountLimits, accountLimitsChange } from './changes/account-limits.ts';
 import {
   EXTERNAL_ID_MAX_CHARS,
   externalId,
+  givenOneOf,
   jsonObject,
   maxUses,
   microusd,
@@ -23,13 +25,16 @@ const VALIDITY_MAX_SECONDS = 315_360_000;
 export const API_KEY_PATTERN = 'presign_sk_[0-9A-Za-z]{49}';
 
 /** The owner's name for a key. */
-export const keyName = externalId.refine(
-  (text) => text.trim() !== '',
-  `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters, not white space alone`,
-);
+export const keyName = externalId
+  .refine(
+    (text) => text.trim() !== '',
+    `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters, not white space alone`,
+  )
+  .meta({ minLength: 1, maxLength: EXTERNAL_ID_MAX_CHARS, pattern: '^[^\\x00]*[^\\s\\x00][^\\x00]*$' });
 
 const SCOPE_LIST = expected(`a list of at least one of ${SCOPES.join(', ')}, each once`);
-const scopes = z
+/** The scopes of a key. */
+export const keyScopes = z
   .array(z.enum(SCOPES, expected(`one of ${SCOPES.join(', ')}`)), SCOPE_LIST)
   .min(1, SCOPE_LIST)
   .refine((list) => new Set(list).size === list.length, SCOPE_LIST)
@@ -43,7 +48,7 @@ export const apiKeyRequest = z
   .strictObject(
     {
       name: keyName.meta({ description: 'Your name for it.' }),
-      scopes: scopes.meta({
+      scopes: keyScopes.meta({
         description:
           'presign: issue and revoke URLs. read: read sessions, usage, virtual keys and the audit log. admin: everything in the account. operator: create, suspend and delete accounts.',
       }),
@@ -70,6 +75,13 @@ export const apiKeyRequest = z
   )
   .meta({
     id: 'ApiKeyRequest',
+    not: {
+      required: ['policy', 'scopes'],
+      properties: {
+        policy: { type: 'object' },
+        scopes: { type: 'array', items: {}, contains: { enum: ['admin', 'operator'] } },
+      },
+    },
     examples: [
       {
         name: 'backend',
@@ -99,6 +111,7 @@ const fields = {
   revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not revoked.' }),
   requests_per_minute: z.int().nullable().meta({ description: "null: the operator's default." }),
   policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
+  revision: z.int().meta({ description: '1. Every change adds 1.' }),
   last_used_at: z
     .number()
     .nullable()
@@ -155,7 +168,8 @@ export const virtualKeyRequest = z
             },
             expected('a JSON object'),
           )
-          .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, BUDGET),
+          .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, BUDGET)
+          .meta(givenOneOf('max_uses', 'cost_limit')),
       ).meta({ description: 'Limits over all URLs issued with it, in addition to the limits of each URL.' }),
     },
     expected('a JSON object'),
@@ -206,6 +220,7 @@ export const virtualKeyAnswer = z
     config: z.record(z.string(), z.unknown()).nullable(),
     budget: budget.nullable(),
     version: z.int().meta({ description: '1. Every rotation adds 1.' }),
+    revision: z.int().meta({ description: '1. Every change of its name, config or budget adds 1.' }),
     created_at: z.number().meta({ description: 'Unix time in seconds.' }),
     revoked_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
   })
@@ -217,8 +232,29 @@ export const virtualKeyPage = pageOf(virtualKeyAnswer).meta({ id: 'VirtualKeyPag
 
 /** Body of `POST /v1/accounts`. */
 export const accountRequest = z
-  .strictObject({ name: keyName.meta({ description: 'Your name for it.' }) }, expected('a JSON object'))
-  .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a' }] });
+  .strictObject(
+    {
+      name: keyName.meta({ description: 'Your name for it.' }),
+      limits: optional(accountLimitsChange).meta({
+        description: 'The most that the account may have. Left out: no limits.',
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a', limits: { cost_limit: 5_000_000 } }] });
+
+/** Body of `PATCH /v1/accounts/{id}`. Fields that are left out stay as they are. */
+export const accountChange = z
+  .strictObject(
+    {
+      name: keyName.optional().meta({ description: 'Your name for it.' }),
+      limits: accountLimitsChange.optional(),
+    },
+    expected('a JSON object'),
+  )
+  .refine(({ name, limits }) => name !== undefined || limits !== undefined, 'expected name, limits or both')
+  .meta({ id: 'AccountChange', minProperties: 1, examples: [{ limits: { urls_per_minute: 600 } }] });
+export type AccountChange = z.output<typeof accountChange>;
 
 export const accountParams = z.object({ id: z.guid() });
 
@@ -228,6 +264,8 @@ const accountFields = {
   created_at: z.number().meta({ description: 'Unix time in seconds.' }),
   suspended_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not suspended.' }),
   deleted_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
+  limits: accountLimits,
+  revision: z.int().meta({ description: '1. Every change of its name or limits adds 1.' }),
 };
 
 /** An account as the operator sees it. */

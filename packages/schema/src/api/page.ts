@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { QUERY } from './invalid-request.ts';
 
-const PAGE_MAX = 100;
-const PAGE_DEFAULT = 20;
+export const PAGE_MAX = 100;
+export const PAGE_DEFAULT = 20;
 
 /** The most entries of an answer, in a query. */
 export function limitUpTo(most: number, usual: number, description: string) {

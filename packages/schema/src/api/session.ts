@@ -71,6 +71,7 @@ export const SESSION_STATUSES = ['active', 'ended'] as const;
 export const sessionSummary = z
   .strictObject({
     id: z.guid(),
+    name: z.string().nullable().meta({ description: 'Your name for it. null: it has no name.' }),
     created_at: seconds,
     revoked_at: seconds.nullable().meta({ description: 'null: the session itself was not revoked.' }),
     status: z
@@ -80,14 +81,22 @@ export const sessionSummary = z
     expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
     external_sessions: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
     external_users: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
+    revision: z.int().meta({ description: '1. Every change of its name or metadata adds 1.' }),
   })
   .meta({ id: 'SessionSummary' });
 export type SessionSummary = z.infer<typeof sessionSummary>;
+
+/** The session's own, apart from that of its grants. */
+export const sessionMetadata = z
+  .record(z.string(), z.unknown())
+  .nullable()
+  .meta({ description: "The session's own, which `PATCH` sets. Each grant has the metadata of its issue." });
 
 /** Answer of `GET /v1/sessions/{id}`: a session and a page of its grants. */
 export const sessionAnswer = z
   .strictObject({
     ...sessionSummary.shape,
+    metadata: sessionMetadata,
     grants: z.array(sessionGrant).meta({ description: 'Newest first.' }),
     next_cursor: z
       .string()

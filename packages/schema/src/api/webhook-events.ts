@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditEntry } from './audit.ts';
 import { microusd } from './fields.ts';
 
 /** Uses and microdollars in the ledger. */
@@ -105,6 +106,11 @@ export const webhookEvent = z.discriminatedUnion('type', [
   event('usage.settled', 'Calls were settled: they are in the ledger.', {
     calls: z.array(settledCall).min(1),
   }),
+  event(
+    'audit.entry',
+    'Something was changed: an entry of the audit log. Only for endpoints whose `events` name it.',
+    auditEntry.shape,
+  ),
   event('webhook.test', 'The answer to POST /v1/webhooks/{id}/test.', { webhook_id: z.guid() }),
 ]);
 export type WebhookEvent = z.infer<typeof webhookEvent>;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { optional } from './fields.ts';
+import { NO_NUL, optional } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';
+import { URL_PATTERN } from './mcp-auth.ts';
 import { pageOf, pageQuery } from './page.ts';
 
 const URL_MAX_CHARS = 2_048;
@@ -13,7 +14,11 @@ export const WEBHOOK_EVENTS = [
   'grant.revoked',
   'grant.expired',
   'usage.settled',
+  'audit.entry',
 ] as const;
+
+/** Sent only to endpoints that name it: an endpoint of all events would get one for each change of itself. */
+export const NAMED_EVENT = 'audit.entry';
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 
@@ -32,28 +37,37 @@ const EVENT = `expected one of ${WEBHOOK_EVENTS.join(', ')}`;
 const EVENTS = `expected a list of at least one of ${WEBHOOK_EVENTS.join(', ')}, each once`;
 const URL_FORM = 'expected an https URL without user and fragment, such as "https://example.com/webhooks"';
 
+/** The fields of an endpoint that its owner chooses. */
+export const webhookFields = {
+  url: z
+    .string(expected('a URL'))
+    .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
+    .refine(isPlainUrl, URL_FORM)
+    .meta({
+      pattern: URL_PATTERN,
+      description: 'The https URL that events are sent to by POST. Its address must be public.',
+    }),
+  events: z
+    .array(z.enum(WEBHOOK_EVENTS, EVENT), EVENTS)
+    .min(1, EVENTS)
+    .refine((types) => new Set(types).size === types.length, EVENTS)
+    .meta({ uniqueItems: true }),
+  description: z
+    .string(expected('a string'))
+    .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
+    .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL')
+    .meta({ pattern: NO_NUL }),
+};
+
 /** Body of `POST /v1/webhooks`. Each attempt checks again whether the address of the URL may be reached. */
 export const webhookRequest = z
   .strictObject(
     {
-      url: z
-        .string(expected('a URL'))
-        .max(URL_MAX_CHARS, `expected at most ${URL_MAX_CHARS} characters`)
-        .refine(isPlainUrl, URL_FORM)
-        .meta({ description: 'The https URL that events are sent to by POST. Its address must be public.' }),
-      events: optional(
-        z
-          .array(z.enum(WEBHOOK_EVENTS, EVENT), EVENTS)
-          .min(1, EVENTS)
-          .refine((types) => new Set(types).size === types.length, EVENTS)
-          .meta({ uniqueItems: true }),
-      ).meta({ description: 'Types of events to send. Left out: all.' }),
-      description: optional(
-        z
-          .string(expected('a string'))
-          .max(DESCRIPTION_MAX_CHARS, `expected at most ${DESCRIPTION_MAX_CHARS} characters`)
-          .refine((text) => text.isWellFormed() && !text.includes('\0'), 'expected Unicode text without NUL'),
-      ).meta({ description: 'Your description of it.' }),
+      url: webhookFields.url,
+      events: optional(webhookFields.events).meta({
+        description: 'Types of events to send. Left out: all except audit.entry.',
+      }),
+      description: optional(webhookFields.description).meta({ description: 'Your description of it.' }),
     },
     expected('a JSON object'),
   )
@@ -70,7 +84,7 @@ export const webhookAnswer = z
   .strictObject({
     id: z.guid(),
     url: z.string(),
-    events: z.array(z.enum(WEBHOOK_EVENTS)).nullable().meta({ description: 'null: all.' }),
+    events: z.array(z.enum(WEBHOOK_EVENTS)).nullable().meta({ description: 'null: all except audit.entry.' }),
     description: z.string().nullable(),
     created_at: seconds,
     previous_secret_expires_at: seconds.nullable().meta({
@@ -87,6 +101,7 @@ export const webhookAnswer = z
       description:
         'Unix time in seconds of the first failure since the last success. null: no attempt failed since then.',
     }),
+    revision: z.int().meta({ description: '1. Every change of its url, events or description adds 1.' }),
   })
   .meta({ id: 'Webhook' });
 export type WebhookAnswer = z.infer<typeof webhookAnswer>;

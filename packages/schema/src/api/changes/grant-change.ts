@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { jsonObject, METADATA_MAX_BYTES, microusd, perMinute } from './fields.ts';
-import { expected } from './invalid-request.ts';
-import { sessionGrant } from './session.ts';
+import { jsonObject, METADATA_MAX_BYTES, microusd, perMinute } from '../fields.ts';
+import { expected } from '../invalid-request.ts';
+import { sessionGrant } from '../session.ts';
 
 const USES = expected(`-1 (unlimited) or a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
 const TIME = expected('a time in whole Unix seconds');
@@ -30,7 +30,7 @@ export const grantChange = z
     expected('a JSON object'),
   )
   .refine((change) => Object.values(change).some((value) => value !== undefined), SOME)
-  .meta({ id: 'GrantChange', examples: [{ cost_limit: 10_000_000, max_uses: 500 }] });
+  .meta({ id: 'GrantChange', minProperties: 1, examples: [{ cost_limit: 10_000_000, max_uses: 500 }] });
 export type GrantChange = z.output<typeof grantChange>;
 
 /** Answer of `GET /v1/grants/{id}`. */

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { microusd, perMinute } from '../fields.ts';
+import { expected } from '../invalid-request.ts';
+
+const MOST = 1_000_000;
+const COUNT = expected(`a whole number from 0 to ${MOST}`);
+const count = z.int(COUNT).min(0, COUNT).max(MOST, COUNT);
+
+const fields = {
+  api_keys: count.meta({ description: 'API keys that are neither revoked nor expired.' }),
+  sessions: count.meta({ description: 'Sessions with a URL that has neither expired nor been revoked.' }),
+  urls_per_minute: perMinute.meta({ description: 'URLs and bundles that its API keys issue in a minute.' }),
+  cost_limit: microusd.meta({
+    description: 'The highest cost_limit of a URL or a bundle, in microdollars. Each must then have one.',
+  }),
+};
+
+/** The same limit, or null for none. */
+const orNone = <T extends z.ZodType>(limit: T) =>
+  limit.nullable().meta({ description: z.globalRegistry.get(limit)?.description ?? '' });
+
+/** The limits of an account in a request. A field that is left out stays as it is. */
+export const accountLimitsChange = z
+  .strictObject(
+    {
+      api_keys: orNone(fields.api_keys).optional(),
+      sessions: orNone(fields.sessions).optional(),
+      urls_per_minute: orNone(fields.urls_per_minute).optional(),
+      cost_limit: orNone(fields.cost_limit).optional(),
+    },
+    expected('a JSON object'),
+  )
+  .meta({ description: 'The most that the account may have. null removes a limit.' });
+
+/** The limits of an account in an answer. */
+export const accountLimits = z
+  .strictObject({
+    api_keys: orNone(fields.api_keys),
+    sessions: orNone(fields.sessions),
+    urls_per_minute: orNone(fields.urls_per_minute),
+    cost_limit: orNone(fields.cost_limit),
+  })
+  .meta({ id: 'AccountLimits', description: 'The most that the account may have. null: no limit.' });
+export type AccountLimits = z.infer<typeof accountLimits>;
+
+export type AccountLimitsChange = z.output<typeof accountLimitsChange>;
+
+/** The limits of an account that has none. */
+export const NO_LIMITS: AccountLimits = {
+  api_keys: null,
+  sessions: null,
+  urls_per_minute: null,
+  cost_limit: null,
+};

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { jsonObject, maxUses, microusd, perMinute } from '../fields.ts';
+import { expected } from '../invalid-request.ts';
+import { keyName, keyScopes } from '../keys.ts';
+import { keyPolicy } from '../policy.ts';
+import { CONFIG_MAX_BYTES } from '../presign.ts';
+
+const TIME = expected('a time in whole Unix seconds, or null');
+/** The end of the year 9999: later times have no common form. */
+const TIME_MAX = 253_402_300_799;
+
+const SOME_OF_KEY = 'expected at least one of name, scopes, expires_at, requests_per_minute and policy';
+
+/** Whether a change has a field. */
+export const hasField = (change: object): boolean =>
+  Object.values(change).some((value) => value !== undefined);
+
+/** Body of `PATCH /v1/api-keys/{id}`. Fields that are left out stay as they are. */
+export const apiKeyChange = z
+  .strictObject(
+    {
+      name: keyName.optional().meta({ description: 'Your name for it.' }),
+      scopes: keyScopes
+        .optional()
+        .meta({ description: 'Some of the scopes that it has. A new key can have others.' }),
+      expires_at: z
+        .int(TIME)
+        .min(0, TIME)
+        .max(TIME_MAX, TIME)
+        .nullable()
+        .optional()
+        .meta({ description: 'When it expires, in Unix seconds. null: never.' }),
+      requests_per_minute: perMinute
+        .nullable()
+        .optional()
+        .meta({ description: "How many requests it may make in a minute. null: the operator's default." }),
+      policy: keyPolicy.nullable().optional().meta({
+        description: 'The URLs that it may issue from now on, instead of the policy that it had. null: all.',
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(hasField, SOME_OF_KEY)
+  .meta({ id: 'ApiKeyChange', minProperties: 1, examples: [{ name: 'backend', requests_per_minute: 600 }] });
+export type ApiKeyChange = z.output<typeof apiKeyChange>;
+
+const SOME_OF_BUDGET = 'expected max_uses, cost_limit or both';
+
+/** Body of `PATCH /v1/virtual-keys/{id}`. Fields that are left out stay as they are. */
+export const virtualKeyChange = z
+  .strictObject(
+    {
+      name: keyName.optional().meta({ description: 'Your name for it.' }),
+      config: jsonObject(CONFIG_MAX_BYTES)
+        .nullable()
+        .optional()
+        .meta({ description: 'Replaces all of it, for URLs that are issued from now on. null: none.' }),
+      budget: z
+        .strictObject(
+          {
+            max_uses: maxUses.optional().meta({
+              description: 'Calls over all its URLs, those that were made included. -1: unlimited.',
+            }),
+            cost_limit: microusd.nullable().optional().meta({
+              description: 'Microdollars over all its URLs, those that are spent included. null: no limit.',
+            }),
+          },
+          expected('a JSON object'),
+        )
+        .refine(hasField, SOME_OF_BUDGET)
+        .meta({ minProperties: 1 })
+        .optional()
+        .meta({ description: 'The limits of its budget. A virtual key without one cannot get one.' }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(hasField, 'expected at least one of name, config and budget')
+  .meta({
+    id: 'VirtualKeyChange',
+    minProperties: 1,
+    examples: [{ name: 'production', budget: { cost_limit: 100_000_000 } }],
+  });
+export type VirtualKeyChange = z.output<typeof virtualKeyChange>;

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { accountLimits } from './changes/account-limits.ts';
+import {
+  CONCURRENT_MAX,
+  DEFAULT_EXPIRES_IN,
+  EXTERNAL_ID_MAX_CHARS,
+  METADATA_MAX_BYTES,
+  RATE_LIMIT_MAX,
+} from './fields.ts';
+import { SCOPES } from './keys.ts';
+import { MCP_EXPIRES_IN, MCP_SERVERS_MAX, MCP_TOOLS_MAX } from './mcp-presign.ts';
+import { PAGE_DEFAULT, PAGE_MAX } from './page.ts';
+import { keyPolicyAnswer } from './policy.ts';
+import { CONFIG_MAX_BYTES, MODELS_MAX, ONE_YEAR_SECONDS, PATHS_MAX, PATHS_MAX_BYTES } from './presign.ts';
+import { USAGE_GROUPS_MAX } from './reports.ts';
+
+/** Limits of every request to the issuer. `body_bytes` has room for 64 KB of metadata in JSON's longest escapes. */
+export const REQUEST_LIMITS = {
+  body_bytes: 1_048_576,
+  /** Checked before a body is parsed: 1 MiB of nested lists kept the issuer busy for 4 seconds. */
+  body_depth: 100,
+  /** A bundle of 100 servers with prices for 300 tools each stays below. */
+  body_values: 50_000,
+  page_default: PAGE_DEFAULT,
+  page_maximum: PAGE_MAX,
+  usage_groups: USAGE_GROUPS_MAX,
+  idempotency_key_seconds: 86_400,
+  webhooks: 20,
+} as const;
+
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** The range of a field that limits a URL. */
+export type LimitRange = {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly default: number | null;
+  readonly required: boolean;
+};
+
+const optionalUpTo = (minimum: number, maximum: number): LimitRange => ({
+  ...{ minimum, maximum },
+  default: null,
+  required: false,
+});
+
+/** The ranges of both kinds of issuing without a policy. */
+const ranges = (shortest: number, longest: number) => ({
+  expires_in: { minimum: shortest, maximum: longest, default: DEFAULT_EXPIRES_IN, required: false },
+  max_uses: optionalUpTo(1, MOST),
+  cost_limit: optionalUpTo(0, MOST),
+  calls_per_minute: optionalUpTo(1, RATE_LIMIT_MAX),
+  concurrent_calls: optionalUpTo(1, CONCURRENT_MAX),
+});
+
+/** The limits of an API key without a policy. */
+export const ISSUE_LIMITS = {
+  presign: {
+    ...ranges(1, ONE_YEAR_SECONDS),
+    paths: PATHS_MAX,
+    path_bytes: PATHS_MAX_BYTES,
+    models: MODELS_MAX,
+    config_bytes: CONFIG_MAX_BYTES,
+    metadata_bytes: METADATA_MAX_BYTES,
+    external_id_chars: EXTERNAL_ID_MAX_CHARS,
+  },
+  mcp_presign: {
+    ...ranges(MCP_EXPIRES_IN.least, MCP_EXPIRES_IN.most),
+    servers: MCP_SERVERS_MAX,
+    tools: MCP_TOOLS_MAX,
+    metadata_bytes: METADATA_MAX_BYTES,
+    external_id_chars: EXTERNAL_ID_MAX_CHARS,
+  },
+};
+
+const seconds = z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' });
+const most = (description: string) => z.int().meta({ description });
+
+const range = z
+  .strictObject({
+    minimum: z.int(),
+    maximum: z.int(),
+    default: z
+      .int()
+      .nullable()
+      .meta({ description: 'The value of a request without the field. null: no limit.' }),
+    required: z.boolean().meta({ description: 'Whether a request without the field is refused.' }),
+  })
+  .meta({ id: 'LimitRange' });
+
+const limits = {
+  expires_in: range.meta({ description: 'Seconds.' }),
+  max_uses: range.meta({ description: 'Calls.' }),
+  cost_limit: range.meta({ description: 'Microdollars.' }),
+  calls_per_minute: range,
+  concurrent_calls: range,
+};
+const ofBoth = {
+  metadata_bytes: most('Bytes of `metadata` as JSON.'),
+  external_id_chars: most('Characters of `external_session` and of `external_user`.'),
+};
+
+/** Answer of `GET /v1/limits`. */
+export const limitsAnswer = z
+  .strictObject({
+    api_key: z
+      .strictObject({
+        id: z.guid(),
+        scopes: z.array(z.enum(SCOPES)),
+        expires_at: seconds,
+        requests_per_minute: most('Requests that it may make in a minute.'),
+        policy: keyPolicyAnswer.nullable().meta({ description: 'The URLs that it may issue. null: all.' }),
+      })
+      .meta({ description: 'The API key of the request.' }),
+    account: accountLimits,
+    presign: z
+      .strictObject({
+        ...limits,
+        paths: most('Paths of a URL.'),
+        path_bytes: most('Bytes of all paths together.'),
+        models: most('Entries of `models`.'),
+        config_bytes: most('Bytes of `config` as JSON.'),
+        ...ofBoth,
+      })
+      .nullable()
+      .meta({ description: '`POST /v1/presign` with this API key. null: it may not issue such URLs.' }),
+    mcp_presign: z
+      .strictObject({
+        ...limits,
+        servers: most('Servers of a bundle.'),
+        tools: most('Entries of `tools` of a server.'),
+        ...ofBoth,
+      })
+      .nullable()
+      .meta({ description: '`POST /v2/mcp-presign` with this API key. null: it may not issue bundles.' }),
+    requests: z
+      .strictObject({
+        body_bytes: most('Bytes of a body.'),
+        body_depth: most('Levels that a body may nest.'),
+        body_values: most('Values and names in a body.'),
+        page_default: most('Entries of a page without `limit`.'),
+        page_maximum: most('The largest `limit` of a list.'),
+        usage_groups: most('The largest `limit` of `GET /v1/usage`.'),
+        idempotency_key_seconds: most('How long an `Idempotency-Key` is remembered.'),
+        webhooks: most('Endpoints of an account.'),
+      })
+      .meta({ description: 'Every request to this API.' }),
+  })
+  .meta({ id: 'Limits' });
+export type LimitsAnswer = z.infer<typeof limitsAnswer>;
