@@ -1,8 +1,9 @@
-import type { AuditAction, AuditTarget } from '@presign/schema';
+import type { AuditAction, AuditEntry, AuditTarget } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
 import { lt, sql } from 'drizzle-orm';
 import type { Actor } from '../deps.ts';
+import { recordEvents } from '../webhooks/events.ts';
 
 /** A change. `before` and `after` have the changed fields as an answer of the API shows them, and nothing secret. */
 type Change = {
@@ -12,7 +13,10 @@ type Change = {
   readonly after?: Readonly<Record<string, unknown>>;
 };
 
-/** Writes the one entry of a change. It uses the transaction of the change, so that neither exists without the other. */
+/**
+ * Writes the one entry of a change, and its event `audit.entry`. It uses the transaction of the change, so that neither exists
+ * without the other.
+ */
 export async function recordChange(
   tx: Transaction,
   { accountId, id, requestId, remoteAddress }: Actor,
@@ -20,8 +24,29 @@ export async function recordChange(
 ): Promise<void> {
   const what = { action, targetKind: target.kind, targetId: target.id };
   const states = { before: before ?? null, after: after ?? null };
-  await tx.insert(audit).values({ accountId, actor: id, ...what, requestId, remoteAddress, ...states });
+  const row = { accountId, actor: id, ...what, requestId, remoteAddress, ...states };
+  const [written] = await tx.insert(audit).values(row).returning();
+  if (!written) throw new Error('Postgres wrote no row');
+  const event = {
+    type: 'audit.entry',
+    timestamp: written.at.toISOString(),
+    data: describeEntry(written),
+  } as const;
+  await recordEvents(tx, [{ accountId, event }]);
 }
+
+/** An entry as the API shows it. */
+export const describeEntry = (row: typeof audit.$inferSelect): AuditEntry => ({
+  id: row.id,
+  at: row.at.getTime() / 1000,
+  actor: row.actor,
+  action: row.action,
+  target: { kind: row.targetKind, id: row.targetId },
+  request_id: row.requestId,
+  remote_address: row.remoteAddress,
+  before: row.before,
+  after: row.after,
+});
 
 /** A person at the command line. */
 export const byCli = (accountId: string): Actor => byItself('cli', accountId);

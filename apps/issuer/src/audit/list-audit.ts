@@ -1,9 +1,15 @@
-import { type AuditEntry, type AuditQuery, auditPage, auditQuery } from '@presign/schema';
+import { AUDIT_FORMATS, type AuditQuery, auditPage, auditQuery, type Cursor } from '@presign/schema';
+import type { Database } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
 import { and, eq, gte, lt, type SQL } from 'drizzle-orm';
+import type { Context } from 'hono';
+import { accepts } from 'hono/accepts';
+import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
+import { describeEntry } from './audit-log.ts';
+import { EXPORT_FORMATS, exportAudit } from './export-audit.ts';
 
 /** Entries are ordered by the time of their change. */
 const PLACE = { createdAt: audit.at, id: audit.id };
@@ -19,23 +25,40 @@ export const listAudit = route(
     scope: 'read',
     query: auditQuery,
     answer: auditPage,
+    texts: ['text/csv', 'application/x-ndjson'],
   },
-  ({ db }) => {
+  ({ db, log }) => {
     const take = inTurn();
     return async ({ apiKey, query, c }) => {
-      const own = and(eq(audit.accountId, apiKey.accountId), after(query.cursor, PLACE), ...matching(query));
-      const rows = await take(c, async () =>
-        db
-          .select({ id: audit.id, micros: micros(audit.at), entry: audit })
-          .from(audit)
-          .where(own)
-          .orderBy(...newestFirst(PLACE))
-          .limit(query.limit + 1),
-      );
+      const read = (cursor: Cursor | undefined, limit: number) =>
+        take(c, async () => readEntries(db, apiKey.accountId, { ...query, cursor, limit }));
+      c.header('vary', 'Accept');
+      const format = formatOf(c, query);
+      if (format !== 'json') return exportAudit(c, log, EXPORT_FORMATS[format], read);
+      const rows = await read(query.cursor, query.limit);
       return pageOfRows(rows, query.limit, ({ entry }) => describeEntry(entry));
     };
   },
 );
+
+/** The form of the answer: by the query, or by the header. */
+function formatOf(c: Context<IssuerEnv>, { format }: AuditQuery): (typeof AUDIT_FORMATS)[number] {
+  if (format !== undefined) return format;
+  const types = AUDIT_FORMATS.map((each) =>
+    each === 'json' ? 'application/json' : EXPORT_FORMATS[each].type,
+  );
+  const type = accepts(c, { header: 'Accept', supports: types, default: 'application/json' });
+  return AUDIT_FORMATS[types.indexOf(type)] ?? 'json';
+}
+
+/** The entries of a page, and one more if there is a next page. */
+const readEntries = (db: Database, accountId: string, query: AuditQuery) =>
+  db
+    .select({ id: audit.id, micros: micros(audit.at), entry: audit })
+    .from(audit)
+    .where(and(eq(audit.accountId, accountId), after(query.cursor, PLACE), ...matching(query)))
+    .orderBy(...newestFirst(PLACE))
+    .limit(query.limit + 1);
 
 /** The conditions of a query's filters. */
 const matching = (query: AuditQuery): (SQL | undefined)[] => [
@@ -53,15 +76,3 @@ const FILTERS = [
   ['target_kind', audit.targetKind],
   ['target_id', audit.targetId],
 ] as const;
-
-const describeEntry = (row: typeof audit.$inferSelect): AuditEntry => ({
-  id: row.id,
-  at: row.at.getTime() / 1000,
-  actor: row.actor,
-  action: row.action,
-  target: { kind: row.targetKind, id: row.targetId },
-  request_id: row.requestId,
-  remote_address: row.remoteAddress,
-  before: row.before,
-  after: row.after,
-});

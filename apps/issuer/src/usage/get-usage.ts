@@ -14,6 +14,8 @@ import { sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
+import { csvLine, textCell } from '../answers/csv.ts';
+import { pump } from '../answers/pump.ts';
 import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
 import { DATABASE_UNAVAILABLE } from '../middleware/errors.ts';
@@ -32,7 +34,7 @@ export const getUsage = route(
     scope: 'read',
     query: usageQuery,
     answer: usageReport,
-    csv: true,
+    texts: ['text/csv'],
   },
   (deps) => {
     const take = inTurn(LONGEST_MS);
@@ -225,7 +227,7 @@ function writeReport(
       };
       const broken = (error: unknown) =>
         log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'usage report broken off');
-      await pump(writable, texts()).catch(broken);
+      await pump(writable, texts(), READING_MS).catch(broken);
     };
     read(writeAll).catch((error: unknown) => {
       isRefused = true;
@@ -240,33 +242,17 @@ function nextPage(c: Context<IssuerEnv>, cursor: string): string {
   return `<?${query}>; rel="next"`;
 }
 
-/** Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long. */
-async function pump(writable: WritableStream<Uint8Array>, texts: AsyncGenerator<string>): Promise<void> {
-  const writer = writable.getWriter();
-  const cut = setTimeout(() => void writer.abort(new Error('the caller reads too slowly')), READING_MS);
-  try {
-    for await (const text of texts) await writer.write(Buffer.from(text));
-    await writer.close();
-  } catch (error) {
-    await writer.abort(error).catch(() => {});
-    throw error;
-  } finally {
-    clearTimeout(cut);
-  }
-}
-
 /** CSV (RFC 4180): a header, one line for each group, CRLF at the end of every line. */
 function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
   const [first, last] = [from, to].map((time) => time.toISOString().slice(0, 19).replaceAll(':', ''));
-  const line = (cells: readonly string[]) => `${cells.join(',')}\r\n`;
   return {
     headers: {
       'content-type': 'text/csv; charset=utf-8; header=present',
       'content-disposition': `attachment; filename="usage-${first}Z-${last}Z.csv"`,
     },
-    head: () => line([...by, ...USAGE_SUMS]),
+    head: () => csvLine([...by, ...USAGE_SUMS]),
     group: (group) =>
-      line([
+      csvLine([
         ...group.by.map(([, value]) => textCell(value)),
         ...USAGE_SUMS.map((name) => String(group.sums[name])),
       ]),
@@ -274,19 +260,6 @@ function csvFormat({ from, to, group_by: by }: UsageAsked): Format {
     tail: () => '',
   };
 }
-
-/** Null is an empty cell; an empty text is a pair of quotes. */
-function textCell(value: string | null): string {
-  if (value === null) return '';
-  const safe = STARTS_FORMULA.test(value) ? `'${value}` : value;
-  return safe === '' || /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-/**
- * A spreadsheet runs a cell with such a start as a formula, and the holder of a URL can choose the text (OWASP, "CSV
- * Injection", which also names the full-width forms). Numbers are left alone: a sum may be negative.
- */
-const STARTS_FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 /** The members of a `UsageReport`, in its order. */
 function jsonFormat({ from, to, group_by }: UsageAsked): Format {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { WebhookEvent } from '@presign/schema';
+import { NAMED_EVENT, type WebhookEvent } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { webhookDeliveries, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { and, inArray, isNull, sql } from 'drizzle-orm';
@@ -28,7 +28,8 @@ export async function recordEvents(tx: Transaction, events: readonly AccountEven
     ), wanted as (
       select event.id as event_id, endpoint.id as webhook_id
       from event join ${webhooks} as endpoint on endpoint.account_id = event.account_id
-      where endpoint.disabled_at is null and (endpoint.events is null or event.type = any(endpoint.events))
+      where endpoint.disabled_at is null and (event.type = any(endpoint.events)
+        or endpoint.events is null and event.type <> ${NAMED_EVENT})
       for key share of endpoint
     ), written as (
       insert into ${webhookEvents} (id, account_id, type, payload)
@@ -46,7 +47,8 @@ export async function subscribersOf(
 ): Promise<ReadonlySet<string>> {
   const among = [...new Set(accountIds)];
   if (among.length === 0) return new Set();
-  const wants = sql`(${webhooks.events} is null or ${type} = any(${webhooks.events}))`;
+  const named = sql`${type} = any(${webhooks.events})`;
+  const wants = type === NAMED_EVENT ? named : sql`(${webhooks.events} is null or ${named})`;
   const rows = await tx
     .selectDistinct({ accountId: webhooks.accountId })
     .from(webhooks)
