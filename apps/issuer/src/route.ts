@@ -6,6 +6,7 @@ import {
   findExcess,
   invalidRequest,
   type Pending,
+  REQUEST_LIMITS,
   type Refusal,
   RefusedError,
   readJson,
@@ -24,8 +25,8 @@ export type Shape = {
   readonly summary: string;
   /** Details beyond the summary. Markdown is limited to `code` and empty lines. */
   readonly description?: string;
-  /** Undefined: the route needs no API key. */
-  readonly scope?: Scope;
+  /** `any`: every API key has it. Undefined: the route needs no API key. */
+  readonly scope?: Scope | 'any';
   readonly params?: z.ZodObject;
   readonly query?: z.ZodObject;
   readonly body?: z.ZodType;
@@ -34,12 +35,14 @@ export type Shape = {
   readonly status?: 200 | 201;
   /** Whether the handler may answer 202: Redis has yet to take over the change. */
   readonly pending?: true;
-  /** Whether the handler may answer `text/csv` instead. */
-  readonly csv?: true;
+  /** The types of text that the handler may answer with instead. */
+  readonly texts?: readonly ('text/csv' | 'application/x-ndjson')[];
   /** Whether the handler reads the `Idempotency-Key` of a POST. Otherwise it is read here. */
   readonly ownKey?: true;
   /** The secret that only this answer shows. It is made here, so that a repetition can make it again. */
   readonly secret?: Secret;
+  /** Whether the answer has the revision as its `ETag`. A PATCH then reads `If-Match`. */
+  readonly etag?: true;
   /** Error codes beyond those that every route may answer with. */
   readonly errors?: readonly ErrorCode[];
 };
@@ -49,9 +52,9 @@ type Read<S> = S extends z.ZodType ? z.output<S> : undefined;
 /** A parsed and validated request, as the handler gets it. */
 export type Given<S extends Shape> = {
   /** Undefined on a route without a scope. */
-  readonly apiKey: S['scope'] extends Scope ? ApiKey : undefined;
+  readonly apiKey: S['scope'] extends Scope | 'any' ? ApiKey : undefined;
   /** The API key as the one who makes a change. */
-  readonly by: S['scope'] extends Scope ? Actor : undefined;
+  readonly by: S['scope'] extends Scope | 'any' ? Actor : undefined;
   readonly params: Read<S['params']>;
   readonly query: Read<S['query']>;
   readonly body: Read<S['body']>;
@@ -198,11 +201,7 @@ async function readJsonBody(c: Context): Promise<{ bytes: Uint8Array; value: unk
   throw new RefusedError({ code: 'invalid_request', param, message });
 }
 
-/**
- * Checked before the body is parsed: 1 MiB of nested lists kept the issuer busy for 4 seconds. A bundle of 100 servers
- * with prices for 300 tools each stays below.
- */
-const MODEST = { depth: 100, parts: 50_000 };
+const MODEST = { depth: REQUEST_LIMITS.body_depth, parts: REQUEST_LIMITS.body_values };
 
 function tooComplex(member: string | undefined): RefusedError {
   const bounds = `a body may nest ${MODEST.depth} levels deep and have ${MODEST.parts} values and names.`;

@@ -1,5 +1,6 @@
 import { listAudit } from './audit/list-audit.ts';
 import { changeGrant, getGrant } from './grants/change-grant.ts';
+import { changeSession } from './grants/change-session.ts';
 import { listSessions } from './grants/list-sessions.ts';
 import { revokeGrant } from './grants/revoke.ts';
 import { mcpPresign } from './issue/mcp-presign.ts';
@@ -7,6 +8,7 @@ import { listModels } from './issue/models.ts';
 import { presign } from './issue/presign.ts';
 import { publicKeys } from './issue/sign.ts';
 import {
+  changeAccount,
   createAccount,
   deleteAccount,
   getAccount,
@@ -15,12 +17,15 @@ import {
   suspendAccount,
 } from './keys/accounts.ts';
 import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
-import { deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
+import { changeApiKey } from './keys/change-api-key.ts';
+import { changeVirtualKey, deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
+import { getLimits } from './keys/get-limits.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './route.ts';
 import { getSession, revokeSession, revokeSessions } from './sessions.ts';
 import { getCall, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
+import { changeWebhook } from './webhooks/change-webhook.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
 import {
   createWebhook,
@@ -37,6 +42,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   mcpPresign,
   listSessions,
   getSession,
+  changeSession,
   revokeSession,
   revokeSessions,
   getGrant,
@@ -47,24 +53,29 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   getCall,
   listAudit,
   listModels,
+  getLimits,
   createVirtualKey,
   listVirtualKeys,
   getVirtualKey,
+  changeVirtualKey,
   rotateVirtualKey,
   deleteVirtualKey,
   createApiKey,
   listApiKeys,
   getApiKey,
+  changeApiKey,
   revokeApiKey,
   createAccount,
   listAccounts,
   getAccount,
+  changeAccount,
   suspendAccount,
   resumeAccount,
   deleteAccount,
   createWebhook,
   listWebhooks,
   getWebhook,
+  changeWebhook,
   deleteWebhook,
   rotateWebhookSecret,
   enableWebhook,

@@ -12,10 +12,11 @@ import { and, eq, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from './deps.ts';
 import { describeGrant } from './grants/describe-grant.ts';
-import { readSummaries, selectSessions, summaryOf } from './grants/list-sessions.ts';
+import { findSession, summaryOf } from './grants/list-sessions.ts';
 import { liveFigures } from './grants/live-figures.ts';
 import { closeSessions, revoke } from './grants/revoke.ts';
 import { revokeIssuedBy } from './grants/revoke-issued.ts';
+import { sendRevision } from './grants/store-limits.ts';
 import { inTurn } from './in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from './page.ts';
 import { route } from './route.ts';
@@ -30,17 +31,17 @@ export const getSession = route(
     params: z.object({ id: z.guid() }),
     query: pageQuery,
     answer: sessionAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   (deps) => {
     const take = inTurn();
     return ({ apiKey, params, query, c }) =>
       take(c, async () => {
-        const ofAccount = and(eq(sessions.id, params.id), eq(sessions.accountId, apiKey.accountId));
-        const [session] = await readSummaries(deps.db, deps.now(), 1, selectSessions(deps.db, ofAccount));
-        if (!session) throw new RefusedError({ code: 'not_found' });
+        const session = await findSession(deps, apiKey.accountId, params.id);
+        sendRevision(c, session);
         const { data, next_cursor } = await describeGrants(deps, session, query);
-        return { ...summaryOf(session), grants: data, next_cursor };
+        return { ...summaryOf(session), metadata: session.metadata, grants: data, next_cursor };
       });
   },
 );

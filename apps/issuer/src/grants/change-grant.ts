@@ -16,6 +16,7 @@ import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
+import { costAbove } from '../issue/obey-account.ts';
 import { signGrant } from '../issue/sign.ts';
 import { route } from '../route.ts';
 import { describeGrant } from './describe-grant.ts';
@@ -35,6 +36,7 @@ export const getGrant = route(
     scope: 'read',
     params,
     answer: grantAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   (deps) =>
@@ -54,12 +56,15 @@ export const changeGrant = route(
     params,
     body: grantChange,
     answer: changedGrant,
+    etag: true,
     pending: true,
-    errors: ['not_found', 'grant_ended', 'revision_mismatch', 'policy_forbids'],
+    errors: ['not_found', 'grant_ended', 'revision_mismatch', 'policy_forbids', 'account_limit'],
   },
   (deps) =>
     async ({ apiKey, by, params, body, c }) => {
-      const asked = { by, id: params.id, change: body, c, onlyLowers: apiKey.policy !== null };
+      const onlyLowers = apiKey.policy !== null;
+      const mostCost = apiKey.limits?.cost_limit ?? null;
+      const asked = { by, id: params.id, change: body, c, onlyLowers, mostCost };
       const stored = deps.db.transaction((tx) => store(tx, deps, asked));
       const pending = await applyChange(deps, await inTime(stored));
       if (pending) return pending;
@@ -104,6 +109,8 @@ type Asked = {
   readonly c: Context<IssuerEnv>;
   /** The API key has a policy: what it issued within it must not be raised above it. */
   readonly onlyLowers: boolean;
+  /** The highest cost_limit that the account allows. Null: any. */
+  readonly mostCost: number | null;
 };
 
 /**
@@ -130,6 +137,8 @@ async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<C
   refuseEnded(row, deps.now());
   const end = endOf(row, change, deps.now());
   const limits = limitsOf(budget, change);
+  if (asked.mostCost !== null && change.cost_limit !== undefined)
+    refuseCost(limits.costLimitMicrousd, asked.mostCost);
   if (asked.onlyLowers) refuseRaise(termsOf(budget, grant.expiresAt), termsOf(limits, end.expiresAt));
   const metadata = change.metadata === undefined ? grant.metadata : change.metadata;
   const isMoved = end.expiresAt.getTime() !== grant.expiresAt.getTime();
@@ -190,6 +199,11 @@ function limitsOf(budget: Limits, change: GrantChange): Limits {
     costLimitMicrousd: costLimit === undefined ? budget.costLimitMicrousd : costLimit,
     callsPerMinute: perMinute === undefined ? budget.callsPerMinute : perMinute,
   };
+}
+
+/** @throws RefusedError `account_limit` */
+function refuseCost(costLimitMicrousd: number | null, most: number): void {
+  if (costLimitMicrousd === null || costLimitMicrousd > most) throw costAbove(most);
 }
 
 /**

@@ -1,4 +1,10 @@
-import { type SessionSummary, type SessionsQuery, sessionPage, sessionsQuery } from '@presign/schema';
+import {
+  RefusedError,
+  type SessionSummary,
+  type SessionsQuery,
+  sessionPage,
+  sessionsQuery,
+} from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { isActiveInSql, timeInSql } from '@presign/schema/grant-status';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
@@ -84,10 +90,19 @@ function issuedWith(db: IssuerDeps['db'], accountId: string, query: SessionsQuer
   return inArray(sessions.id, db.select({ id: grants.sessionId }).from(grants).where(wanted));
 }
 
+/** The columns of a session that its summary has. Its metadata may be long. */
+const OF_SESSION = {
+  id: sessions.id,
+  createdAt: sessions.createdAt,
+  revokedAt: sessions.revokedAt,
+  name: sessions.name,
+  revision: sessions.revision,
+};
+
 /** Sessions in the order of a list. */
 export const selectSessions = (db: Database, where: SQL | undefined) =>
   db
-    .select({ id: sessions.id, createdAt: sessions.createdAt, revokedAt: sessions.revokedAt })
+    .select(OF_SESSION)
     .from(sessions)
     .where(where)
     .orderBy(...newestFirst(sessions))
@@ -98,10 +113,8 @@ type From = ReturnType<typeof selectSessions>;
 export function readSummaries(db: Database, nowMs: number, limit: number, from: From, where?: SQL) {
   const page = db
     .select({
-      id: sessions.id,
+      ...OF_SESSION,
       micros: micros(sessions.createdAt).as('micros'),
-      createdAt: sessions.createdAt,
-      revokedAt: sessions.revokedAt,
     })
     // By this name, because a grant's status depends on its session.
     .from(from.as('sessions'))
@@ -116,6 +129,8 @@ export function readSummaries(db: Database, nowMs: number, limit: number, from: 
       micros: page.micros,
       createdAt: page.createdAt,
       revokedAt: page.revokedAt,
+      name: page.name,
+      revision: page.revision,
       active: ofSession.anyActive,
       grantCount: ofSession.grantCount,
       lastMs: ofSession.lastMs,
@@ -125,6 +140,22 @@ export function readSummaries(db: Database, nowMs: number, limit: number, from: 
     .from(page)
     .innerJoinLateral(ofSession, sql`true`)
     .orderBy(...newestFirst(sessions));
+}
+
+/**
+ * A session of an account, with its metadata.
+ * @throws RefusedError `not_found`
+ */
+export async function findSession(
+  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
+  accountId: string,
+  id: string,
+): Promise<SummaryRow & Pick<typeof sessions.$inferSelect, 'metadata'>> {
+  const own = and(eq(sessions.id, id), eq(sessions.accountId, accountId));
+  const [session] = await readSummaries(db, now(), 1, selectSessions(db, own));
+  const [more] = await db.select({ metadata: sessions.metadata }).from(sessions).where(own);
+  if (!session || !more) throw new RefusedError({ code: 'not_found' });
+  return { ...session, ...more };
 }
 
 type SummaryRow = Awaited<ReturnType<typeof readSummaries>>[number];
@@ -153,6 +184,7 @@ const distinct = (column: typeof grants.externalUser | typeof grants.externalSes
 
 export const summaryOf = (row: SummaryRow): SessionSummary => ({
   id: row.id,
+  name: row.name,
   created_at: row.createdAt.getTime() / 1000,
   revoked_at: row.revokedAt && row.revokedAt.getTime() / 1000,
   status: row.active ? 'active' : 'ended',
@@ -160,4 +192,5 @@ export const summaryOf = (row: SummaryRow): SessionSummary => ({
   expires_at: row.lastMs === null ? null : Number(row.lastMs) / 1000,
   external_sessions: JSON.parse(row.externalSessions) as string[],
   external_users: JSON.parse(row.externalUsers) as string[],
+  revision: row.revision,
 });

@@ -3,15 +3,19 @@ import {
   type Pending,
   RefusedError,
   rotationRequest,
+  type VirtualKeyChange,
   virtualKeyAnswer,
+  virtualKeyChange,
   virtualKeyParams,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { credentialContext, credentials, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
+import type { Context } from 'hono';
 import { recordChange } from '../audit/audit-log.ts';
-import type { Actor, IssuerDeps } from '../deps.ts';
-import { applyChange, queueCredential } from '../grants/pending-changes.ts';
+import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { applyChange, type ChangeId, queueCredential, queueLimits } from '../grants/pending-changes.ts';
+import { checkRevision, type Limits, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey } from '../issue/check-callable.ts';
 import { route } from '../route.ts';
@@ -38,6 +42,89 @@ export const rotateVirtualKey = route(
       return describeVirtualKey(deps.redis, await inTime(loadVirtualKey(deps.db, by.accountId, params.id)));
     },
 );
+
+/** `PATCH /v1/virtual-keys/{id}`: once answered, every call on every gateway is judged by the new budget. */
+export const changeVirtualKey = route(
+  {
+    method: 'patch',
+    path: '/v1/virtual-keys/{id}',
+    summary: 'Rename a virtual key, or change its config or its budget',
+    description:
+      'Once answered, the next call of each of its URLs obeys the budget. A new `config` is for URLs that are issued from then on.',
+    scope: 'admin',
+    params: virtualKeyParams,
+    body: virtualKeyChange,
+    answer: virtualKeyAnswer,
+    etag: true,
+    pending: true,
+    errors: ['not_found', 'virtual_key_revoked', 'revision_mismatch'],
+  },
+  (deps) =>
+    async ({ by, params, body, c }) => {
+      const { id } = params;
+      const stored = deps.db.transaction((tx) => storeChange(tx, { by, id, change: body, c }));
+      const changeId = await inTime(stored);
+      const pending = changeId && (await applyChange(deps, changeId));
+      if (pending) return pending;
+      const row = await inTime(loadVirtualKey(deps.db, by.accountId, id));
+      sendRevision(c, row.key);
+      return describeVirtualKey(deps.redis, row);
+    },
+);
+
+type Asked = {
+  readonly by: Actor;
+  readonly id: string;
+  readonly change: VirtualKeyChange;
+  readonly c: Context<IssuerEnv>;
+};
+
+/** Stores a change with its audit entry, and queues the limits of a budget for Redis, also if they stay as they are. */
+async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promise<ChangeId | undefined> {
+  const own = isOwnVirtualKey(by.accountId, id);
+  const [key] = await tx.select().from(virtualKeys).where(own).for('no key update');
+  if (!key) throw new RefusedError({ code: 'not_found' });
+  checkRevision(c, key);
+  if (key.revokedAt) throw new RefusedError({ code: 'virtual_key_revoked' });
+  if (change.budget && key.budgetId === null) throw noBudget();
+  const { name = key.name, config = key.config } = change;
+  const budget = key.budgetId === null ? undefined : await lockBudget(tx, key.budgetId);
+  const limits = budget && changedLimits(budget, change);
+  const before = { name: key.name, config: key.config, budget: budget ? describeLimits(budget) : null };
+  const after = { name, config, budget: limits ? describeLimits(limits) : null };
+  const target = { kind: 'virtual_key', id } as const;
+  await recordChange(tx, by, { action: 'virtual_key.changed', target, before, after });
+  const isOther = (...[a, b]: [unknown, unknown]) => JSON.stringify(a) !== JSON.stringify(b);
+  if (isOther(before, after))
+    await tx
+      .update(virtualKeys)
+      .set({ name, config, revision: key.revision + 1 })
+      .where(own);
+  if (budget && limits && isOther(before.budget, after.budget)) await storeLimits(tx, budget, limits);
+  return change.budget && budget && queueLimits(tx, budget.id);
+}
+
+function changedLimits(budget: Limits, { budget: change = {} }: VirtualKeyChange): Limits {
+  const { max_uses: maxUses, cost_limit: costLimit } = change;
+  return {
+    maxUses: maxUses === undefined ? budget.maxUses : maxUses === -1 ? null : maxUses,
+    costLimitMicrousd: costLimit === undefined ? budget.costLimitMicrousd : costLimit,
+    callsPerMinute: budget.callsPerMinute,
+  };
+}
+
+const describeLimits = ({ maxUses, costLimitMicrousd }: Limits) => ({
+  max_uses: maxUses ?? -1,
+  cost_limit: costLimitMicrousd,
+});
+
+const noBudget = () =>
+  new RefusedError({
+    code: 'invalid_request',
+    param: 'budget',
+    message:
+      'budget: this virtual key has no budget, and its URLs count in no other. Create another virtual key.',
+  });
 
 /**
  * `DELETE /v1/virtual-keys/{id}`: once answered, every gateway refuses all URLs issued with the key, and calls under

@@ -18,6 +18,7 @@ import { and, eq } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { liveFigures } from '../grants/live-figures.ts';
+import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey, findProvider } from '../issue/check-callable.ts';
 import { choosePartition } from '../issue/choose-partition.ts';
@@ -74,11 +75,15 @@ export const getVirtualKey = route(
     scope: 'read',
     params: virtualKeyParams,
     answer: virtualKeyAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   ({ db, redis }) =>
-    async ({ apiKey, params }) =>
-      describeVirtualKey(redis, await inTime(loadVirtualKey(db, apiKey.accountId, params.id))),
+    async ({ apiKey, params, c }) => {
+      const row = await inTime(loadVirtualKey(db, apiKey.accountId, params.id));
+      sendRevision(c, row.key);
+      return describeVirtualKey(redis, row);
+    },
 );
 
 type Deps = Pick<IssuerDeps, 'db' | 'encryptionKeys' | 'providers' | 'now'>;
@@ -139,6 +144,7 @@ export async function describeVirtualKey(
     config: key.config,
     budget: budget && (await describeBudget(redis, budget)),
     version,
+    revision: key.revision,
     created_at: key.createdAt.getTime() / 1000,
     revoked_at: key.revokedAt && key.revokedAt.getTime() / 1000,
   };

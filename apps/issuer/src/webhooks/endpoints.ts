@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { isReserved, type PrivateUpstreams } from '@presign/outbound';
 import {
   pageQuery,
+  REQUEST_LIMITS,
   RefusedError,
   type WebhookAnswer,
   type WebhookRequest,
@@ -18,13 +19,14 @@ import { and, eq, getTableColumns, isNotNull, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import { hostOf, recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** Each event is written once for each endpoint. */
-const ENDPOINTS_MAX = 20;
+const ENDPOINTS_MAX = REQUEST_LIMITS.webhooks;
 
 /** `POST /v1/webhooks`: adds an endpoint. Only this answer and that of a rotation show the secret. */
 export const createWebhook = route(
@@ -72,7 +74,7 @@ async function create(deps: IssuerDeps, by: Actor, request: WebhookRequest, secr
  * 6761 §6.3). Other names are resolved at each attempt, which checks the address that it connects to.
  * @throws RefusedError `invalid_request`
  */
-function checkUrl(url: string, allowPrivate: PrivateUpstreams): void {
+export function checkUrl(url: string, allowPrivate: PrivateUpstreams): void {
   const { protocol, host, hostname, port } = new URL(url);
   if (allowPrivate === true) return;
   const where = port === '' ? `${host}:${protocol === 'https:' ? '443' : '80'}` : host;
@@ -122,11 +124,15 @@ export const getWebhook = route(
     scope: 'admin',
     params: z.object({ id: z.guid() }),
     answer: webhookAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   (deps) =>
-    async ({ apiKey, params }) =>
-      describeWebhook(await inTime(findWebhook(deps.db, apiKey.accountId, params.id)), deps.now()),
+    async ({ apiKey, params, c }) => {
+      const row = await inTime(findWebhook(deps.db, apiKey.accountId, params.id));
+      sendRevision(c, row);
+      return describeWebhook(row, deps.now());
+    },
 );
 
 /** `DELETE /v1/webhooks/{id}`: removes an endpoint with its secret and its log. An attempt under way may still arrive. */
@@ -143,6 +149,8 @@ export const deleteWebhook = route(
     async ({ by, params }) =>
       inTime(
         deps.db.transaction(async (tx) => {
+          // Two that are removed at once would each wait for the other to write its event `audit.entry`.
+          await tx.select().from(accounts).where(eq(accounts.id, by.accountId)).for('no key update');
           const [gone] = await tx.delete(webhooks).where(isOwnWebhook(by.accountId, params.id)).returning();
           if (!gone) throw new RefusedError({ code: 'not_found' });
           const target = { kind: 'webhook', id: gone.id } as const;
@@ -243,7 +251,7 @@ export const isOwnWebhook = (accountId: string, id: string) =>
   and(eq(webhooks.id, id), eq(webhooks.accountId, accountId));
 
 /** An endpoint as its owner sees it, without its secret. */
-const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => ({
+export const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => ({
   id: row.id,
   url: row.url,
   events: row.events,
@@ -255,10 +263,15 @@ const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => ({
   disabled_reason: row.disabledReason,
   disabled_at: row.disabledAt && seconds(row.disabledAt),
   failing_since: row.failingSince && seconds(row.failingSince),
+  revision: row.revision,
 });
 
 /** The fields of an endpoint that the audit log has. */
-const termsOf = ({ url, events, description }: WebhookRow) => ({ host: hostOf(url), events, description });
+export const termsOf = ({ url, events, description }: WebhookRow) => ({
+  host: hostOf(url),
+  events,
+  description,
+});
 
 const stateOf = ({ disabledAt, disabledReason }: WebhookRow) => ({
   status: disabledAt ? 'disabled' : 'enabled',
