@@ -50,6 +50,7 @@ test('what is issued is called, listed over pages, counted, and revoked', async 
   const [first = '', second = ''] = found;
   const { grants } = await presign.getSession({ id: first });
   expect(grants).toMatchObject([{ status: 'exhausted', live: { used: 1 } }]);
+  expect(await presign.changeSession({ id: first, name: 'chat' })).toMatchObject({ name: 'chat' });
   await presign.revokeGrant({ id: grants[0]?.id ?? '' });
   await presign.revokeSession({ id: second });
   expect((await presign.getSession({ id: second })).revoked_at).toBeGreaterThan(0);
@@ -101,6 +102,8 @@ test('a virtual key is kept, used, rotated and deleted', async () => {
   expect(await presign.rotateVirtualKey({ id, key: 'sk-second' })).toMatchObject({ id, version: 2 });
   await fetch(url, { method: 'POST', body: '{}' });
   expect(upstream.seen.at(-1)?.headers.authorization).toBe('Bearer sk-second');
+  const changed = await presign.changeVirtualKey({ id, name: 'renamed' }, { ifRevision: 1 });
+  expect(changed).toMatchObject({ name: 'renamed', revision: 2 });
   expect((await presign.listVirtualKeys()).data).toEqual([await presign.getVirtualKey({ id })]);
   expect(await presign.deleteVirtualKey({ id })).toBeUndefined();
   expect((await presign.getVirtualKey({ id })).revoked_at).toBeGreaterThan(0);
@@ -114,6 +117,11 @@ test('an API key made for a backend works, may only what it may, and ends', asyn
   const { key: _, ...told } = made;
   expect(await presign.getApiKey({ id: made.id })).toEqual({ ...told, last_used_at: expect.any(Number) });
   expect((await presign.listApiKeys({ limit: 1 })).data).toMatchObject([{ id: made.id }]);
+  const { presign: own } = await backend.getLimits();
+  expect([own?.max_uses.required, own?.expires_in.maximum]).toEqual([false, 31_536_000]);
+  const policy = { required: ['max_uses' as const] };
+  expect(await presign.changeApiKey({ id: made.id, policy })).toMatchObject({ policy, revision: 2 });
+  expect((await backend.getLimits()).presign?.max_uses.required).toBe(true);
   await presign.revokeApiKey({ id: made.id });
   expect(await refusalOf(backend.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
 });
@@ -128,6 +136,7 @@ test('an endpoint is added, tried, notified again, and removed', async () => {
   });
   expect(await presign.replayDelivery({ id, delivery_id })).toMatchObject({ id: delivery_id });
   expect((await presign.rotateWebhookSecret({ id })).secret).not.toBe(secret);
+  expect(await presign.changeWebhook({ id, description: 'ours' })).toMatchObject({ description: 'ours' });
   expect(await presign.enableWebhook({ id })).toEqual(await presign.getWebhook({ id }));
   expect((await presign.listWebhooks()).data).toMatchObject([{ id, url }]);
   await presign.deleteWebhook({ id });
@@ -143,11 +152,17 @@ test('an account is made, issues URLs, is suspended and resumed, and ends, and e
   expect(await call()).toBe(403);
   expect(await presign.resumeAccount({ id })).toBeUndefined();
   expect(await call()).toBe(200);
+  const limits = { urls_per_minute: 60 };
+  expect(await presign.changeAccount({ id, limits }, { ifRevision: 1 })).toMatchObject({ limits });
+  expect((await customer.getLimits()).account).toEqual((await presign.getAccount({ id })).limits);
+  expect((await presign.getLimits()).account.urls_per_minute).toBeNull();
   expect((await presign.listAccounts({ limit: 1 })).data).toEqual([await presign.getAccount({ id })]);
   expect(await presign.deleteAccount({ id })).toBeUndefined();
   expect(await refusalOf(customer.presign(CHAT))).toMatchObject({ status: 401, code: 'unauthenticated' });
   const { data } = await presign.listAudit({ action: 'account.suspended' });
   expect(data).toMatchObject([{ target: { kind: 'account', id } }]);
+  const lines = await presign.listAudit({ action: 'account.suspended', format: 'ndjson' });
+  expect(JSON.parse(lines.split('\n')[0] ?? '')).toEqual(data[0]);
 });
 
 test('a refusal names the field, and the request by the id that the log has', async () => {

@@ -71,6 +71,18 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const id = claimsOf(stack, (await issue(stack, {})).url).jti;
     return { method: 'DELETE', path: `/v1/grants/${id}`, action: 'urls.revoked', kind: 'grant', id };
   },
+  changeSession: async () => {
+    const { session_id: id } = await issue(stack, {});
+    const body = { name: 'chat', metadata: { secret: SECRET } };
+    return {
+      method: 'PATCH',
+      path: `/v1/sessions/${id}`,
+      body,
+      action: 'session.changed',
+      kind: 'session',
+      id,
+    };
+  },
   revokeSession: async () => {
     const { session_id: id } = await issue(stack, {});
     return { method: 'DELETE', path: `/v1/sessions/${id}`, action: 'urls.revoked', kind: 'session', id };
@@ -88,6 +100,12 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     action: 'virtual_key.created',
     kind: 'virtual_key',
   }),
+  changeVirtualKey: async () => {
+    const { id } = await createVirtualKey(stack, { budget: { max_uses: 5 } });
+    const path = `/v1/virtual-keys/${id}`;
+    const body = { name: 'other', budget: { max_uses: 6 } };
+    return { method: 'PATCH', path, body, action: 'virtual_key.changed', kind: 'virtual_key', id };
+  },
   rotateVirtualKey: async () => {
     const { id } = await createVirtualKey(stack);
     const path = `/v1/virtual-keys/${id}/rotate`;
@@ -106,6 +124,19 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     action: 'api_key.created',
     kind: 'api_key',
   }),
+  changeApiKey: async () => {
+    const made = await send(stack, { path: '/v1/api-keys', body: { name: 'old', scopes: ['read'] } });
+    const { id } = JSON.parse(made.text) as { id: string };
+    const body = { name: 'new' };
+    return {
+      method: 'PATCH',
+      path: `/v1/api-keys/${id}`,
+      body,
+      action: 'api_key.changed',
+      kind: 'api_key',
+      id,
+    };
+  },
   revokeApiKey: async () => {
     const made = await send(stack, { path: '/v1/api-keys', body: { name: 'old', scopes: ['read'] } });
     const { id } = JSON.parse(made.text) as { id: string };
@@ -118,6 +149,10 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     action: 'account.created',
     kind: 'account',
   }),
+  changeAccount: async () => ({
+    ...(await onAccount('PATCH', '', 'account.changed')),
+    body: { name: 'renamed', limits: { api_keys: 9 } },
+  }),
   suspendAccount: () => onAccount('POST', '/suspend', 'account.suspended'),
   resumeAccount: () => onAccount('POST', '/resume', 'account.resumed'),
   deleteAccount: () => onAccount('DELETE', '', 'account.deleted'),
@@ -128,6 +163,18 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     action: 'webhook.created',
     kind: 'webhook',
   }),
+  changeWebhook: async () => {
+    const { id } = await endpoint();
+    const body = { url: `https://hooks.example/${SECRET}/moved`, description: 'new' };
+    return {
+      method: 'PATCH',
+      path: `/v1/webhooks/${id}`,
+      body,
+      action: 'webhook.changed',
+      kind: 'webhook',
+      id,
+    };
+  },
   deleteWebhook: async () => {
     const { id } = await endpoint();
     return { method: 'DELETE', path: `/v1/webhooks/${id}`, action: 'webhook.deleted', kind: 'webhook', id };

@@ -13,7 +13,7 @@ test.each([
   ['PUT', '/v1/presign', 'POST'],
   ['GET', '/v1/presign', 'POST'],
   ['POST', '/v1/sessions', 'DELETE, GET, HEAD'],
-  ['PUT', '/v1/sessions/x', 'DELETE, GET, HEAD'],
+  ['PUT', '/v1/sessions/x', 'DELETE, GET, HEAD, PATCH'],
   ['DELETE', '/v1/webhooks', 'GET, HEAD, POST'],
   ['POST', '/healthz', 'GET, HEAD'],
   ['DELETE', '/openapi.json', 'GET, HEAD'],

@@ -58,7 +58,7 @@ function atLeast(least: number, name: string, value: number): number {
 
 function readAnswer(request: Request, { status, type, requestId, text }: Answered): unknown {
   if (status === 204) return undefined;
-  if (type === 'text/csv') return text;
+  if (type === 'text/csv' || type === 'application/x-ndjson') return text;
   try {
     return JSON.parse(text) as unknown;
   } catch {

@@ -27,7 +27,7 @@ export type Input<Id extends OperationId> = Flat<
 
 type Method<Id extends OperationId> = [CsvOf<Id>] extends [never]
   ? Call<Input<Id>, OptionsOf<Id>, JsonOf<Id>>
-  : Call<Input<Id> & { format: 'csv' }, OptionsOf<Id>, CsvOf<Id>> &
+  : Call<Input<Id> & { format: 'csv' | 'ndjson' }, OptionsOf<Id>, CsvOf<Id>> &
       Call<Input<Id> & { format?: 'json' }, OptionsOf<Id>, JsonOf<Id>>;
 
 type Call<Fields, Options, Answer> = object extends Fields
