@@ -5,6 +5,7 @@ import {
   ambiguousRequest,
   clockProblems,
   type Problem,
+  REQUEST_LIMITS,
   type Readiness,
   RefusedError,
   rateLimited,
@@ -156,6 +157,8 @@ const REDIS_PROBLEMS = {
   refused: 'takes no writes',
 } as const;
 
+const BODY_MAX_BYTES = REQUEST_LIMITS.body_bytes;
+
 /** How long a request waits to be counted. */
 const COUNTING_MS = 250;
 
@@ -174,9 +177,6 @@ const limitRequests =
     for (const [name, value] of Object.entries(rateLimitHeaders(counted ?? {}))) c.header(name, value);
     await next();
   };
-
-/** Room for 64 KB of metadata in JSON's longest escapes. */
-const BODY_MAX_BYTES = 1_048_576;
 
 /**
  * Bounds the body of a request. A `Content-Length` is trusted, because Node reads no more than it says. Other bodies

@@ -4,7 +4,7 @@ import type { ClockWatch, RedisClient } from '@presign/limits';
 import type { OutboundProxy, PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
-import type { ErrorCode, SCOPES } from '@presign/schema';
+import type { AccountLimits, ErrorCode, SCOPES } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { RequestTraces } from './middleware/trace-requests.ts';
@@ -67,8 +67,11 @@ export type ApiKey = {
   readonly scopes: readonly string[];
   /** Null: the operator's default. */
   readonly requestsPerMinute: number | null;
+  readonly expiresAt: Date | null;
   /** Its policy, as it is stored. Null: it may issue everything. */
   readonly policy: unknown;
+  /** The limits of its account. Null: none. */
+  readonly limits: AccountLimits | null;
 };
 
 /** The one who makes a change, as the audit log has it. */

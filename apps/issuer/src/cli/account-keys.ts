@@ -1,15 +1,13 @@
-import { randomUUID } from 'node:crypto';
 import {
-  accountRequest,
   apiKeyRequest,
   type Pending,
   readVariable,
   rotationRequest,
   virtualKeyRequest,
 } from '@presign/schema';
-import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
-import { asc, desc, eq } from 'drizzle-orm';
-import { byCli, recordChange } from '../audit/audit-log.ts';
+import { apiKeys, virtualKeys } from '@presign/schema/tables';
+import { desc, eq } from 'drizzle-orm';
+import { byCli } from '../audit/audit-log.ts';
 import { readProviders } from '../env.ts';
 import { describeApiKey, endApiKey, makeApiKey } from '../keys/api-keys.ts';
 import { endVirtualKey, replaceKey } from '../keys/change-virtual-key.ts';
@@ -25,41 +23,6 @@ import {
   UsageError,
 } from './command.ts';
 import { ACCOUNT, accountOf, encryptionKeysOf, withDatabase, withStores } from './stores.ts';
-
-/** `accounts …`: accounts own keys, sessions and usage. */
-export const ACCOUNTS: readonly Command[] = [
-  {
-    name: 'accounts create',
-    summary: 'Create an account and print its id',
-    details: [
-      'The account has no keys yet. Create the first with api-keys create --account ID --scopes admin.',
-    ],
-    options: { name: { value: 'NAME', about: 'a name of your choice' } },
-    run: async (given, io) => {
-      const { name } = readBody(accountRequest, { name: given.text('name') });
-      const id = randomUUID();
-      await withDatabase(io, (db) =>
-        db.transaction(async (tx) => {
-          await tx.insert(accounts).values({ id, name });
-          const target = { kind: 'account', id } as const;
-          await recordChange(tx, byCli(id), { action: 'account.created', target, after: { name } });
-        }),
-      );
-      io.out(id);
-    },
-  },
-  {
-    name: 'accounts list',
-    summary: 'List accounts',
-    run: async (_given, io) => {
-      const rows = await withDatabase(io, (db) =>
-        db.select().from(accounts).orderBy(asc(accounts.createdAt), asc(accounts.id)),
-      );
-      const table = rows.map((row) => [row.id, row.createdAt.toISOString(), row.name]);
-      for (const line of aligned([['ID', 'CREATED', 'NAME'], ...table])) io.out(line);
-    },
-  },
-];
 
 /** `api-keys …`: backends call the issuer with API keys. */
 export const API_KEYS: readonly Command[] = [

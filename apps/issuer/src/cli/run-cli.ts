@@ -1,7 +1,8 @@
 import { acceptPrices, storedPrices } from '@presign/providers/keep-prices';
 import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '@presign/schema/start';
-import { ACCOUNTS, API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
+import { API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
+import { ACCOUNTS } from './accounts.ts';
 import {
   aligned,
   type Command,

@@ -14,7 +14,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
@@ -22,6 +22,7 @@ import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
 import { prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
+import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
 
@@ -42,7 +43,7 @@ export const mcpPresign = route(
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,
-    errors: ['policy_forbids', 'session_conflict'],
+    errors: ['policy_forbids', 'account_limit', 'session_conflict'],
   },
   (deps) => {
     const insert = prepareInsertBundle(deps.db);
@@ -50,12 +51,14 @@ export const mcpPresign = route(
       const key = readIdempotencyKey(c);
       const policy = readPolicy(apiKey);
       const request = obeyMcpPolicy(policy, body, raw.value);
+      await obeyAccount(deps, apiKey, request.cost_limit);
       const issuedAt = wholeSecond(deps.now());
       const { id: apiKeyId, accountId } = apiKey;
       const issue = { grantId: randomUUID(), accountId, apiKeyId, policy, request, issuedAt };
-      if (key === undefined && readsNothing(request)) return inTime(issueNew(deps, insert, issue));
+      const isAlone = key === undefined && readsNothing(request) && !countsSessions(apiKey);
+      if (isAlone) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
-      return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat)));
+      return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey)));
     };
   },
 );
@@ -115,6 +118,7 @@ async function issueOnce(
   deps: IssuerDeps,
   issue: BundleIssue,
   repeat: Repeat | undefined,
+  apiKey: ApiKey,
 ): Promise<McpPresignAnswer> {
   const { accountId, grantId, issuedAt } = issue;
   if (repeat) {
@@ -125,6 +129,7 @@ async function issueOnce(
       return answerBundle(deps, earlier, await loadBundle(tx, deps, earlier));
     }
   }
+  await obeySessions(tx, apiKey, issue.request.session_id, issuedAt);
   const plan = planBundle(issue);
   const bundle = signServers(deps, plan.grant, plan.servers);
   const answer = answerBundle(deps, plan.grant, bundle);

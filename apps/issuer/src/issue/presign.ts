@@ -13,7 +13,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
-import type { IssuerDeps } from '../deps.ts';
+import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
@@ -30,6 +30,7 @@ import {
 } from './check-callable.ts';
 import { choosePartition } from './choose-partition.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
+import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
 
@@ -47,7 +48,7 @@ export const presign = route(
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
-    errors: ['unknown_provider', 'policy_forbids', 'session_conflict'],
+    errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict'],
   },
   (deps) => {
     const insert = insertAndSeed(deps);
@@ -59,6 +60,7 @@ export const presign = route(
       const request = obeyPolicy(policy, { provider, request: asked, pathNames, body: raw.value });
       if (request.virtual_key === undefined)
         checkKey(provider, 'client_api_key', request.client_api_key ?? '');
+      await obeyAccount(deps, apiKey, request.cost_limit);
 
       const issuedAt = wholeSecond(deps.now());
       const issue = {
@@ -72,7 +74,7 @@ export const presign = route(
         issuedAt,
       };
       const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
-      return inTime(issueOnce(deps, insert, issue, repeat));
+      return inTime(issueOnce(deps, insert, issue, repeat, apiKey));
     };
   },
 );
@@ -85,8 +87,9 @@ async function issueOnce(
   insert: InsertGrant,
   issue: Issue,
   repeat: Repeat | undefined,
+  apiKey: ApiKey,
 ): Promise<PresignAnswer> {
-  if (repeat === undefined && readsNothing(issue.request)) {
+  if (repeat === undefined && readsNothing(issue.request) && !countsSessions(apiKey)) {
     return signGrant(deps, await writeGrant(deps, insert, issue, undefined));
   }
   return deps.db.transaction(async (tx) => {
@@ -103,6 +106,7 @@ async function issueOnce(
       obeyPolicyAgain(issue.policy, issue.apiKeyId, earlier);
       return signGrant(deps, asIssued(earlier));
     }
+    await obeySessions(tx, apiKey, issue.request.session_id, issue.issuedAt);
     return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx), issue, tx));
   });
 }

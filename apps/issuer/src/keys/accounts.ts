@@ -2,11 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { generateApiKey } from '@presign/crypto';
 import {
   type AccountAnswer,
+  type AccountChange,
+  type AccountLimits,
+  type AccountLimitsChange,
   type AuditAction,
   accountAnswer,
+  accountChange,
   accountPage,
   accountParams,
   accountRequest,
+  NO_LIMITS,
   newAccountAnswer,
   type Pending,
   pageQuery,
@@ -18,6 +23,7 @@ import { and, eq, getTableColumns, inArray, isNull } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { applyChange, queueAccount, queueCredential } from '../grants/pending-changes.ts';
+import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
@@ -37,14 +43,19 @@ export const createAccount = route(
     secret: { field: 'api_key.key', write: generateApiKey },
   },
   (deps) =>
-    async ({ by, body: { name }, secret }) =>
+    async ({ by, body: { name, limits }, secret }) =>
       inTime(
         deps.db.transaction(async (tx) => {
-          const row = { id: randomUUID(), name, createdAt: new Date(deps.now()) };
+          const set = limits ? changedLimits(null, limits) : null;
+          const row = { id: randomUUID(), name, limits: set, createdAt: new Date(deps.now()) };
           const [account] = await tx.insert(accounts).values(row).returning();
           if (!account) throw new Error('no account was written');
           const target = { kind: 'account', id: account.id } as const;
-          await recordChange(tx, by, { action: 'account.created', target, after: { name } });
+          await recordChange(tx, by, {
+            action: 'account.created',
+            target,
+            after: termsOf(describeAccount(account)),
+          });
           const first = newApiKey(deps.now(), account.id, FIRST_KEY, secret);
           await tx.insert(apiKeys).values(first.row);
           return { ...describeAccount(account), api_key: { ...describeApiKey(first.row), key: first.key } };
@@ -91,15 +102,81 @@ export const getAccount = route(
     scope: 'operator',
     params: accountParams,
     answer: accountAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   ({ db }) =>
-    async ({ params }) => {
+    async ({ params, c }) => {
       const [row] = await inTime(db.select().from(accounts).where(eq(accounts.id, params.id)));
       if (!row) throw new RefusedError({ code: 'not_found' });
+      sendRevision(c, row);
       return describeAccount(row);
     },
 );
+
+/** `PATCH /v1/accounts/{id}`: the next request of its API keys obeys the new limits. Nothing that it has ends. */
+export const changeAccount = route(
+  {
+    method: 'patch',
+    path: '/v1/accounts/{id}',
+    summary: 'Rename an account, or change its limits',
+    description:
+      'The next request of its API keys obeys the limits. Keys, sessions and URLs that it has stay.',
+    scope: 'operator',
+    params: accountParams,
+    body: accountChange,
+    answer: accountAnswer,
+    etag: true,
+    errors: ['not_found', 'revision_mismatch'],
+  },
+  ({ db }) =>
+    async ({ by, params, body, c }) => {
+      const check = (account: Account) => checkRevision(c, account);
+      const changed = await inTime(db.transaction((tx) => storeTerms(tx, by, params.id, body, check)));
+      sendRevision(c, changed);
+      return describeAccount(changed);
+    },
+);
+
+/**
+ * Stores the name and the limits of an account, with the audit entry.
+ * @param check refuses the account as it is
+ * @throws RefusedError `not_found`, also for a deleted account
+ */
+export async function storeTerms(
+  tx: Transaction,
+  by: Actor,
+  id: string,
+  change: AccountChange,
+  check: (account: Account) => void = () => {},
+): Promise<Account> {
+  const [account] = await tx.select().from(accounts).where(eq(accounts.id, id)).for('no key update');
+  if (!account || account.deletedAt) throw new RefusedError({ code: 'not_found' });
+  check(account);
+  const limits = change.limits ? changedLimits(account.limits, change.limits) : account.limits;
+  const next = { ...account, name: change.name ?? account.name, limits };
+  const [before, after] = [account, next].map((each) => termsOf(describeAccount(each)));
+  const target = { kind: 'account', id: account.id } as const;
+  await recordChange(tx, by, {
+    action: 'account.changed',
+    target,
+    ...(before && { before }),
+    ...(after && { after }),
+  });
+  if (JSON.stringify(before) === JSON.stringify(after)) return account;
+  const stored = { ...next, revision: account.revision + 1 };
+  await tx.update(accounts).set(stored).where(eq(accounts.id, account.id));
+  return stored;
+}
+
+/** The limits of an account after a change. Fields that it leaves out stay. */
+export function changedLimits(limits: AccountLimits | null, change: AccountLimitsChange): AccountLimits {
+  const given = Object.entries(change).filter(([, value]) => value !== undefined);
+  return { ...NO_LIMITS, ...limits, ...Object.fromEntries(given) };
+}
+
+/** The fields of an account that an operator chooses. */
+export const termsOf = ({ name, limits }: AccountAnswer) => ({ name, limits });
 
 /** `POST /v1/accounts/{id}/suspend`: every gateway refuses its calls and cuts those under way, until it resumes. */
 export const suspendAccount = route(
@@ -116,9 +193,7 @@ export const suspendAccount = route(
   },
   (deps) =>
     async ({ by, params }) =>
-      change(deps, by, params.id, 'account.suspended', async (_tx, { suspendedAt }, now) => ({
-        suspendedAt: suspendedAt ?? now,
-      })),
+      change(deps, by, params.id, SUSPEND),
 );
 
 /** `POST /v1/accounts/{id}/resume`: URLs that have not ended meanwhile work again. */
@@ -134,7 +209,7 @@ export const resumeAccount = route(
   },
   (deps) =>
     async ({ by, params }) =>
-      change(deps, by, params.id, 'account.resumed', async () => ({ suspendedAt: null })),
+      change(deps, by, params.id, RESUME),
 );
 
 /** `DELETE /v1/accounts/{id}`: suspends it for good, and erases the keys of its virtual keys. Usage and ledger stay. */
@@ -152,13 +227,34 @@ export const deleteAccount = route(
   },
   (deps) =>
     async ({ by, params }) =>
-      change(deps, by, params.id, 'account.deleted', async (tx, { id, suspendedAt }, now) => {
-        await eraseVirtualKeys(tx, id, now);
-        return { suspendedAt: suspendedAt ?? now, deletedAt: now };
-      }),
+      change(deps, by, params.id, END),
 );
 
 type Account = typeof accounts.$inferSelect;
+
+/** A change that every gateway must follow. */
+type StateChange = {
+  readonly action: AuditAction;
+  readonly next: (tx: Transaction, account: Account, now: Date) => Promise<Partial<Account>>;
+};
+
+export const SUSPEND: StateChange = {
+  action: 'account.suspended',
+  next: async (_tx, { suspendedAt }, now) => ({ suspendedAt: suspendedAt ?? now }),
+};
+
+export const RESUME: StateChange = { action: 'account.resumed', next: async () => ({ suspendedAt: null }) };
+
+export const END: StateChange = {
+  action: 'account.deleted',
+  next: async (tx, { id, suspendedAt }, now) => {
+    await eraseVirtualKeys(tx, id, now);
+    return { suspendedAt: suspendedAt ?? now, deletedAt: now };
+  },
+};
+
+/** The stores and the clock of a change. */
+type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>;
 
 /**
  * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis
@@ -166,12 +262,11 @@ type Account = typeof accounts.$inferSelect;
  * @returns undefined once every gateway has it, else `PENDING`
  * @throws RefusedError `not_found`, also for a deleted account; `own_account`
  */
-async function change(
-  deps: IssuerDeps,
+export async function change(
+  deps: Deps,
   by: Actor,
   id: string,
-  action: AuditAction,
-  next: (tx: Transaction, account: Account, now: Date) => Promise<Partial<Account>>,
+  { action, next }: StateChange,
 ): Promise<Pending | undefined> {
   const now = new Date(deps.now());
   const stored = deps.db.transaction(async (tx) => {
@@ -205,12 +300,14 @@ async function eraseVirtualKeys(tx: Transaction, accountId: string, now: Date): 
 }
 
 /** An account as the operator sees it. */
-const describeAccount = (row: Account): AccountAnswer => ({
+export const describeAccount = (row: Account): AccountAnswer => ({
   id: row.id,
   name: row.name,
   created_at: seconds(row.createdAt),
   suspended_at: row.suspendedAt && seconds(row.suspendedAt),
   deleted_at: row.deletedAt && seconds(row.deletedAt),
+  limits: { ...NO_LIMITS, ...row.limits },
+  revision: row.revision,
 });
 
 const seconds = (time: Date) => time.getTime() / 1000;

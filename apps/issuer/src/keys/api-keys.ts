@@ -14,11 +14,13 @@ import {
   RefusedError,
   SCOPES,
 } from '@presign/schema';
+import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
-import { and, eq, getTableColumns, inArray } from 'drizzle-orm';
+import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
 import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { requireScope } from '../middleware/authenticate.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
@@ -36,6 +38,7 @@ export const createApiKey = route(
     answer: newApiKeyAnswer,
     status: 201,
     secret: { field: 'key', write: generateApiKey },
+    errors: ['account_limit'],
   },
   (deps) =>
     async ({ apiKey, by, body, secret }) => {
@@ -75,13 +78,15 @@ export const getApiKey = route(
     scope: 'admin',
     params: z.object({ id: z.guid() }),
     answer: apiKeyAnswer,
+    etag: true,
     errors: ['not_found'],
   },
   ({ db }) =>
-    async ({ apiKey, params }) => {
+    async ({ apiKey, params, c }) => {
       const own = and(eq(apiKeys.accountId, apiKey.accountId), eq(apiKeys.id, params.id));
       const [row] = await inTime(db.select().from(apiKeys).where(own));
       if (!row) throw new RefusedError({ code: 'not_found' });
+      sendRevision(c, row);
       return describeApiKey(row);
     },
 );
@@ -117,11 +122,29 @@ export async function makeApiKey(
   const { row, key } = newApiKey(now(), by.accountId, request, secret);
   const described = describeApiKey(row);
   await db.transaction(async (tx) => {
+    await obeyKeyLimit(tx, by.accountId, row.createdAt);
     await tx.insert(apiKeys).values(row);
     const target = { kind: 'api_key', id: row.id } as const;
     await recordChange(tx, by, { action: 'api_key.created', target, after: termsOf(described) });
   });
   return { ...described, key };
+}
+
+/**
+ * Refuses a key above the limit of its account, whose row it locks.
+ * @throws RefusedError `account_limit`
+ */
+async function obeyKeyLimit(tx: Transaction, accountId: string, now: Date): Promise<void> {
+  const [account] = await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
+  const most = account?.limits?.api_keys ?? null;
+  if (most === null) return;
+  const alive = and(
+    ...[eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)],
+    or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
+  );
+  if ((await tx.$count(apiKeys, alive)) < most) return;
+  const message = `This account allows ${most} live API keys, and has them. Revoke one, or ask the operator of the service.`;
+  throw new RefusedError({ code: 'account_limit', message });
 }
 
 /** A new key of an account, and the row to store: it has only the hash. */
@@ -145,12 +168,13 @@ export function newApiKey(
     lastUsedAt: null,
     requestsPerMinute: perMinute ?? null,
     policy: policy ?? null,
+    revision: 1,
   };
   return { row, key };
 }
 
 /** Refuses a policy that names something that the account does not have: it would be a mistake, and allow nothing. */
-async function checkPolicy(
+export async function checkPolicy(
   { db, providers }: Pick<Deps, 'db' | 'providers'>,
   accountId: string,
   { providers: named = [], virtual_keys: keys = [] }: KeyPolicy,
@@ -179,9 +203,7 @@ export async function endApiKey(
 ): Promise<undefined> {
   const { accountId } = by;
   await db.transaction(async (tx) => {
-    // Locks the account: of two keys that are revoked at once, the second sees that the first is gone.
-    await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
-    const keys = await tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
+    const keys = await lockApiKeys(tx, accountId);
     const key = keys.find((each) => each.id === id.toLowerCase());
     if (!key) throw new RefusedError({ code: 'not_found' });
     const target = { kind: 'api_key', id: key.id } as const;
@@ -190,15 +212,32 @@ export async function endApiKey(
     const after = { ...before, revoked_at: seconds(revokedAt) };
     await recordChange(tx, by, { action: 'api_key.revoked', target, before, after });
     if (key.revokedAt) return;
-    const admins = keys.filter((each) => isValidAdmin(each, now()));
-    if (admins.length === 1 && admins[0] === key) throw new RefusedError(LAST);
+    refuseLast(keys, key, { ...key, revokedAt }, now());
     const own = and(eq(apiKeys.accountId, accountId), eq(apiKeys.id, id));
     await tx.update(apiKeys).set({ revokedAt }).where(own);
   });
   return undefined;
 }
 
-const isValidAdmin = (key: typeof apiKeys.$inferSelect, nowMs: number): boolean =>
+export type ApiKeyRow = typeof apiKeys.$inferSelect;
+
+/** The keys of an account, which it locks: of two keys that end at once, the second sees that the first is gone. */
+export async function lockApiKeys(tx: Transaction, accountId: string): Promise<ApiKeyRow[]> {
+  await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
+  return tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
+}
+
+/**
+ * Refuses a change that leaves no key which can create other keys.
+ * @throws RefusedError `last_admin_key`
+ */
+export function refuseLast(keys: readonly ApiKeyRow[], key: ApiKeyRow, next: ApiKeyRow, nowMs: number): void {
+  const isOther = (each: ApiKeyRow) => each.id !== key.id && isValidAdmin(each, nowMs);
+  if (isValidAdmin(key, nowMs) && !isValidAdmin(next, nowMs) && !keys.some(isOther))
+    throw new RefusedError(LAST);
+}
+
+const isValidAdmin = (key: ApiKeyRow, nowMs: number): boolean =>
   key.scopes.includes('admin') &&
   key.revokedAt === null &&
   (key.expiresAt === null || key.expiresAt.getTime() > nowMs);
@@ -221,11 +260,12 @@ export const describeApiKey = (
   revoked_at: row.revokedAt && seconds(row.revokedAt),
   requests_per_minute: row.requestsPerMinute,
   policy: row.policy,
+  revision: row.revision,
   last_used_at: row.lastUsedAt && seconds(row.lastUsedAt),
 });
 
 /** Everything that is chosen when a key is created. */
-const termsOf = ({ name, scopes, expires_at, requests_per_minute, policy }: ApiKeyAnswer) => ({
+export const termsOf = ({ name, scopes, expires_at, requests_per_minute, policy }: ApiKeyAnswer) => ({
   name,
   scopes,
   expires_at,

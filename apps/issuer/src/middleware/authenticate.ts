@@ -16,6 +16,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
       ...getTableColumns(apiKeys),
       suspendedAt: accounts.suspendedAt,
       deletedAt: accounts.deletedAt,
+      limits: accounts.limits,
     })
     .from(apiKeys)
     .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
@@ -42,20 +43,24 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
   return async (c, next) => {
     const row = await identify(c);
     const now = deps.now();
-    const { id, accountId, scopes, requestsPerMinute, policy } = row;
-    c.set('apiKey', { id, accountId, scopes, requestsPerMinute, policy });
+    const { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits } = row;
+    c.set('apiKey', { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits });
     c.set('authenticateAgain', async () => void (await identify(c)));
     if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) recordUse(deps, row.id, now);
     await next();
   };
 }
 
+/** Whether a key has a scope. `admin` includes every scope within an account, and not `operator`. */
+export const hasScope = ({ scopes }: ApiKey, scope: Scope): boolean =>
+  scopes.includes(scope) || (scope !== 'operator' && scopes.includes('admin'));
+
 /**
- * Refuses a key without the scope. `admin` includes every scope within an account, and not `operator`.
+ * Refuses a key without the scope.
  * @throws RefusedError `forbidden`
  */
-export function requireScope(apiKey: ApiKey, scope: Scope): void {
-  if (apiKey.scopes.includes(scope) || (scope !== 'operator' && apiKey.scopes.includes('admin'))) return;
+export function requireScope(apiKey: ApiKey, scope: Scope | 'any'): void {
+  if (scope === 'any' || hasScope(apiKey, scope)) return;
   throw new RefusedError({ code: 'forbidden', message: `This API key lacks the scope "${scope}".` });
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { checkMac, deriveBytes, mac } from '@presign/crypto';
-import { idempotencyKey, RefusedError } from '@presign/schema';
+import { idempotencyKey, REQUEST_LIMITS, RefusedError } from '@presign/schema';
 import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
@@ -9,7 +9,7 @@ import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 
 /** How long a key is valid. */
-const REMEMBER_MS = 24 * 3_600_000;
+const REMEMBER_MS = REQUEST_LIMITS.idempotency_key_seconds * 1000;
 
 /**
  * Deletes keys that are older than 24 hours.

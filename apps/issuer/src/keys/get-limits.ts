@@ -1,0 +1,81 @@
+import {
+  ISSUE_LIMITS,
+  type KeyPolicy,
+  type LimitRange,
+  type LimitsAnswer,
+  limitsAnswer,
+  NO_LIMITS,
+  REQUEST_LIMITS,
+  SCOPES,
+} from '@presign/schema';
+import type { ApiKey } from '../deps.ts';
+import { readPolicy } from '../issue/obey-policy.ts';
+import { hasScope } from '../middleware/authenticate.ts';
+import { route } from '../route.ts';
+
+/** `GET /v1/limits`: what the API key of the request may issue, and how large its requests may be. */
+export const getLimits = route(
+  {
+    method: 'get',
+    path: '/v1/limits',
+    summary: 'Get the limits of the API key that asks, and those of requests',
+    description:
+      'The ranges of what it may issue are those that its policy and the limits of its account leave.',
+    scope: 'any',
+    answer: limitsAnswer,
+    errors: ['policy_forbids'],
+  },
+  ({ requestsPerMinute }) =>
+    async ({ apiKey }) => ({
+      api_key: {
+        id: apiKey.id,
+        scopes: SCOPES.filter((scope) => apiKey.scopes.includes(scope)),
+        expires_at: apiKey.expiresAt && apiKey.expiresAt.getTime() / 1000,
+        requests_per_minute: apiKey.requestsPerMinute ?? requestsPerMinute,
+        policy: apiKey.policy as LimitsAnswer['api_key']['policy'],
+      },
+      account: { ...NO_LIMITS, ...apiKey.limits },
+      ...issuing(apiKey),
+      requests: REQUEST_LIMITS,
+    }),
+);
+
+/** The limits of both kinds of issuing. Null: the key may not issue them. */
+function issuing(apiKey: ApiKey): Pick<LimitsAnswer, 'presign' | 'mcp_presign'> {
+  const policy = readPolicy(apiKey);
+  if (!hasScope(apiKey, 'presign')) return { presign: null, mcp_presign: null };
+  const { providers, required = [] } = policy ?? {};
+  const most = { ...policy?.highest, ...mostCost(apiKey, policy) };
+  return {
+    presign: providers?.every((name) => name === 'mcp')
+      ? null
+      : narrowed(ISSUE_LIMITS.presign, most, required),
+    mcp_presign:
+      providers?.includes('mcp') === false ? null : narrowed(ISSUE_LIMITS.mcp_presign, most, required),
+  };
+}
+
+type Highest = Partial<NonNullable<KeyPolicy['highest']>>;
+
+/** The lower of the highest costs that the policy and the account allow. */
+function mostCost({ limits }: ApiKey, policy: KeyPolicy | undefined): Highest {
+  const most = limits?.cost_limit ?? null;
+  return most === null ? {} : { cost_limit: Math.min(most, policy?.highest?.cost_limit ?? most) };
+}
+
+type Ranges = { readonly expires_in: LimitRange };
+
+/** The same limits with the ranges that a policy and the account leave. */
+function narrowed<L extends Ranges>(limits: L, highest: Highest, required: readonly string[]): L {
+  const entries = Object.entries(limits).map(([name, limit]): [string, unknown] => {
+    if (typeof limit === 'number') return [name, limit];
+    const range = limit as LimitRange;
+    const most = highest[name as keyof typeof highest];
+    const maximum = Math.min(range.maximum, most ?? range.maximum);
+    // A policy's longest validity shortens that of a request without one. Any other limit of a policy must be in the request.
+    const isNeeded = range.default === null && (most !== undefined || required.includes(name));
+    const usual = range.default && Math.min(range.default, maximum);
+    return [name, { ...range, maximum, default: usual, required: isNeeded }];
+  });
+  return Object.fromEntries(entries) as L;
+}
