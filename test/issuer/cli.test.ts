@@ -21,6 +21,11 @@ import { canReachDatabase, reachableDatabase } from './reachable-database.ts';
 const COMMANDS = [
   ['accounts', 'create'],
   ['accounts', 'list'],
+  ['accounts', 'show'],
+  ['accounts', 'change'],
+  ['accounts', 'suspend'],
+  ['accounts', 'resume'],
+  ['accounts', 'delete'],
   ['api-keys', 'create'],
   ['api-keys', 'list'],
   ['api-keys', 'revoke'],
