@@ -31,6 +31,14 @@ const ISSUING = {
 };
 const FIELDS = ['expires_in', 'max_uses', 'cost_limit', 'calls_per_minute', 'concurrent_calls'] as const;
 
+test('the range of tokens_per_minute is the one by which a URL is judged', async () => {
+  const { minimum, maximum } = (await limitsOf()).presign?.tokens_per_minute ?? expect.fail('no range');
+  const ask = (value: number) => ISSUING.presign({ tokens_per_minute: value }, stack.apiKey);
+  expect([(await ask(minimum)).status, (await ask(maximum)).status]).toEqual([200, 200]);
+  for (const value of [minimum - 1, maximum + 1])
+    refused(await ask(value), 'invalid_request', 'tokens_per_minute');
+});
+
 describe.each(['presign', 'mcp_presign'] as const)('the ranges of %s', (kind) => {
   test.each(FIELDS)('are those by which %s is judged', async (field) => {
     const { minimum, maximum, required } = (await limitsOf())[kind]?.[field] ?? expect.fail('no range');

@@ -24,6 +24,8 @@ export const OPERATIONS = {
   revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
   /** Get a session and its grants, with their uses and spending. */
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
+  /** Name a session, or set its metadata. */
+  changeSession: {"method":"PATCH","path":"/v1/sessions/{id}","fields":"body","idempotencyKey":false},
   /** Revoke a session and all its grants. */
   revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
   /** Get one issued URL with its limits, uses and spending. */
@@ -42,12 +44,16 @@ export const OPERATIONS = {
   listAudit: {"method":"GET","path":"/v1/audit","fields":"query","idempotencyKey":false},
   /** List the models that have a price. */
   listModels: {"method":"GET","path":"/v1/models","fields":"query","idempotencyKey":false},
+  /** Get the limits of the API key that asks, and those of requests. */
+  getLimits: {"method":"GET","path":"/v1/limits","fields":"query","idempotencyKey":false},
   /** Store a provider's key under an id of its own. */
   createVirtualKey: {"method":"POST","path":"/v1/virtual-keys","fields":"body","idempotencyKey":true},
   /** List virtual keys, newest first, with the use and spending of their budgets. */
   listVirtualKeys: {"method":"GET","path":"/v1/virtual-keys","fields":"query","idempotencyKey":false},
   /** Get a virtual key, with the use and spending of its budget. */
   getVirtualKey: {"method":"GET","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
+  /** Rename a virtual key, or change its config or its budget. */
+  changeVirtualKey: {"method":"PATCH","path":"/v1/virtual-keys/{id}","fields":"body","idempotencyKey":false},
   /** Delete a virtual key, and end all URLs issued with it. */
   deleteVirtualKey: {"method":"DELETE","path":"/v1/virtual-keys/{id}","fields":"query","idempotencyKey":false},
   /** Replace the provider's key of a virtual key. */
@@ -58,6 +64,8 @@ export const OPERATIONS = {
   listApiKeys: {"method":"GET","path":"/v1/api-keys","fields":"query","idempotencyKey":false},
   /** Get an API key, without the key itself. */
   getApiKey: {"method":"GET","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
+  /** Rename an API key, or change its expiry, rate limit or policy, or take scopes from it. */
+  changeApiKey: {"method":"PATCH","path":"/v1/api-keys/{id}","fields":"body","idempotencyKey":false},
   /** Revoke an API key. */
   revokeApiKey: {"method":"DELETE","path":"/v1/api-keys/{id}","fields":"query","idempotencyKey":false},
   /** Create an account with its first API key. */
@@ -66,6 +74,8 @@ export const OPERATIONS = {
   listAccounts: {"method":"GET","path":"/v1/accounts","fields":"query","idempotencyKey":false},
   /** Get an account. */
   getAccount: {"method":"GET","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
+  /** Rename an account, or change its limits. */
+  changeAccount: {"method":"PATCH","path":"/v1/accounts/{id}","fields":"body","idempotencyKey":false},
   /** Delete an account. */
   deleteAccount: {"method":"DELETE","path":"/v1/accounts/{id}","fields":"query","idempotencyKey":false},
   /** Suspend an account. */
@@ -78,6 +88,8 @@ export const OPERATIONS = {
   listWebhooks: {"method":"GET","path":"/v1/webhooks","fields":"query","idempotencyKey":false},
   /** Get an endpoint, and whether deliveries reach it. */
   getWebhook: {"method":"GET","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
+  /** Change the URL, the events or the description of an endpoint. */
+  changeWebhook: {"method":"PATCH","path":"/v1/webhooks/{id}","fields":"body","idempotencyKey":false},
   /** Remove an endpoint with its log of deliveries. */
   deleteWebhook: {"method":"DELETE","path":"/v1/webhooks/{id}","fields":"query","idempotencyKey":false},
   /** Give an endpoint a new secret; both sign for 24 hours. */

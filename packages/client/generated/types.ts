@@ -94,7 +94,23 @@ export interface components {
          * @example {
          *       "url": "https://gateway.example.com/llm/t/v4.public.eyJ.../v1/chat/completions",
          *       "session_id": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
-         *       "expires_at": 1767225600
+         *       "expires_at": 1767225600,
+         *       "grant_id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
+         *       "claims": {
+         *         "jti": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
+         *         "sub": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+         *         "iat": "2025-12-31T23:50:00.000Z",
+         *         "exp": "2026-01-01T00:00:00.000Z",
+         *         "iss": "https://presign.example.com",
+         *         "aud": "https://gateway.example.com",
+         *         "prt": 17,
+         *         "knd": "llm",
+         *         "prv": "openai",
+         *         "mth": "POST",
+         *         "pth": [
+         *           "/v1/chat/completions"
+         *         ]
+         *       }
          *     }
          */
         PresignAnswer: {
@@ -110,6 +126,51 @@ export interface components {
              * @example 1767225600
              */
             expires_at: number;
+            /**
+             * Format: uuid
+             * @description The id of its grant, for `/v1/grants/{id}`.
+             */
+            grant_id: string;
+            /** @description The claims that its token carries. Anyone with the URL can read them. */
+            claims: components["schemas"]["LlmClaims"];
+        };
+        LlmClaims: {
+            /**
+             * Format: uuid
+             * @description Grant id.
+             */
+            jti: string;
+            /**
+             * Format: uuid
+             * @description Session id.
+             */
+            sub: string;
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             */
+            iat: string;
+            /**
+             * Format: date-time
+             * @description When the token ends.
+             */
+            exp: string;
+            /** @description The issuer's address. */
+            iss: string;
+            /** @description The gateway's address. */
+            aud: string;
+            /** @description Redis partition of the grant. */
+            prt: number;
+            /** @constant */
+            knd: "llm";
+            /** @description The provider. */
+            prv: string;
+            /** @description The method of its calls. */
+            mth: string;
+            /** @description The paths of its calls. */
+            pth: string[];
+            /** @description The model to write into the path before it is matched, for providers that have the model there. */
+            mdl?: string;
         };
         /**
          * @example {
@@ -239,6 +300,17 @@ export interface components {
          *           "url": "https://gateway.example.com/mcp/mcp?url=https%3A%2F%2Fmcp.example.com%2Fmcp&token=v4.public.eyJ...",
          *           "transport": "http"
          *         }
+         *       },
+         *       "grant_id": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
+         *       "claims": {
+         *         "jti": "9f3c1b2a-7d4e-4c5f-8a6b-1e2d3c4b5a69",
+         *         "sub": "3f2504e0-4f89-41d3-9a0c-0305e82c3301",
+         *         "iat": "2025-12-31T23:00:00.000Z",
+         *         "exp": "2026-01-01T00:00:00.000Z",
+         *         "iss": "https://presign.example.com",
+         *         "aud": "https://gateway.example.com",
+         *         "prt": 17,
+         *         "knd": "mcp_bundle"
          *       }
          *     }
          */
@@ -266,6 +338,43 @@ export interface components {
                     transport: "sse" | "http";
                 };
             };
+            /**
+             * Format: uuid
+             * @description The id of its grant, for `/v1/grants/{id}`.
+             */
+            grant_id: string;
+            /** @description The claims that bundle_token carries. */
+            claims: components["schemas"]["McpBundleClaims"];
+        };
+        McpBundleClaims: {
+            /**
+             * Format: uuid
+             * @description Grant id.
+             */
+            jti: string;
+            /**
+             * Format: uuid
+             * @description Session id.
+             */
+            sub: string;
+            /**
+             * Format: date-time
+             * @description When it was issued.
+             */
+            iat: string;
+            /**
+             * Format: date-time
+             * @description When the token ends.
+             */
+            exp: string;
+            /** @description The issuer's address. */
+            iss: string;
+            /** @description The gateway's address. */
+            aud: string;
+            /** @description Redis partition of the grant. */
+            prt: number;
+            /** @constant */
+            knd: "mcp_bundle";
         };
         SessionPage: {
             /** @description Newest first. */
@@ -276,6 +385,8 @@ export interface components {
         SessionSummary: {
             /** Format: uuid */
             id: string;
+            /** @description Your name for it. null: it has no name. */
+            name: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
             /** @description null: the session itself was not revoked. */
@@ -293,6 +404,8 @@ export interface components {
             external_sessions: string[];
             /** @description The ids that its grants were issued with. */
             external_users: string[];
+            /** @description 1. Every change of its name or metadata adds 1. */
+            revision: number;
         };
         /** @description The change is stored, and Presign applies it as soon as Redis answers. */
         Pending: {
@@ -302,6 +415,8 @@ export interface components {
         Session: {
             /** Format: uuid */
             id: string;
+            /** @description Your name for it. null: it has no name. */
+            name: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
             /** @description null: the session itself was not revoked. */
@@ -319,6 +434,12 @@ export interface components {
             external_sessions: string[];
             /** @description The ids that its grants were issued with. */
             external_users: string[];
+            /** @description 1. Every change of its name or metadata adds 1. */
+            revision: number;
+            /** @description The session's own, which `PATCH` sets. Each grant has the metadata of its issue. */
+            metadata: {
+                [key: string]: unknown;
+            } | null;
             /** @description Newest first. */
             grants: components["schemas"]["SessionGrant"][];
             /** @description The cursor of the next page of grants. null: this is the last page. */
@@ -387,6 +508,48 @@ export interface components {
                 spent: number;
                 /** @description Microdollars held for running calls. */
                 held: number;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "name": "chat of user 42"
+         *     }
+         */
+        SessionChange: {
+            /** @description Your name for it. null: none. */
+            name?: string | null;
+            /** @description Replaces all of the session's own metadata. null: none. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+        };
+        ChangedSession: {
+            /** Format: uuid */
+            id: string;
+            /** @description Your name for it. null: it has no name. */
+            name: string | null;
+            /** @description Unix time in seconds. */
+            created_at: number;
+            /** @description null: the session itself was not revoked. */
+            revoked_at: number | null;
+            /**
+             * @description Active while one of its grants is active by the figures of the ledger.
+             * @enum {string}
+             */
+            status: "active" | "ended";
+            /** @description How many grants it has. */
+            grant_count: number;
+            /** @description When the last of its grants expires. */
+            expires_at: number | null;
+            /** @description The ids that its grants were issued with. */
+            external_sessions: string[];
+            /** @description The ids that its grants were issued with. */
+            external_users: string[];
+            /** @description 1. Every change of its name or metadata adds 1. */
+            revision: number;
+            /** @description The session's own, which `PATCH` sets. Each grant has the metadata of its issue. */
+            metadata: {
+                [key: string]: unknown;
             } | null;
         };
         Grant: {
@@ -713,7 +876,7 @@ export interface components {
             /** @description The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`. */
             actor: string;
             /** @enum {string} */
-            action: "account.created" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.revoked" | "virtual_key.created" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "urls.revoked";
+            action: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "urls.revoked";
             target: {
                 /** @enum {string} */
                 kind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
@@ -731,6 +894,132 @@ export interface components {
             after: {
                 [key: string]: unknown;
             } | null;
+        };
+        Limits: {
+            /** @description The API key of the request. */
+            api_key: {
+                /** Format: uuid */
+                id: string;
+                scopes: ("presign" | "read" | "admin" | "operator")[];
+                /** @description Unix time in seconds; null: never. */
+                expires_at: number | null;
+                /** @description Requests that it may make in a minute. */
+                requests_per_minute: number;
+                /** @description The URLs that it may issue. null: all. */
+                policy: components["schemas"]["KeyPolicy"] | null;
+            };
+            account: components["schemas"]["AccountLimits"];
+            /** @description `POST /v1/presign` with this API key. null: it may not issue such URLs. */
+            presign: {
+                /** @description Seconds. */
+                expires_in: components["schemas"]["LimitRange"];
+                /** @description Calls. */
+                max_uses: components["schemas"]["LimitRange"];
+                /** @description Microdollars. */
+                cost_limit: components["schemas"]["LimitRange"];
+                calls_per_minute: components["schemas"]["LimitRange"];
+                concurrent_calls: components["schemas"]["LimitRange"];
+                tokens_per_minute: components["schemas"]["LimitRange"];
+                /** @description Paths of a URL. */
+                paths: number;
+                /** @description Bytes of all paths together. */
+                path_bytes: number;
+                /** @description Entries of `models`. */
+                models: number;
+                /** @description Bytes of `config` as JSON. */
+                config_bytes: number;
+                /** @description Bytes of `metadata` as JSON. */
+                metadata_bytes: number;
+                /** @description Characters of `external_session` and of `external_user`. */
+                external_id_chars: number;
+            } | null;
+            /** @description `POST /v2/mcp-presign` with this API key. null: it may not issue bundles. */
+            mcp_presign: {
+                /** @description Seconds. */
+                expires_in: components["schemas"]["LimitRange"];
+                /** @description Calls. */
+                max_uses: components["schemas"]["LimitRange"];
+                /** @description Microdollars. */
+                cost_limit: components["schemas"]["LimitRange"];
+                calls_per_minute: components["schemas"]["LimitRange"];
+                concurrent_calls: components["schemas"]["LimitRange"];
+                /** @description Servers of a bundle. */
+                servers: number;
+                /** @description Entries of `tools` of a server. */
+                tools: number;
+                /** @description Bytes of `metadata` as JSON. */
+                metadata_bytes: number;
+                /** @description Characters of `external_session` and of `external_user`. */
+                external_id_chars: number;
+            } | null;
+            /** @description Every request to this API. */
+            requests: {
+                /** @description Bytes of a body. */
+                body_bytes: number;
+                /** @description Levels that a body may nest. */
+                body_depth: number;
+                /** @description Values and names in a body. */
+                body_values: number;
+                /** @description Entries of a page without `limit`. */
+                page_default: number;
+                /** @description The largest `limit` of a list. */
+                page_maximum: number;
+                /** @description The largest `limit` of `GET /v1/usage`. */
+                usage_groups: number;
+                /** @description How long an `Idempotency-Key` is remembered. */
+                idempotency_key_seconds: number;
+                /** @description Endpoints of an account. */
+                webhooks: number;
+            };
+        };
+        KeyPolicy: {
+            /** @description The providers. mcp stands for MCP servers. */
+            providers?: string[];
+            /** @description Each path of a URL must be one of these, or match one in which * stands for any characters except /. */
+            paths?: string[];
+            /** @description The models. The gateway refuses every other model on each URL of the key. */
+            models?: string[];
+            /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
+            virtual_keys?: string[];
+            /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
+            mcp_hosts?: string[];
+            /** @description Limits that each URL must have, of any size. */
+            required?: ("cost_limit" | "max_uses" | "calls_per_minute")[];
+            /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
+            config?: {
+                [key: string]: unknown;
+            };
+            /** @description The external_user of each URL. */
+            external_user?: string;
+            highest?: {
+                /** @description Microdollars. A URL must have a cost_limit. */
+                cost_limit?: number;
+                /** @description A URL must have a max_uses. */
+                max_uses?: number;
+                /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                expires_in?: number;
+                /** @description A URL must have a calls_per_minute. */
+                calls_per_minute?: number;
+            };
+        };
+        /** @description The most that the account may have. null: no limit. */
+        AccountLimits: {
+            /** @description API keys that are neither revoked nor expired. */
+            api_keys: number | null;
+            /** @description Sessions with a URL that has neither expired nor been revoked. */
+            sessions: number | null;
+            /** @description URLs and bundles that its API keys issue in a minute. */
+            urls_per_minute: number | null;
+            /** @description The highest cost_limit of a URL or a bundle, in microdollars. Each must then have one. */
+            cost_limit: number | null;
+        };
+        LimitRange: {
+            minimum: number;
+            maximum: number;
+            /** @description The value of a request without the field. null: no limit. */
+            default: number | null;
+            /** @description Whether a request without the field is refused. */
+            required: boolean;
         };
         /**
          * @example {
@@ -780,6 +1069,8 @@ export interface components {
             budget: components["schemas"]["Budget"] | null;
             /** @description 1. Every rotation adds 1. */
             version: number;
+            /** @description 1. Every change of its name, config or budget adds 1. */
+            revision: number;
             /** @description Unix time in seconds. */
             created_at: number;
             /** @description Unix time in seconds; null: not deleted. */
@@ -807,6 +1098,29 @@ export interface components {
             data: components["schemas"]["VirtualKey"][];
             /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "name": "production",
+         *       "budget": {
+         *         "cost_limit": 100000000
+         *       }
+         *     }
+         */
+        VirtualKeyChange: {
+            /** @description Your name for it. */
+            name?: string;
+            /** @description Replaces all of it, for URLs that are issued from now on. null: none. */
+            config?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The limits of its budget. A virtual key without one cannot get one. */
+            budget?: {
+                /** @description Calls over all its URLs, those that were made included. -1: unlimited. */
+                max_uses?: number;
+                /** @description Microdollars over all its URLs, those that are spent included. null: no limit. */
+                cost_limit?: number | null;
+            };
         };
         /**
          * @example {
@@ -900,40 +1214,12 @@ export interface components {
             requests_per_minute: number | null;
             /** @description The URLs that it may issue. null: all. */
             policy: components["schemas"]["KeyPolicy"] | null;
+            /** @description 1. Every change adds 1. */
+            revision: number;
             /** @description Unix time in seconds, to the minute; null: never used. */
             last_used_at: number | null;
             /** @description The key. Only this answer shows it: the issuer stores only its hash. */
             key: string;
-        };
-        KeyPolicy: {
-            /** @description The providers. mcp stands for MCP servers. */
-            providers?: string[];
-            /** @description Each path of a URL must be one of these, or match one in which * stands for any characters except /. */
-            paths?: string[];
-            /** @description The models. The gateway refuses every other model on each URL of the key. */
-            models?: string[];
-            /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
-            virtual_keys?: string[];
-            /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
-            mcp_hosts?: string[];
-            /** @description Limits that each URL must have, of any size. */
-            required?: ("cost_limit" | "max_uses" | "calls_per_minute")[];
-            /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
-            config?: {
-                [key: string]: unknown;
-            };
-            /** @description The external_user of each URL. */
-            external_user?: string;
-            highest?: {
-                /** @description Microdollars. A URL must have a cost_limit. */
-                cost_limit?: number;
-                /** @description A URL must have a max_uses. */
-                max_uses?: number;
-                /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
-                expires_in?: number;
-                /** @description A URL must have a calls_per_minute. */
-                calls_per_minute?: number;
-            };
         };
         ApiKeyPage: {
             /** @description Newest first. */
@@ -961,17 +1247,81 @@ export interface components {
             requests_per_minute: number | null;
             /** @description The URLs that it may issue. null: all. */
             policy: components["schemas"]["KeyPolicy"] | null;
+            /** @description 1. Every change adds 1. */
+            revision: number;
             /** @description Unix time in seconds, to the minute; null: never used. */
             last_used_at: number | null;
         };
         /**
          * @example {
-         *       "name": "customer-a"
+         *       "name": "backend",
+         *       "requests_per_minute": 600
+         *     }
+         */
+        ApiKeyChange: {
+            /** @description Your name for it. */
+            name?: string;
+            /** @description Some of the scopes that it has. A new key can have others. */
+            scopes?: ("presign" | "read" | "admin" | "operator")[];
+            /** @description When it expires, in Unix seconds. null: never. */
+            expires_at?: number | null;
+            /** @description How many requests it may make in a minute. null: the operator's default. */
+            requests_per_minute?: number | null;
+            /** @description The URLs that it may issue from now on, instead of the policy that it had. null: all. */
+            policy?: {
+                /** @description The providers. mcp stands for MCP servers. */
+                providers?: string[] | null;
+                /** @description Each path of a URL must be one of these, or match one in which * stands for any characters except /. */
+                paths?: string[] | null;
+                /** @description The models. The gateway refuses every other model on each URL of the key. */
+                models?: string[] | null;
+                /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
+                virtual_keys?: string[] | null;
+                /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
+                mcp_hosts?: string[] | null;
+                /** @description Limits that each URL must have, of any size. */
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute")[] | null;
+                /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
+                config?: {
+                    [key: string]: unknown;
+                } | null;
+                /** @description The external_user of each URL. */
+                external_user?: string | null;
+                /** @description The highest limits of a URL. A URL without such a limit is refused. */
+                highest?: {
+                    /** @description Microdollars. A URL must have a cost_limit. */
+                    cost_limit?: number | null;
+                    /** @description A URL must have a max_uses. */
+                    max_uses?: number | null;
+                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                    expires_in?: number | null;
+                    /** @description A URL must have a calls_per_minute. */
+                    calls_per_minute?: number | null;
+                } | null;
+            } | null;
+        };
+        /**
+         * @example {
+         *       "name": "customer-a",
+         *       "limits": {
+         *         "cost_limit": 5000000
+         *       }
          *     }
          */
         AccountRequest: {
             /** @description Your name for it. */
             name: string;
+            /** @description The most that the account may have. Left out: no limits. */
+            limits?: {
+                /** @description API keys that are neither revoked nor expired. */
+                api_keys?: number | null;
+                /** @description Sessions with a URL that has neither expired nor been revoked. */
+                sessions?: number | null;
+                /** @description URLs and bundles that its API keys issue in a minute. */
+                urls_per_minute?: number | null;
+                /** @description The highest cost_limit of a URL or a bundle, in microdollars. Each must then have one. */
+                cost_limit?: number | null;
+            } | null;
         };
         NewAccount: {
             /** Format: uuid */
@@ -983,6 +1333,9 @@ export interface components {
             suspended_at: number | null;
             /** @description Unix time in seconds; null: not deleted. */
             deleted_at: number | null;
+            limits: components["schemas"]["AccountLimits"];
+            /** @description 1. Every change of its name or limits adds 1. */
+            revision: number;
             api_key: components["schemas"]["NewApiKey"];
         };
         AccountPage: {
@@ -1001,6 +1354,31 @@ export interface components {
             suspended_at: number | null;
             /** @description Unix time in seconds; null: not deleted. */
             deleted_at: number | null;
+            limits: components["schemas"]["AccountLimits"];
+            /** @description 1. Every change of its name or limits adds 1. */
+            revision: number;
+        };
+        /**
+         * @example {
+         *       "limits": {
+         *         "urls_per_minute": 600
+         *       }
+         *     }
+         */
+        AccountChange: {
+            /** @description Your name for it. */
+            name?: string;
+            /** @description The most that the account may have. null removes a limit. */
+            limits?: {
+                /** @description API keys that are neither revoked nor expired. */
+                api_keys?: number | null;
+                /** @description Sessions with a URL that has neither expired nor been revoked. */
+                sessions?: number | null;
+                /** @description URLs and bundles that its API keys issue in a minute. */
+                urls_per_minute?: number | null;
+                /** @description The highest cost_limit of a URL or a bundle, in microdollars. Each must then have one. */
+                cost_limit?: number | null;
+            };
         };
         /**
          * @example {
@@ -1014,8 +1392,8 @@ export interface components {
         WebhookRequest: {
             /** @description The https URL that events are sent to by POST. Its address must be public. */
             url: string;
-            /** @description Types of events to send. Left out: all. */
-            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            /** @description Types of events to send. Left out: all except audit.entry. */
+            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             /** @description Your description of it. */
             description?: string | null;
         };
@@ -1023,8 +1401,8 @@ export interface components {
             /** Format: uuid */
             id: string;
             url: string;
-            /** @description null: all. */
-            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            /** @description null: all except audit.entry. */
+            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
@@ -1040,6 +1418,8 @@ export interface components {
             disabled_at: number | null;
             /** @description Unix time in seconds of the first failure since the last success. null: no attempt failed since then. */
             failing_since: number | null;
+            /** @description 1. Every change of its url, events or description adds 1. */
+            revision: number;
             /** @description Only this answer shows it: `whsec_` and base64, the form that the libraries of Standard Webhooks accept. */
             secret: string;
         };
@@ -1053,8 +1433,8 @@ export interface components {
             /** Format: uuid */
             id: string;
             url: string;
-            /** @description null: all. */
-            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled")[] | null;
+            /** @description null: all except audit.entry. */
+            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
@@ -1070,6 +1450,24 @@ export interface components {
             disabled_at: number | null;
             /** @description Unix time in seconds of the first failure since the last success. null: no attempt failed since then. */
             failing_since: number | null;
+            /** @description 1. Every change of its url, events or description adds 1. */
+            revision: number;
+        };
+        /**
+         * @example {
+         *       "events": [
+         *         "grant.revoked",
+         *         "audit.entry"
+         *       ]
+         *     }
+         */
+        WebhookChange: {
+            /** @description Where events are sent from now on, also those whose delivery is under way. The secret stays. */
+            url?: string;
+            /** @description Types of events that happen from now on. null: all except audit.entry. */
+            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            /** @description Your description of it. null: none. */
+            description?: string | null;
         };
         Delivery: {
             /** Format: uuid */
@@ -1080,7 +1478,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            type: "session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "webhook.test";
+            type: "session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
             /** @enum {string} */
             status: "pending" | "delivered" | "failed";
             /** @description Attempts since it was created or replayed. */
@@ -1101,36 +1499,38 @@ export interface components {
             /** @description The cursor of the next page. null: this is the last page. */
             next_cursor: string | null;
         };
+        ErrorDetails: {
+            /**
+             * @description Stable: programs switch on it.
+             * @enum {string}
+             */
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            /** @description For people. It may be more precise than the table, and may change. */
+            message: string;
+            /**
+             * @description The class of the error, as SDKs of providers name it.
+             * @enum {string}
+             */
+            type: "invalid_request_error" | "authentication_error" | "insufficient_quota" | "permission_error" | "not_found_error" | "conflict_error" | "rate_limit_error" | "api_error";
+            /** @description The field or header at fault, as the caller wrote it. */
+            param: string | null;
+            /**
+             * Format: uuid
+             * @description Names the request in the log.
+             */
+            request_id: string;
+            /** @description If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`. */
+            problems?: components["schemas"]["FieldProblem"][];
+        } & {
+            [key: string]: unknown;
+        };
+        FieldProblem: {
+            /** @description The field or header at fault, as the caller wrote it. */
+            param: string | null;
+            message: string;
+        };
         ErrorBody: {
-            error: {
-                /**
-                 * @description Stable: programs switch on it.
-                 * @enum {string}
-                 */
-                code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
-                /** @description For people. It may be more precise than the table, and may change. */
-                message: string;
-                /**
-                 * @description The class of the error, as SDKs of providers name it.
-                 * @enum {string}
-                 */
-                type: "invalid_request_error" | "authentication_error" | "insufficient_quota" | "permission_error" | "not_found_error" | "conflict_error" | "rate_limit_error" | "api_error";
-                /** @description The field or header at fault, as the caller wrote it. */
-                param: string | null;
-                /**
-                 * Format: uuid
-                 * @description Names the request in the log.
-                 */
-                request_id: string;
-                /** @description If several fields are wrong: all of them, at most 20. The first is also in `param` and `message`. */
-                problems?: {
-                    /** @description The field or header at fault, as the caller wrote it. */
-                    param: string | null;
-                    message: string;
-                }[];
-            } & {
-                [key: string]: unknown;
-            };
+            error: components["schemas"]["ErrorDetails"];
         };
     };
     responses: never;
@@ -1141,13 +1541,17 @@ export interface components {
 }
 export type PresignRequest = components['schemas']['PresignRequest'];
 export type PresignAnswer = components['schemas']['PresignAnswer'];
+export type LlmClaims = components['schemas']['LlmClaims'];
 export type McpPresignRequest = components['schemas']['McpPresignRequest'];
 export type McpPresignAnswer = components['schemas']['McpPresignAnswer'];
+export type McpBundleClaims = components['schemas']['McpBundleClaims'];
 export type SessionPage = components['schemas']['SessionPage'];
 export type SessionSummary = components['schemas']['SessionSummary'];
 export type Pending = components['schemas']['Pending'];
 export type Session = components['schemas']['Session'];
 export type SessionGrant = components['schemas']['SessionGrant'];
+export type SessionChange = components['schemas']['SessionChange'];
+export type ChangedSession = components['schemas']['ChangedSession'];
 export type Grant = components['schemas']['Grant'];
 export type GrantChange = components['schemas']['GrantChange'];
 export type ChangedGrant = components['schemas']['ChangedGrant'];
@@ -1157,26 +1561,35 @@ export type Call = components['schemas']['Call'];
 export type CallWithRefunds = components['schemas']['CallWithRefunds'];
 export type AuditPage = components['schemas']['AuditPage'];
 export type AuditEntry = components['schemas']['AuditEntry'];
+export type Limits = components['schemas']['Limits'];
+export type KeyPolicy = components['schemas']['KeyPolicy'];
+export type AccountLimits = components['schemas']['AccountLimits'];
+export type LimitRange = components['schemas']['LimitRange'];
 export type VirtualKeyRequest = components['schemas']['VirtualKeyRequest'];
 export type VirtualKey = components['schemas']['VirtualKey'];
 export type Budget = components['schemas']['Budget'];
 export type VirtualKeyPage = components['schemas']['VirtualKeyPage'];
+export type VirtualKeyChange = components['schemas']['VirtualKeyChange'];
 export type RotationRequest = components['schemas']['RotationRequest'];
 export type ApiKeyRequest = components['schemas']['ApiKeyRequest'];
 export type NewApiKey = components['schemas']['NewApiKey'];
-export type KeyPolicy = components['schemas']['KeyPolicy'];
 export type ApiKeyPage = components['schemas']['ApiKeyPage'];
 export type ApiKey = components['schemas']['ApiKey'];
+export type ApiKeyChange = components['schemas']['ApiKeyChange'];
 export type AccountRequest = components['schemas']['AccountRequest'];
 export type NewAccount = components['schemas']['NewAccount'];
 export type AccountPage = components['schemas']['AccountPage'];
 export type Account = components['schemas']['Account'];
+export type AccountChange = components['schemas']['AccountChange'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookPage = components['schemas']['WebhookPage'];
 export type Webhook = components['schemas']['Webhook'];
+export type WebhookChange = components['schemas']['WebhookChange'];
 export type Delivery = components['schemas']['Delivery'];
 export type DeliveryPage = components['schemas']['DeliveryPage'];
+export type ErrorDetails = components['schemas']['ErrorDetails'];
+export type FieldProblem = components['schemas']['FieldProblem'];
 export type ErrorBody = components['schemas']['ErrorBody'];
 export interface operations {
     presign: {
@@ -1353,6 +1766,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    changeSession: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SessionChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangedSession"];
+                };
             };
         };
     };
@@ -1574,11 +2016,13 @@ export interface operations {
                 /** @description Only changes by this API key, by its id, or by `cli` or `issuer`. */
                 actor?: string;
                 /** @description Only changes of this kind. */
-                action?: "account.created" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.revoked" | "virtual_key.created" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "urls.revoked";
+                action?: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "urls.revoked";
                 /** @description Only changes of something of this kind. */
                 target_kind?: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
                 /** @description Only changes of what has this id. */
                 target_id?: string;
+                /** @description `csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json. */
+                format?: "json" | "csv" | "ndjson";
             };
             header?: never;
             path?: never;
@@ -1593,6 +2037,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AuditPage"];
+                    "text/csv": string;
+                    "application/x-ndjson": string;
                 };
             };
         };
@@ -1648,6 +2094,26 @@ export interface operations {
                             };
                         }[];
                     };
+                };
+            };
+        };
+    };
+    getLimits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Limits"];
                 };
             };
         };
@@ -1752,6 +2218,44 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    changeVirtualKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VirtualKeyChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VirtualKey"];
+                };
+            };
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
             };
         };
     };
@@ -1887,6 +2391,35 @@ export interface operations {
             };
         };
     };
+    changeApiKey: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ApiKeyChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKey"];
+                };
+            };
+        };
+    };
     listAccounts: {
         parameters: {
             query?: {
@@ -1987,6 +2520,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    changeAccount: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccountChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Account"];
+                };
             };
         };
     };
@@ -2145,6 +2707,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    changeWebhook: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Webhook"];
+                };
             };
         };
     };

@@ -48,7 +48,7 @@ const CONCURRENT = expected(`a whole number from 1 to ${CONCURRENT_MAX}`);
 /** Calls under way at once. */
 export const concurrentCalls = z.int(CONCURRENT).min(1, CONCURRENT).max(CONCURRENT_MAX, CONCURRENT);
 
-const TOKEN_RATE_MAX = 1_000_000_000;
+export const TOKEN_RATE_MAX = 1_000_000_000;
 const TOKEN_RATE = expected(`a whole number from 1 to ${TOKEN_RATE_MAX}`);
 /** Tokens a minute. */
 export const tokensPerMinute = z.int(TOKEN_RATE).min(1, TOKEN_RATE).max(TOKEN_RATE_MAX, TOKEN_RATE);

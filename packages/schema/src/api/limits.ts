@@ -6,6 +6,7 @@ import {
   EXTERNAL_ID_MAX_CHARS,
   METADATA_MAX_BYTES,
   RATE_LIMIT_MAX,
+  TOKEN_RATE_MAX,
 } from './fields.ts';
 import { SCOPES } from './keys.ts';
 import { MCP_EXPIRES_IN, MCP_SERVERS_MAX, MCP_TOOLS_MAX } from './mcp-presign.ts';
@@ -57,6 +58,7 @@ const ranges = (shortest: number, longest: number) => ({
 export const ISSUE_LIMITS = {
   presign: {
     ...ranges(1, ONE_YEAR_SECONDS),
+    tokens_per_minute: optionalUpTo(1, TOKEN_RATE_MAX),
     paths: PATHS_MAX,
     path_bytes: PATHS_MAX_BYTES,
     models: MODELS_MAX,
@@ -116,6 +118,7 @@ export const limitsAnswer = z
     presign: z
       .strictObject({
         ...limits,
+        tokens_per_minute: range,
         paths: most('Paths of a URL.'),
         path_bytes: most('Bytes of all paths together.'),
         models: most('Entries of `models`.'),
