@@ -9,6 +9,7 @@ import { freePort } from '../harness/free-port.ts';
 import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
+import { thorough } from '../harness/thorough.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { ownAccount } from './accounts.ts';
 import { claimsOf, issue, least, refused, send } from './ask.ts';
@@ -92,7 +93,7 @@ describe('a revocation, a deletion and a rotation', () => {
     redis.disconnect();
   });
 
-  test.skipIf(!canReachDatabase)(
+  test.runIf(canReachDatabase && thorough)(
     'take effect after 503 if their transactions commit later than they could answer',
     async () => {
       const urls = await threeUrls();

@@ -63,6 +63,7 @@ describe.each([
       const stores = {
         DATABASE_URL: 'postgres://nobody:marked@127.0.0.1:1/none',
         REDIS_URL: 'redis://:marked@127.0.0.1:2',
+        SHUTDOWN_DRAIN_SECONDS: '0',
       };
       const child = run(main, { ...good, ...stores, ISSUER_PORT: port, GATEWAY_PORT: port });
       const log = linesOf(child);
