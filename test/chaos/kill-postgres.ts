@@ -32,8 +32,21 @@ export async function freezePostgres(url: string): Promise<() => void> {
   };
 }
 
-/** The first line of the lock file that the server keeps in its data directory. */
-async function postmasterOf(url: string): Promise<number> {
+/**
+ * SIGKILL to one process of a server, as the system sends it when memory is full. The server then ends all of its
+ * processes, recovers and serves on.
+ */
+export async function killBackend(url: string): Promise<void> {
+  const client = postgres(url, { max: 1 });
+  const [row] = await client`select pid from pg_stat_activity
+    where backend_type = 'client backend' and pid <> pg_backend_pid() limit 1`;
+  if (!row) throw new Error('nobody is connected');
+  process.kill(Number(row['pid']), 'SIGKILL');
+  await client.end({ timeout: 0 });
+}
+
+/** A server's first process, by the first line of the lock file that it keeps in its data directory. */
+export async function postmasterOf(url: string): Promise<number> {
   const client = postgres(url, { max: 1 });
   try {
     const [row] = await client`select split_part(pg_read_file('postmaster.pid'), chr(10), 1) as pid`;
@@ -45,7 +58,9 @@ async function postmasterOf(url: string): Promise<number> {
   }
 }
 
-const childrenOf = (parent: number) => living().flatMap((each) => (each.parent === parent ? [each.pid] : []));
+/** The processes that a process has started and that still run. */
+export const childrenOf = (parent: number): number[] =>
+  living().flatMap((each) => (each.parent === parent ? [each.pid] : []));
 
 /** All processes of this machine but those that are dead and only not yet reaped. */
 function living(): { readonly pid: number; readonly parent: number }[] {

@@ -7,6 +7,8 @@ export type Service = {
   readonly start: () => Promise<void>;
   /** kill -9: nothing is settled, nothing is said. */
   readonly kill: () => Promise<void>;
+  /** Its process now. @throws before the first start */
+  readonly process: () => ChildProcess;
 };
 
 /** @param main the service's `main.ts`, which is to listen on `port` */
@@ -24,7 +26,11 @@ export function serviceOf(main: string, env: Readonly<Record<string, string>>, p
     child.stdout?.resume();
     await answers(`http://127.0.0.1:${port}/healthz`, child);
   };
-  return { start, kill };
+  const process = () => {
+    if (!child) throw new Error('the service was not started');
+    return child;
+  };
+  return { start, kill, process };
 }
 
 async function answers(url: string, child: ChildProcess): Promise<void> {

@@ -1,0 +1,160 @@
+import { once } from 'node:events';
+import { ledger } from '@presign/schema/ledger-tables';
+import { grants } from '@presign/schema/tables';
+import { eq, sum } from 'drizzle-orm';
+import postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { childrenOf, killBackend, postmasterOf } from '../chaos/kill-postgres.ts';
+import type { Service } from '../chaos/service.ts';
+import type { World } from '../chaos/world.ts';
+import { eventually } from '../harness/eventually.ts';
+import { serverUser } from '../issuer/postgres-server.ts';
+import { timeRecovery } from './recovery.ts';
+import { canStarve, runs, starve } from './small-memory.ts';
+import { type Code, canHurt, startWitness, USES, until, type Witness } from './witness.ts';
+
+/** As many requests at once as an issuer has connections to Postgres, and more. */
+const AT_ONCE = 20;
+
+describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processes of their own,', () => {
+  let witness: Witness;
+  let world: World;
+  beforeAll(async () => {
+    witness = await startWitness();
+    world = witness.world;
+  });
+  afterAll(() => witness.close());
+  beforeEach(() => witness.begin());
+
+  const codeOf = (gateway: number) => witness.codeOf(gateway);
+  const issueCode = () => witness.issueCode();
+  const issueAtOnce = async () => new Set(await Promise.all(Array.from({ length: AT_ONCE }, issueCode)));
+  /** Calls on known URLs pass while the issuer refuses. */
+  const callsPass = async () => expect([await codeOf(0), await codeOf(1)]).toEqual([200, 200]);
+
+  test('while Postgres gets no more memory, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+    expect(await codeOf(1)).toBe(200);
+    const postmaster = await postmasterOf(world.postgres.url);
+    const feed = starve(() => [postmaster, ...childrenOf(postmaster)], serverUser());
+    await eventually(async () => (await issueAtOnce()).has('database_unavailable'));
+    await callsPass();
+    feed();
+    const recovered = timeRecovery('Postgres: memory is full');
+    await eventually(async () => {
+      const code = await issueCode();
+      expect([200, 'database_unavailable']).toContain(code);
+      // A server that could not even begin to recover has ended.
+      if (!runs(postmaster)) await world.postgres.start();
+      return code === 200;
+    });
+    recovered();
+    await witness.nothingLost();
+  });
+
+  test('while the system kills a process of Postgres for its memory, issue no URL; nothing is lost', async () => {
+    expect([await codeOf(1), await issueCode()]).toEqual([200, 200]);
+    const asked = Promise.all(Array.from({ length: AT_ONCE }, issueCode));
+    await killBackend(world.postgres.url);
+    const recovered = timeRecovery('Postgres: a process is killed for its memory');
+    await callsPass();
+    await until(200, issueCode, ['database_unavailable']);
+    recovered();
+    for (const code of await asked) expect([200, 'database_unavailable']).toContain(code);
+    await witness.nothingLost();
+  });
+
+  test('while all connections of Postgres are taken, issue no URL and let calls on known URLs pass; nothing is lost', async () => {
+    expect([await codeOf(1), await issueCode()]).toEqual([200, 200]);
+    const leave = await takeConnections(world.postgres.url);
+    expect(await issueCode()).toBe('database_unavailable');
+    await callsPass();
+    await leave();
+    const recovered = timeRecovery('Postgres: all connections are taken');
+    await until(200, issueCode, ['database_unavailable']);
+    recovered();
+    await witness.nothingLost();
+  });
+
+  /** A service gets no more memory, and is used until it has ended. */
+  const endByMemory = async (service: Service, use: () => Promise<unknown>) => {
+    const child = service.process();
+    const exited = once(child, 'exit');
+    starve(() => [child.pid ?? 0]);
+    let over = false;
+    const lanes = Array.from({ length: 8 }, async () => {
+      while (!over) await use();
+    });
+    const [code, signal] = await exited;
+    over = true;
+    await Promise.all(lanes);
+    expect([code, signal]).not.toEqual([0, null]);
+  };
+  const usesInLedger = async () => {
+    const [row] = await world.db
+      .select({ uses: sum(ledger.uses) })
+      .from(ledger)
+      .where(eq(ledger.grantId, witness.grantId()));
+    return Number(row?.uses);
+  };
+
+  test('end a gateway that gets no more memory: its calls break off, the other one serves, and no limit is passed', async () => {
+    const [first] = world.gateways;
+    const codes = new Set<Code>();
+    await endByMemory(first, async () => void codes.add(await codeOf(0)));
+    expect(codes).toContain(0);
+    await until('uses_exhausted', () => codeOf(1), [200]);
+    await first.start();
+    const recovered = timeRecovery('Gateway: memory is full, once it runs again');
+    expect(await codeOf(0)).toBe('uses_exhausted');
+    recovered();
+    expect(witness.passed()).toBeLessThanOrEqual(USES);
+    await eventually(async () => (await usesInLedger()) === USES);
+  });
+
+  test('end an issuer that gets no more memory: calls pass, and every URL that was answered stands', async () => {
+    let answered = 0;
+    const before = await world.db.$count(grants);
+    await endByMemory(world.issuer, async () => {
+      if ((await issueCode()) === 200) answered++;
+    });
+    await callsPass();
+    await world.issuer.start();
+    const recovered = timeRecovery('Issuer: memory is full, once it runs again');
+    await until(200, issueCode, ['database_unavailable']);
+    recovered();
+    expect(await world.db.$count(grants)).toBeGreaterThanOrEqual(before + answered + 1);
+    await witness.nothingLost();
+  });
+});
+
+/** Takes every connection that a server has, those of others too. @returns a function that gives them back */
+async function takeConnections(url: string): Promise<() => Promise<void>> {
+  const clients: postgres.Sql[] = [];
+  const pids: number[] = [];
+  const take = async (): Promise<boolean> => {
+    const client = postgres(url, { max: 1, onnotice: () => {} });
+    try {
+      const [row] = await client`select pg_backend_pid() as pid`;
+      clients.push(client);
+      return pids.push(Number(row?.['pid'])) > 0;
+    } catch (error) {
+      await client.end({ timeout: 0 });
+      if (error instanceof Error && 'code' in error && error.code === TOO_MANY) return false;
+      throw error;
+    }
+  };
+  await eventually(async () => {
+    while (await take());
+    const [own] = clients;
+    if (!own) throw new Error('no connection was free');
+    const others = await own`select pg_terminate_backend(pid) from pg_stat_activity
+      where backend_type = 'client backend' and not pid = any(${pids})`;
+    return others.length === 0;
+  });
+  return async () => {
+    await Promise.all(clients.map((client) => client.end({ timeout: 0 })));
+  };
+}
+
+/** too_many_connections (PostgreSQL manual, appendix A). */
+const TOO_MANY = '53300';
