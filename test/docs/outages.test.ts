@@ -10,7 +10,10 @@ const TEST_LINK = /\]\((\S+\.test\.ts) "([^"]+)"\)/g;
 const [, , ...rows] = page.split('\n').filter((line) => line.startsWith('|'));
 const outages = rows
   .filter((row) => !/^\| (-|Outage)/.test(row))
-  .map((row) => ({ name: row.split('|')[1]?.trim() ?? '', links: [...row.matchAll(TEST_LINK)] }));
+  .map((row) => {
+    const [, name = '', , recovers = ''] = row.split('|').map((cell) => cell.trim());
+    return { name, recovers, links: [...row.matchAll(TEST_LINK)] };
+  });
 
 test('the page has outages', () => {
   expect(outages.length).toBeGreaterThan(15);
@@ -19,6 +22,10 @@ test('the page has outages', () => {
 test.each(outages)('"$name" links to a test that exists', ({ links }) => {
   expect(links).not.toEqual([]);
   expect(links.filter(([, file = '', title = '']) => !isTest(file, title))).toEqual([]);
+});
+
+test.each(outages)('"$name" says how long its recovery takes, or that nothing is refused', ({ recovers }) => {
+  expect(recovers).toMatch(/^–$|\d s\b|^as |^`REDIS_/);
 });
 
 test('a test that does not exist is noticed', () => {

@@ -9,6 +9,7 @@ import { eventually } from '../harness/eventually.ts';
 import { type GatewayProcess, startGatewayProcess, until } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { grantIn } from '../mcp/holder.ts';
+import { timeRecovery } from '../outages/recovery.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
 const LEASE_SECONDS = 2;
@@ -93,8 +94,10 @@ describe.skipIf(!hasRedisServer)('the lease of a call, swept by another gateway,
     gateway.child.kill('SIGSTOP');
     expect(await lastOutcome(grant.id)).toBe('expired');
     gateway.child.kill('SIGCONT');
+    const recovered = timeRecovery('Gateway: frozen (SIGSTOP)');
     response.end('{"ok":true}');
     expect((await answered).statusCode).toBe(200);
+    recovered();
   });
 });
 

@@ -4,6 +4,7 @@ import { hasRedisServer, makeRedis, type RedisServer } from '../chaos/redis-serv
 import { type Stack, startStack } from '../harness/stack.ts';
 import { ask, grantIn, outcomes, post, toolCall, urlOf } from '../mcp/holder.ts';
 import { type McpUpstream, startMcpUpstream } from '../mcp/upstream.ts';
+import { timeRecovery } from '../outages/recovery.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
 describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
@@ -46,7 +47,9 @@ describe.skipIf(!hasRedisServer)('while the memory of Redis is full', () => {
     expect(providers.seen).toHaveLength(0);
     expect(await keyCount()).toBe(keys);
     await setLimit(0);
+    const recovered = timeRecovery('Redis: memory is full');
     expect(await call(known)).toBe(200);
+    recovered();
     expect(await call(known)).toBe('uses_exhausted');
     expect(await call(fresh)).toBe(200);
   });

@@ -5,6 +5,7 @@ import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { timeRecovery } from '../outages/recovery.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 import { buildRoad, type Road } from './road.ts';
 
@@ -78,7 +79,9 @@ test('while Redis cannot be reached nothing is let through, and calls pass again
   expect((await request(`${stack.gatewayUrls[0]}/healthz`)).statusCode).toBe(200);
   expect(providers.seen).toHaveLength(0);
   await road.mend();
+  const recovered = timeRecovery('Redis cannot be reached');
   await works(known);
+  recovered();
   await works(fresh);
 });
 

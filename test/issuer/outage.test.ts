@@ -13,6 +13,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { startUpstream } from '../harness/upstream.ts';
+import { timeRecovery } from '../outages/recovery.ts';
 import { least, refused, type Sent, send } from './ask.ts';
 import { type IssuerProcess, startIssuerProcess } from './issuer-process.ts';
 import { hasPostgres, makePostgres, type PostgresServer } from './postgres-server.ts';
@@ -94,7 +95,9 @@ describe.skipIf(!wanted)('a Postgres server', () => {
     ]);
     expect((await send(issuer, { method: 'GET', path: '/healthz' })).status).toBe(200);
     await server.start();
+    const printRecovery = timeRecovery('Postgres: stopped');
     await recovered(issuer);
+    printRecovery();
     expect((await send(issuer, { method: 'GET', path: '/readyz' })).status).toBe(200);
     expect((await ask(issuer, { 'idempotency-key': 'k1' })).status).toBe(200);
     expect(issuer.log()).not.toContain(least.client_api_key);
@@ -116,7 +119,9 @@ describe.skipIf(!wanted)('a Postgres server', () => {
       await server.stop(signal);
       await eventually(async () => (sent.some((each) => each.status !== 200) ? true : undefined));
       await server.start();
+      const printRecovery = timeRecovery(`Postgres: restarted (${signal})`);
       await recovered(issuer);
+      printRecovery();
       over = true;
       await Promise.all(loops);
 
@@ -137,7 +142,9 @@ describe.skipIf(!wanted)('a Postgres server', () => {
     for (const sent of all) refused(sent, 'database_unavailable');
     expect((await send(issuer, { method: 'GET', path: '/readyz' })).status).toBe(503);
     tunnel.swallow(false);
+    const printRecovery = timeRecovery('Postgres: never answers');
     await recovered(issuer);
+    printRecovery();
     await wholeGrants();
   });
 
