@@ -152,6 +152,8 @@ export type Seed = {
   readonly config: Record<string, unknown> | null;
   /** The models that its calls may use. Null: all. */
   readonly models?: readonly string[] | null;
+  /** The conditions of its calls, as gateways know them. Null: none. */
+  readonly conditions?: object | null;
   readonly expiresAtMs: number;
   readonly credential: CredentialVersion;
   readonly budget: Omit<BudgetState, 'used' | 'settledMicrousd' | 'endsWithGrant'>;

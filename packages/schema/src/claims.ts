@@ -5,6 +5,15 @@ export const PARTITIONS = 64;
 
 const time = z.iso.datetime();
 
+/** The conditions and limits that a gateway must know of before it serves a URL. */
+const CRITICAL = ['tokens_per_minute', 'max_body_bytes', 'allowed_fields'] as const;
+export type Critical = (typeof CRITICAL)[number];
+
+/** As `crit` in RFC 7515 §4.1.11: a gateway that does not know one of these refuses the token. */
+const crt = z.array(z.enum(CRITICAL)).min(1).optional().meta({
+  description: 'The names of what restricts the URL and is not in its token. Left out: nothing.',
+});
+
 const registered = {
   jti: z.guid().meta({ description: 'Grant id.' }),
   sub: z.guid().meta({ description: 'Session id.' }),
@@ -17,10 +26,18 @@ const registered = {
     .min(0)
     .max(PARTITIONS - 1)
     .meta({ description: 'Redis partition of the grant.' }),
+  crt,
 };
 
 /** The claims of every token. */
 export type TokenClaims = z.infer<z.ZodObject<typeof registered>>;
+
+/** The claim for these names, in a fixed order, because one grant has one token. */
+export function criticalClaim(names: readonly string[]): { crt?: Critical[] } {
+  const found = CRITICAL.filter((name) => names.includes(name));
+  if (found.length < names.length) throw new Error(`no gateway knows one of ${names.join(', ')}`);
+  return found.length > 0 ? { crt: found } : {};
+}
 
 /**
  * The claims of an LLM token: enough to refuse a wrong call without a store, and nothing secret. Registered claims have

@@ -70,6 +70,11 @@ export const ERRORS = {
     'permission_error',
     'This URL does not allow this model. Call a model that it was issued for.',
   ],
+  field_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this field in the body. Leave it out.',
+  ],
   tool_not_allowed: [
     403,
     'permission_error',

@@ -4,6 +4,7 @@ import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
 import type { AccountLimits } from './api/changes/account-limits.ts';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
 import type { KeyPolicy } from './api/policy.ts';
+import type { Conditions } from './api/presign.ts';
 import { jsonText, revision, time, whole } from './columns.ts';
 
 /** The kinds of grants, by what they give access to. */
@@ -163,6 +164,8 @@ export const grants = pgTable(
     config: jsonText<Record<string, unknown>>(),
     /** The models that its calls may use. Null: all. */
     models: jsonText<readonly string[]>(),
+    /** Null: none. */
+    conditions: jsonText<Conditions>(),
     /** Grants of MCP servers only: the grant of the bundle, and the server. */
     bundleId: uuid(),
     server: jsonText<McpServerPolicy>(),

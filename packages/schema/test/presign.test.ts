@@ -35,6 +35,8 @@ describe('defaults', () => {
     'max_uses',
     'cost_limit',
     'tokens_per_minute',
+    'max_body_bytes',
+    'allowed_fields',
     'config',
     'external_session',
     'external_user',
@@ -55,6 +57,7 @@ describe('numbers', () => {
     ['expires_in', [-1, 1, 3600, 31_536_000], [0, -2, 31_536_001, 1.5, '3600', true, [60], {}]],
     ['max_uses', [-1, 1, MAX], [0, -2, 1.5, '1', MAX + 1, 1e300, false]],
     ['cost_limit', [0, 1, MAX], [-1, 0.5, '0', MAX + 1, true]],
+    ['max_body_bytes', [1, 1_073_741_824], [0, -1, 1.5, '1', 1_073_741_825, true]],
     ['tokens_per_minute', [1, 1_000_000_000], [0, -1, 1.5, '1', 1_000_000_001, [1]]],
   ])('%s takes its bounds and nothing beyond, and says what it takes', (field, good, bad) => {
     for (const value of good) accepted({ [field]: value });
@@ -65,6 +68,25 @@ describe('numbers', () => {
   test('cost_limit 0 stays 0: it never reads as no limit', () => {
     expect(read({ cost_limit: 0 })).toHaveProperty('cost_limit', 0);
     expect(read({})).not.toHaveProperty('cost_limit', expect.anything());
+  });
+});
+
+describe('allowed_fields', () => {
+  test('takes up to 100 names of any Unicode text, and an empty list', () => {
+    for (const names of [[], ['a'], ['__proto__', 'ü', ' '], Array.from({ length: 100 }, (_, i) => `f${i}`)])
+      accepted({ allowed_fields: names });
+  });
+
+  test.each([
+    ['messages', /^allowed_fields: expected an array/],
+    [[1], /^allowed_fields\[0\]: expected a string/],
+    [['a', ''], /^allowed_fields\[1\]: expected the name/],
+    [['a\0'], /^allowed_fields\[0\]: expected Unicode/],
+    [['\ud800'], /^allowed_fields\[0\]: expected Unicode/],
+    [['a'.repeat(256)], /^allowed_fields\[0\]: expected at most 255/],
+    [Array.from({ length: 101 }, (_, i) => `f${i}`), /^allowed_fields: expected at most 100/],
+  ])('%j is refused by its place', (names, message) => {
+    expect(read({ allowed_fields: names })).toMatch(message);
   });
 });
 

@@ -99,7 +99,8 @@ function urlOf(deps: IssuerDeps, { grants: grant, budgets: budget }: Row, change
   const signed = (signedUntil ?? expiresAt).getTime();
   if (change.expires_at === undefined || change.expires_at * 1000 !== signed) return null;
   if (method === null || paths === null) return null;
-  return signGrant(deps, { ...grant, method, paths, partition: budget.partition }).url;
+  const { partition, tokensPerMinute } = budget;
+  return signGrant(deps, { ...grant, method, paths, partition, tokensPerMinute }).url;
 }
 
 type Asked = {

@@ -43,6 +43,7 @@ export const describeGrant = (
     calls_per_minute: budget.callsPerMinute,
     concurrent_calls: budget.concurrentCalls,
     tokens_per_minute: budget.tokensPerMinute,
+    conditions: grant.conditions,
     revision: budget.revision,
     settled,
     live,

@@ -58,8 +58,9 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
   return async ({ grant, sealed, ...budget }) => {
     const config = grant.config && JSON.stringify(grant.config);
     const models = grant.models && JSON.stringify(grant.models);
+    const conditions = grant.conditions && JSON.stringify(grant.conditions);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
-    const values = { ...grant, ...budget, config, models, metadata, sealed };
+    const values = { ...grant, ...budget, config, models, conditions, metadata, sealed };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
     const [written] = await statement.execute(values);
     return written?.epoch ?? 0;
@@ -198,6 +199,7 @@ const GRANT = {
   paths: $('paths'),
   config: raw('config'),
   models: raw('models'),
+  conditions: raw('conditions'),
   externalSession: $('externalSession'),
   externalUser: $('externalUser'),
   metadata: raw('metadata'),

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { seeder } from '@presign/limits';
 import {
+  conditionsOf,
   type KeyPolicy,
   ONE_YEAR_SECONDS,
   type PresignAnswer,
@@ -152,7 +153,8 @@ export async function writeGrant(
   }
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
-  return { ...rows.grant, partition: rows.partition };
+  const { partition, tokensPerMinute } = rows;
+  return { ...rows.grant, partition, tokensPerMinute };
 }
 
 /** Whether the rows of a request can be written without reading any, so that it needs no transaction. */
@@ -218,6 +220,7 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
       paths: request.path,
       config: mergedConfig(request, virtualKey),
       models: request.models ?? null,
+      conditions: conditionsOf(request),
       externalSession: request.external_session ?? null,
       externalUser: request.external_user ?? null,
       metadata: request.metadata ?? null,
@@ -256,10 +259,10 @@ function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
   const plant = seeder(redis);
   return async (rows) => {
     const { grant, partition, sealed = '', ...budget } = rows;
-    const { accountId, apiKeyId, externalUser, config, models, credentialId } = grant;
+    const { accountId, apiKeyId, externalUser, config, models, conditions, credentialId } = grant;
     const epoch = await insert(rows);
     plant(partition, grant.id, {
-      ...{ epoch, accountId, apiKeyId, externalUser, config, models },
+      ...{ epoch, accountId, apiKeyId, externalUser, config, models, conditions },
       expiresAtMs: grant.expiresAt.getTime(),
       credential: { id: credentialId, version: 1, sealed },
       budget: { ...budget, id: grant.budgetId, revision: 1 },

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { MAX_TOKEN_CHARS, readPublicKeys, signToken } from '@presign/crypto';
 import {
+  type Conditions,
+  criticalClaim,
   type LlmClaims,
   type McpBundle,
   type McpBundleClaims,
@@ -32,6 +34,8 @@ export type IssuedGrant = Issued & {
   readonly method: string;
   readonly paths: readonly string[];
   readonly config: Record<string, unknown> | null;
+  readonly conditions: Conditions | null;
+  readonly tokensPerMinute: number | null;
 };
 
 /** Signs the token of an LLM grant and makes the answer. Ed25519 is deterministic: one grant has one URL. */
@@ -43,6 +47,10 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     mth: grant.method,
     pth: [...grant.paths],
     ...modelInPath(deps, grant),
+    ...criticalClaim([
+      ...(grant.tokensPerMinute === null ? [] : ['tokens_per_minute']),
+      ...Object.keys(grant.conditions ?? {}),
+    ]),
   };
   return {
     url: `${deps.gatewayUrl}/llm/t/${signLlm(deps, claims)}${grant.paths[0]}`,

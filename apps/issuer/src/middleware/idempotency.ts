@@ -76,7 +76,8 @@ const isRow = ({ accountId, route, key }: Claim) =>
   );
 
 /** A grant that an earlier request issued. */
-export type EarlierGrant = typeof grants.$inferSelect & { readonly partition: number };
+export type EarlierGrant = typeof grants.$inferSelect &
+  Pick<typeof budgets.$inferSelect, 'partition' | 'tokensPerMinute'>;
 
 /**
  * Claims an `Idempotency-Key` for the grant of this transaction, or finds the grant that claimed it earlier.
@@ -97,7 +98,8 @@ export async function claimIdempotencyKey(
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(eq(grants.id, row.grantId));
   if (!found) throw otherBody();
-  return { ...found.grants, partition: found.budgets.partition };
+  const { partition, tokensPerMinute } = found.budgets;
+  return { ...found.grants, partition, tokensPerMinute };
 }
 
 /** The secret that only an answer shows: the path of its field (`api_key.key`), and its form from 32 random bytes. */

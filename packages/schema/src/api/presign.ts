@@ -60,6 +60,37 @@ const pathForm = z
   .max(PATHS_MAX_BYTES)
   .regex(new RegExp(`^/(?:${SEGMENT}(?:/${SEGMENT})*/?)?$`));
 
+const BODY_BYTES_MAX = 1_073_741_824;
+const BODY_BYTES = expected(`a whole number of bytes from 1 to ${BODY_BYTES_MAX}`);
+
+const FIELDS_MAX = 100;
+const fieldNames = z
+  .array(
+    z
+      .string(expected('a string'))
+      .min(1, 'expected the name of a field')
+      .max(255, 'expected at most 255 characters')
+      .refine((text) => text.isWellFormed() && !text.includes('\0'), {
+        error: 'expected Unicode text without NUL or lone surrogates',
+      }),
+    expected('an array of names of fields'),
+  )
+  .max(FIELDS_MAX, `expected at most ${FIELDS_MAX} fields`);
+
+/** The conditions of the calls of an LLM URL, in addition to its limits. A gateway needs to know each of them. */
+const conditionFields = {
+  max_body_bytes: optional(z.int(BODY_BYTES).min(1, BODY_BYTES).max(BODY_BYTES_MAX, BODY_BYTES)).meta({
+    description:
+      'How many bytes the body of a call may have, as it is sent and as it is decoded. Left out: as many as the gateway takes.',
+    examples: [65_536],
+  }),
+  allowed_fields: optional(fieldNames).meta({
+    description:
+      'The top-level fields that the JSON body of a call may have, at most 100. Fields that config sets need not be named. Left out: all.',
+    examples: [['messages', 'stream']],
+  }),
+};
+
 const paths = z
   .preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
@@ -171,6 +202,7 @@ export const presignRequest = z
           'How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.',
         examples: [100_000],
       }),
+      ...conditionFields,
       ...issueFields,
     },
     expected('a JSON object'),
@@ -196,6 +228,29 @@ export const presignRequest = z
     ],
   });
 export type PresignRequest = z.infer<typeof presignRequest>;
+
+/** The conditions of a grant, as they are stored and as its gateway enforces them. */
+export type Conditions = {
+  readonly [F in keyof typeof conditionFields]?: z.output<(typeof conditionFields)[F]>;
+};
+
+/** The conditions that a request states. Null: none. */
+export function conditionsOf(request: Conditions): Conditions | null {
+  const stated = Object.keys(conditionFields).flatMap((name) => {
+    const value = request[name as keyof Conditions];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return stated.length > 0 ? Object.fromEntries(stated) : null;
+}
+
+/** The conditions of a grant in an answer. */
+export const conditionsAnswer = z
+  .strictObject({
+    max_body_bytes: z.int().optional(),
+    allowed_fields: z.array(z.string()).optional(),
+  })
+  .nullable()
+  .meta({ description: 'Those that it was issued with. null: none.' });
 
 /** Answer of `POST /v1/presign`. */
 export const presignAnswer = z

@@ -4,6 +4,7 @@ import { apiKeyId, externalId, microusd } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { pageOf, pageQuery } from './page.ts';
+import { conditionsAnswer } from './presign.ts';
 
 const used = z.int().meta({ description: 'Calls.' });
 const spent = microusd.meta({ description: 'Microdollars.' });
@@ -59,6 +60,7 @@ export const sessionGrant = z
     calls_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
     concurrent_calls: z.int().nullable().meta({ description: 'null: unlimited.' }),
     tokens_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
+    conditions: conditionsAnswer,
     revision: z.int().meta({ description: '1. Every change adds 1. The grants of a bundle share it.' }),
     ...figures.shape,
   })
