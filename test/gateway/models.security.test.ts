@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { readPublicKeys, verifyToken } from '@presign/crypto';
 import { keys } from '@presign/limits';
 import { llmClaims } from '@presign/schema';
@@ -116,6 +117,19 @@ describe('a call that does not say which model it uses is refused', () => {
       expect(await outcome(url, { messages, model: 'large' })).toBe('model_not_allowed');
     expect(await outcome(url, { messages, model: 'small' })).toBe('sent');
   });
+});
+
+test('a body goes out as it was read, whatever its coding and charset were', async () => {
+  const url = await urlOf({});
+  const headers = { 'content-type': 'application/json; charset=utf-7', 'content-encoding': 'gzip' };
+  const body = gzipSync('{"model":"small"}');
+  const answer = await request(url, { method: 'POST', body, headers });
+  expect(answer.statusCode).toBe(200);
+  await answer.body.dump();
+  const [seen] = providers.seen;
+  expect(String(seen?.body)).toBe('{"model":"small"}');
+  expect(seen?.headers['content-encoding']).toBeUndefined();
+  expect(seen?.headers['content-type']).toBe('application/json');
 });
 
 test('the refusal names the models that are allowed, and costs no use', async () => {

@@ -7,7 +7,7 @@ import {
   type RedisClient,
   type Seed,
 } from '@presign/limits';
-import type { McpServerPolicy, Refusal } from '@presign/schema';
+import type { Conditions, McpServerPolicy, Refusal } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { Logger } from 'pino';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
@@ -88,7 +88,7 @@ async function findPolicy(
 }
 
 /** The columns of a grant that its policy has. */
-type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | 'models'> & {
+type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | 'models' | 'conditions'> & {
   readonly virtualKeyId: string | null;
   readonly server: McpServerPolicy | null;
 };
@@ -154,6 +154,7 @@ async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'd
     externalUser: terms.externalUser ?? undefined,
     config: terms.config ?? undefined,
     models: terms.models ?? undefined,
+    conditions: (terms.conditions ?? undefined) as Conditions | undefined,
     server: terms.server ?? undefined,
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
     // Not of a virtual key's budget, which has none.

@@ -1,5 +1,5 @@
 import type { GrantRef } from '@presign/limits';
-import { isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
+import { type Conditions, isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 import type { VerifiedGrant } from './verify.ts';
 
@@ -17,6 +17,7 @@ export type Policy = {
   readonly config: JsonObject | undefined;
   /** The models that its calls may use. Undefined: all. */
   readonly models?: readonly string[] | undefined;
+  readonly conditions?: Conditions | undefined;
   /** Only for the grant of an MCP server. */
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
@@ -26,12 +27,19 @@ export type Policy = {
 };
 
 /** The terms by which a call is planned. They are data, so that a worker can plan it. */
-export type PlanTerms = Pick<Policy, 'config' | 'models' | 'costLimited' | 'tokenLimited'>;
+export type PlanTerms = Pick<Policy, 'config' | 'models' | 'conditions' | 'costLimited' | 'tokenLimited'>;
 
 /** Only these terms of a policy. */
-export const planTerms = ({ config, models, costLimited, tokenLimited }: PlanTerms): PlanTerms => ({
+export const planTerms = ({
   config,
   models,
+  conditions,
+  costLimited,
+  tokenLimited,
+}: PlanTerms): PlanTerms => ({
+  config,
+  models,
+  conditions,
   costLimited,
   tokenLimited,
 });
@@ -74,6 +82,7 @@ type Doc = {
   usr?: string;
   cfg?: JsonObject;
   mdl?: readonly string[];
+  cnd?: Conditions;
   srv?: McpServerPolicy;
   lim?: true;
   tpm?: true;
@@ -81,7 +90,7 @@ type Doc = {
 
 export function writeDoc(policy: Policy): string {
   const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, models, server } = policy;
-  const { costLimited, tokenLimited } = policy;
+  const { conditions, costLimited, tokenLimited } = policy;
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
@@ -91,6 +100,7 @@ export function writeDoc(policy: Policy): string {
     ...(externalUser === undefined ? {} : { usr: externalUser }),
     ...(config === undefined ? {} : { cfg: config }),
     ...(models === undefined ? {} : { mdl: models }),
+    ...(conditions === undefined ? {} : { cnd: conditions }),
     ...(server === undefined ? {} : { srv: server }),
     ...(costLimited ? { lim: true as const } : {}),
     ...(tokenLimited ? { tpm: true as const } : {}),
@@ -114,6 +124,7 @@ export function readDoc(grant: VerifiedGrant, text: string): Policy {
     externalUser: doc.usr,
     config: isJsonObject(doc.cfg) ? doc.cfg : undefined,
     models: doc.mdl,
+    conditions: doc.cnd,
     server: doc.srv,
     costLimited: doc.lim === true,
     tokenLimited: doc.tpm === true,

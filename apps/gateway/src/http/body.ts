@@ -243,7 +243,8 @@ const DECODERS: ReadonlyMap<string, () => Transform> = new Map<string, () => Tra
   ...(createZstdDecompress ? [['zstd', () => createZstdDecompress(ZSTD_OPTIONS)] as const] : []),
 ]);
 
-const tooLarge = ({ maxBodyBytes }: Reservation): Refusal => ({
+/** The refusal of a body that is larger than may be read. */
+export const tooLarge = ({ maxBodyBytes }: Pick<Reservation, 'maxBodyBytes'>): Refusal => ({
   code: 'body_too_large',
   message: `The body may have at most ${maxBodyBytes} bytes.`,
 });

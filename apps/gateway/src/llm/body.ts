@@ -10,7 +10,15 @@ import {
   readJson,
 } from '@presign/schema';
 import { bodyOf, forgetBody } from '../http/arrival.ts';
-import { type Body, contentCoding, mayBeLarge, readDecoded, readWhole, statedSize } from '../http/body.ts';
+import {
+  type Body,
+  contentCoding,
+  mayBeLarge,
+  readDecoded,
+  readWhole,
+  statedSize,
+  tooLarge,
+} from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { ambiguousKey, type NamesRead } from '../http/json.ts';
 
@@ -26,6 +34,8 @@ export type Arrived = {
   readonly raw: Body;
   /** Whether its JSON is to be read, too. */
   readonly isJson: boolean;
+  /** The gateway has removed its content coding. */
+  readonly isDecoded?: boolean;
 };
 
 /** How much of a body must be read. It is data, so that a worker can read the body. */
@@ -50,29 +60,38 @@ export function readsMuch(request: IncomingMessage, need: Need): boolean {
 /**
  * Reads as much of a body as the call needs. A large body that need not be read streams through. A small one is read
  * first, so that it takes one write upstream, and a slow holder takes no upstream connection.
+ * @param mostBytes of the body as it is sent, and as it is decoded. One whose size nothing states is read whole.
  */
 export async function readBody(
   request: IncomingMessage,
   need: Need,
   memory: Reservation,
+  mostBytes = Number.POSITIVE_INFINITY,
 ): Promise<{ arrived: Arrived } | { refusal: Refusal }> {
   const size = statedSize(request);
   if (size === 0) return { arrived: { raw: null, isJson: false } };
+  const isBounded = mostBytes !== Number.POSITIVE_INFINITY;
+  if (isBounded && Number.isFinite(size) && size > mostBytes)
+    return { refusal: tooLarge({ maxBodyBytes: mostBytes }) };
   if (need.is === 'must' && /^multipart\//i.test(request.headers['content-type'] ?? ''))
     return { refusal: MULTIPART };
   const isJson = need.is === 'must' || (need.is !== 'none' && isPlainJson(request));
-  if (['may', 'none'].includes(need.is) && size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES)) {
+  const isCoded = contentCoding(request) !== 'identity';
+  const mustMeasure = isBounded && (isCoded || !Number.isFinite(size));
+  const isLarge = size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES);
+  if (['may', 'none'].includes(need.is) && isLarge && !mustMeasure)
     return { arrived: { raw: detached(request), isJson: false } };
-  }
-  const whole = need.is === 'must' ? await readDecoded(request, memory) : await readWhole(request, memory);
-  return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson } };
+  const isDecoded = isCoded && (need.is === 'must' || mustMeasure);
+  const room = { ...memory, maxBodyBytes: Math.min(memory.maxBodyBytes, mostBytes) };
+  const whole = isDecoded ? await readDecoded(request, room) : await readWhole(request, room);
+  return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson, isDecoded } };
 }
 
 const MULTIPART: Refusal = {
   code: 'unsupported_media_type',
   param: 'Content-Type',
   message:
-    'Content-Type: a config or a spend limit can act on JSON only. Send a JSON object, or use a URL without them for multipart forms.',
+    'Content-Type: a config, a limit or a condition of this URL can act on JSON only. Send a JSON object, or use a URL without them for multipart forms.',
 };
 
 /**

@@ -101,7 +101,7 @@ async function serve(
     readsMuch: readsMuch(incoming, need),
   });
   if (early) return early;
-  const read = await report.reading(readBody(incoming, need, bodyMemory));
+  const read = await report.reading(readBody(incoming, need, bodyMemory, policy.conditions?.max_body_bytes));
   if ('refusal' in read) return read.refusal;
   const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
   if ('refusal' in planned) return planned.refusal;
@@ -109,7 +109,7 @@ async function serve(
   report.model = plan.pricing && plan.model;
   const holdId = newHoldId();
   // biome-ignore format: one line
-  const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs };
+  const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs, isDecoded: read.arrived.isDecoded === true };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
   const tight = await report.admitting(admitTightly(deps, { requestId, grant, policy, ask }, planned));
   if ('refusal' in tight) return tight.refusal;
@@ -174,6 +174,7 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   if (policy.models)
     return { is: 'must', names: new Set([...namesRead(dialect, policy.config ?? {}), ...MODEL_FIELDS]) };
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
+  if (policy.conditions?.allowed_fields) return { is: 'must', names: new Set() };
   const isLimited = policy.costLimited || policy.tokenLimited;
   if (isLimited && !costsNothing(grant.provider, grant.method, path)) return { is: 'must', names: new Set() };
   if (signsBody(grant.provider)) return { is: 'whole' };

@@ -44,7 +44,7 @@ export type Plan = {
   readonly streams: boolean;
   /** The gateway asked for the stream's usage event and the holder did not. */
   readonly dropsUsageEvent: boolean;
-  /** The gateway writes the body as JSON, whatever content type the holder's headers state. */
+  /** The gateway sends the body as plain JSON, whatever content type and coding the holder's headers state. */
   readonly rewritten: boolean;
   /** The output bound that the holder asked for. It is sent when admission allows more. */
   readonly askedTokens: number;
@@ -64,6 +64,8 @@ export type Call = {
   readonly plan: Plan;
   /** The memory that its body takes. */
   readonly bodyMemory: Reservation;
+  /** The body goes out without the content coding that it came with. */
+  readonly isDecoded: boolean;
   readonly holdId: string;
   readonly beganMs: number;
 };
@@ -83,23 +85,39 @@ export type Asked = {
 export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
   const { target, policy, content } = asked;
   const { provider, method } = asked.grant;
-  const stray = modelRefusal(asked);
+  const stray = fieldRefusal(asked) ?? modelRefusal(asked);
   if (stray) return { refusal: stray };
   if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
   if (policy.costLimited || policy.tokenLimited) return limitedPlan(asked);
   const body = configured(asked);
   const spend = spendOf(provider, target.path);
   const configures = body !== undefined && policy.config !== undefined;
+  const isRead = isChecked(asked);
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
-    return { plan: { ...UNKNOWN, rewritten: configures, bodyFor } };
+    return { plan: { ...UNKNOWN, rewritten: isRead, bodyFor } };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
-  const rewritten = configures || asks.dropsUsageEvent;
-  const bodyFor = once(() => (rewritten ? toBytes(usageBody) : content.raw));
+  const isChanged = configures || asks.dropsUsageEvent;
+  const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
+  const rewritten = isRead || isChanged;
   return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor } };
+}
+
+/** Whether the provider must read the body as the gateway has read it, whatever the holder's headers say. */
+const isChecked = ({ content, policy: { config, models, conditions } }: Asked): boolean =>
+  content.json !== undefined && Boolean(config ?? models ?? conditions?.allowed_fields);
+
+/** Refuses a body with a field for which its URL was not issued. Fields are compared to the letter. */
+function fieldRefusal({ content, policy }: Asked): Refusal | undefined {
+  const allowed = policy.conditions?.allowed_fields;
+  const stray = allowed && Object.keys(content.json ?? {}).find((field) => !allowed.includes(field));
+  if (stray === undefined || allowed === undefined) return undefined;
+  const param = briefly(stray);
+  const message = `This URL allows the fields ${briefly(allowed.join(', ')) || '(none)'}, not ${param}.`;
+  return { code: 'field_not_allowed', param, message, details: { allowed } };
 }
 
 /** Refuses a call that may use a model for which its URL was not issued. */
@@ -138,7 +156,7 @@ function freePlan(asked: Asked): Plan {
   const hold = asked.policy.costLimited ? fixedHold(0) : undefined;
   const worstTokens = asked.policy.tokenLimited ? 0 : undefined;
   const bodyFor = once(() => (body ? toBytes(body) : asked.content.raw));
-  return { ...UNKNOWN, hold, worstTokens, free: true, rewritten: body !== undefined, bodyFor };
+  return { ...UNKNOWN, hold, worstTokens, free: true, rewritten: isChecked(asked), bodyFor };
 }
 
 /** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */

@@ -70,7 +70,8 @@ async function sendWithCredential(
   // Only a spend limit lowers the bound.
   const bound = plan.hold ? Math.min(admitted.tokens, plan.askedTokens) : plan.askedTokens;
   const body = plan.bodyFor(bound);
-  const given = holdersHeaders(incoming.rawHeaders);
+  const all = holdersHeaders(incoming.rawHeaders);
+  const given = call.isDecoded ? withoutHeaders(all, ['content-encoding']) : all;
   // With the holder's own charset or content type, the provider would read another body than the one checked.
   const typed = plan.rewritten ? asJson(given) : given;
   const sent = bodyToSend(body, call.bodyMemory.release);
