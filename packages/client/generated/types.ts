@@ -60,6 +60,19 @@ export interface components {
              */
             tokens_per_minute?: number | null;
             /**
+             * @description How many bytes the body of a call may have, as it is sent and as it is decoded. Left out: as many as the gateway takes.
+             * @example 65536
+             */
+            max_body_bytes?: number | null;
+            /**
+             * @description The top-level fields that the JSON body of a call may have, at most 100. Fields that config sets need not be named. Left out: all.
+             * @example [
+             *       "messages",
+             *       "stream"
+             *     ]
+             */
+            allowed_fields?: string[] | null;
+            /**
              * @description How many calls may be made. -1: unlimited.
              * @default -1
              */
@@ -161,6 +174,8 @@ export interface components {
             aud: string;
             /** @description Redis partition of the grant. */
             prt: number;
+            /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields")[];
             /** @constant */
             knd: "llm";
             /** @description The provider. */
@@ -373,6 +388,8 @@ export interface components {
             aud: string;
             /** @description Redis partition of the grant. */
             prt: number;
+            /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields")[];
             /** @constant */
             knd: "mcp_bundle";
         };
@@ -491,6 +508,11 @@ export interface components {
             concurrent_calls: number | null;
             /** @description null: unlimited. */
             tokens_per_minute: number | null;
+            /** @description Those that it was issued with. null: none. */
+            conditions: {
+                max_body_bytes?: number;
+                allowed_fields?: string[];
+            } | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -598,6 +620,11 @@ export interface components {
             concurrent_calls: number | null;
             /** @description null: unlimited. */
             tokens_per_minute: number | null;
+            /** @description Those that it was issued with. null: none. */
+            conditions: {
+                max_body_bytes?: number;
+                allowed_fields?: string[];
+            } | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -685,6 +712,11 @@ export interface components {
             concurrent_calls: number | null;
             /** @description null: unlimited. */
             tokens_per_minute: number | null;
+            /** @description Those that it was issued with. null: none. */
+            conditions: {
+                max_body_bytes?: number;
+                allowed_fields?: string[];
+            } | null;
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -1504,7 +1536,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**
