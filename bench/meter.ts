@@ -19,6 +19,7 @@ const policy = {
   server: undefined,
   config: undefined,
   costLimited: true,
+  sharedIds: [],
 };
 
 const plan = (json: Record<string, unknown>) => {

@@ -29,6 +29,7 @@ const LIMITED = {
   concurrentCalls: null,
   endsWithGrant: true,
 };
+const SHARED = { endsWithGrant: false, window: { startsMs: 0, endsMs: Date.now() + 86_400_000 } };
 const HOLD = { fixedMicrousd: 10, ratePerMtok: 600_000, askedTokens: 100, leastTokens: 16 };
 const RECORD = '{"acc":"0","prv":"openai","beg":1}';
 
@@ -37,7 +38,8 @@ await limits.redisReady(redis);
 const versions = new Map<string, Limits>([['this', limits]]);
 for (const path of process.argv.slice(2)) versions.set(path, (await import(resolve(path))) as Limits);
 
-for (const budgets of [1, 2]) {
+// The URL's own, and then windows of shared ones.
+for (const budgets of [1, 2, 3, 5, 9]) {
   const rounds = new Map<string, Figures[]>([...versions.keys()].map((name) => [name, []]));
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, version] of versions) {
@@ -83,7 +85,7 @@ async function openOne({ openGrant }: Limits, partition: number, budgets: number
     expiresAtMs: Date.now() + 60_000,
     signedUntilMs: undefined,
     credential: { version: 1, sealed: 'k1.sealed' },
-    budgets: ref.budgetIds.map((id) => ({ ...LIMITED, id })),
+    budgets: ref.budgetIds.map((id, i) => ({ ...LIMITED, id, ...(i > 0 && SHARED) })),
     doc: '{}',
   });
   return ref;

@@ -65,7 +65,7 @@ export async function openOne(redis: RedisClient, partition = randomInt(PARTITIO
     ],
     doc: JSON.stringify({ ...ids, usr: 'user-123456', lim: true }),
   });
-  if (opened !== 'ok') throw new Error(opened);
+  if (opened !== 'ok') throw new Error(JSON.stringify(opened));
   return ref;
 }
 

@@ -189,8 +189,8 @@ const tenths = (ms: number): number => Math.round(ms * 10) / 10;
 
 /** The figures behind a refusal, of those that its holder sees. */
 function reasonOf({ reason, details = {} }: Refusal) {
-  const { limit_of, limit, used, needed, remaining } = details;
-  return { reason, limit_of, limit, used, needed, remaining };
+  const { limit_of, budget, limit, used, needed, remaining } = details;
+  return { reason, limit_of, budget, limit, used, needed, remaining };
 }
 
 /** Refused calls of one URL that are logged in a second, and of all requests together that show no valid URL. */

@@ -34,6 +34,7 @@ function plan(
     config: isJsonObject(config) ? config : undefined,
     costLimited,
     tokenLimited,
+    sharedIds: [],
   };
   const raw = Buffer.from(JSON.stringify(json));
   const target = { path, query: '' };

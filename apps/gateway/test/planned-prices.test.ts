@@ -39,6 +39,7 @@ const policy = {
   server: undefined,
   config: undefined,
   costLimited: true,
+  sharedIds: [],
 };
 const body = JSON.stringify({
   model: 'm',

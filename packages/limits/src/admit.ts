@@ -8,7 +8,7 @@ import { script } from './script.ts';
 export const BACKLOG_MAX = 100_000;
 
 const overLimit = {
-  ofOwn: flag,
+  of: number,
   limitMicrousd: figure,
   settledMicrousd: figure,
   heldMicrousd: figure,
@@ -62,7 +62,8 @@ export const admitScript = script('admit', {
     suspended: {},
     expired: {},
     unbounded: {},
-    uses_exhausted: { ofOwn: flag, limit: figure, used: figure, lastCall: optional(text) },
+    another_window: { nowMs: figure },
+    uses_exhausted: { of: number, limit: figure, used: figure, lastCall: optional(text) },
     rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
     concurrency_limited: { limit: number, active: number, needed: number },
     token_rate_limited: {
@@ -139,9 +140,12 @@ export type Admission =
   /** `expired`: the grant's end was moved, and has passed. `unbounded`: a budget has a limit that the gateway does not know of. */
   | { readonly is: 'expired' }
   | { readonly is: 'unbounded' }
+  /** By the clock of Redis, which says `nowMs`, a window of a budget has ended or not begun. */
+  | { readonly is: 'another_window'; readonly nowMs: number }
   | {
       readonly is: 'uses_exhausted';
-      readonly ofOwn: boolean;
+      /** The budget whose limit it is: its place in `budgetIds`, from 1, which is the grant's own. */
+      readonly of: number;
       readonly limit: number;
       readonly used: number;
       readonly lastCall: LastCallText;
@@ -168,8 +172,8 @@ export type Admission =
     }
   | {
       readonly is: 'cost_limit_reached' | 'cost_held' | 'cost_limit_too_low';
-      /** Whether it is the limit of the grant's own budget, and not of a budget that it shares. */
-      readonly ofOwn: boolean;
+      /** As above. */
+      readonly of: number;
       readonly limitMicrousd: number;
       readonly settledMicrousd: number;
       readonly heldMicrousd: number;

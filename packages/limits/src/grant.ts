@@ -1,7 +1,7 @@
 import type { CredentialVersion } from './credential.ts';
 import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
 import { type RedisClient, writeTogether } from './redis.ts';
-import { flag, numbers, oneOf } from './reply.ts';
+import { figure, flag, numbers, oneOf } from './reply.ts';
 import { script } from './script.ts';
 
 const openScript = script('open', {
@@ -19,10 +19,18 @@ const openScript = script('open', {
       'perMinute',
       'concurrent',
       'tokenRate',
-      'endsWithGrant',
+      'keyEndsMs',
+      'window',
     ],
   },
-  reply: oneOf({ ok: {}, revoked: {}, expired: {}, stale: {}, closed: {} }),
+  reply: oneOf({
+    ok: {},
+    revoked: {},
+    expired: {},
+    stale: {},
+    closed: {},
+    another_window: { nowMs: figure },
+  }),
 });
 const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs', 'leastMs'], reply: flag });
 const limitsScript = script('change/limits', {
@@ -59,6 +67,15 @@ export type BudgetState = {
   readonly tokensPerMinute?: number | null;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
+  /** The time in which it counts calls. Left out: always. */
+  readonly window?: Window | undefined;
+};
+
+/** A window of a budget: it counts the calls that are admitted from its beginning on and before its end. Unix ms. */
+export type Window = {
+  readonly startsMs: number;
+  /** Undefined: it has no end. */
+  readonly endsMs: number | undefined;
 };
 
 /** A grant as one consistent read of Postgres has it. */
@@ -77,7 +94,10 @@ export type GrantState = {
   readonly doc: string;
 };
 
-export type Opened = 'ok' | 'revoked' | 'expired' | 'stale' | 'closed';
+export type Opened =
+  | ('ok' | 'revoked' | 'expired' | 'stale' | 'closed')
+  /** A window of a budget has ended or not begun, by the clock of Redis, which says this. */
+  | { readonly nowMs: number };
 
 /**
  * Puts a grant into Redis. Creates only what is absent, so that two restores, or a restore and a call, cannot undo
@@ -88,7 +108,7 @@ export type Opened = 'ok' | 'revoked' | 'expired' | 'stale' | 'closed';
 export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
   const { ref, credential } = state;
   const at = ref.partition;
-  const { is } = await openScript.run(redis, {
+  const reply = await openScript.run(redis, {
     keys: {
       partition: keys.partition(at),
       grant: keys.grant(at, ref.id),
@@ -118,10 +138,21 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       perMinute: budget.callsPerMinute ?? -1,
       concurrent: budget.concurrentCalls ?? -1,
       tokenRate: budget.tokensPerMinute ?? -1,
-      endsWithGrant: budget.endsWithGrant ? 1 : 0,
+      keyEndsMs: budgetKeyEndsMs(state, budget),
+      window: budget.window && writeWindow(budget.window),
     })),
   });
-  return is;
+  return reply.is === 'another_window' ? { nowMs: reply.nowMs } : reply.is;
+}
+
+const writeWindow = ({ startsMs, endsMs }: Window) => `${startsMs} ${endsMs ?? ''}`;
+
+function budgetKeyEndsMs(
+  { signedUntilMs, expiresAtMs }: GrantState,
+  { endsWithGrant, window }: BudgetState,
+): number | undefined {
+  if (endsWithGrant) return keysEndMs(signedUntilMs ?? expiresAtMs);
+  return window?.endsMs === undefined ? undefined : keysEndMs(window.endsMs);
 }
 
 /**
@@ -206,13 +237,13 @@ export type BudgetLimits = Pick<
 /**
  * Puts a budget's new limits in force for the next call on every gateway, whether Redis has opened it or not. Postgres
  * must have committed them. An earlier revision changes nothing. Throws what ioredis throws.
- * @param signedUntilMs when the newest token of its grants ends; undefined for a budget of a virtual key, which has no end
+ * @param endsMs when the newest token of its grants ends, or its window; undefined for a budget that has no end
  */
 export async function changeLimits(
   redis: RedisClient,
   partition: number,
   { id, revision, maxUses, costLimitMicrousd, callsPerMinute }: BudgetLimits,
-  signedUntilMs: number | undefined,
+  endsMs: number | undefined,
 ): Promise<void> {
   await limitsScript.run(redis, {
     keys: { budget: keys.budget(partition, id) },
@@ -221,7 +252,7 @@ export async function changeLimits(
       maxUses: maxUses ?? -1,
       costLimit: costLimitMicrousd ?? -1,
       perMinute: callsPerMinute ?? -1,
-      endMs: signedUntilMs === undefined ? undefined : keysEndMs(signedUntilMs),
+      endMs: endsMs === undefined ? undefined : keysEndMs(endsMs),
     },
   });
 }
@@ -275,66 +306,3 @@ export async function findRevoked(
  * the expiry on, so nothing can rebuild a budget without the holds and calls that it has lost by then.
  */
 export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEYS_KEPT_MS;
-
-/** A budget as Redis has it. */
-export type BudgetFigures = {
-  /** Undefined: unlimited. */
-  readonly maxUses: number | undefined;
-  readonly used: number;
-  readonly costLimitMicrousd: number | undefined;
-  readonly settledMicrousd: number;
-  readonly heldMicrousd: number;
-  /** Undefined: no rate limit. */
-  readonly callsPerMinute: number | undefined;
-  /** Undefined: unlimited. */
-  readonly concurrentCalls: number | undefined;
-  /** Undefined: no rate limit. */
-  readonly tokensPerMinute: number | undefined;
-  /** Calls under way. Only counted where they are limited. */
-  readonly activeCalls: number;
-  /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
-  readonly lastCall: string | undefined;
-};
-
-/**
- * Reads the live figures of these budgets.
- * @returns them in the order of `budgetIds`; undefined for a budget that is not open in the epoch of its partition: Redis
- *   does not know it, or has its figures from before a loss. Throws what ioredis throws.
- */
-export async function readFigures(
-  redis: RedisClient,
-  { partition, budgetIds }: Pick<GrantRef, 'partition' | 'budgetIds'>,
-): Promise<(BudgetFigures | undefined)[]> {
-  // Sent first, so that figures of this epoch were those of the moment if a new epoch begins in between.
-  const asked = redis.hget(keys.partition(partition), 'epoch');
-  const read = budgetIds.map((id) => readBudget(redis, keys.budget(partition, id), asked));
-  return Promise.all(read);
-}
-
-const FIGURES =
-  'epoch max_uses used cost_limit settled held per_minute concurrent active last_call token_rate'.split(' ');
-
-async function readBudget(
-  redis: RedisClient,
-  key: string,
-  asked: Promise<string | null>,
-): Promise<BudgetFigures | undefined> {
-  const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIGURES)]);
-  const [epoch, maxUses, used, costLimit, settled, held, perMinute, concurrent, active, lastCall, tokenRate] =
-    found;
-  if (!maxUses || !costLimit || epoch !== epochNow) return undefined;
-  return {
-    maxUses: limit(maxUses),
-    used: Number(used),
-    costLimitMicrousd: limit(costLimit),
-    settledMicrousd: Number(settled),
-    heldMicrousd: Number(held),
-    callsPerMinute: limit(perMinute ?? '-1'),
-    concurrentCalls: limit(concurrent ?? '-1'),
-    tokensPerMinute: limit(tokenRate ?? '-1'),
-    activeCalls: Number(active ?? 0),
-    lastCall: lastCall ?? undefined,
-  };
-}
-
-const limit = (text: string) => (Number(text) < 0 ? undefined : Number(text));

@@ -12,6 +12,7 @@ export {
 export * from './charge.ts';
 export * from './credential.ts';
 export * from './drain.ts';
+export * from './figures.ts';
 export * from './grant.ts';
 export * from './health.ts';
 export * from './keys.ts';

@@ -4,7 +4,10 @@ export type GrantRef = {
   readonly partition: number;
   readonly accountId: string;
   readonly credentialId: string;
-  /** The budgets it draws on: first its own or its bundle's, then its virtual key's if that has one. */
+  /**
+   * The budgets it draws on: first its own or its bundle's, then its virtual key's if that has one, then the present windows of
+   * the budgets that it shares with others.
+   */
   readonly budgetIds: readonly string[];
 };
 

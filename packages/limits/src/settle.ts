@@ -23,6 +23,7 @@ export const settleScript = script('settle', {
     settled: { usesLeft: optional(figure), microusdLeft: optional(figure), isKept: flag },
     gone: {},
     not_due: {},
+    other_budgets: {},
   }),
 });
 
@@ -34,7 +35,7 @@ const renewScript = script('renew', {
 });
 const narrowScript = script('narrow', {
   keys: ['partition', 'hold'],
-  args: ['amount'],
+  args: ['amount', 'budgetIds'],
   each: { keys: ['budget'] },
   reply: number,
 });
@@ -70,14 +71,16 @@ export type Left = {
 
 /**
  * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
+ * It draws on the budgets of the hold, also where the grant has others by now.
  * @returns undefined when the hold was settled before: by an earlier try, or in full when its lease ran out. Throws
  *   what ioredis throws.
  */
 export async function settle(
   redis: RedisClient,
   grant: GrantRef,
-  { holdId, uses, costMicrousd, usedTokens, epoch, record, lastCall }: Outcome,
+  outcome: Outcome,
 ): Promise<Left | undefined> {
+  const { holdId, uses, costMicrousd, usedTokens, epoch, record, lastCall } = outcome;
   const budgetIds = grant.budgetIds.join(',');
   const { keys, each } = settleKeys(grant.partition, holdId, grant.budgetIds);
   const reply = await settleScript.run(redis, {
@@ -96,6 +99,10 @@ export async function settle(
       usedTokens,
     },
   });
+  if (reply.is === 'other_budgets') {
+    const budgetIds = await heldBudgets(redis, grant.partition, holdId);
+    return budgetIds && settle(redis, { ...grant, budgetIds }, outcome);
+  }
   if (reply.is !== 'settled') return undefined;
   return { uses: reply.usesLeft, microusd: reply.microusdLeft, isKept: reply.isKept };
 }
@@ -121,7 +128,7 @@ export const narrow = (
 ): Promise<number> =>
   narrowScript.run(redis, {
     keys: { partition: keys.partition(partition), hold: keys.hold(partition, holdId) },
-    args: { amount: amountMicrousd },
+    args: { amount: amountMicrousd, budgetIds: budgetIds.join(',') },
     each: budgetIds.map((id) => ({ budget: keys.budget(partition, id) })),
   });
 
@@ -175,13 +182,23 @@ export async function sweep(redis: RedisClient, partition: number): Promise<numb
 
 /** Settles a hold in full if its lease has run out by Redis' clock; returns whether it did. */
 export async function expire(redis: RedisClient, partition: number, holdId: string): Promise<boolean> {
-  const budgetIds = await redis.hget(keys.hold(partition, holdId), 'budgets');
+  const budgetIds = (await heldBudgets(redis, partition, holdId)) ?? [];
   const { is } = await settleScript.run(redis, {
-    ...settleKeys(partition, holdId, budgetIds?.split(',') ?? []),
+    ...settleKeys(partition, holdId, budgetIds),
     // The script takes all else from the hold itself.
     args: { ...NOTHING_SAID, holdId, mode: 'expire' },
   });
   return is === 'settled';
+}
+
+/** The budgets that a hold draws on; undefined where Redis has no such hold. */
+async function heldBudgets(
+  redis: RedisClient,
+  partition: number,
+  holdId: string,
+): Promise<string[] | undefined> {
+  const budgetIds = await redis.hget(keys.hold(partition, holdId), 'budgets');
+  return budgetIds?.split(',');
 }
 
 const NOTHING_SAID = {

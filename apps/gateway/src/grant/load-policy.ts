@@ -33,12 +33,15 @@ export async function loadPolicy(
   requestId: string,
   grant: VerifiedGrant,
 ): Promise<{ policy: Policy } | { refusal: Refusal }> {
+  let atMs: number | undefined;
   try {
     for (let i = 0; i < OPENINGS; i++) {
       const { policy, seed } = await findPolicy(deps, grant);
       if (policy) return { policy };
-      const refusal = await openGrantOnce(deps, grant, seed);
-      if (refusal) return { refusal };
+      const opened = await openGrantOnce(deps, grant, { seed, atMs });
+      if ('refusal' in opened) return opened;
+      if (opened.policy) return { policy: opened.policy };
+      atMs = opened.atMs;
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
@@ -48,30 +51,38 @@ export async function loadPolicy(
 
 /**
  * Opens a grant in Redis, from its seed if there is one, or else from Postgres. A seed that is of no use is gone
- * afterwards. Returns undefined when the grant is open, or when the caller has to try again.
+ * afterwards.
+ * @param atMs the time of Redis, where it has said that a window is not that of its time
+ * @returns the policy when the grant is open; without one, the caller has to try again
  */
 export async function openGrantOnce(
   deps: PolicyDeps,
   grant: VerifiedGrant,
-  seed?: Seed,
-): Promise<Refusal | undefined> {
-  const opened = await (seed ? openFromSeed(deps, grant, seed) : openFromPostgres(deps, grant));
+  { seed, atMs }: { readonly seed?: Seed | undefined; readonly atMs?: number | undefined } = {},
+): Promise<Tried | { readonly refusal: Refusal }> {
+  const opened = await (seed ? openFromSeed(deps, grant, seed) : openFromPostgres(deps, grant, atMs));
+  if (typeof opened === 'object') return 'nowMs' in opened ? { atMs: opened.nowMs } : opened;
   switch (opened) {
-    case 'ok':
     case 'stale':
-      return undefined;
+      return {};
     case 'closed':
-      return UNAVAILABLE;
+    case 'no_window':
+      return { refusal: UNAVAILABLE };
     case 'revoked':
-      return { code: 'grant_revoked' };
+      return { refusal: { code: 'grant_revoked' } };
     case 'suspended':
-      return { code: 'account_suspended' };
+      return { refusal: { code: 'account_suspended' } };
     case 'expired':
-      return { code: 'token_expired' };
+      return { refusal: { code: 'token_expired' } };
     case 'absent':
-      return { code: 'token_invalid', reason: 'no_such_grant' };
+      return { refusal: { code: 'token_invalid', reason: 'no_such_grant' } };
   }
 }
+
+/** An attempt to open a grant. `atMs`: the time of Redis, for the next attempt. */
+type Tried = { readonly policy?: Policy; readonly atMs?: number };
+
+type Opening = Exclude<Opened, 'ok'> | { readonly policy: Policy } | 'absent' | 'suspended' | 'no_window';
 
 /** From memory, else from Redis. Without both, only Postgres can know the grant. */
 async function findPolicy(
@@ -94,13 +105,13 @@ type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | '
 };
 
 /** Opens a grant as its issuer left it: no call has drawn on its budget. Its server and its virtual key would be rows. */
-function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opened> {
+function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opening> {
   const { accountId, epoch, expiresAtMs, credential, budget } = seed;
   const signedUntilMs = undefined;
   const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
   const ref = { id, partition, accountId, credentialId: credential.id, budgetIds: [budget.id] };
   const terms = { ...seed, virtualKeyId: null, server: null };
-  return openAs(deps, terms, {
+  return openAs(deps, terms, [], {
     ref,
     epoch,
     lastId: undefined,
@@ -115,8 +126,9 @@ function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: 
 async function openFromPostgres(
   deps: PolicyDeps,
   verified: VerifiedGrant,
-): Promise<Opened | 'absent' | 'suspended'> {
-  const row = await deps.readGrant(verified.id);
+  atMs = deps.now(),
+): Promise<Opening> {
+  const row = await deps.readGrant(verified.id, atMs);
   if (!row) return 'absent';
   if (row.accounts.suspendedAt) return 'suspended';
   const { grants: grant, sessions: session, virtual_keys: virtualKey, budgets: budget } = row;
@@ -124,11 +136,17 @@ async function openFromPostgres(
   const status = statusOfGrant({ grant, session, virtualKey, budget, figures }, deps.now());
   // `admit` refuses an exhausted grant, by figures that are newer than the ledger's.
   if (status === 'revoked' || status === 'expired') return status;
+  const windows = row.windows.flatMap(({ window }) => window ?? []);
+  if (windows.length < row.windows.length) {
+    deps.log.error({ grant: grant.id }, 'a budget has no window for this time');
+    return 'no_window';
+  }
   const own = { ...budget, endsWithGrant: true };
-  const shared = row.shared ? [{ ...row.shared, endsWithGrant: false }] : [];
-  const state: BudgetState[] = [own, ...shared];
+  const ofKey = row.shared ? [{ ...row.shared, endsWithGrant: false }] : [];
+  const state: BudgetState[] = [own, ...ofKey, ...windows];
+  const sharedIds = row.windows.map(({ sharedId }) => sharedId);
   const credentialId = row.credentials.id;
-  return openAs(deps, grant, {
+  return openAs(deps, grant, sharedIds, {
     ref: {
       id: grant.id,
       partition: budget.partition,
@@ -145,7 +163,12 @@ async function openFromPostgres(
   });
 }
 
-async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'doc'>): Promise<Opened> {
+async function openAs(
+  deps: PolicyDeps,
+  terms: Terms,
+  sharedIds: readonly string[],
+  state: Omit<GrantState, 'doc'>,
+): Promise<Opening> {
   const policy: Policy = {
     ref: state.ref,
     accountId: terms.accountId,
@@ -159,9 +182,11 @@ async function openAs(deps: PolicyDeps, terms: Terms, state: Omit<GrantState, 'd
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
     // Not of a virtual key's budget, which has none.
     tokenLimited: state.budgets.some((each) => (each.tokensPerMinute ?? null) !== null),
+    sharedIds,
   };
   const doc = writeDoc(policy);
   const opened = await openGrant(deps.redis, { ...state, doc });
-  if (opened === 'ok') remember(deps.memory, policy, doc);
-  return opened;
+  if (opened !== 'ok') return opened;
+  remember(deps.memory, policy, doc);
+  return { policy };
 }

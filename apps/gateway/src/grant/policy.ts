@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { VerifiedGrant } from './verify.ts';
 
 /**
- * The part of a grant that is not in its token. Only `costLimited` may change while the grant lives: `admit` refuses a call
- * that was planned without a limit.
+ * The part of a grant that is not in its token. Only `costLimited` and the windows of shared budgets change while the grant lives:
+ * `admit` refuses a call that was planned without a limit, and one that names a window that is over.
  */
 export type Policy = {
   readonly ref: GrantRef;
@@ -24,6 +24,8 @@ export type Policy = {
   readonly costLimited: boolean;
   /** Whether its own budget limits tokens by the minute. */
   readonly tokenLimited?: boolean | undefined;
+  /** The shared budgets whose windows are the last of `ref.budgetIds`, in the same order. */
+  readonly sharedIds: readonly string[];
 };
 
 /** The terms by which a call is planned. They are data, so that a worker can plan it. */
@@ -77,6 +79,7 @@ type Doc = {
   acc: string;
   crd: string;
   budget: string[];
+  shr?: readonly string[];
   key?: string;
   vky?: string;
   usr?: string;
@@ -90,11 +93,12 @@ type Doc = {
 
 export function writeDoc(policy: Policy): string {
   const { ref, accountId, apiKeyId, virtualKeyId, externalUser, config, models, server } = policy;
-  const { conditions, costLimited, tokenLimited } = policy;
+  const { conditions, costLimited, tokenLimited, sharedIds } = policy;
   const doc: Doc = {
     acc: accountId,
     crd: ref.credentialId,
     budget: [...ref.budgetIds],
+    ...(sharedIds.length === 0 ? {} : { shr: sharedIds }),
     ...(apiKeyId === undefined ? {} : { key: apiKeyId }),
     ...(virtualKeyId === undefined ? {} : { vky: virtualKeyId }),
     ...(externalUser === undefined ? {} : { usr: externalUser }),
@@ -128,5 +132,6 @@ export function readDoc(grant: VerifiedGrant, text: string): Policy {
     server: doc.srv,
     costLimited: doc.lim === true,
     tokenLimited: doc.tpm === true,
+    sharedIds: doc.shr ?? [],
   };
 }

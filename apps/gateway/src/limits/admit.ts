@@ -36,8 +36,7 @@ export const admitCall = (
   grant: VerifiedGrant,
   policy: Policy,
   ask: Ask,
-): Promise<Counted> =>
-  count(deps, requestId, grant, policy, () => admitOnce(deps, requestId, policy.ref, ask));
+): Promise<Counted> => count(deps, requestId, grant, policy, (ref) => admitOnce(deps, requestId, ref, ask));
 
 /** Like `admitCall`, for a call of known price: it charges the price at once and holds nothing. */
 export const chargeCall = (
@@ -46,13 +45,13 @@ export const chargeCall = (
   grant: VerifiedGrant,
   policy: Policy,
   ask: Charge,
-): Promise<Counted> => count(deps, requestId, grant, policy, () => chargeOnce(deps, policy, ask));
+): Promise<Counted> => count(deps, requestId, grant, policy, (ref) => chargeOnce(deps, ref, ask));
 
 /** An admitted call, or the refusal. */
 export type Counted = Passed | { refusal: Refusal };
 
-/** `askedMs` is before the lease began, by `monotonicMs`. */
-export type Passed = { readonly admitted: Admitted; readonly askedMs: number };
+/** `askedMs` is before the lease began, by `monotonicMs`. `policy` names the budgets that the call has drawn on. */
+export type Passed = { readonly admitted: Admitted; readonly askedMs: number; readonly policy: Policy };
 
 const CHANGED: Refusal = {
   code: 'limits_unavailable',
@@ -65,22 +64,28 @@ async function count(
   deps: CountDeps,
   requestId: string,
   grant: VerifiedGrant,
-  { ref: { budgetIds } }: Policy,
-  once: () => Promise<Admission>,
+  known: Policy,
+  once: (ref: GrantRef) => Promise<Admission>,
 ): Promise<Counted> {
+  // The call may have been planned by an earlier window of a budget.
+  let policy = deps.memory.policies.get(grant.id) ?? known;
+  let atMs: number | undefined;
   try {
     for (let i = 0; i < OPENINGS; i++) {
+      const { budgetIds } = policy.ref;
       // Asked before and after, because a doubt may end between the answer of Redis and this line.
       const wasDoubted = deps.doubts.touch(budgetIds);
       const askedMs = monotonicMs();
-      const admission = await once();
-      if (admission.is === 'admitted') return { admitted: admission, askedMs };
+      const admission = await once(policy.ref);
+      if (admission.is === 'admitted') return { admitted: admission, askedMs, policy };
       const isDoubted = wasDoubted || deps.doubts.touch(budgetIds);
       if (isDoubted && FINAL.has(admission.is)) return { refusal: UNAVAILABLE };
-      if (admission.is !== 'unknown' && admission.is !== 'unbounded')
-        return { refusal: admissionRefusal(admission) };
-      const refusal = await openGrantOnce(deps, grant);
-      if (refusal) return { refusal };
+      if (!isAskedAgain(admission)) return { refusal: admissionRefusal(admission, policy) };
+      if (admission.is === 'another_window') atMs = admission.nowMs;
+      const opened = await openGrantOnce(deps, grant, { atMs });
+      if ('refusal' in opened) return opened;
+      policy = opened.policy ?? policy;
+      atMs = opened.atMs;
       // The call was planned by a memory without the limit. Now the memory has it, so the next one is planned with it.
       if (admission.is === 'unbounded') return { refusal: CHANGED };
     }
@@ -89,6 +94,17 @@ async function count(
     return { refusal: outageRefusal(deps.log, requestId, error) };
   }
 }
+
+/** Answers after which the grant is opened again. */
+const isAskedAgain = (admission: Admission): admission is Extract<Admission, { is: AskedAgain }> =>
+  ASKED_AGAIN.has(admission.is);
+
+type AskedAgain = 'unknown' | 'unbounded' | 'another_window';
+const ASKED_AGAIN: ReadonlySet<string> = new Set([
+  'unknown',
+  'unbounded',
+  'another_window',
+] satisfies AskedAgain[]);
 
 /** Refusals for a limit that seems to be reached for good. */
 const FINAL: ReadonlySet<Admission['is']> = new Set([
@@ -119,7 +135,7 @@ const giveUp = (deps: AdmitDeps, requestId: string, ref: GrantRef, { holdId, rec
     ...{ holdId, epoch: UNHEARD, uses: 0, costMicrousd: 0, usedTokens: 0, record },
   });
 
-async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promise<Admission> {
+async function chargeOnce(deps: ChargeDeps, ref: GrantRef, ask: Charge): Promise<Admission> {
   const isConnected = deps.redis.status === 'ready';
   try {
     return await charge(deps.redis, ref, ask);
@@ -131,7 +147,8 @@ async function chargeOnce(deps: ChargeDeps, { ref }: Policy, ask: Charge): Promi
 }
 
 function admissionRefusal(
-  admission: Exclude<Admission, { is: 'admitted' | 'unknown' | 'unbounded' }>,
+  admission: Exclude<Admission, { is: 'admitted' | AskedAgain }>,
+  policy: Policy,
 ): Refusal {
   switch (admission.is) {
     case 'closed':
@@ -145,16 +162,7 @@ function admissionRefusal(
     case 'suspended':
       return { code: 'account_suspended' };
     case 'uses_exhausted':
-      return admission.ofOwn
-        ? {
-            code: 'uses_exhausted',
-            details: { limit_of: 'url', limit: admission.limit, used: admission.used, ...before(admission) },
-          }
-        : {
-            code: 'uses_exhausted',
-            message: OF_BUDGET,
-            details: { limit_of: 'virtual_key', ...before(admission) },
-          };
+      return usesRefusal(admission, ownerOf(policy, admission.of));
     case 'rate_limited':
       return rateLimited(admission, 'This URL');
     case 'concurrency_limited':
@@ -164,10 +172,14 @@ function admissionRefusal(
     case 'token_rate_too_low':
       return tooManyTokens(admission);
     case 'cost_held':
-      return { code: 'cost_held', details: costDetails(admission), retryAfterSeconds: 1 };
+      return {
+        code: 'cost_held',
+        details: costDetails(admission, ownerOf(policy, admission.of)),
+        retryAfterSeconds: 1,
+      };
     case 'cost_limit_too_low':
     case 'cost_limit_reached':
-      return costRefusal(admission);
+      return costRefusal(admission, ownerOf(policy, admission.of));
   }
 }
 
@@ -198,23 +210,45 @@ const tooManyTokens = ({
 
 type CostRefusal = Extract<Admission, { limitMicrousd: number }>;
 
-function costRefusal(at: CostRefusal): Refusal {
-  const details = costDetails(at);
-  if (!at.ofOwn) return { code: at.is, message: OF_BUDGET, details };
+function costRefusal(at: CostRefusal, owner: Owner): Refusal {
+  const details = costDetails(at, owner);
+  if (owner.limit_of !== 'url') return { code: at.is, message: MESSAGES[owner.limit_of], details };
   if (at.is === 'cost_limit_reached') return { code: at.is, details };
   const message = `This call may cost ${at.neededMicrousd} microdollars, and ${remaining(at)} are left: ask for less, such as a shorter input, a lower output bound, or fewer or smaller images.`;
   return { code: at.is, message, details };
 }
 
-const OF_BUDGET =
-  'The budget of the virtual key behind this URL does not cover this call. A new URL of the same key will not help.';
+const MESSAGES = {
+  virtual_key:
+    'The budget of the virtual key behind this URL does not cover this call. A new URL of the same key will not help.',
+  budget:
+    'A budget that this URL shares with others does not cover this call. A new URL of the same budget will not help.',
+};
+
+/** Whose budget has refused a call. The id of a shared budget says nothing to a holder, and names it for the account. */
+type Owner =
+  | { readonly limit_of: 'url' | 'virtual_key' }
+  | { readonly limit_of: 'budget'; readonly budget: string };
+
+/** @param of the budget's place in `ref.budgetIds`, from 1 */
+function ownerOf({ ref: { budgetIds }, sharedIds }: Policy, of: number): Owner {
+  if (of === 1) return { limit_of: 'url' };
+  const budget = sharedIds[of - 1 - (budgetIds.length - sharedIds.length)];
+  return budget === undefined ? { limit_of: 'virtual_key' } : { limit_of: 'budget', budget };
+}
+
+function usesRefusal(at: Extract<Admission, { is: 'uses_exhausted' }>, owner: Owner): Refusal {
+  const code = 'uses_exhausted';
+  if (owner.limit_of !== 'url')
+    return { code, message: MESSAGES[owner.limit_of], details: { ...owner, ...before(at) } };
+  return { code, details: { ...owner, limit: at.limit, used: at.used, ...before(at) } };
+}
 
 /** In microdollars: the limit, the part that is not spent, and what this call has to hold. */
-const costDetails = (at: CostRefusal) => ({
+const costDetails = (at: CostRefusal, owner: Owner) => ({
+  ...owner,
   // A holder must not learn the limit of a budget that other URLs share, or how much of it is left.
-  ...(at.ofOwn
-    ? { limit_of: 'url', limit: at.limitMicrousd, remaining: remaining(at) }
-    : { limit_of: 'virtual_key' }),
+  ...(owner.limit_of === 'url' ? { limit: at.limitMicrousd, remaining: remaining(at) } : {}),
   needed: at.neededMicrousd,
   ...before(at),
 });
@@ -261,6 +295,6 @@ export async function precheck(
   const early = checkQuota(deps.readQuota, grant) ?? deps.turns.check(grant.id);
   if (early || !readsMuch) return early;
   const ask = { uses, spends: policy.costLimited && uses > 0 };
-  const counted = await count(deps, requestId, grant, policy, () => checkGrant(deps.redis, policy.ref, ask));
+  const counted = await count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask));
   return 'refusal' in counted ? counted.refusal : undefined;
 }

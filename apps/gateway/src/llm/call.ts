@@ -113,7 +113,7 @@ async function serve(
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
   const tight = await report.admitting(admitTightly(deps, { requestId, grant, policy, ask }, planned));
   if ('refusal' in tight) return tight.refusal;
-  const running = run(deps, call, tight);
+  const running = run(deps, { ...call, policy: tight.policy }, tight);
   deps.underWay.track(running);
   return running;
 }

@@ -63,8 +63,8 @@ async function readStatus(
       const [[own], revoked, endsMs = grant.expiresAtMs] = await Promise.all(asked);
       if (own) return { status: toStatus(grant, own, revoked.length > 0, endsMs) };
       // Redis has lost the grant, or has its figures from before a loss.
-      const refusal = await openGrantOnce(deps, grant);
-      if (refusal) return { refusal };
+      const opened = await openGrantOnce(deps, grant);
+      if ('refusal' in opened) return opened;
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {

@@ -136,10 +136,12 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record: mcpRecord(call) };
   const counted = await call.report.admitting(chargeCall(deps, requestId, grant, policy, ask));
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
+  const drawn = { ...call, policy: counted.policy };
+  refund.belongsTo(drawn);
   const running =
     counted.admitted.places > 0
-      ? runPlaced(deps, call, counted, refund)
-      : run(deps, call, counted.admitted, refund);
+      ? runPlaced(deps, drawn, counted, refund)
+      : run(deps, drawn, counted.admitted, refund);
   deps.underWay.track(running);
   return running;
 }

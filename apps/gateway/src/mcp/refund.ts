@@ -17,13 +17,18 @@ type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay' | 'doubts' | 'closi
 export class ChargeRefund {
   readonly requests: UnrunRequests;
   readonly #deps: RefundDeps;
-  readonly #call: McpCall;
+  #call: McpCall;
   #given: Promise<void> | undefined;
 
   constructor(deps: RefundDeps, call: McpCall) {
     this.#deps = deps;
     this.#call = call;
     this.requests = new UnrunRequests(call.charged, call.messages?.all);
+  }
+
+  /** Takes the call as it was charged: with the budgets that it has drawn on. */
+  belongsTo(charged: McpCall): void {
+    this.#call = charged;
   }
 
   /** Gives back this amount, the first time only. Waits for Redis, but not longer than `REFUND_WAIT_MS`. */

@@ -17,19 +17,21 @@
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          token_rate_limited: token_rate, tokens_left, tokens_reset_ms, wait_ms, needed: tokens of this call
 --          token_rate_too_low: token_rate, needed: it can never pass
---          uses_exhausted: of_own: whether it is the first budget's limit, limit, used, last_call: how
---            the last call of the grant failed, absent if it did not
---          cost_limit_reached, cost_held, cost_limit_too_low: of_own, limit_microusd, settled_microusd, held_microusd,
+--          uses_exhausted: of: the budget's place in the list, limit, used, last_call: how the last call of the grant
+--            failed, absent if it did not
+--          cost_limit_reached, cost_held, cost_limit_too_low: of, limit_microusd, settled_microusd, held_microusd,
 --            needed_microusd, last_call
 --          closed, backlog, unknown, revoked, credential_revoked, suspended
 --          expired: the grant's end was moved, and has passed
 --          unbounded: the cost or the tokens have no known bound, and a budget limits them: read Postgres again
--- include: clock, whole, bucket, token-bucket, give-back
+--          another_window: now_ms: a window of a budget has ended or not begun by this time: read Postgres again
+-- include: clock, whole, bucket, token-bucket, give-back, window
 -- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
 -- Calls by the minute are those of the first budget: counted here, never given back. Its calls under way are `active`: a
 -- place is taken here and freed with its hold. A charged call has a hold of nothing but its places. Tokens by the minute are
 -- those of the first budget, too: the worst is taken here, and `settle` gives back what was not used.
--- The output bound is lowered, down to the least, only because of what is settled, never for others' holds.
+-- The output bound is lowered, down to the least, only because of what is settled, never for others' holds. A budget with a
+-- window lowers nothing: from the lowered bound a holder could read how much others have left.
 -- Products stay below 2^53: the caller clips tokens and rates.
 -- The same hold id again counts nothing: a Cluster client sends a command again when a node goes away.
 -- A charge of no uses and no cost counts only its calls for the rate limit, and those again when it is sent again.
@@ -59,12 +61,18 @@ local calls = again and 0 or tonumber(arg.calls)
 local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
 local per_minute, known_level, known_at, is_returnable, concurrent, active, token_rate, token_level, token_at
+local now, has_window
 for i = 1, #each do
   local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned, its_concurrent, its_active,
-    its_token_rate, its_token_level, its_token_at = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used',
-      'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at', 'returned', 'concurrent', 'active', 'token_rate',
-      'token_level', 'token_at'))
+    its_token_rate, its_token_level, its_token_at, window = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses',
+      'used', 'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at', 'returned', 'concurrent', 'active', 'token_rate',
+      'token_level', 'token_at', 'window'))
   if budget_epoch ~= epoch then return reply.unknown end
+  if window and not again then
+    has_window = true
+    now = now or now_ms()
+    if not is_within(window, now) then return reply.another_window{now_ms = now} end
+  end
   local is_own = i == 1
   if is_own then
     per_minute, known_level, known_at, concurrent, active = its_per_minute, level, at, its_concurrent, its_active
@@ -73,7 +81,7 @@ for i = 1, #each do
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
-      return reply.uses_exhausted{of_own = is_own, limit = max_uses, used = used, last_call = last_call()}
+      return reply.uses_exhausted{of = i, limit = max_uses, used = used, last_call = last_call()}
     end
     if is_own then uses_left = math.max(max_uses - used - uses, 0) end
   end
@@ -83,7 +91,9 @@ for i = 1, #each do
   -- The gateway may remember the grant from before the limit.
   if cost_limit >= 0 and arg.fixed == '' and not again then return reply.unbounded end
   budgets[i] = {
+    place = i,
     is_own = is_own,
+    lowers = not window,
     is_limited = cost_limit >= 0,
     -- Beyond 2^53 - 1 no sum is exact, and Postgres takes hardly more: that is the limit of every budget.
     limit = cost_limit >= 0 and cost_limit or 9007199254740991,
@@ -99,11 +109,11 @@ if places > 0 and active + places > concurrent then
 end
 
 per_minute = tonumber(per_minute or '-1')
-local now, level, calls_left, reset_ms
+local level, calls_left, reset_ms
 if per_minute < 0 then
   per_minute = nil
 else
-  now, known_at = now_ms(), tonumber(known_at or '')
+  now, known_at = now or now_ms(), tonumber(known_at or '')
   level = level_now(per_minute, tonumber(known_level or ''), known_at, now)
   local waits = calls > 0 and level < math.min(calls, per_minute)
   local wait_ms = ms_until(per_minute, level, calls)
@@ -145,17 +155,18 @@ local function price(bound)
   local part = math.fmod(bound * rate, 1000000)
   return fixed + (bound * rate - part) / 1000000 + (part > 0 and 1 or 0)
 end
-local needed = price(least)
+local least_needed = price(least)
 -- A call that costs nothing passes even where a loss of data let others spend more than the limit.
 for _, budget in ipairs(price(tokens) > 0 and budgets or {}) do
   local room = budget.limit - budget.settled
+  local needed = budget.lowers and least_needed or price(tokens)
   if needed > 0 and room <= 0 then
-    return reply.cost_limit_reached{of_own = budget.is_own, limit_microusd = budget.limit,
+    return reply.cost_limit_reached{of = budget.place, limit_microusd = budget.limit,
       settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
       last_call = last_call()}
   end
   if needed > room then
-    return reply.cost_limit_too_low{of_own = budget.is_own, limit_microusd = budget.limit,
+    return reply.cost_limit_too_low{of = budget.place, limit_microusd = budget.limit,
       settled_microusd = budget.settled, held_microusd = budget.held, needed_microusd = needed,
       last_call = last_call()}
   end
@@ -168,7 +179,7 @@ local amount = price(tokens)
 for _, budget in ipairs(budgets) do
   local left = budget.limit - budget.settled - budget.held - amount
   if amount > 0 and left < 0 then
-    return reply.cost_held{of_own = budget.is_own, limit_microusd = budget.limit, settled_microusd = budget.settled,
+    return reply.cost_held{of = budget.place, limit_microusd = budget.limit, settled_microusd = budget.settled,
       held_microusd = budget.held, needed_microusd = amount, last_call = last_call()}
   end
   if budget.is_own and budget.is_limited then microusd_left = math.max(left, 0) end
@@ -209,6 +220,7 @@ if is_charge then
     'uses', arg.uses, 'cost', amount, 'outcome', 'settled', 'record', arg.record)
   -- For as long as the call may be sent again, or given back by `refund`.
   redis.call('HSET', key.hold, 'uses', arg.uses, 'amount', amount)
+  if has_window then redis.call('HSET', key.hold, 'budgets', arg.budget_ids) end
   if places == 0 then redis.call('EXPIRE', key.hold, 300) end
   return answer
 end

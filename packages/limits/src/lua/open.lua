@@ -6,11 +6,13 @@
 -- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
 --          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
 --          version and sealed: of the credential; each: id, revision, max_uses: or -1, used, cost_limit: or -1, settled,
---          per_minute: or -1, concurrent: or -1, token_rate: or -1, ends_with_grant: 1 or 0
+--          per_minute: or -1, concurrent: or -1, token_rate: or -1, key_ends_ms: of its key, Unix, or '' if it has no end;
+--          window: '' or its beginning and its end, see shared/window.lua
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
+--          another_window: now_ms: a window has ended or not begun by this time: read Postgres again
 -- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
 -- call has drawn on the budget. Another process may have lost calls, and have a used seed again.
--- include: clock, whole, stream-id, late
+-- include: clock, whole, stream-id, late, window
 local epoch, state, drained, run_id = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained', 'run'))
 if not epoch or state ~= 'open' then return reply.closed end
 local is_seeded = arg.last_id == ''
@@ -27,16 +29,21 @@ for i = 1, #each do
   if tonumber(known or '0') > tonumber(each.revision[i]) then return reply.stale end
 end
 -- A budget that is opened again after its keys have ended would lack holds, and calls that the ledger has not reached.
-if now_ms() >= tonumber(arg.expires_ms) then return reply.expired end
+local now = now_ms()
+if now >= tonumber(arg.expires_ms) then return reply.expired end
+for i = 1, #each do
+  if each.window[i] ~= '' and not is_within(each.window[i], now) then return reply.another_window{now_ms = now} end
+end
 
-local was_open = redis.call('HGET', key.grant, 'epoch') == epoch
+local known_grant_epoch, known_doc = unpack(redis.call('HMGET', key.grant, 'epoch', 'doc'))
+local was_open = known_grant_epoch == epoch
 if is_seeded then
   local info = redis.pcall('INFO', 'server')
   local is_same_run = run_id == (type(info) == 'string' and string.match(info, 'run_id:(%x+)') or '')
   local stands = redis.call('EXISTS', key.grant, each.budget[1]) > 0
   if not is_planted or stands or not is_same_run then return reply.stale end
 end
-local fresh = {}
+local fresh, reads_stream = {}, false
 for i = 1, #each do
   local budget_epoch, returned, revision = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned', 'revision'))
   if budget_epoch == epoch then
@@ -45,15 +52,18 @@ for i = 1, #each do
         'cost_limit', each.cost_limit[i], 'per_minute', each.per_minute[i])
     end
     local ends = redis.call('PEXPIRETIME', each.budget[i])
-    if each.ends_with_grant[i] == '1' and ends < tonumber(arg.end_ms) then
-      redis.call('PEXPIREAT', each.budget[i], arg.end_ms)
+    if each.key_ends_ms[i] ~= '' and ends < tonumber(each.key_ends_ms[i]) then
+      redis.call('PEXPIREAT', each.budget[i], each.key_ends_ms[i])
     end
   else
     -- Postgres does not have `returned`, so the count of an older epoch stays.
     local budget = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
       active = 0, returned = returned or '0', ends = redis.call('PEXPIRETIME', each.budget[i])}
     fresh[each.id[i]] = budget
-    if not was_open then
+    -- A window that the grant has not drawn on yet is new, although the grant was open.
+    budget.was_open = was_open and (each.window[i] == '' or string.find(known_doc, each.id[i], 1, true) ~= nil)
+    if budget.was_open then reads_stream = true end
+    if not budget.was_open then
       each_late(each.budget[i], epoch, last_id, function(uses, cost)
         budget.used = budget.used + tonumber(uses)
         budget.settled = budget.settled + tonumber(cost)
@@ -62,13 +72,13 @@ for i = 1, #each do
   end
 end
 if next(fresh) then
-  -- This grant was open in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read.
-  for _, entry in ipairs(was_open and redis.call('XRANGE', key.usage, '(' .. last_id, '+') or {}) do
+  -- The grant drew on the budget in this epoch, so Redis has lost the budget's key alone. Only then is the whole stream read.
+  for _, entry in ipairs(reads_stream and redis.call('XRANGE', key.usage, '(' .. last_id, '+') or {}) do
     local fields, field = entry[2], {}
     for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end
     for id in string.gmatch(field.budgets, '[^,]+') do
       local budget = fresh[id]
-      if budget then
+      if budget and budget.was_open then
         budget.used = budget.used + tonumber(field.uses)
         budget.settled = budget.settled + (tonumber(field.cost) or 0)
       end
@@ -97,8 +107,9 @@ for _, budget in pairs(fresh) do
     redis.call('HSET', each.budget[i], 'concurrent', each.concurrent[i], 'active', whole(budget.active))
   end
   if each.token_rate[i] ~= '-1' then redis.call('HSET', each.budget[i], 'token_rate', each.token_rate[i]) end
-  if each.ends_with_grant[i] == '1' then
-    redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(arg.end_ms), budget.ends)))
+  if each.window[i] ~= '' then redis.call('HSET', each.budget[i], 'window', each.window[i]) end
+  if each.key_ends_ms[i] ~= '' then
+    redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(each.key_ends_ms[i]), budget.ends)))
   end
 end
 

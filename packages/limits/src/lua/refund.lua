@@ -6,9 +6,10 @@
 -- KEYS     partition, charge, usage: the stream; each: budget
 -- ARGV     refund_id; most_uses and most_cost: to give back, cost in microdollars; grant_id; budget_ids:
 --          comma-separated; record: of the call; was_sent: 1, or 0 where the server surely never got the call
--- Returns  1, or 0 when nothing was given back
+-- Returns  1, or 0 when nothing was given back: also where the charge drew on another list of budgets
 -- include: whole, give-back, stream-id, late
-local charged_uses, charged_cost = unpack(redis.call('HMGET', key.charge, 'uses', 'amount'))
+local charged_uses, charged_cost, charged_budgets = unpack(redis.call('HMGET', key.charge, 'uses', 'amount', 'budgets'))
+if charged_budgets and charged_budgets ~= arg.budget_ids then return 0 end
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local budgets = {}
 for i = 1, #each do

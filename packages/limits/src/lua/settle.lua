@@ -9,6 +9,7 @@
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
+--          other_budgets: the hold draws on another list, and nothing was changed
 -- include: clock, whole, token-bucket, give-back, stream-id, late
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done, token_worst, token_since =
@@ -18,6 +19,8 @@ local is_charge = hold_epoch and not hold_grant
 if (done and not is_charge) or (arg.mode == 'leave' and not is_charge) then return reply.gone end
 
 local is_expiry = arg.mode == 'expire'
+-- Windows follow one another, so that a gateway may know a later one than the call was admitted in.
+if hold_grant and not is_expiry and arg.budget_ids ~= hold_budgets then return reply.other_budgets end
 local uses, cost, grant_id, budget_ids, record = arg.uses, arg.cost, arg.grant_id, arg.budget_ids, arg.record
 if is_expiry then
   local ends = redis.call('ZSCORE', key.leases, arg.hold_id)
