@@ -80,11 +80,11 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await both()).toBe(`[${one},${one}]`);
     expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 301 }))).toMatchObject({
       is: 'cost_held',
-      ofOwn: false,
+      of: 2,
     });
     expect(await admit(redis, grant.ref, newAsk({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
-      ofOwn: false,
+      of: 2,
       limit: 2,
       used: 1,
     });
@@ -98,7 +98,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { ofOwn: true, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
     expect(await ask(100)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 100 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 60 }));
@@ -140,7 +140,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await budget()).toMatchObject({ used: String(LARGEST - 1), held: String(half) });
     expect(await admit(redis, grant.ref, newAsk({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
-      ofOwn: true,
+      of: 1,
       limit: LARGEST,
       used: LARGEST - 1,
     });

@@ -90,7 +90,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     await openGrant(redis, grant);
     await charged(redis, grant, { costMicrousd: 200 });
     const now = {
-      ofOwn: false,
+      of: 2,
       limitMicrousd: 500,
       settledMicrousd: 200,
       heldMicrousd: 0,
@@ -102,7 +102,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     });
     expect(await charge(redis, grant.ref, newCharge({ uses: 2 }))).toEqual({
       is: 'uses_exhausted',
-      ofOwn: false,
+      of: 2,
       limit: 2,
       used: 1,
     });
@@ -117,7 +117,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
-    const now = { ofOwn: true, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
+    const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
     expect(await ask(41)).toEqual({ is: 'cost_held', ...now, neededMicrousd: 41 });
     expect(await ask(101)).toEqual({ is: 'cost_limit_too_low', ...now, neededMicrousd: 101 });
     expect(await ask(39)).toMatchObject({ is: 'admitted', microusdLeft: 1 });

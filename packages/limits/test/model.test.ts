@@ -22,7 +22,16 @@ const calm = [
     weight: 6,
     arbitrary: fc.record({ ...verb('admit'), at, uses: fc.integer({ min: 1, max: 2 }), hold: fc.nat(500) }),
   },
-  { weight: 4, arbitrary: fc.record({ ...verb('settle'), at, share: fc.nat(100), kept: fc.boolean() }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      ...verb('settle'),
+      at,
+      share: fc.nat(100),
+      kept: fc.boolean(),
+      strays: fc.boolean(),
+    }),
+  },
   { weight: 5, arbitrary: fc.record({ ...verb('charge'), at, ...price }) },
   { weight: 3, arbitrary: fc.record({ ...verb('charge unheard'), at, ...price, arrives: fc.boolean() }) },
   { weight: 4, arbitrary: fc.record({ ...verb('charge again', 'forestall', 'leave', 'end place'), at }) },
@@ -33,6 +42,7 @@ const calm = [
     arbitrary: fc.record({ ...verb('drain'), most: fc.integer({ min: 1, max: 5 }), trims: fc.boolean() }),
   },
   { weight: 3, arbitrary: fc.record(verb('sweep', 'restart', 'catch up')) },
+  { weight: 2, arbitrary: fc.record(verb('roll over')) },
   { weight: 1, arbitrary: fc.record({ ...verb('open', 'revoke'), at }) },
   {
     weight: 4,

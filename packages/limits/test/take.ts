@@ -3,6 +3,7 @@ import {
   admit,
   fixedHold,
   type GrantState,
+  keys,
   narrow,
   openGrant,
   type RedisClient,
@@ -14,10 +15,11 @@ import {
 import { newHoldId, newOutcome } from './grant.ts';
 import { drainAll, drainRound, readGrant } from './ledger.ts';
 import { loseAll } from './redis.ts';
+import { keepBounds, rollOver } from './roll-over.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
 import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
 import { isTermsStep, type TermsStep, takeTerms } from './terms.ts';
-import { type Call, type Charged, latest, one, open, type World } from './world.ts';
+import { type Call, type Charged, isAskedAgain, knownTo, latest, one, open, type World } from './world.ts';
 
 /** One thing that happens; numbers choose a grant or call out of those there are. */
 export type Step =
@@ -25,11 +27,18 @@ export type Step =
   | TermsStep
   | { readonly do: 'open' | 'revoke'; readonly at: number }
   | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
-  | { readonly do: 'settle'; readonly at: number; readonly share: number; readonly kept: boolean }
+  | {
+      readonly do: 'settle';
+      readonly at: number;
+      readonly share: number;
+      readonly kept: boolean;
+      /** Whether its gateway names the budgets of the present windows. */
+      readonly strays: boolean;
+    }
   | { readonly do: 'narrow'; readonly at: number; readonly share: number }
   | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
   | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
-  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' };
+  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' | 'roll over' };
 
 /** Does one step. Returns the reply to an admission. */
 export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
@@ -52,6 +61,9 @@ export async function take(world: World, step: Step, nth: number): Promise<Admis
       return undefined;
     case 'sweep':
       return sweepAll(world);
+    case 'roll over':
+      await rollOver(world, redis);
+      return undefined;
     case 'restart':
     case 'catch up':
       if (step.do === 'restart') await restarted(redis, world.partition);
@@ -97,14 +109,17 @@ async function call(
     leaseMs: 60_000,
     record: '{}',
   };
-  let answer = await admit(redis, grant.ref, ask);
-  if (answer.is === 'unknown' && (await open(world, redis, grant)))
-    answer = await admit(redis, grant.ref, ask);
+  let known = knownTo(world, redis, grant);
+  let answer = await admit(redis, known.ref, ask);
+  if (isAskedAgain(answer) && (await open(world, redis, grant))) {
+    known = knownTo(world, redis, grant);
+    answer = await admit(redis, known.ref, ask);
+  }
   if (answer.is === 'admitted') {
     const { holdId } = ask;
     world.calls.push({
       holdId,
-      grant,
+      grant: known,
       epoch: answer.epoch,
       uses,
       hold,
@@ -130,7 +145,7 @@ async function touch(
   if (step.do === 'settle') {
     const share = Math.floor((made.hold * step.share) / 100);
     made.said ??= step.kept ? { uses: made.uses, cost: share } : { uses: 0, cost: 0 };
-    await say(redis, made);
+    await say(redis, made, step.strays ? await strayed(world, redis, made) : made.grant);
   } else if (step.do === 'narrow') {
     const amount = Math.floor((made.hold * step.share) / 100);
     if ((await narrow(redis, made.grant.ref, made.holdId, amount)) > 0) made.hold = amount;
@@ -150,10 +165,16 @@ async function touch(
   }
 }
 
-async function say(redis: RedisClient, made: Call): Promise<void> {
+/** The grant with its present windows, where Redis has the hold and so knows better. */
+async function strayed(world: World, redis: RedisClient, { holdId, grant }: Call): Promise<GrantState> {
+  const held = await redis.hexists(keys.hold(world.partition, holdId), 'budgets');
+  return held === 1 ? latest(world, grant) : grant;
+}
+
+async function say(redis: RedisClient, made: Call, grant = made.grant): Promise<void> {
   const { uses, cost } = made.said ?? { uses: made.uses, cost: made.hold };
   const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost });
-  const left = await settle(redis, made.grant.ref, outcome);
+  const left = await settle(redis, grant.ref, outcome);
   if (!left) return;
   if (left.isKept) made.said = { uses: made.uses, cost: cost === 0 ? made.hold : cost };
   if (made.is === 'live') made.is = 'said';
@@ -174,8 +195,10 @@ async function lose(world: World, redis: RedisClient, to: World['saved']): Promi
   }
   // The mark that voids a charge may be lost, too.
   for (const each of world.charges) each.void = false;
-  if (to) await putBack(redis, world.partition, to.snapshot);
-  else await loseAll(redis, world.partition);
+  if (to) {
+    await putBack(redis, world.partition, to.snapshot);
+    await keepBounds(world, redis);
+  } else await loseAll(redis, world.partition);
 }
 
 const made = (world: World): ReadonlySet<Call | Charged> =>

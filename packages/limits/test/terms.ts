@@ -68,7 +68,12 @@ async function apply(world: World, redis: RedisClient, id: string): Promise<void
 }
 
 const write = (world: World, redis: RedisClient, budget: BudgetState) =>
-  changeLimits(redis, world.partition, budget, budget.endsWithGrant ? Date.now() + 3_600_000 : undefined);
+  changeLimits(
+    redis,
+    world.partition,
+    budget,
+    budget.endsWithGrant ? Date.now() + 3_600_000 : budget.window?.endsMs,
+  );
 
 const read = (world: World, grant: GrantState) => readGrant(world.ledger, latest(world, grant));
 

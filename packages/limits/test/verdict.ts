@@ -3,7 +3,7 @@ import { type Admission, keys, type RedisClient } from '../src/index.ts';
 import { figures } from './grant.ts';
 import type { Step } from './take.ts';
 import { highest, inForce } from './terms.ts';
-import type { Call, Charged, World } from './world.ts';
+import { type Call, type Charged, latest, type World } from './world.ts';
 
 /**
  * Limits hold, and each budget has the sums of its calls. Under way, a settle tried again in a later
@@ -65,7 +65,8 @@ export async function expectRightly(
     expect(answer.is).toBe(revoked ? 'revoked' : 'admitted');
     return;
   }
-  const terms = await Promise.all(grant.budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
+  const { budgets } = latest(world, grant);
+  const terms = await Promise.all(budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
   const full = terms.some((budget) => {
     const { used, settled, held } = sums(world, budget.id, 'repeats too');
     const noUses = budget.maxUses !== null && used + ask.uses > budget.maxUses;
@@ -191,7 +192,12 @@ async function believedBudgets(world: World) {
 
 const drawsOn = ({ grant }: Call | Charged, budgetId: string) => grant.ref.budgetIds.includes(budgetId);
 const budgetsOf = (world: World) =>
-  new Map(world.grants.flatMap(({ budgets }) => budgets.map((budget) => [budget.id, budget]))).values();
+  new Map(
+    [...world.grants.flatMap(({ budgets }) => budgets), ...world.windows].map((budget) => [
+      budget.id,
+      budget,
+    ]),
+  ).values();
 const usesOf = ({ uses }: Call | Charged) => uses;
 const mostOf = (made: Call | Charged) => ('hold' in made ? made.hold : made.cost);
 const total = (made: readonly (Call | Charged)[], figure: (each: Call | Charged) => number) =>

@@ -1,4 +1,5 @@
 import {
+  type Admission,
   type BudgetState,
   findGrant,
   type GrantState,
@@ -31,7 +32,8 @@ export type Call = {
 export type Charged = {
   readonly chargeId: string;
   readonly refundId: string;
-  readonly grant: GrantState;
+  /** With the budgets that it was charged to. */
+  grant: GrantState;
   readonly uses: number;
   readonly cost: number;
   /** Names it in the ledger, its refund too where its gateway knows no other. */
@@ -54,14 +56,18 @@ export type Charged = {
 /** Every revision of a budget, as Postgres had them, and the last one that a PATCH was answered for. */
 export type Terms = { readonly revisions: BudgetState[]; answered: number };
 
-/** A partition, its Postgres, three grants (two share a budget), and what happened. */
+/** A partition, its Postgres, three grants (two share a budget, all share one with windows), and what happened. */
 export type World = {
   readonly gateways: readonly RedisClient[];
   readonly partition: number;
   readonly ledger: Ledger;
   readonly grants: readonly GrantState[];
   /** The revisions of each budget, by its id. */
-  readonly terms: ReadonlyMap<string, Terms>;
+  readonly terms: Map<string, Terms>;
+  /** The windows of the budget that all grants share, in their order. The last one counts now. */
+  readonly windows: BudgetState[];
+  /** The grants as each gateway remembers them. */
+  readonly known: ReadonlyMap<RedisClient, Map<string, GrantState>>;
   /** Grants as gateways have read them in Postgres, and may open late. */
   readonly reads: GrantState[];
   readonly revoked: Set<string>;
@@ -78,13 +84,15 @@ export type World = {
 export async function newWorld(gateways: readonly RedisClient[]): Promise<World> {
   const partition = await openPartition(one(gateways, 0));
   const budget = newBudget({ maxUses: 9, costLimitMicrousd: 1_200, endsWithGrant: false });
+  const window = newWindow({ maxUses: 11, costLimitMicrousd: 1_500 }, Date.now() - 60_000);
+  const seeded = newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 }));
   const grants = [
-    newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 })),
-    newGrant(partition, newBudget({ maxUses: 6 }), budget),
-    newGrant(partition, newBudget({ costLimitMicrousd: 800, concurrentCalls: 3 }), budget),
+    seeded,
+    newGrant(partition, newBudget({ maxUses: 6 }), budget, window),
+    newGrant(partition, newBudget({ costLimitMicrousd: 800, concurrentCalls: 3 }), budget, window),
+    newGrant(partition, newBudget({ maxUses: 8 }), window),
   ];
-  const [seeded] = grants;
-  if (seeded) seeder(one(gateways, 0))(partition, seeded.ref.id, seedOf(seeded));
+  seeder(one(gateways, 0))(partition, seeded.ref.id, seedOf(seeded));
   const ledger = newLedger(partition);
   return {
     gateways,
@@ -92,6 +100,8 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     ledger,
     grants,
     terms: newTerms(grants),
+    windows: [window],
+    known: new Map(gateways.map((gateway) => [gateway, new Map()])),
     reads: [],
     revoked: new Set(),
     calls: [],
@@ -107,8 +117,26 @@ export async function open(world: World, redis: RedisClient, grant: GrantState):
   if (found && 'seed' in found && (await openGrant(redis, fromSeed(grant, found.seed.epoch))) === 'ok')
     return true;
   if (world.revoked.has(grant.ref.id)) return false;
-  return (await openGrant(redis, readGrant(world.ledger, latest(world, grant)))) === 'ok';
+  const state = readGrant(world.ledger, latest(world, grant));
+  const isOpen = (await openGrant(redis, state)) === 'ok';
+  if (isOpen) world.known.get(redis)?.set(grant.ref.id, state);
+  return isOpen;
 }
+
+/** Whether a gateway reads Postgres and asks again. */
+export const isAskedAgain = ({ is }: Admission): boolean => is === 'unknown' || is === 'another_window';
+
+/** A grant as a gateway remembers it, perhaps with a window that is over. */
+export const knownTo = (world: World, redis: RedisClient, grant: GrantState): GrantState =>
+  world.known.get(redis)?.get(grant.ref.id) ?? grant;
+
+/** A window of an hour, unless it is ended before. */
+export const newWindow = (limits: Partial<BudgetState>, startsMs: number): BudgetState =>
+  newBudget({
+    ...limits,
+    endsWithGrant: false,
+    window: { startsMs, endsMs: startsMs + 3_600_000 },
+  });
 
 export function one<T>(list: readonly T[], at: number): T {
   return list[at % list.length] as T;
@@ -121,8 +149,12 @@ const newTerms = (grants: readonly GrantState[]): Map<string, Terms> =>
     ),
   );
 
-/** A grant with the limits that Postgres has now. */
-export const latest = (world: World, grant: GrantState): GrantState => ({
-  ...grant,
-  budgets: grant.budgets.map((budget) => world.terms.get(budget.id)?.revisions.at(-1) ?? budget),
-});
+/** A grant with the limits, and the window, that Postgres has now. */
+export function latest(world: World, grant: GrantState): GrantState {
+  const budgets = grant.budgets.map((budget) => {
+    const { id } = budget.window ? (world.windows.at(-1) ?? budget) : budget;
+    return world.terms.get(id)?.revisions.at(-1) ?? budget;
+  });
+  const budgetIds = budgets.map(({ id }) => id);
+  return { ...grant, budgets, ref: { ...grant.ref, budgetIds }, doc: JSON.stringify({ budget: budgetIds }) };
+}

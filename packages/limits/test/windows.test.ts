@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  admit,
+  type BudgetState,
+  changeLimits,
+  charge,
+  type GrantState,
+  KEYS_KEPT_MS,
+  keys,
+  narrow,
+  openGrant,
+  type RedisClient,
+  refund,
+  settle,
+  sweep,
+} from '../src/index.ts';
+import {
+  admitted,
+  charged,
+  figures,
+  newAsk,
+  newBudget,
+  newCharge,
+  newGrant,
+  newOutcome,
+  newRefund,
+} from './grant.ts';
+import { drainAll, newLedger, readGrant } from './ledger.ts';
+import { type Engine, engines, loseAll, openPartition } from './redis.ts';
+
+const HOUR_MS = 3_600_000;
+
+describe.each(engines)('a window on %s', (_name, start) => {
+  let engine: Engine;
+  let redis: RedisClient;
+  let partition: number;
+  beforeAll(async () => {
+    engine = await start();
+    redis = await engine.connect();
+  });
+  afterAll(() => engine.close());
+
+  /** A window that began an hour ago and lasts another, unless said. */
+  const newWindow = (limits: Partial<BudgetState> = {}, startsMs = Date.now() - HOUR_MS, ms = 2 * HOUR_MS) =>
+    newBudget({ endsWithGrant: false, window: { startsMs, endsMs: startsMs + ms }, ...limits });
+  const grantOf = (...budgets: BudgetState[]): GrantState => {
+    const grant = newGrant(partition, ...budgets);
+    return { ...grant, doc: JSON.stringify({ budget: grant.ref.budgetIds }) };
+  };
+  /** The same grant with another window in the place of its last budget. */
+  const next = (grant: GrantState, window: BudgetState): GrantState => {
+    const budgets = [...grant.budgets.slice(0, -1), window];
+    const budgetIds = budgets.map(({ id }) => id);
+    return {
+      ...grant,
+      budgets,
+      ref: { ...grant.ref, budgetIds },
+      doc: JSON.stringify({ budget: budgetIds }),
+    };
+  };
+  const opened = async (...budgets: BudgetState[]) => {
+    partition = await openPartition(redis);
+    const grant = grantOf(...budgets);
+    expect(await openGrant(redis, grant)).toBe('ok');
+    return grant;
+  };
+  /** Ends an open window now: the test cannot wait for its boundary. */
+  const end = async ({ id, window }: BudgetState) =>
+    redis.hset(keys.budget(partition, id), 'window', `${window?.startsMs} ${Date.now() - 1}`);
+  const of = ({ id }: BudgetState) => figures(redis, partition, id);
+
+  test('counts calls in addition to the own budget, and names itself by its place when it is full', async () => {
+    const window = newWindow({ maxUses: 1, costLimitMicrousd: 100 });
+    const grant = await opened(newBudget({ costLimitMicrousd: 1_000 }), window);
+    await admitted(redis, grant, { holdMicrousd: 60 });
+    expect(await of(window)).toEqual({ used: '1', settled: '0', held: '60' });
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
+    expect(await admit(redis, grant.ref, newAsk({ uses: 0, holdMicrousd: 60 }))).toMatchObject({
+      is: 'cost_held',
+      of: 2,
+    });
+  });
+
+  test('that is over, or has not begun, counts nothing, and says the time of Redis', async () => {
+    const window = newWindow();
+    const grant = await opened(newBudget(), window);
+    const before = Date.now();
+    for (const bounds of [
+      `0 ${before - 1}`,
+      `${before + HOUR_MS} `,
+      `${before + HOUR_MS} ${before + 2 * HOUR_MS}`,
+    ]) {
+      await redis.hset(keys.budget(partition, window.id), 'window', bounds);
+      for (const ask of [admit(redis, grant.ref, newAsk()), charge(redis, grant.ref, newCharge())]) {
+        const answer = await ask;
+        expect(answer.is).toBe('another_window');
+        expect('nowMs' in answer && Math.abs(answer.nowMs - before)).toBeLessThan(60_000);
+      }
+    }
+    expect(await of(window)).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await of(grant.budgets[0] as BudgetState)).toEqual({ used: '0', settled: '0', held: '0' });
+  });
+
+  test('cannot be opened when it is over or has not begun; nothing of the grant is', async () => {
+    partition = await openPartition(redis);
+    for (const window of [
+      newWindow({}, Date.now() - HOUR_MS, HOUR_MS / 2),
+      newWindow({}, Date.now() + HOUR_MS),
+    ]) {
+      const grant = grantOf(newBudget(), window);
+      expect(await openGrant(redis, grant)).toEqual({ nowMs: expect.any(Number) });
+      expect((await admit(redis, grant.ref, newAsk())).is).toBe('unknown');
+    }
+  });
+
+  test('without an end counts for good, and its key has no end either', async () => {
+    const window = newBudget({
+      endsWithGrant: false,
+      maxUses: 1,
+      window: { startsMs: 0, endsMs: undefined },
+    });
+    const grant = await opened(newBudget(), window);
+    await admitted(redis, grant);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
+    expect(await redis.pexpiretime(keys.budget(partition, window.id))).toBe(-1);
+  });
+
+  test('keeps its key until every call of it has ended', async () => {
+    const window = newWindow();
+    await opened(newBudget(), window);
+    expect(await redis.pexpiretime(keys.budget(partition, window.id))).toBe(
+      (window.window?.endsMs ?? 0) + KEYS_KEPT_MS,
+    );
+  });
+
+  test('has the end of a call that it admitted, however late, and the next one has only its own', async () => {
+    const first = newWindow({ costLimitMicrousd: 100 });
+    const grant = await opened(newBudget(), first);
+    const [settled, expired] = [
+      await admitted(redis, grant, { holdMicrousd: 40 }),
+      await admitted(redis, grant, { holdMicrousd: 50, leaseMs: -1 }),
+    ];
+    await end(first);
+    const second = newWindow({ costLimitMicrousd: 100 });
+    const later = next(grant, second);
+    expect(await openGrant(redis, later)).toBe('ok');
+    const inNext = await admitted(redis, later, { holdMicrousd: 100 });
+    // Its gateway knows only the next window by now.
+    await settle(redis, later.ref, newOutcome(settled, { costMicrousd: 30 }));
+    await sweep(redis, partition);
+    expect(await of(first)).toEqual({ used: '2', settled: '80', held: '0' });
+    expect(await of(second)).toEqual({ used: '1', settled: '0', held: '100' });
+    await settle(redis, later.ref, newOutcome(inNext, { costMicrousd: 5 }));
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    expect(ledger.budgets.get(first.id)).toEqual({ used: 2, settled: 80 });
+    expect(ledger.budgets.get(second.id)).toEqual({ used: 1, settled: 5 });
+    expect(expired).not.toBe(settled);
+  });
+
+  test('takes back what it charged, and the next one gives nothing back for it', async () => {
+    const first = newWindow();
+    const grant = await opened(newBudget(), first);
+    const made = await charged(redis, grant, { costMicrousd: 20 });
+    await end(first);
+    const second = newWindow();
+    const later = next(grant, second);
+    await openGrant(redis, later);
+    expect(await refund(redis, later.ref, newRefund(made))).toBe(false);
+    expect(await of(second)).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await refund(redis, grant.ref, newRefund(made))).toBe(true);
+    expect(await of(first)).toEqual({ used: '0', settled: '0', held: '0' });
+  });
+
+  test('lowers the hold of a call that it admitted, and of no other', async () => {
+    const first = newWindow();
+    const grant = await opened(newBudget(), first);
+    const hold = await admitted(redis, grant, { holdMicrousd: 50 });
+    await end(first);
+    const later = next(grant, newWindow());
+    await openGrant(redis, later);
+    expect(await narrow(redis, later.ref, hold, 10)).toBe(0);
+    expect(await narrow(redis, grant.ref, hold, 10)).toBe(40);
+    expect(await of(first)).toMatchObject({ held: '10' });
+  });
+
+  test('lowers no output bound: from it a holder could read how much others have left', async () => {
+    const hold = { fixedMicrousd: 10, ratePerMtok: 1_000_000, askedTokens: 100, leastTokens: 10 };
+    const window = newWindow({ costLimitMicrousd: 80 });
+    const grant = await opened(newBudget({ costLimitMicrousd: 1_000 }), window);
+    expect(await admit(redis, grant.ref, newAsk({ hold }))).toMatchObject({
+      is: 'cost_limit_too_low',
+      of: 2,
+      neededMicrousd: 110,
+    });
+    expect(await admit(redis, grant.ref, newAsk({ hold: { ...hold, askedTokens: 70 } }))).toMatchObject({
+      is: 'admitted',
+      tokens: 70,
+      microusdLeft: 920,
+    });
+  });
+
+  test('that comes after another starts at nothing, although the stream has calls of the grant', async () => {
+    const first = newWindow();
+    const grant = await opened(newBudget(), first);
+    for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
+    await end(first);
+    const second = newWindow();
+    expect(await openGrant(redis, next(grant, second))).toBe('ok');
+    expect(await of(second)).toEqual({ used: '0', settled: '0', held: '0' });
+  });
+
+  test('whose key alone was lost has its calls again, from the stream', async () => {
+    const window = newWindow();
+    const grant = await opened(newBudget(), window);
+    for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
+    await redis.del(keys.budget(partition, window.id));
+    expect((await admit(redis, grant.ref, newAsk())).is).toBe('unknown');
+    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await of(window)).toEqual({ used: '3', settled: '21', held: '0' });
+  });
+
+  test('has the figures of the ledger after Redis has lost everything', async () => {
+    const window = newWindow({ costLimitMicrousd: 100 });
+    const grant = await opened(newBudget(), window);
+    await charged(redis, grant, { costMicrousd: 60 });
+    const ledger = newLedger(partition);
+    await drainAll(redis, ledger);
+    await loseAll(redis, partition);
+    await drainAll(redis, ledger);
+    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await of(window)).toEqual({ used: '1', settled: '60', held: '0' });
+    expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 41 }))).toMatchObject({ of: 2 });
+  });
+
+  test('keeps changed limits against an opening that read Postgres before the change', async () => {
+    partition = await openPartition(redis);
+    const window = newWindow({ maxUses: 9 });
+    const grant = grantOf(newBudget(), window);
+    await changeLimits(redis, partition, { ...window, revision: 2, maxUses: 1 }, window.window?.endsMs);
+    expect(await openGrant(redis, grant)).toBe('stale');
+    expect(await openGrant(redis, next(grant, { ...window, revision: 2, maxUses: 1 }))).toBe('ok');
+    await admitted(redis, grant);
+    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
+  });
+});
