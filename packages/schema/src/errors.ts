@@ -113,6 +113,11 @@ export const ERRORS = {
     'conflict_error',
     'This API key has expired or was revoked, and does not come back. Create another one.',
   ],
+  budget_conflict: [
+    409,
+    'conflict_error',
+    'This budget does not fit with what the account has. The message says with what.',
+  ],
   revision_mismatch: [
     412,
     'conflict_error',

@@ -1,5 +1,15 @@
 import { sql } from 'drizzle-orm';
-import { boolean, index, integer, pgTable, primaryKey, smallint, text, uuid } from 'drizzle-orm/pg-core';
+import {
+  boolean,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  smallint,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core';
 import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
 import type { AccountLimits } from './api/changes/account-limits.ts';
 import type { McpServerPolicy } from './api/mcp-presign.ts';
@@ -24,6 +34,8 @@ export const accounts = pgTable('accounts', {
   revision: revision(),
   /** Counts suspensions and their ends. Redis keeps the state of the highest version. */
   version: integer().notNull().default(0),
+  /** Whether it has or had shared budgets: its new URLs are issued in its home partition. */
+  hasBudgets: boolean().notNull().default(false),
 });
 
 /** API keys of backends. Only a hash is stored. */
@@ -73,30 +85,42 @@ export const credentials = pgTable(
 export const credentialContext = (accountId: string, credentialId: string): string =>
   `credential ${accountId} ${credentialId}`;
 
-/** A set of limits, and the sums of the ledger under them. A grant, a bundle or a virtual key has one. */
-export const budgets = pgTable('budgets', {
-  id: uuid().primaryKey(),
-  /** Redis partition, chosen at issue. It never changes. */
-  partition: smallint().notNull(),
-  /** Counts the changes of a virtual key's limits; for any other budget those of its grant. Redis keeps the highest. */
-  revision: integer().notNull().default(1),
-  /** Null: unlimited. */
-  maxUses: whole(),
-  /** Microdollars. null: no limit. 0: nothing may be spent. */
-  costLimitMicrousd: whole(),
-  /** Null: unlimited. */
-  callsPerMinute: integer(),
-  /** Null: unlimited. */
-  concurrentCalls: integer(),
-  /** Null: unlimited. */
-  tokensPerMinute: integer(),
-  /** Sums over the ledger, updated by the transaction that writes the ledger. */
-  used: whole().notNull().default(0),
-  settledMicrousd: whole().notNull().default(0),
-  /** The highest threshold of each limit, in percent, that was announced. Each is announced once. */
-  announcedUsesPercent: smallint().notNull().default(0),
-  announcedCostPercent: smallint().notNull().default(0),
-});
+/** A set of limits, and the sums of the ledger under them. A grant, a bundle, a virtual key and each window of a shared budget has one. */
+export const budgets = pgTable(
+  'budgets',
+  {
+    id: uuid().primaryKey(),
+    /** Redis partition, chosen at issue. It never changes. */
+    partition: smallint().notNull(),
+    /** Counts the changes of a virtual key's limits; for any other budget those of its grant. Redis keeps the highest. */
+    revision: integer().notNull().default(1),
+    /** Null: unlimited. */
+    maxUses: whole(),
+    /** Microdollars. null: no limit. 0: nothing may be spent. */
+    costLimitMicrousd: whole(),
+    /** Null: unlimited. */
+    callsPerMinute: integer(),
+    /** Null: unlimited. */
+    concurrentCalls: integer(),
+    /** Null: unlimited. */
+    tokensPerMinute: integer(),
+    /** Sums over the ledger, updated by the transaction that writes the ledger. */
+    used: whole().notNull().default(0),
+    settledMicrousd: whole().notNull().default(0),
+    /** The highest threshold of each limit, in percent, that was announced. Each is announced once. */
+    announcedUsesPercent: smallint().notNull().default(0),
+    announcedCostPercent: smallint().notNull().default(0),
+    /** The shared budget whose window it is, and the time in which it counts calls. Null: it is no window. */
+    sharedId: uuid(),
+    startsAt: time(),
+    /** Null: it has no end. */
+    endsAt: time(),
+  },
+  (t) => [
+    uniqueIndex('budgets_window_index').on(t.sharedId, t.startsAt).where(sql`${t.sharedId} is not null`),
+    index('budgets_ended_index').on(t.endsAt).where(sql`${t.endsAt} is not null`),
+  ],
+);
 
 /** A provider key that is stored under a name, and used instead of `client_api_key`. */
 export const virtualKeys = pgTable(
@@ -172,6 +196,8 @@ export const grants = pgTable(
     externalSession: text(),
     externalUser: text(),
     metadata: jsonText<Record<string, unknown>>(),
+    /** The shared budgets that its calls draw on, chosen when it was issued. Null: none. */
+    sharedBudgetIds: uuid().array(),
     issuedAt: time().notNull(),
     /** When it ends. Its token may say later. */
     expiresAt: time().notNull(),

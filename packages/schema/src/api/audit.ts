@@ -14,6 +14,7 @@ export const AUDIT_TARGETS = [
   'session',
   'external_user',
   'external_session',
+  'budget',
 ] as const;
 export type AuditTarget = (typeof AUDIT_TARGETS)[number];
 
@@ -40,6 +41,9 @@ export const AUDIT_ACTIONS = [
   'delivery.replayed',
   'grant.changed',
   'session.changed',
+  'budget.created',
+  'budget.changed',
+  'budget.deleted',
   'urls.revoked',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];

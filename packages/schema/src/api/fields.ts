@@ -140,9 +140,10 @@ const uuid = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))
   .transform((id) => id.toLowerCase());
 
-/** The ids of a session, of an API key, and of a call. */
+/** The ids of a session, of an API key, of a shared budget, and of a call. */
 export const sessionId = uuid;
 export const apiKeyId = uuid;
+export const budgetId = uuid;
 export const requestId = uuid;
 
 /** Answer while Postgres has a change and Redis has yet to take it over. */

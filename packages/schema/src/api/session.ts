@@ -61,6 +61,9 @@ export const sessionGrant = z
     concurrent_calls: z.int().nullable().meta({ description: 'null: unlimited.' }),
     tokens_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
     conditions: conditionsAnswer,
+    shared_budgets: z.array(z.guid()).meta({
+      description: 'Ids of the budgets that its calls draw on, too. They were chosen when it was issued.',
+    }),
     revision: z.int().meta({ description: '1. Every change adds 1. The grants of a bundle share it.' }),
     ...figures.shape,
   })

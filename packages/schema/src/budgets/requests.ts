@@ -1,0 +1,192 @@
+import { z } from 'zod';
+import {
+  apiKeyId,
+  budgetId,
+  EXTERNAL_ID_MAX_CHARS,
+  externalId,
+  maxUses,
+  microusd,
+  optional,
+} from '../api/fields.ts';
+import { expected, QUERY } from '../api/invalid-request.ts';
+import { keyName, virtualKeyParams } from '../api/keys.ts';
+import { pageOf, pageQuery } from '../api/page.ts';
+
+/** How long a window of a budget is. */
+export const BUDGET_WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
+export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
+
+/** The URLs that a shared budget covers, by what they have in common. */
+export const BUDGET_SCOPES = ['account', 'api_key', 'virtual_key', 'external_user'] as const;
+export type BudgetScope = (typeof BUDGET_SCOPES)[number];
+
+const WINDOW = expected(`one of ${BUDGET_WINDOWS.join(', ')}`);
+const TIME_ZONE = 'expected the name of a time zone in the IANA database, such as "Europe/Berlin"';
+const ANCHOR = expected('a time in whole Unix seconds');
+/** The end of the year 9999. */
+const END_SECONDS = 253_402_300_799;
+
+const timeZone = z
+  .string(expected('a string'))
+  .max(64, TIME_ZONE)
+  .refine(isTimeZone, TIME_ZONE)
+  .meta({ examples: ['Europe/Berlin'] });
+
+/** Offsets such as `+01:00` are no zones: they have no daylight saving time. */
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z][\w+\-/]*$/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const user = externalId.refine((id) => id !== '', `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters`);
+const USER =
+  'URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user.';
+
+/** The URLs that a budget covers. Exactly one field. */
+const scope = z
+  .strictObject(
+    {
+      account: optional(z.literal(true, expected('true'))).meta({ description: 'All URLs of the account.' }),
+      api_key: optional(apiKeyId).meta({
+        description: 'URLs that this API key issues.',
+      }),
+      virtual_key: optional(
+        z
+          .string(expected('a string'))
+          .refine((id) => virtualKeyParams.safeParse({ id }).success, 'expected the id of a virtual key'),
+      ).meta({ description: 'URLs of this virtual key.' }),
+      external_user: optional(user).meta({ description: USER }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(
+    (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
+    'expected exactly one of account, api_key, virtual_key and external_user',
+  );
+
+const SOME = 'expected max_uses, cost_limit or both';
+
+/** Body of `POST /v1/budgets`. */
+export const budgetRequest = z
+  .strictObject(
+    {
+      name: optional(keyName).meta({ description: 'Your name for it. No holder sees it.' }),
+      scope: scope.meta({ description: 'The URLs that it covers: those that are issued from now on.' }),
+      max_uses: optional(maxUses).meta({ description: 'Calls in a window. -1: unlimited.' }),
+      cost_limit: optional(microusd).meta({ description: 'Microdollars in a window.' }),
+      window: z.enum(BUDGET_WINDOWS, WINDOW).default('lifetime').meta({
+        description: 'How long its figures count. lifetime: for good.',
+      }),
+      time_zone: timeZone.default('UTC').meta({
+        description: 'Where days, weeks and months begin: a name in the IANA database.',
+      }),
+      anchor: optional(z.int(ANCHOR).min(0, ANCHOR).max(END_SECONDS, ANCHOR)).meta({
+        description:
+          'A time at which a window begins, in Unix seconds. Left out: windows begin with the hour, the day, Monday or the month.',
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, SOME)
+  .refine(({ window, anchor }) => window !== 'lifetime' || anchor === undefined, {
+    path: ['anchor'],
+    error: 'a lifetime has no anchor',
+  })
+  .meta({
+    id: 'BudgetRequest',
+    examples: [{ scope: { external_user: '*' }, cost_limit: 5_000_000, window: 'month' }],
+  });
+export type BudgetRequest = z.output<typeof budgetRequest>;
+
+const USES = expected(`-1 (unlimited) or a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
+
+/** Body of `PATCH /v1/budgets/{id}`. */
+export const budgetChange = z
+  .strictObject(
+    {
+      name: keyName.nullable().optional().meta({ description: 'null: none.' }),
+      max_uses: z.int(USES).min(-1, USES).optional().meta({
+        description: 'Calls in a window, those of this window included. -1: unlimited. 0: no call passes.',
+      }),
+      cost_limit: microusd.nullable().optional().meta({
+        description: 'Microdollars in a window, those of this window included. null: no limit.',
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(
+    (change) => Object.values(change).some((value) => value !== undefined),
+    'expected at least one of name, max_uses and cost_limit',
+  )
+  .meta({ id: 'BudgetChange', examples: [{ cost_limit: 10_000_000 }] });
+export type BudgetChange = z.output<typeof budgetChange>;
+
+export const budgetParams = z.object({ id: z.guid() });
+
+const seconds = z.number().meta({ description: 'Unix time in seconds.' });
+
+/** The window that counts now. */
+const currentWindow = z.strictObject({
+  starts_at: seconds,
+  ends_at: seconds.nullable().meta({ description: 'null: it has no end.' }),
+  settled: z
+    .strictObject({ used: z.int(), spent: microusd })
+    .meta({ description: 'Calls and microdollars in the ledger.' }),
+  live: z
+    .strictObject({ used: z.int(), spent: microusd, held: microusd })
+    .nullable()
+    .meta({ description: 'Running calls included. null: Redis does not answer.' }),
+});
+
+/** A budget that URLs share, or a template. */
+export const budgetAnswer = z
+  .strictObject({
+    id: z.guid(),
+    kind: z.enum(['budget', 'template']).meta({
+      description: 'template: it makes a budget for each user, and has no figures of its own.',
+    }),
+    name: z.string().nullable(),
+    scope: z
+      .strictObject({
+        account: z.literal(true).optional(),
+        api_key: z.guid().optional(),
+        virtual_key: z.string().optional(),
+        external_user: z.string().optional(),
+      })
+      .meta({ description: 'Exactly one field.' }),
+    template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
+    max_uses: z.int().meta({ description: 'Calls in a window. -1: unlimited.' }),
+    cost_limit: microusd.nullable().meta({ description: 'Microdollars in a window. null: no limit.' }),
+    window: z.enum(BUDGET_WINDOWS),
+    time_zone: z.string(),
+    anchor: seconds.nullable().meta({ description: 'Unix time in seconds. null: none.' }),
+    revision: z.int().meta({ description: '1. Every change adds 1.' }),
+    current: currentWindow.nullable().meta({
+      description: 'The present window. null: no call has drawn on it, or it is a template.',
+    }),
+    created_at: seconds.meta({ description: 'It covers URLs that were issued later. Unix time in seconds.' }),
+    deleted_at: seconds.nullable().meta({ description: 'null: not deleted.' }),
+  })
+  .meta({ id: 'SharedBudget' });
+export type BudgetAnswer = z.infer<typeof budgetAnswer>;
+
+/** Query of `GET /v1/budgets`. */
+export const budgetsQuery = z.strictObject(
+  {
+    ...pageQuery.shape,
+    template: budgetId.optional().meta({
+      description: 'Only the budgets that this template made.',
+    }),
+    external_user: externalId.optional().meta({ description: 'Only the budgets of this user.' }),
+  },
+  QUERY,
+);
+export type BudgetsQuery = z.output<typeof budgetsQuery>;
+
+/** Answer of `GET /v1/budgets`. */
+export const budgetPage = pageOf(budgetAnswer).meta({ id: 'SharedBudgetPage' });
