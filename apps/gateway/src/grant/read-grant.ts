@@ -1,4 +1,6 @@
+import type { BudgetState } from '@presign/limits';
 import { RefusedError } from '@presign/schema';
+import { openWindows } from '@presign/schema/budget-windows';
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
@@ -8,26 +10,46 @@ import { alias } from 'drizzle-orm/pg-core';
 export type GrantReader = ReturnType<typeof grantReader>;
 
 /**
- * Reads a grant with its limits. One statement reads one snapshot: the budgets' sums belong to the partition's cursor. It is
- * built once, because building it takes 400 µs of CPU.
+ * Reads a grant with its limits, and the windows of its shared budgets at a time. One statement reads one snapshot: the budgets'
+ * sums belong to the partition's cursor. It is built once, because building it takes 400 µs of CPU. The first gateway that asks
+ * for a window stores it, with the boundaries that the issuer has stored.
  */
 export function grantReader(db: Database) {
   let statement: ReturnType<typeof grantStatement> | undefined;
-  return async (id: string) => {
+  const read = async (id: string, atMs: number) => {
     statement ??= grantStatement(db);
-    const [row] = await statement.execute({ id }).catch((error: unknown) => {
+    const [row] = await statement.execute({ id, at: new Date(atMs).toISOString() });
+    return row;
+  };
+  const readOpen = async (id: string, atMs: number) => {
+    const row = await read(id, atMs);
+    const missing = row?.windows.flatMap(({ sharedId, window }) => (window ? [] : sharedId)) ?? [];
+    if (missing.length === 0) return row;
+    await openWindows(db, missing, atMs);
+    return read(id, atMs);
+  };
+  return (id: string, atMs: number) =>
+    readOpen(id, atMs).catch((error: unknown) => {
       throw isDatabaseOutage(error)
         ? new RefusedError({ code: 'database_unavailable', retryAfterSeconds: 1 }, { cause: error })
         : error;
     });
-    return row;
-  };
 }
 
 function grantStatement(db: Database) {
   const shared = alias(budgets, 'shared');
   return db
-    .select()
+    .select({
+      grants,
+      accounts,
+      sessions,
+      budgets,
+      credentials,
+      partitions,
+      virtual_keys: virtualKeys,
+      shared,
+      windows: WINDOWS,
+    })
     .from(grants)
     .innerJoin(accounts, eq(accounts.id, grants.accountId))
     .innerJoin(sessions, eq(sessions.id, grants.sessionId))
@@ -38,4 +60,45 @@ function grantStatement(db: Database) {
     .leftJoin(shared, eq(shared.id, virtualKeys.budgetId))
     .where(eq(grants.id, sql.placeholder('id')))
     .prepare('read_grant');
+}
+
+/** A shared budget of a grant, and its window at the time asked for, unless it is not stored yet. */
+type SharedBudget = { readonly sharedId: string; readonly window: BudgetState | undefined };
+
+/** The shared budgets of a grant that are not deleted. Figures fit into JSON: all are below 2^53. */
+const WINDOWS = sql<readonly SharedBudget[]>`(
+  select coalesce(json_agg(json_build_array(d.id, w.id, w.revision, w.max_uses, w.used, w.cost_limit_microusd, w.settled_microusd,
+    (extract(epoch from w.starts_at) * 1000)::bigint, (extract(epoch from w.ends_at) * 1000)::bigint)
+    order by array_position(${grants.sharedBudgetIds}, d.id)), '[]')::text
+  from shared_budgets d left join budgets w on w.shared_id = d.id
+    and w.starts_at <= ${sql.placeholder('at')}::timestamptz
+    and (w.ends_at is null or w.ends_at > ${sql.placeholder('at')}::timestamptz)
+  where d.id = any(${grants.sharedBudgetIds}) and d.deleted_at is null)`.mapWith(readWindows);
+
+type WindowRow = readonly [
+  sharedId: string,
+  id: string | null,
+  revision: number,
+  maxUses: number | null,
+  used: number,
+  costLimitMicrousd: number | null,
+  settledMicrousd: number,
+  startsMs: number,
+  endsMs: number | null,
+];
+
+function readWindows(text: string): readonly SharedBudget[] {
+  return (JSON.parse(text) as WindowRow[]).map(
+    ([sharedId, id, revision, maxUses, used, costLimitMicrousd, settledMicrousd, startsMs, endsMs]) => ({
+      sharedId,
+      window:
+        id === null
+          ? undefined
+          : {
+              ...{ id, revision, maxUses, used, costLimitMicrousd, settledMicrousd },
+              ...{ callsPerMinute: null, concurrentCalls: null, endsWithGrant: false },
+              window: { startsMs, endsMs: endsMs ?? undefined },
+            },
+    }),
+  );
 }
