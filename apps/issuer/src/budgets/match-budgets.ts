@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { RefusedError } from '@presign/schema';
+import { sharedBudgets } from '@presign/schema/budget-tables';
+import type { Transaction } from '@presign/schema/database';
+import { and, asc, eq, isNull, not, or, type SQL } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { homePartition } from '../issue/choose-partition.ts';
+
+/** A URL, as far as budgets choose by it. */
+export type Issued = {
+  readonly accountId: string;
+  readonly apiKeyId: string;
+  readonly virtualKeyId?: string | undefined;
+  readonly externalUser?: string | undefined;
+  readonly issuedAt: Date;
+};
+
+/** The shared budgets of a URL, for good. */
+export type Matched = {
+  /** Undefined: none. */
+  readonly sharedIds: string[] | undefined;
+  readonly costLimited: boolean;
+};
+
+/** The budgets of an account that never had one. */
+export const NO_BUDGETS: Matched = { sharedIds: undefined, costLimited: false };
+
+type Row = typeof sharedBudgets.$inferSelect;
+
+/**
+ * Finds the shared budgets that a new URL draws on, and makes those of its user that only a template has so far. A budget of the
+ * user takes precedence over a template with the same window.
+ */
+export async function matchBudgets(tx: Transaction, issued: Issued): Promise<Matched> {
+  const found = await findMatching(tx, issued);
+  const own = found.filter(({ budget }) => !budget.isTemplate);
+  const ofUser = new Set(
+    own.flatMap(({ budget }) => (budget.scope === 'external_user' ? budget.window : [])),
+  );
+  const templates = found.flatMap(({ budget }) =>
+    budget.isTemplate && !ofUser.has(budget.window) ? budget : [],
+  );
+  if (templates.length > 0) {
+    await tx
+      .insert(sharedBudgets)
+      .values(templates.map((each) => ofTemplate(each, issued)))
+      .onConflictDoNothing();
+    return matched((await findMatching(tx, issued)).filter(({ budget }) => !budget.isTemplate));
+  }
+  return matched(own);
+}
+
+/** Live budgets and templates of the account, each with the limit of its template, in one order for all. */
+function findMatching(tx: Transaction, issued: Issued) {
+  const template = alias(sharedBudgets, 'template');
+  return tx
+    .select({ budget: sharedBudgets, templateCostLimit: template.costLimitMicrousd })
+    .from(sharedBudgets)
+    .leftJoin(template, eq(template.id, sharedBudgets.templateId))
+    .where(
+      and(eq(sharedBudgets.accountId, issued.accountId), isNull(sharedBudgets.deletedAt), matches(issued)),
+    )
+    .orderBy(asc(sharedBudgets.scope), asc(sharedBudgets.window), asc(sharedBudgets.id));
+}
+
+function matches({ apiKeyId, virtualKeyId, externalUser }: Issued): SQL | undefined {
+  const { isTemplate, scope: ofScope, scopeValue } = sharedBudgets;
+  const has = (scope: Row['scope'], value: string | undefined) =>
+    value === undefined ? undefined : and(eq(ofScope, scope), eq(scopeValue, value), not(isTemplate));
+  return or(
+    has('account', ''),
+    has('api_key', apiKeyId),
+    has('virtual_key', virtualKeyId),
+    has('external_user', externalUser),
+    externalUser === undefined ? undefined : eq(isTemplate, true),
+  );
+}
+
+type Found = Awaited<ReturnType<typeof findMatching>>;
+
+const matched = (found: Found): Matched => ({
+  sharedIds: found.length === 0 ? undefined : found.map(({ budget }) => budget.id),
+  costLimited: found.some(
+    ({ budget, templateCostLimit }) =>
+      (budget.inherits ? templateCostLimit : budget.costLimitMicrousd) !== null,
+  ),
+});
+
+const ofTemplate = (
+  template: Row,
+  { externalUser = '', issuedAt }: Issued,
+): typeof sharedBudgets.$inferInsert => ({
+  ...template,
+  id: randomUUID(),
+  scopeValue: externalUser,
+  isTemplate: false,
+  templateId: template.id,
+  revision: 1,
+  inherits: true,
+  maxUses: null,
+  costLimitMicrousd: null,
+  createdAt: issuedAt,
+});
+
+/**
+ * The partition of a URL of an account with shared budgets: one script decides on all budgets of a call.
+ * @throws RefusedError where the virtual key has a budget elsewhere: an issuer of an earlier version has made it
+ */
+export function homeOf(accountId: string, { sharedIds }: Matched, ofVirtualKey: number | undefined): number {
+  const home = homePartition(accountId);
+  if (ofVirtualKey === undefined || ofVirtualKey === home) return home;
+  if (!sharedIds) return ofVirtualKey;
+  const message =
+    'virtual_key: the budget of this virtual key is too old to be drawn on together with others. Create the virtual key again.';
+  throw new RefusedError({ code: 'budget_conflict', param: 'virtual_key', message });
+}
