@@ -55,7 +55,7 @@ export type IssuerEnv = {
     apiKey: ApiKey;
     /** Why the request was refused. */
     refused?: ErrorCode;
-    /** Refuses with 401 if the API key has been revoked or has expired since it was first checked. */
+    /** Reads the API key again. Refuses with 401 if it has been revoked or has expired since it was first checked. */
     authenticateAgain: () => Promise<void>;
   };
 };
@@ -72,6 +72,8 @@ export type ApiKey = {
   readonly policy: unknown;
   /** The limits of its account. Null: none. */
   readonly limits: AccountLimits | null;
+  /** Whether its account has or had shared budgets. */
+  readonly hasBudgets: boolean;
 };
 
 /** The one who makes a change, as the audit log has it. */

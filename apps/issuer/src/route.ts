@@ -123,8 +123,7 @@ const HELD_BACK_MS = 250;
 const SECRET_BYTES = 32;
 
 async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<Shape>> {
-  const apiKey = c.get('apiKey');
-  if (shape.scope) requireScope(apiKey, shape.scope);
+  if (shape.scope) requireScope(c.get('apiKey'), shape.scope);
   const params = shape.params?.safeParse(c.req.param());
   // A malformed id cannot name anything, so it is answered like an unknown one.
   if (params?.success === false) throw new RefusedError({ code: 'not_found' });
@@ -134,6 +133,7 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<S
   const body = shape.body && (await readBody(c, shape.body));
   // A caller may hold the body back after its API key was checked: a key revoked since must not create another key.
   if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
+  const apiKey = c.get('apiKey');
   const by = apiKey && {
     accountId: apiKey.accountId,
     id: apiKey.id,

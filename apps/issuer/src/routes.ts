@@ -1,4 +1,6 @@
 import { listAudit } from './audit/list-audit.ts';
+import { changeBudget, deleteBudget } from './budgets/change-budget.ts';
+import { createBudget, getBudget, listBudgets } from './budgets/create-budget.ts';
 import { changeGrant, getGrant } from './grants/change-grant.ts';
 import { changeSession } from './grants/change-session.ts';
 import { listSessions } from './grants/list-sessions.ts';
@@ -72,6 +74,11 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   suspendAccount,
   resumeAccount,
   deleteAccount,
+  createBudget,
+  listBudgets,
+  getBudget,
+  changeBudget,
+  deleteBudget,
   createWebhook,
   listWebhooks,
   getWebhook,

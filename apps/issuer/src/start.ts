@@ -9,6 +9,8 @@ import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
 import { forgetAudit } from './audit/audit-log.ts';
+import { extendCalendars } from './budgets/calendars.ts';
+import { forgetWindows } from './budgets/forget-windows.ts';
 import type { IssuerDeps } from './deps.ts';
 import { eraseCredentials } from './grants/erase-credentials.ts';
 import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
@@ -123,6 +125,11 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
   },
   { problem: 'old deliveries are not deleted', everyMs: HOUR_MS, run: () => forgetOldDeliveries(deps.db) },
   {
+    problem: 'the next windows of budgets are not stored',
+    everyMs: HOUR_MS,
+    run: () => extendCalendars(deps.db, deps.now),
+  },
+  {
     problem: 'old idempotency keys are not deleted',
     everyMs: HOUR_MS,
     run: () => forgetIdempotencyKeys(deps),
@@ -149,7 +156,14 @@ function deletions(
   if (kept && kept.usageDays > 0)
     tasks.push({ problem: 'old sums by day are not deleted', everyMs, run: forgetSums(deps, kept) });
   if (kept && kept.grantDays > 0)
-    tasks.push({ problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) });
+    tasks.push(
+      { problem: 'old URLs are not deleted', everyMs, run: forgetGrants(deps, kept) },
+      {
+        problem: 'old windows of budgets are not deleted',
+        everyMs,
+        run: () => forgetWindows(deps, kept.grantDays),
+      },
+    );
   return tasks;
 }
 

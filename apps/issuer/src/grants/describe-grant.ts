@@ -44,6 +44,7 @@ export const describeGrant = (
     concurrent_calls: budget.concurrentCalls,
     tokens_per_minute: budget.tokensPerMinute,
     conditions: grant.conditions,
+    shared_budgets: [...(grant.sharedBudgetIds ?? [])],
     revision: budget.revision,
     settled,
     live,

@@ -69,10 +69,11 @@ export async function queueAccount(tx: Transaction, accountId: string): Promise<
   return changeId;
 }
 
-/** Queues the limits of a budget, and the ends of its grants. The transaction must be the one that changes them. */
-export async function queueLimits(tx: Transaction, budgetId: string): Promise<ChangeId> {
+/** Queues the limits of budgets, and the ends of their grants. The transaction must be the one that changes them. */
+export async function queueLimits(tx: Transaction, ...budgetIds: readonly string[]): Promise<ChangeId> {
   const changeId = newChangeId();
-  await tx.insert(pendingChanges).values({ changeId, budgetId, dueAt: OWN });
+  const rows = budgetIds.map((budgetId) => ({ changeId, budgetId, dueAt: OWN }));
+  if (rows.length > 0) await tx.insert(pendingChanges).values(rows);
   return changeId;
 }
 

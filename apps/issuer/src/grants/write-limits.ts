@@ -18,6 +18,8 @@ export async function writeLimits(db: Database, redis: RedisClient, budgetId: st
   if (!budget) return;
   const own = rows.flatMap(({ grant }) => grant ?? []);
   const ends = own.map((grant) => (grant.signedUntil ?? grant.expiresAt).getTime());
+  // A window outlives every call that was admitted in it.
+  if (budget.endsAt) ends.push(budget.endsAt.getTime());
   const { partition, revision } = budget;
   // First the budget, so that it never ends before its grants.
   await changeLimits(redis, partition, budget, ends.length === 0 ? undefined : Math.max(...ends));

@@ -60,7 +60,8 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
     const models = grant.models && JSON.stringify(grant.models);
     const conditions = grant.conditions && JSON.stringify(grant.conditions);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
-    const values = { ...grant, ...budget, config, models, conditions, metadata, sealed };
+    const sharedBudgetIds = grant.sharedBudgetIds && `{${grant.sharedBudgetIds.join(',')}}`;
+    const values = { ...grant, ...budget, config, models, conditions, metadata, sharedBudgetIds, sealed };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
     const [written] = await statement.execute(values);
     return written?.epoch ?? 0;
@@ -203,6 +204,7 @@ const GRANT = {
   externalSession: $('externalSession'),
   externalUser: $('externalUser'),
   metadata: raw('metadata'),
+  sharedBudgetIds: raw('sharedBudgetIds'),
   issuedAt: $('issuedAt'),
   expiresAt: $('expiresAt'),
 };

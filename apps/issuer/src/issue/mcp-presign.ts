@@ -14,6 +14,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
+import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
@@ -53,9 +54,9 @@ export const mcpPresign = route(
       const request = obeyMcpPolicy(policy, body, raw.value);
       await obeyAccount(deps, apiKey, request.cost_limit);
       const issuedAt = wholeSecond(deps.now());
-      const { id: apiKeyId, accountId } = apiKey;
-      const issue = { grantId: randomUUID(), accountId, apiKeyId, policy, request, issuedAt };
-      const isAlone = key === undefined && readsNothing(request) && !countsSessions(apiKey);
+      const { id: apiKeyId, accountId, hasBudgets } = apiKey;
+      const issue = { grantId: randomUUID(), accountId, apiKeyId, hasBudgets, policy, request, issuedAt };
+      const isAlone = key === undefined && !hasBudgets && readsNothing(request) && !countsSessions(apiKey);
       if (isAlone) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey)));
@@ -72,6 +73,8 @@ type BundleIssue = {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** Whether the account has or had shared budgets. */
+  readonly hasBudgets: boolean;
   /** The policy of the API key, which the request obeys. */
   readonly policy?: KeyPolicy | undefined;
   readonly request: McpPresignRequest;
@@ -89,7 +92,7 @@ async function issueNew(
   issue: BundleIssue,
 ): Promise<McpPresignAnswer> {
   const { accountId, request } = issue;
-  const { grant, servers } = planBundle(issue);
+  const { grant, servers } = planBundle(issue, NO_BUDGETS);
   const bundle = signServers(deps, grant, servers);
   const sealedAs = (credentialId: string, text: string) => {
     const { sealed } = sealedRow(deps, accountId, credentialId, text);
@@ -130,7 +133,9 @@ async function issueOnce(
     }
   }
   await obeySessions(tx, apiKey, issue.request.session_id, issuedAt);
-  const plan = planBundle(issue);
+  const matchable = { ...issue, externalUser: issue.request.external_user };
+  const shared = issue.hasBudgets ? await matchBudgets(tx, matchable) : NO_BUDGETS;
+  const plan = planBundle(issue, shared);
   const bundle = signServers(deps, plan.grant, plan.servers);
   const answer = answerBundle(deps, plan.grant, bundle);
   await joinSession(tx, accountId, plan.grant.sessionId, issuedAt);
@@ -149,18 +154,22 @@ async function loadBundle(tx: Transaction, deps: IssuerDeps, grant: EarlierGrant
 
 /** The ids and times of a bundle, chosen before it is signed and written. */
 type BundlePlan = {
-  readonly grant: IssuedBundle & { readonly budgetId: string };
+  readonly grant: IssuedBundle & { readonly budgetId: string; readonly sharedBudgetIds: string[] | null };
   readonly servers: readonly IssuedServer[];
 };
 
-function planBundle({ grantId, request, issuedAt }: BundleIssue): BundlePlan {
+function planBundle(
+  { grantId, accountId, hasBudgets, request, issuedAt }: BundleIssue,
+  shared: Matched,
+): BundlePlan {
   const budgetId = randomUUID();
   return {
     grant: {
       id: grantId,
       sessionId: request.session_id ?? randomUUID(),
       budgetId,
-      partition: choosePartition(budgetId),
+      partition: hasBudgets ? homeOf(accountId, shared, undefined) : choosePartition(budgetId),
+      sharedBudgetIds: shared.sharedIds ?? null,
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + request.expires_in * 1000),
     },
@@ -219,6 +228,7 @@ const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }:
   provider: 'mcp',
   externalSession: request.external_session ?? null,
   externalUser: request.external_user ?? null,
+  sharedBudgetIds: grant.sharedBudgetIds,
   issuedAt: grant.issuedAt,
   expiresAt: grant.expiresAt,
 });

@@ -14,6 +14,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
+import { homeOf, type Matched, matchBudgets, NO_BUDGETS } from '../budgets/match-budgets.ts';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
@@ -49,7 +50,7 @@ export const presign = route(
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
-    errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict'],
+    errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict', 'budget_conflict'],
   },
   (deps) => {
     const insert = insertAndSeed(deps);
@@ -68,6 +69,7 @@ export const presign = route(
         grantId: randomUUID(),
         accountId: apiKey.accountId,
         apiKeyId: apiKey.id,
+        hasBudgets: apiKey.hasBudgets,
         policy,
         provider,
         request,
@@ -90,7 +92,8 @@ async function issueOnce(
   repeat: Repeat | undefined,
   apiKey: ApiKey,
 ): Promise<PresignAnswer> {
-  if (repeat === undefined && readsNothing(issue.request) && !countsSessions(apiKey)) {
+  const isAlone = repeat === undefined && !issue.hasBudgets && readsNothing(issue.request);
+  if (isAlone && !countsSessions(apiKey)) {
     return signGrant(deps, await writeGrant(deps, insert, issue, undefined));
   }
   return deps.db.transaction(async (tx) => {
@@ -125,6 +128,8 @@ export type Issue = Asked & {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** Whether the account has or had shared budgets. */
+  readonly hasBudgets: boolean;
   /** The policy of the API key, which the request obeys. */
   readonly policy?: KeyPolicy | undefined;
   readonly issuedAt: Date;
@@ -132,8 +137,8 @@ export type Issue = Asked & {
 
 /**
  * Writes the rows of a grant: session, credential, budget and grant.
- * @param tx needed for a request that names a session or a virtual key, which are read and locked
- * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`
+ * @param tx needed for a request that names a session or a virtual key, and for an account with budgets: these are read
+ * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`, `budget_conflict`
  */
 export async function writeGrant(
   deps: IssuerDeps,
@@ -144,11 +149,12 @@ export async function writeGrant(
   const { request, accountId, issuedAt } = issue;
   const virtualKey = tx && (await findVirtualKey(tx, accountId, request));
   if (virtualKey) obeyPolicyWith(issue.policy, issue.provider, inherited(request, virtualKey));
-  const rows = grantRows(deps, issue, virtualKey);
+  const shared = tx && issue.hasBudgets ? await matchBudgets(tx, matchable(issue)) : NO_BUDGETS;
+  const rows = grantRows(deps, issue, virtualKey, shared);
   checkConfig(issue, rows.grant.config);
   checkModels(issue, rows.grant.config);
   checkTokens(issue);
-  if (rows.costLimitMicrousd !== null || virtualKey?.costLimited) {
+  if (rows.costLimitMicrousd !== null || virtualKey?.costLimited || shared.costLimited) {
     checkSpending(deps, issue, rows.grant.config);
   }
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
@@ -156,6 +162,12 @@ export async function writeGrant(
   const { partition, tokensPerMinute } = rows;
   return { ...rows.grant, partition, tokensPerMinute };
 }
+
+const matchable = ({ request, ...issue }: Issue) => ({
+  ...issue,
+  virtualKeyId: request.virtual_key,
+  externalUser: request.external_user,
+});
 
 /** Whether the rows of a request can be written without reading any, so that it needs no transaction. */
 export const readsNothing = (request: PresignRequest): boolean =>
@@ -200,7 +212,12 @@ async function findVirtualKey(
 const wrongVirtualKey = (problem: string) =>
   new RefusedError({ code: 'invalid_request', param: 'virtual_key', message: `virtual_key: ${problem}` });
 
-function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | undefined): GrantRows {
+function grantRows(
+  deps: IssuerDeps,
+  issue: Issue,
+  virtualKey: VirtualKey | undefined,
+  shared: Matched,
+): GrantRows {
   const { request, accountId, issuedAt } = issue;
   const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
   const budgetId = randomUUID();
@@ -224,10 +241,13 @@ function grantRows(deps: IssuerDeps, issue: Issue, virtualKey: VirtualKey | unde
       externalSession: request.external_session ?? null,
       externalUser: request.external_user ?? null,
       metadata: request.metadata ?? null,
+      sharedBudgetIds: shared.sharedIds ?? null,
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
-    partition: virtualKey?.partition ?? choosePartition(budgetId),
+    partition: issue.hasBudgets
+      ? homeOf(accountId, shared, virtualKey?.partition)
+      : (virtualKey?.partition ?? choosePartition(budgetId)),
     maxUses: request.max_uses === -1 ? null : request.max_uses,
     costLimitMicrousd: request.cost_limit ?? null,
     callsPerMinute: request.calls_per_minute ?? null,

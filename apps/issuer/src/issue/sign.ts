@@ -26,6 +26,8 @@ type Issued = {
   readonly expiresAt: Date;
   /** When the token ends, if the grant's end was moved. */
   readonly signedUntil?: Date | null;
+  /** The shared budgets that its calls draw on. Null: none. */
+  readonly sharedBudgetIds?: readonly string[] | null;
 };
 
 /** The fields of an LLM grant that its token needs. */
@@ -50,6 +52,7 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     ...criticalClaim([
       ...(grant.tokensPerMinute === null ? [] : ['tokens_per_minute']),
       ...Object.keys(grant.conditions ?? {}),
+      ...sharedOf(grant),
     ]),
   };
   return {
@@ -60,6 +63,9 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     claims,
   };
 }
+
+/** A gateway that does not know of shared budgets refuses such a token. */
+const sharedOf = ({ sharedBudgetIds }: Issued): string[] => (sharedBudgetIds ? ['shared_budgets'] : []);
 
 /** The time of an issue: tokens and answers have whole seconds. */
 export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
@@ -144,7 +150,12 @@ export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpB
 /** Only very long addresses of the services leave too little room in a token. */
 function signServer(deps: IssuerDeps, grant: IssuedBundle, { url }: McpServer, field: string): string {
   const srv = createHash('sha256').update(url).digest('base64url');
-  const claims: McpClaims = { ...registeredClaims(deps, grant), knd: 'mcp', srv };
+  const claims: McpClaims = {
+    ...registeredClaims(deps, grant),
+    knd: 'mcp',
+    srv,
+    ...criticalClaim(sharedOf(grant)),
+  };
   try {
     return signToken(claims, deps.signingKey);
   } catch (error) {

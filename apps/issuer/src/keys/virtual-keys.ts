@@ -21,7 +21,7 @@ import { liveFigures } from '../grants/live-figures.ts';
 import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey, findProvider } from '../issue/check-callable.ts';
-import { choosePartition } from '../issue/choose-partition.ts';
+import { homePartition } from '../issue/choose-partition.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 
@@ -108,7 +108,7 @@ export async function storeVirtualKey(
   const createdAt = new Date(now());
   await db.transaction(async (tx) => {
     await tx.insert(credentials).values({ id: credentialId, accountId, sealed, createdAt });
-    if (budgetId !== null) await tx.insert(budgets).values({ id: budgetId, ...limitsOf(budgetId, budget) });
+    if (budgetId !== null) await tx.insert(budgets).values({ id: budgetId, ...limitsOf(accountId, budget) });
     const row = { id, accountId, name, provider, credentialId, config: config ?? null, budgetId, createdAt };
     await tx.insert(virtualKeys).values(row);
     const target = { kind: 'virtual_key', id } as const;
@@ -118,9 +118,9 @@ export async function storeVirtualKey(
   return id;
 }
 
-/** All grants of the key use the partition of its budget, so that one script checks both budgets. */
-const limitsOf = (budgetId: string, budget: VirtualKeyRequest['budget']) => ({
-  partition: choosePartition(budgetId),
+/** All grants of the key use the partition of its budget, so that one script checks all their budgets. */
+const limitsOf = (accountId: string, budget: VirtualKeyRequest['budget']) => ({
+  partition: homePartition(accountId),
   maxUses: budget?.max_uses === undefined || budget.max_uses === -1 ? null : budget.max_uses,
   costLimitMicrousd: budget?.cost_limit ?? null,
 });

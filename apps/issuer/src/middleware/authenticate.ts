@@ -17,6 +17,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
       suspendedAt: accounts.suspendedAt,
       deletedAt: accounts.deletedAt,
       limits: accounts.limits,
+      hasBudgets: accounts.hasBudgets,
     })
     .from(apiKeys)
     .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
@@ -41,11 +42,15 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
     return row;
   };
   return async (c, next) => {
-    const row = await identify(c);
+    const remember = async () => {
+      const row = await identify(c);
+      const { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits, hasBudgets } = row;
+      c.set('apiKey', { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits, hasBudgets });
+      return row;
+    };
+    const row = await remember();
     const now = deps.now();
-    const { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits } = row;
-    c.set('apiKey', { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits });
-    c.set('authenticateAgain', async () => void (await identify(c)));
+    c.set('authenticateAgain', async () => void (await remember()));
     if (now - (row.lastUsedAt?.getTime() ?? 0) > LAST_USED_STEP_MS) recordUse(deps, row.id, now);
     await next();
   };

@@ -140,6 +140,7 @@ export const TAGS = {
   Audit: 'Changes: by whom, when, before and after.',
   Models: 'Models that have a price.',
   Limits: 'Limits of API keys and of requests.',
+  Budgets: 'Limits that URLs share.',
   'Virtual keys': 'Stored keys of providers, under ids of their own.',
   'API keys': 'Keys of this API.',
   Accounts: 'Owners of keys, URLs and usage.',

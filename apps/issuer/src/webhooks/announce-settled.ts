@@ -34,7 +34,7 @@ export async function announceThresholds(
   changed: readonly ChangedBudget[],
   entries: readonly UsageEntry[],
 ): Promise<void> {
-  const crossings = changed.flatMap(crossingsOf);
+  const crossings = changed.filter(isOfGrants).flatMap(crossingsOf);
   if (crossings.length === 0) return;
   for (const { budget, limit, levels } of crossings) {
     const announced = limit === 'max_uses' ? 'announcedUsesPercent' : 'announcedCostPercent';
@@ -51,6 +51,9 @@ export async function announceThresholds(
   await recordEvents(tx, thresholds);
   await announceExhausted(tx, crossings, byBudget);
 }
+
+/** A window of a shared budget belongs to no session. */
+const isOfGrants = ({ sharedId }: ChangedBudget) => sharedId === null;
 
 function crossingsOf(budget: ChangedBudget): Crossing[] {
   const uses = levelsOf(budget.used, budget.maxUses, budget.announcedUsesPercent);

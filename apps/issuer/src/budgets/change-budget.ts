@@ -1,0 +1,158 @@
+import {
+  type BudgetAnswer,
+  type BudgetChange,
+  budgetAnswer,
+  budgetChange,
+  budgetParams,
+  type Pending,
+  RefusedError,
+} from '@presign/schema';
+import { sharedBudgets } from '@presign/schema/budget-tables';
+import type { Transaction } from '@presign/schema/database';
+import { budgets } from '@presign/schema/tables';
+import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import type { Context } from 'hono';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
+import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
+import { checkRevision, sendRevision } from '../grants/store-limits.ts';
+import { inTime } from '../in-time.ts';
+import { route } from '../route.ts';
+import { findBudget } from './create-budget.ts';
+import { describeBudget, limitsOf, scopeOf, selectBudgets } from './describe-budget.ts';
+
+/** `PATCH /v1/budgets/{id}`: once answered, every call on every gateway is judged by the new limits. */
+export const changeBudget = route(
+  {
+    method: 'patch',
+    path: '/v1/budgets/{id}',
+    summary: 'Raise, lower or rename a shared budget',
+    description:
+      'Calls under way finish. A change of a template holds for users who come later, and from their next window on for users whose own budget was not changed. `If-Match` with the `ETag` of an earlier answer refuses the change if another one came first.',
+    scope: 'admin',
+    params: budgetParams,
+    body: budgetChange,
+    answer: budgetAnswer,
+    etag: true,
+    pending: true,
+    errors: ['not_found', 'revision_mismatch'],
+  },
+  (deps) =>
+    async ({ by, params, body, c }): Promise<BudgetAnswer | Pending> => {
+      const stored = deps.db.transaction((tx) => change(tx, deps, { by, id: params.id, c }, body));
+      const pending = await applyChange(deps, await inTime(stored));
+      if (pending) return pending;
+      const row = await findBudget(deps, by.accountId, params.id);
+      sendRevision(c, row.budget);
+      return describeBudget(deps.redis, row);
+    },
+);
+
+/** `DELETE /v1/budgets/{id}`: once answered, it refuses no call. */
+export const deleteBudget = route(
+  {
+    method: 'delete',
+    path: '/v1/budgets/{id}',
+    summary: 'Delete a shared budget',
+    description:
+      'It refuses no call from then on, and its record stays. Budgets that a deleted template has made stay, too.',
+    scope: 'admin',
+    params: budgetParams,
+    pending: true,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ by, params }) => {
+      const stored = deps.db.transaction((tx) => remove(tx, deps, by, params.id));
+      return applyChange(deps, await inTime(stored));
+    },
+);
+
+type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<IssuerEnv> };
+type Limits = Pick<typeof budgets.$inferSelect, 'maxUses' | 'costLimitMicrousd'>;
+
+/** Locks a budget, so that no window of it begins with earlier limits. */
+async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string) {
+  const own = and(eq(sharedBudgets.accountId, by.accountId), eq(sharedBudgets.id, id));
+  const locked = await tx.select().from(sharedBudgets).where(own).for('no key update');
+  const [row] = locked.length === 0 ? [] : await selectBudgets(tx, now()).where(own);
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
+async function change(
+  tx: Transaction,
+  deps: IssuerDeps,
+  asked: Asked,
+  { name, max_uses: uses, cost_limit: cost }: BudgetChange,
+): Promise<ChangeId> {
+  const row = await lock(tx, deps, asked.by, asked.id);
+  const { budget } = row;
+  checkRevision(asked.c, budget);
+  if (budget.deletedAt) throw new RefusedError({ code: 'not_found' });
+  const { maxUses, costLimitMicrousd } = limitsOf(row);
+  const before = { name: budget.name, maxUses, costLimitMicrousd };
+  const limits = {
+    maxUses: uses === undefined ? maxUses : uses === -1 ? null : uses,
+    costLimitMicrousd: cost === undefined ? costLimitMicrousd : cost,
+  };
+  const after = { name: name === undefined ? budget.name : name, ...limits };
+  const isLimits = uses !== undefined || cost !== undefined;
+  await tx
+    .update(sharedBudgets)
+    .set({ name: after.name, revision: budget.revision + 1, ...(isLimits && { ...limits, inherits: false }) })
+    .where(eq(sharedBudgets.id, budget.id));
+  const target = { kind: 'budget', id: budget.id } as const;
+  const states = { before: describeTerms(before), after: describeTerms(after) };
+  await recordChange(tx, asked.by, { action: 'budget.changed', target, ...states });
+  return isLimits ? changeWindows(tx, deps, budget.id, limits) : queueLimits(tx);
+}
+
+async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string): Promise<ChangeId> {
+  const row = await lock(tx, deps, by, id);
+  const { budget } = row;
+  const target = { kind: 'budget', id: budget.id } as const;
+  const before = { ...describeTerms({ name: budget.name, ...limitsOf(row) }), scope: scopeOf(budget) };
+  await recordChange(tx, by, { action: 'budget.deleted', target, before });
+  if (!budget.deletedAt)
+    await tx
+      .update(sharedBudgets)
+      .set({ deletedAt: new Date(deps.now()), revision: budget.revision + 1 })
+      .where(eq(sharedBudgets.id, budget.id));
+  // URLs that were issued earlier still draw on its window, which limits nothing any more.
+  return changeWindows(tx, deps, budget.id, { maxUses: null, costLimitMicrousd: null });
+}
+
+/** The clock of Redis may be behind, so that the last window still counts there. */
+const BEHIND_MS = 3_600_000;
+
+/** Stores the next revision of the limits of all windows that may count calls, and queues them for Redis. */
+async function changeWindows(
+  tx: Transaction,
+  { now }: IssuerDeps,
+  sharedId: string,
+  limits: Limits,
+): Promise<ChangeId> {
+  const since = new Date(now() - BEHIND_MS);
+  const counting = and(eq(budgets.sharedId, sharedId), or(isNull(budgets.endsAt), gt(budgets.endsAt, since)));
+  const locked = await tx
+    .select({ id: budgets.id })
+    .from(budgets)
+    .where(counting)
+    .orderBy(asc(budgets.id))
+    .for('no key update');
+  const ids = locked.map(({ id }) => id);
+  if (ids.length > 0)
+    await tx
+      .update(budgets)
+      .set({ ...limits, revision: sql`${budgets.revision} + 1` })
+      .where(inArray(budgets.id, ids));
+  return queueLimits(tx, ...ids);
+}
+
+/** The fields of a budget that the audit log has. */
+const describeTerms = ({ name, maxUses, costLimitMicrousd }: Limits & { readonly name: string | null }) => ({
+  name,
+  max_uses: maxUses ?? -1,
+  cost_limit: costLimitMicrousd,
+});

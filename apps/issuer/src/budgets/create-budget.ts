@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type BudgetRequest,
+  budgetAnswer,
+  budgetPage,
+  budgetParams,
+  budgetRequest,
+  budgetsQuery,
+  RefusedError,
+} from '@presign/schema';
+import { sharedBudgets } from '@presign/schema/budget-tables';
+import type { Database, Transaction } from '@presign/schema/database';
+import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
+import { and, eq, isNull, ne, type SQL } from 'drizzle-orm';
+import { recordChange } from '../audit/audit-log.ts';
+import type { Actor, IssuerDeps } from '../deps.ts';
+import { sendRevision } from '../grants/store-limits.ts';
+import { inTime } from '../in-time.ts';
+import { homePartition } from '../issue/choose-partition.ts';
+import { after, newestFirst, pageOfRows } from '../page.ts';
+import { route } from '../route.ts';
+import { storeCalendar } from './calendars.ts';
+import { describeBudget, selectBudgets } from './describe-budget.ts';
+
+/** `POST /v1/budgets`: URLs that are issued after the answer draw on the budget. */
+export const createBudget = route(
+  {
+    method: 'post',
+    path: '/v1/budgets',
+    summary: 'Create a budget that URLs share, or a template that makes one for each user',
+    description:
+      'It covers URLs that are issued after the answer. A call of such a URL passes only if the URL and each of its budgets have room.',
+    scope: 'admin',
+    body: budgetRequest,
+    answer: budgetAnswer,
+    status: 201,
+    errors: ['budget_conflict'],
+  },
+  (deps) =>
+    async ({ by, body }) => {
+      const id = await inTime(deps.db.transaction((tx) => store(tx, deps, by, body)));
+      return describeBudget(deps.redis, await findBudget(deps, by.accountId, id));
+    },
+);
+
+/** `GET /v1/budgets`: the account's shared budgets, newest first, with deleted ones. */
+export const listBudgets = route(
+  {
+    method: 'get',
+    path: '/v1/budgets',
+    summary: 'List shared budgets, newest first, with the figures of their present windows',
+    scope: 'read',
+    query: budgetsQuery,
+    answer: budgetPage,
+  },
+  (deps) =>
+    async ({ apiKey, query }) => {
+      const { template, external_user: user } = query;
+      const filter = and(
+        eq(sharedBudgets.accountId, apiKey.accountId),
+        template === undefined ? undefined : eq(sharedBudgets.templateId, template),
+        user === undefined ? undefined : isExactly('external_user', user),
+        after(query.cursor, sharedBudgets),
+      );
+      const rows = selectBudgets(deps.db, deps.now())
+        .where(filter)
+        .orderBy(...newestFirst(sharedBudgets))
+        .limit(query.limit + 1);
+      const page = pageOfRows(await inTime(rows), query.limit, (row) => row);
+      const data = await Promise.all(page.data.map((row) => describeBudget(deps.redis, row)));
+      return { data, next_cursor: page.next_cursor };
+    },
+);
+
+/** `GET /v1/budgets/{id}`. */
+export const getBudget = route(
+  {
+    method: 'get',
+    path: '/v1/budgets/{id}',
+    summary: 'Get a shared budget with the figures of its present window',
+    description: 'The `ETag` of the answer is its revision.',
+    scope: 'read',
+    params: budgetParams,
+    answer: budgetAnswer,
+    etag: true,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ apiKey, params, c }) => {
+      const row = await findBudget(deps, apiKey.accountId, params.id);
+      sendRevision(c, row.budget);
+      return describeBudget(deps.redis, row);
+    },
+);
+
+/** @throws RefusedError `not_found` */
+export async function findBudget({ db, now }: Pick<IssuerDeps, 'db' | 'now'>, accountId: string, id: string) {
+  const own = and(eq(sharedBudgets.accountId, accountId), eq(sharedBudgets.id, id));
+  const [row] = await inTime(selectBudgets(db, now()).where(own));
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
+type Scope = Pick<typeof sharedBudgets.$inferSelect, 'scope' | 'scopeValue' | 'isTemplate'>;
+
+const isExactly = (scope: Scope['scope'], value: string): SQL | undefined =>
+  and(
+    eq(sharedBudgets.scope, scope),
+    eq(sharedBudgets.scopeValue, value),
+    eq(sharedBudgets.isTemplate, false),
+  );
+
+/** @throws RefusedError `budget_conflict`, `invalid_request` for a key that the account does not have */
+async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: BudgetRequest): Promise<string> {
+  const { accountId } = by;
+  const partition = homePartition(accountId);
+  // One creation at a time, so that two cannot pass what one may not.
+  await tx.update(accounts).set({ hasBudgets: true }).where(eq(accounts.id, accountId));
+  const scope = readScope(request);
+  await checkOwner(tx, accountId, scope);
+  await checkVirtualKeys(tx, accountId, partition);
+  await checkOthers(tx, accountId, scope, request.window);
+  const { window, time_zone: timeZone, anchor, name = null, max_uses: uses = -1 } = request;
+  const anchorMs = anchor === undefined ? undefined : anchor * 1000;
+  const calendarId = await storeCalendar(tx, { kind: window, timeZone, anchorMs }, deps.now());
+  const id = randomUUID();
+  const limits = { maxUses: uses === -1 ? null : uses, costLimitMicrousd: request.cost_limit ?? null };
+  const createdAt = new Date(deps.now());
+  const row = { id, accountId, name, partition, ...scope, calendarId, window, ...limits, createdAt };
+  const made = await tx
+    .insert(sharedBudgets)
+    .values(row)
+    .onConflictDoNothing()
+    .returning({ id: sharedBudgets.id });
+  // A URL was issued meanwhile, and its template has made a budget of its user.
+  if (made.length === 0) throw await conflictWith(tx, accountId, scope, window);
+  await recordChange(tx, by, { action: 'budget.created', target: { kind: 'budget', id }, after: request });
+  return id;
+}
+
+function readScope({ scope }: BudgetRequest): Scope {
+  const { api_key, virtual_key, external_user } = scope;
+  if (api_key !== undefined) return { scope: 'api_key', scopeValue: api_key, isTemplate: false };
+  if (virtual_key !== undefined) return { scope: 'virtual_key', scopeValue: virtual_key, isTemplate: false };
+  if (external_user === undefined) return { scope: 'account', scopeValue: '', isTemplate: false };
+  const isTemplate = external_user === '*';
+  return { scope: 'external_user', scopeValue: isTemplate ? '' : external_user, isTemplate };
+}
+
+/** A budget of a key that does not exist would cover nothing, without a sign of it. */
+async function checkOwner(
+  tx: Transaction,
+  accountId: string,
+  { scope, scopeValue: id }: Scope,
+): Promise<void> {
+  if (scope !== 'api_key' && scope !== 'virtual_key') return;
+  const table = scope === 'api_key' ? apiKeys : virtualKeys;
+  const own = and(eq(table.accountId, accountId), eq(table.id, id), isNull(table.revokedAt));
+  const found = await tx.select({ id: table.id }).from(table).where(own);
+  if (found.length > 0) return;
+  const param = `scope.${scope}`;
+  const what = scope === 'api_key' ? 'API key' : 'virtual key';
+  throw new RefusedError({
+    code: 'invalid_request',
+    param,
+    message: `${param}: this account has no ${what} with this id that is in use.`,
+  });
+}
+
+const NAMED = 10;
+
+/** Virtual keys from before budgets were shared have theirs in any partition, where no script reaches the others. */
+async function checkVirtualKeys(tx: Database | Transaction, accountId: string, home: number): Promise<void> {
+  const elsewhere = await tx
+    .select({ id: virtualKeys.id })
+    .from(virtualKeys)
+    .innerJoin(budgets, eq(budgets.id, virtualKeys.budgetId))
+    .where(
+      and(eq(virtualKeys.accountId, accountId), isNull(virtualKeys.revokedAt), ne(budgets.partition, home)),
+    )
+    .limit(NAMED);
+  if (elsewhere.length === 0) return;
+  const ids = elsewhere.map(({ id }) => id).join(', ');
+  const message = `The budgets of these virtual keys are too old to be drawn on together with others: ${ids}. Create these keys again, and delete the old ones.`;
+  throw new RefusedError({ code: 'budget_conflict', param: 'scope', message });
+}
+
+const isLiveOf = (accountId: string) =>
+  and(eq(sharedBudgets.accountId, accountId), isNull(sharedBudgets.deletedAt));
+
+/** The refusal if the account has a budget with this scope and window. */
+async function conflictWith(
+  tx: Transaction,
+  accountId: string,
+  { scope, scopeValue, isTemplate }: Scope,
+  window: BudgetRequest['window'],
+): Promise<RefusedError | undefined> {
+  const same = and(
+    isLiveOf(accountId),
+    eq(sharedBudgets.scope, scope),
+    eq(sharedBudgets.scopeValue, scopeValue),
+    eq(sharedBudgets.isTemplate, isTemplate),
+    eq(sharedBudgets.window, window),
+  );
+  const [other] = await tx.select({ id: sharedBudgets.id }).from(sharedBudgets).where(same);
+  if (!other) return undefined;
+  const message = `The budget ${other.id} has this scope and this window already. Change or delete it.`;
+  return new RefusedError({ code: 'budget_conflict', param: 'scope', message });
+}
+
+/** A call meets at most one budget of each kind and window, and so many in all. */
+const MOST_PER_CALL = 8;
+
+async function checkOthers(
+  tx: Transaction,
+  accountId: string,
+  asked: Scope,
+  window: BudgetRequest['window'],
+): Promise<void> {
+  const isLive = isLiveOf(accountId);
+  const conflict = await conflictWith(tx, accountId, asked, window);
+  if (conflict) throw conflict;
+  const kinds = await tx
+    .selectDistinct({ scope: sharedBudgets.scope, window: sharedBudgets.window })
+    .from(sharedBudgets)
+    .where(isLive);
+  const isNew = !kinds.some((kind) => kind.scope === asked.scope && kind.window === window);
+  if (!isNew || kinds.length < MOST_PER_CALL) return;
+  const message = `A call can draw on at most ${MOST_PER_CALL} budgets, and this account has that many kinds and windows. Delete one first.`;
+  throw new RefusedError({ code: 'budget_conflict', param: 'scope', message });
+}

@@ -1,0 +1,87 @@
+import type { RedisClient } from '@presign/limits';
+import type { BudgetAnswer } from '@presign/schema';
+import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
+import type { Database, Transaction } from '@presign/schema/database';
+import { budgets } from '@presign/schema/tables';
+import { and, eq, gt, isNull, lte, or } from 'drizzle-orm';
+import { alias } from 'drizzle-orm/pg-core';
+import { liveFigures } from '../grants/live-figures.ts';
+import { micros } from '../page.ts';
+
+/** Shared budgets with their calendars, templates and present windows. */
+export function selectBudgets(db: Database | Transaction, nowMs: number) {
+  const template = alias(sharedBudgets, 'template');
+  return db
+    .select({
+      id: sharedBudgets.id,
+      micros: micros(sharedBudgets.createdAt),
+      budget: sharedBudgets,
+      calendar: budgetCalendars,
+      template,
+      window: budgets,
+    })
+    .from(sharedBudgets)
+    .innerJoin(budgetCalendars, eq(budgetCalendars.id, sharedBudgets.calendarId))
+    .leftJoin(template, eq(template.id, sharedBudgets.templateId))
+    .leftJoin(budgets, and(eq(budgets.sharedId, sharedBudgets.id), isPresent(nowMs)));
+}
+
+/** Whether a window contains this time. */
+function isPresent(nowMs: number) {
+  const now = new Date(nowMs);
+  return and(lte(budgets.startsAt, now), or(isNull(budgets.endsAt), gt(budgets.endsAt, now)));
+}
+
+type Row = Awaited<ReturnType<typeof selectBudgets>>[number];
+type Limits = Pick<Row['budget'], 'maxUses' | 'costLimitMicrousd'>;
+
+/** The limits that are in force: those of the window, or those that the first window will have. */
+export const limitsOf = ({
+  budget,
+  template,
+  window,
+}: Pick<Row, 'budget' | 'template' | 'window'>): Limits => {
+  if (budget.deletedAt) return budget;
+  return window ?? (budget.inherits ? (template ?? budget) : budget);
+};
+
+/** The scope as the API has it. */
+export const scopeOf = ({
+  scope,
+  scopeValue,
+  isTemplate,
+}: Pick<Row['budget'], 'scope' | 'scopeValue' | 'isTemplate'>): BudgetAnswer['scope'] => {
+  if (scope === 'account') return { account: true };
+  return { [scope]: isTemplate ? '*' : scopeValue };
+};
+
+/** A shared budget as its account sees it. */
+export async function describeBudget(redis: RedisClient, row: Row): Promise<BudgetAnswer> {
+  const { budget, calendar, window } = row;
+  const limits = limitsOf(row);
+  return {
+    id: budget.id,
+    kind: budget.isTemplate ? 'template' : 'budget',
+    name: budget.name,
+    scope: scopeOf(budget),
+    template: budget.templateId,
+    max_uses: limits.maxUses ?? -1,
+    cost_limit: limits.costLimitMicrousd,
+    window: budget.window,
+    time_zone: calendar.timeZone,
+    anchor: calendar.anchor && seconds(calendar.anchor),
+    revision: budget.revision,
+    current: window?.startsAt
+      ? {
+          starts_at: seconds(window.startsAt),
+          ends_at: window.endsAt && seconds(window.endsAt),
+          settled: { used: window.used, spent: window.settledMicrousd },
+          live: await liveFigures(redis, window),
+        }
+      : null,
+    created_at: seconds(budget.createdAt),
+    deleted_at: budget.deletedAt && seconds(budget.deletedAt),
+  };
+}
+
+const seconds = (time: Date) => time.getTime() / 1000;
