@@ -90,6 +90,24 @@ test('a spent URL that is raised passes its next call, and an old revision chang
   expect(await refusalOf(again)).toMatchObject({ status: 412, code: 'revision_mismatch' });
 });
 
+test('a budget of each user is made from a template, spent, raised, and deleted', async () => {
+  const user = `user-${randomUUID()}`;
+  const template = await presign.createBudget({ scope: { external_user: '*' }, max_uses: 1, window: 'week' });
+  const { url } = await presign.presign({ ...CHAT, external_user: user });
+  const call = async () => (await fetch(url, { method: 'POST', body: '{}' })).status;
+  expect([await call(), await call()]).toEqual([200, 403]);
+  const { data } = await presign.listBudgets({ template: template.id });
+  expect(data).toMatchObject([{ scope: { external_user: user }, current: { live: { used: 1 } } }]);
+  const [{ id, revision } = { id: '', revision: 0 }] = data;
+  expect(await presign.changeBudget({ id, max_uses: 2 }, { ifRevision: revision })).toMatchObject({
+    max_uses: 2,
+  });
+  expect([await call(), await call()]).toEqual([200, 403]);
+  for (const each of [id, template.id]) await presign.deleteBudget({ id: each });
+  expect(await call()).toBe(200);
+  expect((await presign.getBudget({ id })).deleted_at).toBeGreaterThan(0);
+});
+
 test('a bundle is issued for MCP servers', async () => {
   const servers = [{ name: 'docs', url: `${upstream.url}/mcp`, transport: 'http' as const }];
   const { bundle_url, servers: issued } = await presign.mcpPresign({ servers });

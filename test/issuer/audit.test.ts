@@ -50,6 +50,13 @@ async function onAccount(method: string, suffix: string, action: AuditEntry['act
   return { method, path: `/v1/accounts/${id}${suffix}`, action, kind: 'account', id };
 }
 
+/** A budget of a user of its own. */
+async function aBudget(): Promise<string> {
+  const body = { scope: { external_user: `user-${randomUUID()}` }, max_uses: 5 };
+  const made = await send(stack, { path: '/v1/budgets', body });
+  return (JSON.parse(made.text) as { id: string }).id;
+}
+
 type Change = {
   readonly method: string;
   readonly path: string;
@@ -66,6 +73,22 @@ const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
     const id = claimsOf(stack, (await issue(stack, {})).url).jti;
     const body = { max_uses: 5, metadata: { secret: SECRET } };
     return { method: 'PATCH', path: `/v1/grants/${id}`, body, action: 'grant.changed', kind: 'grant', id };
+  },
+  createBudget: async () => ({
+    method: 'POST',
+    path: '/v1/budgets',
+    body: { scope: { external_user: `user-${randomUUID()}` }, max_uses: 5 },
+    action: 'budget.created',
+    kind: 'budget',
+  }),
+  changeBudget: async () => {
+    const id = await aBudget();
+    const body = { max_uses: 6 };
+    return { method: 'PATCH', path: `/v1/budgets/${id}`, body, action: 'budget.changed', kind: 'budget', id };
+  },
+  deleteBudget: async () => {
+    const id = await aBudget();
+    return { method: 'DELETE', path: `/v1/budgets/${id}`, action: 'budget.deleted', kind: 'budget', id };
   },
   revokeGrant: async () => {
     const id = claimsOf(stack, (await issue(stack, {})).url).jti;

@@ -8,7 +8,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { api, faultOf, undocumented } from '../harness/documented.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { addApiKey, ownAccount } from './accounts.ts';
+import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { refused, send } from './ask.ts';
 import { bodyOf, fieldsOf, operations, pathOf, schemasIn, scopeOf } from './document.ts';
 
@@ -217,10 +217,13 @@ describe('the reference page', () => {
         plain(each ?? ''),
       );
       expect(commands).toHaveLength(operations.length);
+      // An account of its own, because an account has one budget for each scope and window.
+      const { id } = await addAccount(stack);
+      const apiKey = await addApiKey(stack, id, { scopes: ['admin', 'operator'] });
       for (const command of commands) {
         const env = {
           PATH: process.env.PATH,
-          PRESIGN_API_KEY: stack.apiKey,
+          PRESIGN_API_KEY: apiKey,
           ID: randomUUID(),
           DELIVERY_ID: randomUUID(),
         };
