@@ -82,6 +82,16 @@ export const OPERATIONS = {
   suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
   /** End the suspension of an account. */
   resumeAccount: {"method":"POST","path":"/v1/accounts/{id}/resume","fields":"query","idempotencyKey":true},
+  /** Create a budget that URLs share, or a template that makes one for each user. */
+  createBudget: {"method":"POST","path":"/v1/budgets","fields":"body","idempotencyKey":true},
+  /** List shared budgets, newest first, with the figures of their present windows. */
+  listBudgets: {"method":"GET","path":"/v1/budgets","fields":"query","idempotencyKey":false},
+  /** Get a shared budget with the figures of its present window. */
+  getBudget: {"method":"GET","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
+  /** Raise, lower or rename a shared budget. */
+  changeBudget: {"method":"PATCH","path":"/v1/budgets/{id}","fields":"body","idempotencyKey":false},
+  /** Delete a shared budget. */
+  deleteBudget: {"method":"DELETE","path":"/v1/budgets/{id}","fields":"query","idempotencyKey":false},
   /** Add an endpoint that receives events. */
   createWebhook: {"method":"POST","path":"/v1/webhooks","fields":"body","idempotencyKey":true},
   /** List the endpoints that receive events. */

@@ -175,7 +175,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields")[];
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets")[];
             /** @constant */
             knd: "llm";
             /** @description The provider. */
@@ -389,7 +389,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields")[];
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets")[];
             /** @constant */
             knd: "mcp_bundle";
         };
@@ -513,6 +513,8 @@ export interface components {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
             } | null;
+            /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
+            shared_budgets: string[];
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -625,6 +627,8 @@ export interface components {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
             } | null;
+            /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
+            shared_budgets: string[];
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -717,6 +721,8 @@ export interface components {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
             } | null;
+            /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
+            shared_budgets: string[];
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
@@ -908,10 +914,10 @@ export interface components {
             /** @description The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`. */
             actor: string;
             /** @enum {string} */
-            action: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "urls.revoked";
+            action: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked";
             target: {
                 /** @enum {string} */
-                kind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
+                kind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget";
                 id: string;
             };
             /** @description The `x-request-id` of the answer. null: it was no request. */
@@ -1414,6 +1420,121 @@ export interface components {
         };
         /**
          * @example {
+         *       "scope": {
+         *         "external_user": "*"
+         *       },
+         *       "cost_limit": 5000000,
+         *       "window": "month"
+         *     }
+         */
+        BudgetRequest: {
+            /** @description Your name for it. No holder sees it. */
+            name?: string | null;
+            /** @description The URLs that it covers: those that are issued from now on. */
+            scope: {
+                /** @description All URLs of the account. */
+                account?: true | null;
+                /** @description URLs that this API key issues. */
+                api_key?: string | null;
+                /** @description URLs of this virtual key. */
+                virtual_key?: string | null;
+                /** @description URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user. */
+                external_user?: string | null;
+            };
+            /** @description Calls in a window. -1: unlimited. */
+            max_uses?: number | null;
+            /** @description Microdollars in a window. */
+            cost_limit?: number | null;
+            /**
+             * @description How long its figures count. lifetime: for good.
+             * @default lifetime
+             * @enum {string}
+             */
+            window?: "lifetime" | "hour" | "day" | "week" | "month";
+            /**
+             * @description Where days, weeks and months begin: a name in the IANA database.
+             * @default UTC
+             * @example Europe/Berlin
+             */
+            time_zone?: string;
+            /** @description A time at which a window begins, in Unix seconds. Left out: windows begin with the hour, the day, Monday or the month. */
+            anchor?: number | null;
+        };
+        SharedBudget: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description template: it makes a budget for each user, and has no figures of its own.
+             * @enum {string}
+             */
+            kind: "budget" | "template";
+            name: string | null;
+            /** @description Exactly one field. */
+            scope: {
+                /** @constant */
+                account?: true;
+                /** Format: uuid */
+                api_key?: string;
+                virtual_key?: string;
+                external_user?: string;
+            };
+            /** @description Id of the template that made it. null: POST did. */
+            template: string | null;
+            /** @description Calls in a window. -1: unlimited. */
+            max_uses: number;
+            /** @description Microdollars in a window. null: no limit. */
+            cost_limit: number | null;
+            /** @enum {string} */
+            window: "lifetime" | "hour" | "day" | "week" | "month";
+            time_zone: string;
+            /** @description Unix time in seconds. null: none. */
+            anchor: number | null;
+            /** @description 1. Every change adds 1. */
+            revision: number;
+            /** @description The present window. null: no call has drawn on it, or it is a template. */
+            current: {
+                /** @description Unix time in seconds. */
+                starts_at: number;
+                /** @description null: it has no end. */
+                ends_at: number | null;
+                /** @description Calls and microdollars in the ledger. */
+                settled: {
+                    used: number;
+                    spent: number;
+                };
+                /** @description Running calls included. null: Redis does not answer. */
+                live: {
+                    used: number;
+                    spent: number;
+                    held: number;
+                } | null;
+            } | null;
+            /** @description It covers URLs that were issued later. Unix time in seconds. */
+            created_at: number;
+            /** @description null: not deleted. */
+            deleted_at: number | null;
+        };
+        SharedBudgetPage: {
+            /** @description Newest first. */
+            data: components["schemas"]["SharedBudget"][];
+            /** @description The cursor of the next page. null: this is the last page. */
+            next_cursor: string | null;
+        };
+        /**
+         * @example {
+         *       "cost_limit": 10000000
+         *     }
+         */
+        BudgetChange: {
+            /** @description null: none. */
+            name?: string | null;
+            /** @description Calls in a window, those of this window included. -1: unlimited. 0: no call passes. */
+            max_uses?: number;
+            /** @description Microdollars in a window, those of this window included. null: no limit. */
+            cost_limit?: number | null;
+        };
+        /**
+         * @example {
          *       "url": "https://example.com/webhooks",
          *       "events": [
          *         "session.exhausted",
@@ -1536,7 +1657,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**
@@ -1613,6 +1734,10 @@ export type NewAccount = components['schemas']['NewAccount'];
 export type AccountPage = components['schemas']['AccountPage'];
 export type Account = components['schemas']['Account'];
 export type AccountChange = components['schemas']['AccountChange'];
+export type BudgetRequest = components['schemas']['BudgetRequest'];
+export type SharedBudget = components['schemas']['SharedBudget'];
+export type SharedBudgetPage = components['schemas']['SharedBudgetPage'];
+export type BudgetChange = components['schemas']['BudgetChange'];
 export type WebhookRequest = components['schemas']['WebhookRequest'];
 export type WebhookWithSecret = components['schemas']['WebhookWithSecret'];
 export type WebhookPage = components['schemas']['WebhookPage'];
@@ -2048,9 +2173,9 @@ export interface operations {
                 /** @description Only changes by this API key, by its id, or by `cli` or `issuer`. */
                 actor?: string;
                 /** @description Only changes of this kind. */
-                action?: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "urls.revoked";
+                action?: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked";
                 /** @description Only changes of something of this kind. */
-                target_kind?: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session";
+                target_kind?: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget";
                 /** @description Only changes of what has this id. */
                 target_id?: string;
                 /** @description `csv` and `ndjson` export all entries in one answer, without `limit` and `cursor`. Takes precedence over the header `Accept`. Without either: json. */
@@ -2645,6 +2770,151 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    listBudgets: {
+        parameters: {
+            query?: {
+                /** @description The most entries to return. */
+                limit?: number;
+                /** @description The next_cursor of the page before. Repeat all filters with it. */
+                cursor?: string;
+                /** @description Only the budgets that this template made. */
+                template?: string;
+                /** @description Only the budgets of this user. */
+                external_user?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedBudgetPage"];
+                };
+            };
+        };
+    };
+    createBudget: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to repeat a request: for 24 hours, the same key and body return the same answer. The same key with another body is refused. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedBudget"];
+                };
+            };
+        };
+    };
+    getBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedBudget"];
+                };
+            };
+        };
+    };
+    deleteBudget: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
+            /** @description Done. The answer has no body. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    changeBudget: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of an earlier answer: another change since then makes this one fail. */
+                "If-Match"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BudgetChange"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SharedBudget"];
+                };
+            };
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
             };
         };
     };
