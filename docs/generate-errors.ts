@@ -51,8 +51,9 @@ const FURTHER_FIELDS = markdownTable(
     [
       '`limit_of`',
       '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
-      '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key',
+      '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key. `budget`: a [shared budget](../guides/budgets.md)',
     ],
+    ['`budget`', 'the same, if `limit_of` is `budget`', 'the id of the budget'],
     ['`limit`, `used`', '`uses_exhausted`, if `limit_of` is `url`', 'uses'],
     [
       '`limit`, `remaining`',
