@@ -53,6 +53,7 @@ describe('a created virtual key', () => {
         settled: { used: 0, spent: 0 },
         live: { used: 0, spent: 0, held: 0 },
       },
+      revision: 1,
       version: 1,
       created_at: expect.any(Number),
       revoked_at: null,
