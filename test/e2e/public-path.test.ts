@@ -190,7 +190,7 @@ describe.each(TABLE)(
       const page = await (await request(`${issuerUrl}/docs`)).body.text();
       expect(page).toContain(`"${issuerUrl}/v1/presign"`.replaceAll('"', '&quot;'));
       const link = new URL(/href="(openapi\.json)"/.exec(page)?.[1] ?? '', `${issuerUrl}/docs`);
-      const document = (await (await request(link)).body.json()) as { servers: unknown };
+      const document = (await (await request(link)).body.json()) as { servers: { url: string }[] };
       expect(document.servers.map(({ url }) => url)).toEqual([issuerUrl]);
     });
   },

@@ -20,7 +20,7 @@ const USES = 400;
 const BEFORE = 100;
 const LANES = 8;
 /** A replica may be promoted after its master was silent for so long. */
-const DOWN_MS = 1_000;
+const DOWN_MS = 3_000;
 
 describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of Redis', () => {
   const closers: (() => Promise<unknown>)[] = [];
