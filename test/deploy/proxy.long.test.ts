@@ -1,5 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { balancers, type ComposeProxy, startProxy } from '../e2e/balancer.ts';
@@ -63,6 +65,26 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     expect(await through(proxy)).toMatchObject({ status: 200 });
     await proxy.close();
     await Promise.all(gateways.map((each) => each.kill()));
+  });
+
+  test('keeps a gateway that is so busy that it answers a probe after a second', async () => {
+    let answered = 0;
+    const busy = createServer((_request, response) => {
+      setTimeout(() => {
+        answered++;
+        response.end('{}');
+      }, 1_000);
+    });
+    await new Promise<void>((resolve) => busy.listen(0, '127.0.0.1', resolve));
+    const gateway = await startGatewayProcess(stack);
+    const hosts = [`127.0.0.1:${(busy.address() as AddressInfo).port}`, new URL(gateway.url).host];
+    const proxy = await startProxy(hosts);
+    await eventually(async () => answered >= 4);
+    expect(await proxy.uses()).toEqual([true, true]);
+    expect(proxy.printed()).not.toContain('DOWN');
+    await proxy.close();
+    await gateway.kill();
+    busy.close();
   });
 
   test('prints which gateways it uses, and no URL', async () => {
