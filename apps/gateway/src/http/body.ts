@@ -111,7 +111,7 @@ async function gather(
   return 'refusal' in read ? read : { bytes: read.parts.whole() };
 }
 
-/** The place of a body is made when this part of it is there, so that nobody takes memory by stating a size alone. */
+/** The place of a body is made when this part of it is there, so that a stated size alone takes no memory. */
 const PLACED_SHARE = 1 / 4;
 
 /**
