@@ -6,7 +6,7 @@ export const PARTITIONS = 64;
 const time = z.iso.datetime();
 
 /** The conditions and limits that a gateway must know of before it serves a URL. */
-const CRITICAL = ['tokens_per_minute', 'max_body_bytes', 'allowed_fields', 'shared_budgets'] as const;
+const CRITICAL = ['tokens_per_minute', 'max_body_bytes', 'allowed_fields', 'shared_budgets', 'bind'] as const;
 export type Critical = (typeof CRITICAL)[number];
 
 /** As `crit` in RFC 7515 §4.1.11: a gateway that does not know one of these refuses the token. */

@@ -70,6 +70,16 @@ export const ERRORS = {
     'permission_error',
     'This URL does not allow this model. Call a model that it was issued for.',
   ],
+  origin_not_allowed: [
+    403,
+    'permission_error',
+    'This URL may be called by pages of some origins only, and this call does not come from one of them.',
+  ],
+  address_not_allowed: [
+    403,
+    'permission_error',
+    'This URL may be called from some addresses only, and this call does not come from one of them.',
+  ],
   field_not_allowed: [
     403,
     'permission_error',

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { addressRange } from './api/fields.ts';
 
 /** Only digits: `Number` also reads `0x50`, `1e3` and a space. */
 const digits = z.string().regex(/^\d{1,15}$/);
@@ -225,6 +226,14 @@ export const VARIABLES = {
     whole(40 * MIB),
     'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
     '134217728',
+  ),
+  TRUSTED_PROXIES: variable(
+    z
+      .string()
+      .transform((text) => text.split(','))
+      .pipe(z.array(addressRange)),
+    'addresses and ranges of the proxies in front of the gateway, separated by commas; only they are believed in X-Forwarded-For',
+    '10.0.0.0/8,fd00::/8',
   ),
   KEEP_ALIVE_SECONDS: variable(
     seconds,

@@ -89,6 +89,7 @@ export type BundleRows = {
     | 'apiKeyId'
     | 'sessionId'
     | 'budgetId'
+    | 'conditions'
     | 'externalSession'
     | 'externalUser'
     | 'issuedAt'
@@ -116,7 +117,11 @@ export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise
     statements.set(servers.length, statement);
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
     // No server of a bundle counts tokens.
-    const values: Record<string, unknown> = { ...shared, ...budget, tokensPerMinute: null, metadata };
+    const conditions = shared.conditions && JSON.stringify(shared.conditions);
+    const values: Record<string, unknown> = {
+      ...{ ...shared, conditions },
+      ...{ ...budget, tokensPerMinute: null, metadata },
+    };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {
       values[`id${i}`] = grantId;
       values[`credentialId${i}`] = credentialId;
@@ -180,6 +185,7 @@ const OF_BUNDLE = {
   sessionId: $('sessionId'),
   budgetId: $('budgetId'),
   provider: 'mcp',
+  conditions: raw('conditions'),
   externalSession: $('externalSession'),
   externalUser: $('externalUser'),
   issuedAt: $('issuedAt'),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { seal, unseal } from '@presign/crypto';
 import {
+  conditionsOf,
   type KeyPolicy,
   type McpBundle,
   type McpPresignAnswer,
@@ -170,6 +171,7 @@ function planBundle(
       budgetId,
       partition: hasBudgets ? homeOf(accountId, shared, undefined) : choosePartition(budgetId),
       sharedBudgetIds: shared.sharedIds ?? null,
+      conditions: conditionsOf(request),
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + request.expires_in * 1000),
     },
@@ -226,6 +228,7 @@ const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }:
   sessionId: grant.sessionId,
   budgetId: grant.budgetId,
   provider: 'mcp',
+  conditions: grant.conditions,
   externalSession: request.external_session ?? null,
   externalUser: request.external_user ?? null,
   sharedBudgetIds: grant.sharedBudgetIds,

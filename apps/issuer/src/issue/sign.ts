@@ -24,6 +24,9 @@ type Issued = {
   readonly partition: number;
   readonly issuedAt: Date;
   readonly expiresAt: Date;
+  readonly conditions: Conditions | null;
+  /** Null: no rate limit. */
+  readonly tokensPerMinute?: number | null;
   /** When the token ends, if the grant's end was moved. */
   readonly signedUntil?: Date | null;
   /** The shared budgets that its calls draw on. Null: none. */
@@ -36,8 +39,6 @@ export type IssuedGrant = Issued & {
   readonly method: string;
   readonly paths: readonly string[];
   readonly config: Record<string, unknown> | null;
-  readonly conditions: Conditions | null;
-  readonly tokensPerMinute: number | null;
 };
 
 /** Signs the token of an LLM grant and makes the answer. Ed25519 is deterministic: one grant has one URL. */
@@ -49,11 +50,6 @@ export function signGrant(deps: IssuerDeps, grant: IssuedGrant): PresignAnswer {
     mth: grant.method,
     pth: [...grant.paths],
     ...modelInPath(deps, grant),
-    ...criticalClaim([
-      ...(grant.tokensPerMinute === null ? [] : ['tokens_per_minute']),
-      ...Object.keys(grant.conditions ?? {}),
-      ...sharedOf(grant),
-    ]),
   };
   return {
     url: `${deps.gatewayUrl}/llm/t/${signLlm(deps, claims)}${grant.paths[0]}`,
@@ -79,6 +75,11 @@ const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) 
   iss: issuerUrl,
   aud: gatewayUrl,
   prt: grant.partition,
+  ...criticalClaim([
+    ...Object.keys(grant.conditions ?? {}),
+    ...((grant.tokensPerMinute ?? null) === null ? [] : ['tokens_per_minute']),
+    ...sharedOf(grant),
+  ]),
 });
 
 /** Paths of the allowed length fit. A long model name, or long addresses of the services, may leave no room. */
@@ -154,7 +155,6 @@ function signServer(deps: IssuerDeps, grant: IssuedBundle, { url }: McpServer, f
     ...registeredClaims(deps, grant),
     knd: 'mcp',
     srv,
-    ...criticalClaim(sharedOf(grant)),
   };
   try {
     return signToken(claims, deps.signingKey);

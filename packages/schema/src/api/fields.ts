@@ -53,6 +53,14 @@ const TOKEN_RATE = expected(`a whole number from 1 to ${TOKEN_RATE_MAX}`);
 /** Tokens a minute. */
 export const tokensPerMinute = z.int(TOKEN_RATE).min(1, TOKEN_RATE).max(TOKEN_RATE_MAX, TOKEN_RATE);
 
+const ADDRESS = 'an address or a range of IPv4 or IPv6, such as "192.0.2.7" or "2001:db8::/32"';
+/** An address, or a range of addresses as CIDR writes it. An IPv4 address in an IPv6 one would be a second spelling of it. */
+export const addressRange = z
+  .union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], expected(ADDRESS))
+  .refine((text) => !/^(?:0{0,4}:){0,5}:?ffff:/i.test(text) && !text.includes('%'), {
+    error: 'expected an IPv4 address or range in its own form, without ::ffff:, and no zone',
+  });
+
 /** The caller's own id of a session or user. */
 export const externalId = z
   .string(expected('a string'))

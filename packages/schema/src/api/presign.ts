@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { llmClaims } from '../claims.ts';
 import {
+  addressRange,
   bytes,
   concurrentCalls,
   DEFAULT_EXPIRES_IN,
@@ -77,6 +78,41 @@ const fieldNames = z
   )
   .max(FIELDS_MAX, `expected at most ${FIELDS_MAX} fields`);
 
+const BIND_MAX = 50;
+const ORIGIN =
+  'expected an origin as browsers send it, such as "https://app.example.com": in lower case, without a path and without the default port';
+/** Custom schemes are those of browser extensions and app shells. */
+const isOrigin = (text: string): boolean =>
+  /^https?:/.test(text)
+    ? URL.canParse(text) && new URL(text).origin === text
+    : /^[a-z][a-z0-9+.-]{1,31}:\/\/[\w.-]{1,200}$/.test(text);
+const origin = z
+  .string(expected('a string'))
+  .max(255, 'expected at most 255 characters')
+  .refine(isOrigin, ORIGIN);
+const someOf = <T extends z.ZodType>(item: T, what: string) =>
+  z
+    .array(item, expected(`an array of ${what}`))
+    .min(1, `expected at least one of ${what}; leave the field out to allow all`)
+    .max(BIND_MAX, `expected at most ${BIND_MAX} ${what}`);
+
+/** Where calls may come from. */
+const bind = z
+  .strictObject(
+    {
+      origins: optional(someOf(origin, 'origins')).meta({
+        description: `The origins whose pages may call the URL, at most ${BIND_MAX}. A call without the header Origin is refused, too.`,
+      }),
+      ip_ranges: optional(someOf(addressRange, 'addresses and ranges')).meta({
+        description: `The client addresses that may call the URL, at most ${BIND_MAX} of IPv4 and IPv6, or ranges of them in CIDR form.`,
+      }),
+    },
+    expected('an object with origins, ip_ranges or both'),
+  )
+  .refine(({ origins, ip_ranges }) => origins !== undefined || ip_ranges !== undefined, {
+    error: 'expected origins, ip_ranges or both',
+  });
+
 /** The conditions of the calls of an LLM URL, in addition to its limits. A gateway needs to know each of them. */
 const conditionFields = {
   max_body_bytes: optional(z.int(BODY_BYTES).min(1, BODY_BYTES).max(BODY_BYTES_MAX, BODY_BYTES)).meta({
@@ -133,6 +169,10 @@ export const issueFields = {
   concurrent_calls: optional(concurrentCalls).meta({
     description: 'How many calls may be under way at once. Left out: unlimited.',
     examples: [10],
+  }),
+  bind: optional(bind).meta({
+    description: 'The pages and addresses that may call the URL. Left out: all.',
+    examples: [{ origins: ['https://app.example.com'], ip_ranges: ['192.0.2.0/24', '2001:db8::/32'] }],
   }),
   external_session: optional(externalId).meta({
     description: 'Your own id of a session. Sessions can be filtered by it.',
@@ -231,15 +271,21 @@ export type PresignRequest = z.infer<typeof presignRequest>;
 
 /** The conditions of a grant, as they are stored and as its gateway enforces them. */
 export type Conditions = {
-  readonly [F in keyof typeof conditionFields]?: z.output<(typeof conditionFields)[F]>;
+  readonly max_body_bytes?: number | undefined;
+  readonly allowed_fields?: string[] | undefined;
+  readonly bind?: Bind | undefined;
+};
+
+/** Where calls may come from. A part that is left out allows all. */
+export type Bind = {
+  readonly origins?: string[] | undefined;
+  readonly ip_ranges?: string[] | undefined;
 };
 
 /** The conditions that a request states. Null: none. */
-export function conditionsOf(request: Conditions): Conditions | null {
-  const stated = Object.keys(conditionFields).flatMap((name) => {
-    const value = request[name as keyof Conditions];
-    return value === undefined ? [] : [[name, value] as const];
-  });
+export function conditionsOf({ max_body_bytes, allowed_fields, bind }: Conditions): Conditions | null {
+  const all = Object.entries({ max_body_bytes, allowed_fields, bind });
+  const stated = all.filter(([, value]) => value !== undefined);
   return stated.length > 0 ? Object.fromEntries(stated) : null;
 }
 
@@ -248,6 +294,9 @@ export const conditionsAnswer = z
   .strictObject({
     max_body_bytes: z.int().optional(),
     allowed_fields: z.array(z.string()).optional(),
+    bind: z
+      .strictObject({ origins: z.array(z.string()).optional(), ip_ranges: z.array(z.string()).optional() })
+      .optional(),
   })
   .nullable()
   .meta({ description: 'Those that it was issued with. null: none.' });
