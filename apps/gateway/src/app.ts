@@ -14,14 +14,21 @@ import {
   STOPPING,
 } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
-import { type Context, type Handler, Hono, type Next } from 'hono';
+import { type Handler, Hono } from 'hono';
 import { CallReport, callReporter } from './call-report.ts';
 import type { GatewayDeps, GatewayEnv, ServeCall } from './deps.ts';
 import { grantMemory } from './grant/policy.ts';
 import { grantReader } from './grant/read-grant.ts';
-import { bundleVerifier, llmVerifier, mcpVerifier } from './grant/verify.ts';
+import {
+  bundleVerifier,
+  llmVerifier,
+  mcpVerifier,
+  type Verified,
+  type VerifiedGrant,
+  type Verifier,
+} from './grant/verify.ts';
 import { writeAnswer } from './http/discard.ts';
-import { ANSWER_HEADERS } from './http/headers.ts';
+import { preflight } from './http/preflight.ts';
 import { refusalAnswer } from './http/refuse.ts';
 import { createFreeWork } from './limits/free-work.ts';
 import { llmCall } from './llm/call.ts';
@@ -30,6 +37,7 @@ import { splitUrl } from './llm/match.ts';
 import { createAccessTokens, createAuthorizer } from './mcp/auth/authorize.ts';
 import { bundle } from './mcp/bundle.ts';
 import { mcpCall } from './mcp/call.ts';
+import { readMcpUrl } from './mcp/request.ts';
 
 /** Everything that a gateway serves. */
 export type Gateway = {
@@ -75,25 +83,24 @@ export function createGateway(deps: GatewayDeps): Gateway {
   };
   app.onError((error, c) => fail(error, c.get('requestId'), c.env.incoming as IncomingMessage));
   app.notFound((c) => refuse({ code: 'not_found' }, c.get('requestId'), c.env.incoming as IncomingMessage));
-  app.options('*', preflight);
   const wrongMethod = onWrongMethod(refuse);
-  addHealthRoutes(app, deps, wrongMethod);
-  const shared = {
-    ...deps,
-    ...{ memory, report },
-    readGrant: grantReader(deps.db),
-    freeWork: createFreeWork(deps.now),
-  };
+  const own = { memory, report, readGrant: grantReader(deps.db), freeWork: createFreeWork(deps.now) };
+  const shared = { ...deps, ...own };
   const llm = { ...shared, verify: llmVerifier(deps), accessTokens: createAccessTokens(deps) };
+  const mcp = { ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) };
+  const bundles = { ...shared, verify: bundleVerifier(deps) };
+  const grantAt = grantFinder({ llm: llm.verify, mcp: mcp.verify, bundle: bundles.verify });
+  app.options('*', preflight({ ...shared, grantAt }));
+  addHealthRoutes(app, deps, wrongMethod);
   app.get('/llm/t/:token', describeGrant(llm));
   app.on(NOT_OF_STATUS, '/llm/t/:token', wrongMethod);
   const callLlm = llmCall(llm);
-  const callMcp = mcpCall({ ...shared, verify: mcpVerifier(deps), authorizer: createAuthorizer(deps) });
+  const callMcp = mcpCall(mcp);
   app.all('/llm/t/*', byHono(callLlm));
   app.all('/mcp/mcp', byHono(callMcp));
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   app.all('/mcp/sse', byHono(callMcp));
-  app.all('/mcp/bundle/:token', bundle({ ...shared, verify: bundleVerifier(deps) }));
+  app.all('/mcp/bundle/:token', bundle(bundles));
   const postCall = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const requestId = randomUUID();
     const call = incoming.url?.startsWith('/llm/') ? callLlm : callMcp;
@@ -156,24 +163,16 @@ const byHono =
 const shapeFor = ({ url = '' }: { readonly url?: string | undefined }) =>
   errorShapeOf(undefined, splitUrl(url).path);
 
-/** How long a browser may remember a preflight. Chromium allows at most 2 hours. */
-const PREFLIGHT_SECONDS = '7200';
-
-/**
- * Answers a CORS preflight (Fetch standard §3.2.2) without costing a use. Method and headers are echoed, because a
- * wildcard does not cover `authorization`. Other OPTIONS requests go on to their route.
- */
-async function preflight(c: Context<GatewayEnv>, next: Next) {
-  const method = c.req.header('access-control-request-method');
-  if (method === undefined || c.req.header('origin') === undefined) return next();
-  return c.body(null, 204, {
-    ...ANSWER_HEADERS,
-    'access-control-allow-methods': method,
-    'access-control-allow-headers': c.req.header('access-control-request-headers') ?? '',
-    'access-control-max-age': PREFLIGHT_SECONDS,
-    vary: 'access-control-request-method, access-control-request-headers',
-  });
-}
+/** Verifies the token of a URL. Undefined: the URL has no token. */
+const grantFinder =
+  (verify: Readonly<Record<'llm' | 'mcp' | 'bundle', Verifier<VerifiedGrant>>>) =>
+  (url: string): Verified<VerifiedGrant> | undefined => {
+    if (url.startsWith('/llm/t/')) return verify.llm(splitUrl(url).token);
+    const ofBundle = /^\/mcp\/bundle\/([^/?]+)/.exec(url)?.[1];
+    if (ofBundle !== undefined) return verify.bundle(ofBundle);
+    const asked = readMcpUrl(url);
+    return asked && verify.mcp(asked.token);
+  };
 
 /** `/healthz`: the process is alive. `/readyz`: whether calls can pass, and what this gateway cannot do. */
 function addHealthRoutes(app: Hono<GatewayEnv>, deps: GatewayDeps, wrongMethod: Handler<GatewayEnv>): void {

@@ -8,6 +8,7 @@ import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
 import type { Dispatcher } from 'undici';
 import type { ReportCall } from './call-report.ts';
+import type { ClientAddress } from './grant/bind.ts';
 import type { GrantMemory } from './grant/policy.ts';
 import type { GrantReader } from './grant/read-grant.ts';
 import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify.ts';
@@ -63,6 +64,7 @@ export type GatewayDeps = {
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly clock: ClockWatch;
+  readonly clientAddress: ClientAddress;
   readonly metrics: GatewayMetrics;
   /** Undefined: traces are off. */
   readonly traces?: CallTraces | undefined;

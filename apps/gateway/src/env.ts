@@ -37,6 +37,7 @@ export function readGatewayEnv(env: Environment = process.env) {
       byServer: readMcpPricesFile(readVariable(env, 'MCP_PRICES_FILE', undefined)),
       defaultMicrousd: readVariable(env, 'MCP_DEFAULT_CALL_COST', 1000),
     },
+    trustedProxies: readVariable(env, 'TRUSTED_PROXIES', undefined),
     keepAliveMs: readVariable(env, 'KEEP_ALIVE_SECONDS', 620) * 1000,
     shutdown: shutdownOf(
       readVariable(env, 'SHUTDOWN_DRAIN_SECONDS', 10),

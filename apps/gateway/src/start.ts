@@ -10,6 +10,7 @@ import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown, withoutPublicPath }
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway, type Gateway } from './app.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
+import { clientAddressReader } from './grant/bind.ts';
 import { boundPipelining } from './http/arrival.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { answerTurns } from './http/turns.ts';
@@ -34,6 +35,7 @@ type OwnDeps =
   | (
       | 'metrics'
       | 'clock'
+      | 'clientAddress'
       | 'providers'
       | 'prices'
       | 'bodyMemory'
@@ -62,6 +64,8 @@ export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
   readonly maxBodyBytes: number;
   /** Where figures are counted. Undefined: nowhere. */
   readonly meter?: Meter;
+  /** The proxies that are believed in `X-Forwarded-For`: addresses and CIDR ranges. */
+  readonly trustedProxies?: readonly string[] | undefined;
   /** How long an idle connection stays open. */
   readonly keepAliveMs?: number;
 };
@@ -100,6 +104,7 @@ export async function startGateway(
     readQuota: quota,
     uncounted: new Set<string>(),
     doubts: createDoubts(),
+    clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
   };

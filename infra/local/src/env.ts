@@ -49,6 +49,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     metricsPort: readVariable(env, 'METRICS_PORT', undefined),
     traceEndpoint: readVariable(env, 'OTEL_EXPORTER_OTLP_ENDPOINT', undefined),
     traceRatio: readVariable(env, 'OTEL_TRACES_SAMPLER_ARG', 1),
+    trustedProxies: readVariable(env, 'TRUSTED_PROXIES', undefined),
     traceUpstreams: readVariable(env, 'TRACE_UPSTREAMS', false),
     logLevel: readVariable(env, 'LOG_LEVEL', 'warn'),
   };

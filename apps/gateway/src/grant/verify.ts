@@ -16,6 +16,8 @@ export type VerifiedGrant = {
   readonly sessionId: string;
   readonly partition: number;
   readonly expiresAtMs: number;
+  /** Its policy says where calls may come from. */
+  readonly isBound: boolean;
 };
 
 /**
@@ -142,6 +144,7 @@ function verify<C extends TokenClaims, G extends VerifiedGrant>(
     sessionId: claims.sub,
     partition: claims.prt,
     expiresAtMs: Date.parse(claims.exp),
+    isBound: claims.crt?.includes('bind') === true,
   };
   const invalid = (reason: 'other_gateway' | 'issued_in_the_future') =>
     ({ refusal: { code: 'token_invalid', reason }, signed: grant }) as const;

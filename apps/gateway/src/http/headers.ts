@@ -18,10 +18,16 @@ export const ANSWER_HEADERS = {
   'x-content-type-options': 'nosniff',
 } as const;
 
+/** `ANSWER_HEADERS` of a URL whose answers only pages of this origin may read, if it is given. */
+export const answerHeaders = (origin: string | undefined): Readonly<Record<string, string>> =>
+  origin === undefined
+    ? ANSWER_HEADERS
+    : { ...ANSWER_HEADERS, 'access-control-allow-origin': origin, vary: 'origin' };
+
 /** The gateway's own headers on every answer that passes: its request id, and the state of rate limits, if any. */
-export function ownHeaders(requestId: string, limits: RateLimits): FlatHeaders {
+export function ownHeaders(requestId: string, limits: RateLimits, origin?: string): FlatHeaders {
   const headers: FlatHeaders = [];
-  for (const [name, value] of Object.entries(ANSWER_HEADERS)) headers.push(name, value);
+  for (const [name, value] of Object.entries(answerHeaders(origin))) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);
   for (const [name, value] of Object.entries(rateLimitHeaders(limits))) headers.push(name, value);
   return headers;

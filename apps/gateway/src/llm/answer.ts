@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
+import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
@@ -203,9 +204,13 @@ export function costHeaders(charge: Charge, admitted: Admitted, left: Left | und
   return headers;
 }
 
-function callHeaders({ requestId, plan, grant }: Call, admitted: Admitted, status: number): FlatHeaders {
+function callHeaders(
+  { requestId, plan, grant, policy, incoming }: Call,
+  admitted: Admitted,
+  status: number,
+): FlatHeaders {
   const { usesLeft, isReturnable, tokens } = admitted;
-  const headers = ownHeaders(requestId, admitted);
+  const headers = ownHeaders(requestId, admitted, boundOrigin(policy, incoming.headers));
   if (usesLeft !== undefined) {
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);

@@ -5,6 +5,7 @@ import { costsNothing, dialectOf, errorShapeOf, MODEL_FIELDS } from '@presign/pr
 import type { LastCall, Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { LlmDeps, ServeCall } from '../deps.ts';
+import { bindRefusal } from '../grant/bind.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
@@ -91,6 +92,8 @@ async function serve(
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
   report.policy = policy;
+  const stranger = bindRefusal(policy, incoming, deps.clientAddress);
+  if (stranger) return stranger;
 
   const need = needOf(grant, target, policy);
   bodyMemory.belongsTo(grant.id);

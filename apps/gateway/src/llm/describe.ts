@@ -4,9 +4,10 @@ import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
 import type { Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
+import { bindRefusal, boundOrigin } from '../grant/bind.ts';
 import { loadPolicy, OPENINGS, openGrantOnce } from '../grant/load-policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { ANSWER_HEADERS } from '../http/headers.ts';
+import { answerHeaders } from '../http/headers.ts';
 import { outageRefusal, refusalAnswer, UNAVAILABLE } from '../http/refuse.ts';
 import { splitUrl } from './match.ts';
 
@@ -16,43 +17,49 @@ import { splitUrl } from './match.ts';
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {
-    const report = new CallReport('describe', c.get('requestId'), c.env.incoming as IncomingMessage);
+    const incoming = c.env.incoming as IncomingMessage;
+    const report = new CallReport('describe', c.get('requestId'), incoming);
     let refusal: Refusal | undefined = { code: 'internal_error' };
     try {
-      const read = await findStatus(deps, report, splitUrl(c.env.incoming.url ?? '').token);
+      const read = await findStatus(deps, report, incoming);
       refusal = 'refusal' in read ? read.refusal : undefined;
       if ('refusal' in read) return refusalAnswer(read.refusal, report.requestId);
-      return c.json(read.status, 200, { ...ANSWER_HEADERS, 'cache-control': 'no-store' });
+      const { status, origin } = read;
+      return c.json(status, 200, { ...answerHeaders(origin), 'cache-control': 'no-store' });
     } finally {
       deps.report(report, refusal);
     }
   };
 }
 
-async function findStatus(
-  deps: LlmDeps,
-  report: CallReport,
-  token: string,
-): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
-  const verified = deps.verify(token);
+type Read =
+  | { readonly status: GrantStatus; readonly origin: string | undefined }
+  | { readonly refusal: Refusal };
+
+async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingMessage): Promise<Read> {
+  const verified = deps.verify(splitUrl(incoming.url ?? '').token);
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
   if ('refusal' in verified) return verified;
   report.provider = verified.grant.provider.id;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readStatus(deps, report, verified.grant).finally(begun.end);
+  return readStatus(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
 async function readStatus(
   deps: LlmDeps,
   report: CallReport,
+  incoming: IncomingMessage,
   grant: LlmGrant,
-): Promise<{ status: GrantStatus } | { refusal: Refusal }> {
+): Promise<Read> {
   const { requestId } = report;
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
   report.policy = found.policy;
+  const stranger = bindRefusal(found.policy, incoming, deps.clientAddress);
+  if (stranger) return { refusal: stranger };
   const { ref } = found.policy;
+  const origin = boundOrigin(found.policy, incoming.headers);
   try {
     for (let i = 0; i < OPENINGS; i++) {
       const asked = [
@@ -61,7 +68,7 @@ async function readStatus(
         readEnd(deps.redis, ref),
       ] as const;
       const [[own], revoked, endsMs = grant.expiresAtMs] = await Promise.all(asked);
-      if (own) return { status: toStatus(grant, own, revoked.length > 0, endsMs) };
+      if (own) return { origin, status: toStatus(grant, own, revoked.length > 0, endsMs) };
       // Redis has lost the grant, or has its figures from before a loss.
       const opened = await openGrantOnce(deps, grant);
       if ('refusal' in opened) return opened;

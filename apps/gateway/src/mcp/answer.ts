@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
+import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
 import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
@@ -301,7 +302,7 @@ export class McpAnswer implements Receiver {
 function callHeaders({ call, admitted, refund }: AnswerParts, refunded: Amount): FlatHeaders {
   const { usesLeft, microusdLeft } = admitted;
   const { all } = refund.requests;
-  const headers = ownHeaders(call.requestId, admitted);
+  const headers = ownHeaders(call.requestId, admitted, boundOrigin(call.policy, call.incoming.headers));
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
   if (microusdLeft !== undefined)
     headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));

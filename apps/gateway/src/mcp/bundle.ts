@@ -3,10 +3,11 @@ import type { McpBundle, McpServerEntry, Refusal } from '@presign/schema';
 import type { Context, Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { BundleDeps, GatewayEnv } from '../deps.ts';
+import { bindRefusal, boundOrigin } from '../grant/bind.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
-import { ANSWER_HEADERS } from '../http/headers.ts';
+import { answerHeaders } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
@@ -22,7 +23,9 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
       const found = await findDocument(deps, report, c);
       refusal = 'refusal' in found ? found.refusal : undefined;
       answer =
-        'refusal' in found ? bundleRefusalAnswer(found.refusal, report.requestId) : answerOf(c, found.body);
+        'refusal' in found
+          ? bundleRefusalAnswer(found.refusal, report.requestId)
+          : answerOf(c, report, found.body);
       return answer;
     } finally {
       deps.report(report, refusal, answer?.status);
@@ -30,8 +33,9 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   };
 }
 
-function answerOf(c: Context<GatewayEnv>, body: object | string): Response {
-  const headers = { ...ANSWER_HEADERS, 'cache-control': 'no-store' };
+function answerOf(c: Context<GatewayEnv>, { policy }: CallReport, body: object | string): Response {
+  const origin = policy && boundOrigin(policy, c.env.incoming.headers);
+  const headers = { ...answerHeaders(origin), 'cache-control': 'no-store' };
   if (typeof body !== 'string') return c.json(body, 200, headers);
   return c.body(body, 200, { ...headers, 'content-type': 'application/toml' });
 }
@@ -44,7 +48,8 @@ async function findDocument(
 ): Promise<{ body: object | string } | { refusal: Refusal }> {
   if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return { refusal: NOT_A_SERVER };
   const format = c.req.query('format');
-  const found = await findBundle(deps, report, c.req.param('token') ?? '');
+  const incoming = c.env.incoming as IncomingMessage;
+  const found = await findBundle(deps, report, incoming, c.req.param('token') ?? '');
   if ('refusal' in found) return found;
   const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
   return body === undefined ? { refusal: unknownFormat() } : { body };
@@ -66,6 +71,7 @@ const unknownFormat = (): Refusal => ({
 async function findBundle(
   deps: BundleDeps,
   report: CallReport,
+  incoming: IncomingMessage,
   token: string,
 ): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
   const verified = deps.verify(token);
@@ -73,18 +79,21 @@ async function findBundle(
   if ('refusal' in verified) return verified;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readBundle(deps, report, verified.grant).finally(begun.end);
+  return readBundle(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
 async function readBundle(
   deps: BundleDeps,
   report: CallReport,
+  incoming: IncomingMessage,
   grant: VerifiedGrant,
 ): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
   const { requestId } = report;
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
   report.policy = found.policy;
+  const stranger = bindRefusal(found.policy, incoming, deps.clientAddress);
+  if (stranger) return { refusal: stranger };
   // Charges nothing, and is refused when the bundle is revoked.
   const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
   const checked = await chargeCall(deps, requestId, grant, found.policy, ask);
