@@ -92,6 +92,24 @@ export interface components {
              * @example 10
              */
             concurrent_calls?: number | null;
+            /**
+             * @description The pages and addresses that may call the URL. Left out: all.
+             * @example {
+             *       "origins": [
+             *         "https://app.example.com"
+             *       ],
+             *       "ip_ranges": [
+             *         "192.0.2.0/24",
+             *         "2001:db8::/32"
+             *       ]
+             *     }
+             */
+            bind?: {
+                /** @description The origins whose pages may call the URL, at most 50. A call without the header Origin is refused, too. */
+                origins?: string[] | null;
+                /** @description The client addresses that may call the URL, at most 50 of IPv4 and IPv6, or ranges of them in CIDR form. */
+                ip_ranges?: (string)[] | null;
+            } | null;
             /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
@@ -175,7 +193,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets")[];
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
             /** @constant */
             knd: "llm";
             /** @description The provider. */
@@ -293,6 +311,24 @@ export interface components {
              * @example 10
              */
             concurrent_calls?: number | null;
+            /**
+             * @description The pages and addresses that may call the URL. Left out: all.
+             * @example {
+             *       "origins": [
+             *         "https://app.example.com"
+             *       ],
+             *       "ip_ranges": [
+             *         "192.0.2.0/24",
+             *         "2001:db8::/32"
+             *       ]
+             *     }
+             */
+            bind?: {
+                /** @description The origins whose pages may call the URL, at most 50. A call without the header Origin is refused, too. */
+                origins?: string[] | null;
+                /** @description The client addresses that may call the URL, at most 50 of IPv4 and IPv6, or ranges of them in CIDR form. */
+                ip_ranges?: (string)[] | null;
+            } | null;
             /** @description Your own id of a session. Sessions can be filtered by it. */
             external_session?: string | null;
             /** @description Your own id of the user to be billed. Usage and sessions can be filtered by it. */
@@ -389,7 +425,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets")[];
+            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
             /** @constant */
             knd: "mcp_bundle";
         };
@@ -512,6 +548,10 @@ export interface components {
             conditions: {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
+                bind?: {
+                    origins?: string[];
+                    ip_ranges?: string[];
+                };
             } | null;
             /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
             shared_budgets: string[];
@@ -626,6 +666,10 @@ export interface components {
             conditions: {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
+                bind?: {
+                    origins?: string[];
+                    ip_ranges?: string[];
+                };
             } | null;
             /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
             shared_budgets: string[];
@@ -720,6 +764,10 @@ export interface components {
             conditions: {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
+                bind?: {
+                    origins?: string[];
+                    ip_ranges?: string[];
+                };
             } | null;
             /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
             shared_budgets: string[];
@@ -1657,7 +1705,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**
