@@ -41,6 +41,8 @@ export type Shape = {
   readonly ownKey?: true;
   /** The secret that only this answer shows. It is made here, so that a repetition can make it again. */
   readonly secret?: Secret;
+  /** Operations on what the answer names, by the field of their `id`. Clients and tests of the document follow them. */
+  readonly links?: Readonly<Record<string, readonly string[]>>;
   /** Whether the answer has the revision as its `ETag`. A PATCH then reads `If-Match`. */
   readonly etag?: true;
   /** Error codes beyond those that every route may answer with. */

@@ -45,6 +45,10 @@ export const mcpPresign = route(
     scope: 'presign',
     body: mcpPresignRequest,
     answer: mcpPresignAnswer,
+    links: {
+      grant_id: ['getGrant', 'changeGrant', 'revokeGrant'],
+      session_id: ['getSession', 'changeSession', 'revokeSession'],
+    },
     errors: ['policy_forbids', 'account_limit', 'session_conflict'],
   },
   (deps) => {

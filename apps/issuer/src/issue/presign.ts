@@ -50,6 +50,10 @@ export const presign = route(
     scope: 'presign',
     body: presignRequest,
     answer: presignAnswer,
+    links: {
+      grant_id: ['getGrant', 'changeGrant', 'revokeGrant'],
+      session_id: ['getSession', 'changeSession', 'revokeSession'],
+    },
     errors: ['unknown_provider', 'policy_forbids', 'account_limit', 'session_conflict', 'budget_conflict'],
   },
   (deps) => {

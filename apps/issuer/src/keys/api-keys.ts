@@ -37,6 +37,7 @@ export const createApiKey = route(
     body: apiKeyRequest,
     answer: newApiKeyAnswer,
     status: 201,
+    links: { id: ['getApiKey', 'changeApiKey', 'revokeApiKey'] },
     secret: { field: 'key', write: generateApiKey },
     errors: ['account_limit'],
   },

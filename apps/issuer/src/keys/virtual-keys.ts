@@ -35,6 +35,7 @@ export const createVirtualKey = route(
     body: virtualKeyRequest,
     answer: virtualKeyAnswer,
     status: 201,
+    links: { id: ['getVirtualKey', 'changeVirtualKey', 'rotateVirtualKey', 'deleteVirtualKey'] },
     errors: ['unknown_provider'],
   },
   (deps) =>

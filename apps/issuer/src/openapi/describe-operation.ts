@@ -109,7 +109,7 @@ const successOf = ({ answer, status = 200 }: Shape): number => (answer ? status 
 
 const ETAG = { etag: { $ref: '#/components/headers/etag' } };
 
-function describeSuccess({ answer, texts = [], scope, etag }: Shape): Response {
+function describeSuccess({ answer, texts = [], scope, etag, links }: Shape): Response {
   const headers = {
     ...headersOf(200, scope !== undefined),
     ...(etag && ETAG),
@@ -118,8 +118,20 @@ function describeSuccess({ answer, texts = [], scope, etag }: Shape): Response {
   const schema = toJsonSchema(answer, 'output');
   const others = texts.map((type) => [type, { schema: { type: 'string' } as const }]);
   const content = { 'application/json': { schema }, ...Object.fromEntries(others) };
-  return { description: schema.description ?? 'The answer.', headers, content };
+  const description = schema.description ?? 'The answer.';
+  return { description, headers, content, ...(links && { links: describeLinks(links) }) };
 }
+
+/** An OpenAPI Link Object for each operation. */
+const describeLinks = (links: NonNullable<Shape['links']>) =>
+  Object.fromEntries(
+    Object.entries(links).flatMap(([field, operations]) =>
+      operations.map((operationId) => [
+        operationId,
+        { operationId, parameters: { id: `$response.body#/${field}` } },
+      ]),
+    ),
+  );
 
 const STORED =
   'The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped.';

@@ -23,6 +23,7 @@ export type Response = {
   readonly description: string;
   readonly headers: Readonly<Record<string, Ref>>;
   readonly content?: Readonly<Record<string, { readonly schema: JsonSchema }>>;
+  readonly links?: Readonly<Record<string, object>>;
   /** The codes of a refusal. Its schema is that of all refusals: a narrower one would be another type in a generated client. */
   readonly 'x-codes'?: readonly ErrorCode[];
 };

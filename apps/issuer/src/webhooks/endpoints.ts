@@ -38,6 +38,17 @@ export const createWebhook = route(
     body: webhookRequest,
     answer: webhookWithSecret,
     status: 201,
+    links: {
+      id: [
+        'getWebhook',
+        'changeWebhook',
+        'rotateWebhookSecret',
+        'enableWebhook',
+        'testWebhook',
+        'listDeliveries',
+        'deleteWebhook',
+      ],
+    },
     secret: SIGNING_SECRET,
   },
   (deps) =>
