@@ -13,8 +13,10 @@ const PROMTOOL = 'github.com/prometheus/prometheus/cmd/promtool@v0.316.0';
 const S3_SERVER = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
+const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
+
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
-const ENVIRONMENTS = ['llm', 'litellm', 'mcp1', 'mcp2'] as const;
+const ENVIRONMENTS = ['llm', 'litellm', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const;
 
 /** A path, or the reason why this machine cannot have it. */
 export type Installed = { readonly at: string } | { readonly skipped: string };
@@ -33,6 +35,9 @@ export type Toolchains = {
   readonly s3Server: Installed;
   /** A folder whose `node_modules` has the packages of `js/package.json`. */
   readonly js: Installed;
+  /** The linters of the OpenAPI document, in a folder with `node_modules`, and a generator of clients in Go. */
+  readonly openapiLint: Installed;
+  readonly oapiCodegen: Installed;
   /** A file with the class path of `java/pom.xml`. */
   readonly java: Installed;
 };
@@ -46,13 +51,14 @@ declare module 'vitest' {
 /** Installs the foreign clients once for all test files. Later runs find them in `node_modules/.cache`. */
 export default async function install(project: TestProject): Promise<void> {
   mkdirSync(CACHE, { recursive: true });
-  const [uv, js] = await Promise.all([installUv(), installJs()]);
+  const [uv, js, openapiLint] = await Promise.all([installUv(), installJs('js'), installJs('openapi')]);
   const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
-  const [llm, litellm, mcp1, mcp2] = await Promise.all(ENVIRONMENTS.map(environment));
-  if (!llm || !litellm || !mcp1 || !mcp2) throw new Error('an environment is missing');
+  const installed = await Promise.all(
+    ENVIRONMENTS.map(async (name) => [name, await environment(name)] as const),
+  );
   const java = await installJava();
   project.provide('toolchains', {
-    python: { llm, litellm, mcp1, mcp2 },
+    python: Object.fromEntries(installed) as Toolchains['python'],
     go: await buildGo('foreign/go', 'go', './...'),
     deploy: await buildGo('deploy', 'deploy', 'tool'),
     compose: await installGo('compose', COMPOSE).then(within('cmd')),
@@ -60,6 +66,8 @@ export default async function install(project: TestProject): Promise<void> {
     promtool: await installGo('promtool', PROMTOOL, 'remove_all_sd').then(within('promtool')),
     s3Server: await installGo('s3-server', S3_SERVER).then(within('versitygw')),
     js,
+    openapiLint,
+    oapiCodegen: await installGo('oapi-codegen', OAPI_CODEGEN).then(within('oapi-codegen')),
     java,
   });
 }
@@ -79,14 +87,15 @@ function installPython(uv: string, name: string): Promise<Installed> {
   }).then(within('bin/python'));
 }
 
-function installJs(): Promise<Installed> {
-  const files = ['package.json', 'package-lock.json'].map((name) => join(HERE, 'js', name));
+/** @param name a folder with a `package.json` */
+function installJs(name: string): Promise<Installed> {
+  const files = ['package.json', 'package-lock.json'].map((file) => join(HERE, name, file));
   return once(
     'npm',
-    'js',
+    name,
     files.map((file) => readFileSync(file)),
     async (folder) => {
-      cpSync(join(HERE, 'js'), folder, { recursive: true });
+      cpSync(join(HERE, name), folder, { recursive: true });
       await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
     },
   );

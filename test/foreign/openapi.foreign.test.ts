@@ -1,0 +1,138 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { type Local, startLocalForDocs } from '../docs/local.ts';
+
+const { openapiLint, oapiCodegen, python } = inject('toolchains');
+const HERE = import.meta.dirname;
+const DOCUMENT = join(HERE, '../../docs/reference/openapi.json');
+const at = (installed: typeof openapiLint) => ('at' in installed ? installed.at : '');
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'presign-openapi-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe.skipIf('skipped' in openapiLint)('the OpenAPI document', () => {
+  const lint = (tool: string, args: readonly string[], document = DOCUMENT) =>
+    spawnSync(join(at(openapiLint), 'node_modules/.bin', tool), ['lint', ...args, document], {
+      encoding: 'utf8',
+      env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
+    });
+  const LINTERS = [
+    ['Redocly', 'redocly', ['--config', join(HERE, 'openapi/redocly.yaml')]],
+    ['Spectral', 'spectral', ['-r', join(HERE, 'openapi/spectral.yaml'), '--fail-severity', 'hint']],
+  ] as const;
+
+  test.each(LINTERS)('passes every rule of %s', (_name, tool, args) => {
+    const { status, stdout, stderr } = lint(tool, args);
+    expect(status, stdout + stderr).toBe(0);
+  });
+
+  test.each(LINTERS)('with a fault does not pass %s', (_name, tool, args) => {
+    const text = readFileSync(DOCUMENT, 'utf8');
+    const wrong = join(folder, `${tool}.json`);
+    // Two operations of one name, and a reference to nothing.
+    writeFileSync(
+      wrong,
+      text
+        .replace('"operationId": "getLimits"', '"operationId": "listModels"')
+        .replace('#/components/schemas/Limits"', '#/components/schemas/Limit"'),
+    );
+    expect(lint(tool, args, wrong).status).not.toBe(0);
+  });
+});
+
+/** An error with every optional part. */
+const ERROR = JSON.stringify({
+  error: {
+    code: 'policy_forbids',
+    message: 'A.',
+    type: 'permission_error',
+    param: 'models[0]',
+    request_id: '0d9c8b7a-6f5e-4d3c-8b2a-190807060504',
+    problems: [{ param: 'models[0]', message: 'A.' }],
+    violations: ['one'],
+  },
+});
+
+describe('the errors of the document are one type, which a generated client reads', () => {
+  test.skipIf('skipped' in oapiCodegen)('in Go, by oapi-codegen', () => {
+    const own = join(folder, 'go');
+    cpSync(join(HERE, 'openapi/go'), own, { recursive: true });
+    mkdirSync(join(own, 'api'));
+    const options = ['-generate', 'types,client', '-package', 'api', DOCUMENT];
+    const made = spawnSync(at(oapiCodegen), options, { encoding: 'utf8', maxBuffer: 2 ** 26 });
+    expect(made.status, made.stderr).toBe(0);
+    writeFileSync(join(own, 'api/api.go'), made.stdout);
+    const structs = Array.from(made.stdout.matchAll(/^type (\w*Error\w*) struct/gm), ([, name]) => name);
+    expect(structs).toEqual(['Error', 'ErrorDetails']);
+    const run = spawnSync('go', ['run', '.'], { cwd: own, encoding: 'utf8', input: ERROR });
+    expect([run.stdout, run.stderr.replaceAll(/^go: .*\n/gm, '')]).toEqual([
+      'policy_forbids models[0] 1 [one]\n',
+      '',
+    ]);
+  });
+
+  test.skipIf('skipped' in python.openapi)('in Python, by openapi-python-client', () => {
+    const own = join(folder, 'python/presign_api');
+    mkdirSync(join(folder, 'python'));
+    const config = join(folder, 'config.yaml');
+    writeFileSync(config, 'package_name_override: presign_api\npost_hooks: []\n');
+    const generator = join(at(python.openapi), '../openapi-python-client');
+    const options = [
+      'generate',
+      '--path',
+      DOCUMENT,
+      '--config',
+      config,
+      '--meta',
+      'none',
+      '--output-path',
+      own,
+    ];
+    const made = spawnSync(generator, options, { encoding: 'utf8' });
+    expect([made.status, made.stdout], made.stderr).toEqual([0, expect.not.stringContaining('Warning')]);
+    const script = [join(HERE, 'python/openapi_error.py'), join(folder, 'python')];
+    const run = spawnSync(at(python.openapi), script, { encoding: 'utf8', input: ERROR });
+    expect([run.stdout, run.stderr]).toEqual(["policy_forbids models[0] 1 ['one']\n", '']);
+  });
+});
+
+describe.skipIf('skipped' in python.schemathesis)('schemathesis', () => {
+  let local: Local;
+  beforeAll(async () => {
+    local = await startLocalForDocs();
+  });
+  afterAll(() => local.close());
+
+  test('finds no request that fails, and no answer that the document does not have', async () => {
+    const url = `http://127.0.0.1:${local.issuerPort}`;
+    const key = readFileSync(join(local.folder, '.presign/api-key'), 'utf8').trim();
+    const asked = await fetch(`${url}/v1/limits`, { headers: { authorization: `Bearer ${key}` } });
+    const { api_key: own } = (await asked.json()) as { api_key: { id: string } };
+    const run = await promisify(execFile)(
+      join(at(python.schemathesis), '../schemathesis'),
+      [
+        ...['--config-file', join(HERE, 'openapi/schemathesis.toml'), 'run', `${url}/openapi.json`],
+        ...['-H', `Authorization: Bearer ${key}`, '--phases', 'examples,fuzzing,stateful'],
+        ...['--max-examples', '25', '--continue-on-failure', '--suppress-health-check', 'all', '--no-color'],
+      ],
+      {
+        env: {
+          ...process.env,
+          OWN_API_KEY_ID: own.id,
+          SCHEMATHESIS_HOOKS: join(HERE, 'python/schemathesis_hooks.py'),
+        },
+        maxBuffer: 2 ** 26,
+      },
+    ).catch((error: { stdout: string; stderr: string }) => expect.fail(error.stdout + error.stderr));
+    expect(run.stdout).toContain('Stateful');
+    const generated = Number(/(\d+) generated/.exec(run.stdout)?.[1]);
+    expect(generated).toBeGreaterThan(500);
+  }, 1_200_000);
+});
