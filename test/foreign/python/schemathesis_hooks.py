@@ -31,6 +31,7 @@ BEYOND_THE_DOCUMENT = {
     "from": "a time before to, since 1970",
     "to": "a time since 1970",
     "group_by": "each dimension once",
+    "limit": "no limit for an export of the audit log",
     "external_user": "exactly one filter of DELETE /v1/sessions",
     "scopes": "some of the scopes that the key has",
     "policy": "no policy for a key with the scope admin or operator",
@@ -48,6 +49,10 @@ def before_call(ctx, case, kwargs):
     """Keeps the API key of this run: a changed or revoked one would be refused from then on."""
     if case.path_parameters and case.path_parameters.get("id") == os.environ["OWN_API_KEY_ID"]:
         case.path_parameters["id"] = "00000000-0000-4000-8000-000000000000"
+    # Node refuses an address of more than 16 KB with 431, before the issuer sees it.
+    for name, value in (case.query or {}).items():
+        if isinstance(value, str):
+            case.query[name] = value[:2000]
 
 
 @schemathesis.check
