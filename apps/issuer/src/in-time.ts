@@ -32,18 +32,18 @@ export type InTurn = <T>(c: Context<IssuerEnv>, run: () => Promise<T>) => Promis
 type Account = { reading: number; readonly waiting: (() => void)[] };
 
 /**
- * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `AT_ONCE_EACH` of one account. The accounts that
+ * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `atOnceEach` of one account. The accounts that
  * wait take turns, and the requests of one come first in, first out.
  * @returns a function that throws RefusedError `database_unavailable` after `longestMs`
  */
-export function inTurn(longestMs = LONGEST_MS): InTurn {
+export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTurn {
   let free = AT_ONCE;
   /** Those with requests, in the order of their turns. */
   const accounts = new Map<string, Account>();
   const startNext = () => {
     for (const [id, account] of accounts) {
       if (free === 0) return;
-      const start = account.reading < AT_ONCE_EACH ? account.waiting.shift() : undefined;
+      const start = account.reading < atOnceEach ? account.waiting.shift() : undefined;
       if (!start) continue;
       free--;
       account.reading++;

@@ -28,3 +28,23 @@ test('an account with many reports leaves a turn for the report of another one',
   await Promise.all(asked);
   expect(begun.join('')).toBe('aabacacaa');
 });
+
+test('an account that may read one at a time leaves all other turns to others', async () => {
+  const take = inTurn(8_000, 1);
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const ask = (account: string) =>
+    take(of(account), () => {
+      begun.push(account);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    });
+  const asked = [...'aaa', 'b', 'c', 'c'].map(ask);
+  await Promise.resolve();
+  expect(begun).toEqual(['a', 'b', 'c']);
+  for (const _ of asked) {
+    ends.shift()?.();
+    await new Promise(setImmediate);
+  }
+  await Promise.all(asked);
+  expect(begun.join('')).toBe('abcaca');
+});

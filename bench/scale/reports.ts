@@ -1,0 +1,73 @@
+/**
+ * Measures how long `POST /v1/presign` takes alone, and while six reports of its account run at once: `GET /v1/usage` by user and
+ * day over all calls, one after the other in each of six loops. The rounds alternate. Prints the median and the 99th percentile.
+ *
+ *     TEST_DATABASE_URL=postgres://… CALLS=500000 npx tsx bench/scale/reports.ts
+ *
+ * It makes a database of its own and drops it. The issuer and its callers share one process.
+ */
+import { startStack } from '@presign/test/harness/stack.ts';
+import postgres from 'postgres';
+
+const CALLS = Number(process.env.CALLS ?? 500_000);
+const ROUNDS = Number(process.env.ROUNDS ?? 5);
+const ASKED = 200;
+const REPORTS = 6;
+
+const stack = await startStack({ providers: {} });
+const sql = postgres(stack.databaseUrl ?? '', { max: 1, onnotice: () => {} });
+const headers = { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' };
+const ASK = JSON.stringify({ provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' });
+
+await sql`insert into ledger (hold_id, account_id, session_id, grant_id, provider, model, external_user, uses, cost_microusd,
+    input_tokens, output_tokens, status, outcome, started_at, settled_at)
+  select gen_random_uuid(), (select account_id from api_keys limit 1), gen_random_uuid(), gen_random_uuid(), 'openai', 'gpt-4o-mini',
+    'user-' || n % 1000, 1, 300, 250, 450, 200, 'settled', at, at
+  from generate_series(1, ${CALLS}::int) n, lateral (select now() - (n % 28) * interval '1 day' as at) t`;
+await sql`vacuum analyze`;
+
+const found = { alone: [] as number[], 'under six reports': [] as number[] };
+let reports = 0;
+let refused = 0;
+for (let round = 0; round <= ROUNDS; round++) {
+  const alone = await presign();
+  const stop = new AbortController();
+  const running = Array.from({ length: REPORTS }, () => report(stop.signal));
+  const under = await presign();
+  stop.abort();
+  await Promise.all(running);
+  if (round === 0) continue;
+  found.alone.push(...alone);
+  found['under six reports'].push(...under);
+}
+for (const [name, millis] of Object.entries(found)) {
+  const sorted = millis.toSorted((a, b) => a - b);
+  const at = (share: number) => sorted[Math.floor(sorted.length * share)]?.toFixed(1);
+  console.log(`${name}: median ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${sorted.at(-1)?.toFixed(1)} ms`);
+}
+console.log(`${reports} reports, ${refused} refused`);
+await sql.end();
+await stack.close();
+process.exit();
+
+/** Issues URLs one after the other. Returns how long each took, in ms. */
+async function presign(): Promise<number[]> {
+  const millis: number[] = [];
+  for (let i = 0; i < ASKED; i++) {
+    const began = performance.now();
+    const answer = await fetch(`${stack.issuerUrl}/v1/presign`, { method: 'POST', headers, body: ASK });
+    await answer.arrayBuffer();
+    millis.push(performance.now() - began);
+    if (answer.status !== 200) throw new Error(`presign: ${answer.status}`);
+  }
+  return millis;
+}
+
+async function report(stop: AbortSignal): Promise<void> {
+  while (!stop.aborted) {
+    const answer = await fetch(`${stack.issuerUrl}/v1/usage?group_by=external_user,day`, { headers });
+    await answer.arrayBuffer();
+    if (answer.status === 200) reports++;
+    else refused++;
+  }
+}
