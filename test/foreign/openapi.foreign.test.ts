@@ -123,6 +123,8 @@ describe.skipIf('skipped' in python.schemathesis)('schemathesis', () => {
         ...['--max-examples', '25', '--continue-on-failure', '--suppress-health-check', 'all', '--no-color'],
       ],
       {
+        // It keeps what it finds in a folder of its own there.
+        cwd: folder,
         env: {
           ...process.env,
           OWN_API_KEY_ID: own.id,
