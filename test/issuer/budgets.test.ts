@@ -400,6 +400,34 @@ test('URLs of an account with budgets lie in one partition, and their tokens say
   expect(claimsOf(stack, await urlOf(of, { external_user: 'u0' })).crt).toEqual(['shared_budgets']);
 });
 
+test('old windows are deleted with old URLs; the present one, the budget and the calls stay', async () => {
+  const { stack: of } = await account();
+  const { id } = await create(of, { scope: { account: true }, max_uses: 9, window: 'day' });
+  const url = await urlOf(of);
+  expect(await is(url)).toBe('ok');
+  await stack.issuer.ledger.drainAll();
+  const ofBudget = eq(budgets.sharedId, id);
+  const [window] = await stack.db.select().from(budgets).where(ofBudget);
+  const day = 86_400_000;
+  const past = (days: number) => new Date(Date.now() - days * day);
+  const rows = [40, 31, 20].map((days) => ({
+    ...{ id: randomUUID(), partition: window?.partition ?? 0, sharedId: id },
+    startsAt: past(days + 1),
+    endsAt: past(days),
+  }));
+  await stack.db.insert(budgets).values(rows);
+  const retention = { ledgerDays: 0, usageDays: 0, grantDays: 30, archive: undefined };
+  const another = await startOwnIssuer(stack, { retention });
+  const kept = await eventually(async () => {
+    const found = await stack.db.select().from(budgets).where(ofBudget).orderBy(budgets.startsAt);
+    return found.length < 4 ? found : undefined;
+  });
+  await another.close();
+  expect(kept.map((row) => row.id)).toEqual([rows[2]?.id, window?.id]);
+  expect((await read(of, id)).current).toMatchObject({ settled: { used: 1 } });
+  expect(await is(url, 1)).toBe('ok');
+});
+
 test('calendars are stored far ahead, and an issuer goes on before they end', async () => {
   const { stack: of } = await account();
   const { id } = await create(of, {
