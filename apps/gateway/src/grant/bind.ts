@@ -47,7 +47,7 @@ export function readRanges(ranges: readonly string[]): AddressRanges {
 
 /**
  * Reads the address of a client. `X-Forwarded-For` counts only as far as trusted proxies have written it: from its end, to the
- * first address that is none of theirs. Its beginning is whatever the client sent.
+ * first address that belongs to no trusted proxy. Its beginning is whatever the client sent.
  */
 export function clientAddressReader(trustedProxies: readonly string[]): ClientAddress {
   const trusted = readRanges(trustedProxies);
