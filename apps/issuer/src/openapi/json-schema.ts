@@ -37,6 +37,8 @@ function show(schema: z.core.$ZodType, json: JsonSchema, io: 'input' | 'output')
 /** Drops what holds for every JSON object, every whole number of this API, and every value of a format. */
 function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
+  // JSON Schema has no formats for blocks of addresses. Their patterns say the same.
+  if (json.format?.startsWith('cidr')) delete json.format;
   if (json.format !== undefined) delete json.pattern;
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
   if (io === 'output' && json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
