@@ -80,7 +80,7 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
     await eventually(async () => providers.seen.length >= BEFORE);
     const { master, replica } = await serversOf(stack, url);
     const budget = keys.budget(...(await budgetOf(stack, url)));
-    const known = await usesKnown(replica, budget);
+    const known = await eventually(async () => (await usesKnown(replica, budget)) || undefined);
     await master.kill();
     const printRecovery = timeRecovery(`Redis: failover by ${name}, down after ${DOWN_MS} ms`);
     const refusals = seen.get('limits_unavailable') ?? 0;
@@ -90,7 +90,6 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
     recovered = printRecovery;
     await lanes;
 
-    expect(known).toBeGreaterThan(0);
     expect([...seen.keys()].sort()).toEqual([200, 'limits_unavailable', 'uses_exhausted']);
     expect(providers.seen.length).toBeLessThanOrEqual(USES + lost);
     expect(providers.seen.length).toBeGreaterThan(USES - LANES);
