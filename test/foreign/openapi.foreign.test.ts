@@ -120,7 +120,16 @@ describe.skipIf('skipped' in python.schemathesis)('schemathesis', () => {
       [
         ...['--config-file', join(HERE, 'openapi/schemathesis.toml'), 'run', `${url}/openapi.json`],
         ...['-H', `Authorization: Bearer ${key}`, '--phases', 'examples,fuzzing,stateful'],
-        ...['--max-examples', '25', '--continue-on-failure', '--suppress-health-check', 'all', '--no-color'],
+        ...[
+          '--max-examples',
+          '25',
+          '--seed',
+          '1',
+          '--continue-on-failure',
+          '--suppress-health-check',
+          'all',
+          '--no-color',
+        ],
       ],
       {
         // It keeps what it finds in a folder of its own there.

@@ -1488,7 +1488,7 @@ export interface components {
                 virtual_key?: string | null;
                 /** @description URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user. */
                 external_user?: string | null;
-            };
+            } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
             /** @description Calls in a window. -1: unlimited. */
             max_uses?: number | null;
             /** @description Microdollars in a window. */
@@ -1507,7 +1507,7 @@ export interface components {
             time_zone?: string;
             /** @description A time at which a window begins, in Unix seconds. Left out: windows begin with the hour, the day, Monday or the month. */
             anchor?: number | null;
-        };
+        } & (unknown & unknown);
         SharedBudget: {
             /** Format: uuid */
             id: string;

@@ -13,6 +13,7 @@ BEYOND_THE_DOCUMENT = {
     "providers": "providers of this installation",
     "virtual_key": "a virtual key of the account, for this provider",
     "virtual_keys": "virtual keys of the account",
+    "api_key": "an API key of the account that is in use",
     "client_api_key": "a key that the provider can use",
     "key": "a key that the provider can use",
     "path": "1,536 bytes in all, escapes that are UTF-8, no * in the first, and a path that the models fit",
@@ -25,6 +26,10 @@ BEYOND_THE_DOCUMENT = {
     "token_url": "a URL that can be parsed",
     "servers": "unique names, parseable URLs, and prices of allowed tools alone",
     "header": "a header that the protocol does not use",
+    "origins": "origins as browsers write them",
+    "ip_ranges": "addresses and ranges that can be parsed",
+    "time_zone": "a name in the IANA database",
+    "tokens_per_minute": "a path whose calls have a bound of tokens",
     "mcp_hosts": "a host as URLs have it",
     # Depends on the clock, or on another field.
     "expires_at": "a time to come, and at most a year",

@@ -111,7 +111,8 @@ const bind = z
   )
   .refine(({ origins, ip_ranges }) => origins !== undefined || ip_ranges !== undefined, {
     error: 'expected origins, ip_ranges or both',
-  });
+  })
+  .meta(givenOneOf('origins', 'ip_ranges'));
 
 /** The conditions of the calls of an LLM URL, in addition to its limits. A gateway needs to know each of them. */
 const conditionFields = {

@@ -4,6 +4,7 @@ import {
   budgetId,
   EXTERNAL_ID_MAX_CHARS,
   externalId,
+  givenOneOf,
   maxUses,
   microusd,
   optional,
@@ -43,9 +44,18 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const user = externalId.refine((id) => id !== '', `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters`);
+const user = externalId
+  .refine((id) => id !== '', `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters`)
+  .meta({ minLength: 1 });
 const USER =
   'URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user.';
+
+const PAIRS = BUDGET_SCOPES.flatMap((one, i) => BUDGET_SCOPES.slice(i + 1).map((other) => [one, other]));
+const GIVEN = { not: { type: 'null' } } as const;
+/** JSON Schema: at most one of two fields is given. */
+const notBoth = (fields: readonly string[]) => ({
+  not: { required: fields, properties: Object.fromEntries(fields.map((field) => [field, GIVEN])) },
+});
 
 /** The URLs that a budget covers. Exactly one field. */
 const scope = z
@@ -67,7 +77,8 @@ const scope = z
   .refine(
     (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
     'expected exactly one of account, api_key, virtual_key and external_user',
-  );
+  )
+  .meta({ allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
 
 const SOME = 'expected max_uses, cost_limit or both';
 
@@ -99,6 +110,10 @@ export const budgetRequest = z
   })
   .meta({
     id: 'BudgetRequest',
+    allOf: [
+      givenOneOf('max_uses', 'cost_limit'),
+      { not: { required: ['anchor'], properties: { anchor: GIVEN, window: { const: 'lifetime' } } } },
+    ],
     examples: [{ scope: { external_user: '*' }, cost_limit: 5_000_000, window: 'month' }],
   });
 export type BudgetRequest = z.output<typeof budgetRequest>;
@@ -123,7 +138,7 @@ export const budgetChange = z
     (change) => Object.values(change).some((value) => value !== undefined),
     'expected at least one of name, max_uses and cost_limit',
   )
-  .meta({ id: 'BudgetChange', examples: [{ cost_limit: 10_000_000 }] });
+  .meta({ id: 'BudgetChange', minProperties: 1, examples: [{ cost_limit: 10_000_000 }] });
 export type BudgetChange = z.output<typeof budgetChange>;
 
 export const budgetParams = z.object({ id: z.guid() });
