@@ -1,5 +1,5 @@
 import { type Cursor, writeCursor } from '@presign/schema';
-import { desc, type SQL, sql } from 'drizzle-orm';
+import { desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 
 /** The columns that a list is ordered by: the time of creation, and the id of rows created at the same time. */
@@ -22,6 +22,22 @@ export function after(cursor: Cursor | undefined, { createdAt, id }: Order): SQL
   // An index serves the first condition.
   return sql`${createdAt} <= ${at} and (${createdAt} < ${at} or ${asText(id)} < ${cursor.id})`;
 }
+
+/** The conditions of a query's filters: a span of time, and the columns that have the values asked for. */
+export const filtersOf = <Name extends string>(
+  query: { readonly from?: Date | undefined; readonly to?: Date | undefined } & {
+    readonly [name in Name]?: string | undefined;
+  },
+  time: PgColumn,
+  columns: readonly (readonly [Name, PgColumn])[],
+): (SQL | undefined)[] => [
+  query.from && gte(time, query.from),
+  query.to && lt(time, query.to),
+  ...columns.map(([name, column]) => {
+    const value = query[name];
+    return value === undefined ? undefined : eq(column, value);
+  }),
+];
 
 /**
  * One page of a list.

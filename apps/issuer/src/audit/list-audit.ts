@@ -1,12 +1,12 @@
 import { AUDIT_FORMATS, type AuditQuery, auditPage, auditQuery, type Cursor } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
-import { and, eq, gte, lt, type SQL } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
 import type { IssuerEnv } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
+import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { describeEntry } from './audit-log.ts';
 import { EXPORT_FORMATS, exportAudit } from './export-audit.ts';
@@ -56,19 +56,11 @@ const readEntries = (db: Database, accountId: string, query: AuditQuery) =>
   db
     .select({ id: audit.id, micros: micros(audit.at), entry: audit })
     .from(audit)
-    .where(and(eq(audit.accountId, accountId), after(query.cursor, PLACE), ...matching(query)))
+    .where(
+      and(eq(audit.accountId, accountId), after(query.cursor, PLACE), ...filtersOf(query, audit.at, FILTERS)),
+    )
     .orderBy(...newestFirst(PLACE))
     .limit(query.limit + 1);
-
-/** The conditions of a query's filters. */
-const matching = (query: AuditQuery): (SQL | undefined)[] => [
-  query.from && gte(audit.at, query.from),
-  query.to && lt(audit.at, query.to),
-  ...FILTERS.map(([name, column]) => {
-    const value = query[name];
-    return value === undefined ? undefined : eq(column, value);
-  }),
-];
 
 const FILTERS = [
   ['actor', audit.actor],

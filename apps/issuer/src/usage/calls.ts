@@ -1,6 +1,5 @@
 import {
   type CallSummary,
-  type CallsQuery,
   callAnswer,
   callPage,
   callParams,
@@ -8,9 +7,9 @@ import {
   RefusedError,
 } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
-import { and, asc, eq, gte, lt, type SQL } from 'drizzle-orm';
+import { and, asc, eq } from 'drizzle-orm';
 import { inTurn } from '../in-time.ts';
-import { after, micros, newestFirst, pageOfRows } from '../page.ts';
+import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { describeLedgerRow, type LedgerRow, toSeconds } from './describe-row.ts';
 
@@ -36,7 +35,13 @@ export const listCalls = route(
         db
           .select({ id: ledger.holdId, micros: micros(ledger.settledAt), call: ledger })
           .from(ledger)
-          .where(and(eq(ledger.accountId, apiKey.accountId), after(query.cursor, PLACE), ...matching(query)))
+          .where(
+            and(
+              eq(ledger.accountId, apiKey.accountId),
+              after(query.cursor, PLACE),
+              ...filtersOf(query, ledger.settledAt, FILTERS),
+            ),
+          )
           .orderBy(...newestFirst(PLACE))
           .limit(query.limit + 1),
       );
@@ -75,16 +80,6 @@ export const getCall = route(
 
 const NO_CALL =
   'The ledger has no call with this request id. A call appears about a second after it ended, and a refused one never does.';
-
-/** The conditions of a query's filters. */
-const matching = (query: CallsQuery): (SQL | undefined)[] => [
-  query.from && gte(ledger.settledAt, query.from),
-  query.to && lt(ledger.settledAt, query.to),
-  ...FILTERS.map(([name, column]) => {
-    const value = query[name];
-    return value === undefined ? undefined : eq(column, value);
-  }),
-];
 
 const FILTERS = [
   ['external_user', ledger.externalUser],
