@@ -8,8 +8,8 @@ export type RateLimits = {
 
 /**
  * The headers that state rate limits: a quota of `q` calls, or of another unit `qu`, in `w` seconds, `r` left, and `t` seconds
- * until the full quota is available again. Each header is a list, so an upstream's own entry may stand in it too
- * (draft-ietf-httpapi-ratelimit-headers-10 §3, §4). Empty where there is no limit.
+ * until the full quota is available again (draft-ietf-httpapi-ratelimit-headers-10 §3, §4). Each header is a list, and an upstream
+ * may have entries of its own in it. Empty where there is no limit.
  */
 export function rateLimitHeaders({ rateLimit, tokenRate }: RateLimits): Readonly<Record<string, string>> {
   const limits = [

@@ -53,7 +53,7 @@ export function refusalTurn(request: IncomingMessage): Promise<void> | undefined
 
 /** Clients send one request after the other. A connection that sends very many at once would keep all others waiting. */
 const PIPELINED_MAX = 4;
-/** A connection with this many requests is not read on. Its client may then lose the answers, which no client of ours does. */
+/** A connection with this many further requests is read no more. Its client may lose the answers then. No SDK sends so many at once. */
 const FLOOD = 64;
 
 /**
@@ -61,15 +61,15 @@ const FLOOD = 64;
  * counted (RFC 9112 §9.3.2: a client may send them again).
  */
 export const boundPipelining = (serve: RequestListener): RequestListener => {
-  /** How many requests of a connection are being served, and how many came after the last that is. */
-  const pipelined = new WeakMap<Socket, { serving: number; unserved: number; isClosing: boolean }>();
+  /** For each connection: how many of its requests are being served, and how many came after these and are ignored. */
+  const pipelined = new WeakMap<Socket, { serving: number; ignored: number; isClosing: boolean }>();
   return (incoming, outgoing) => {
     const { socket } = incoming;
-    const state = pipelined.get(socket) ?? { serving: 0, unserved: 0, isClosing: false };
+    const state = pipelined.get(socket) ?? { serving: 0, ignored: 0, isClosing: false };
     pipelined.set(socket, state);
     if (state.isClosing) {
-      if (++state.unserved === 1) abortCheaply(socket);
-      if (state.unserved === FLOOD) socket.pause();
+      if (++state.ignored === 1) abortCheaply(socket);
+      if (state.ignored === FLOOD) socket.pause();
       return;
     }
     state.serving++;
