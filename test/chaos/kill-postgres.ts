@@ -40,7 +40,7 @@ export async function killBackend(url: string): Promise<void> {
   const client = postgres(url, { max: 1 });
   const [row] = await client`select pid from pg_stat_activity
     where backend_type = 'client backend' and pid <> pg_backend_pid() limit 1`;
-  if (!row) throw new Error('nobody is connected');
+  if (!row) throw new Error('no client is connected');
   process.kill(Number(row['pid']), 'SIGKILL');
   await client.end({ timeout: 0 });
 }

@@ -22,6 +22,13 @@ const OK: Answer = (_seen, response) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
 };
 
+/** Answers a chat that used ten tokens of input and ten of output. */
+export const answerChat: Answer = (_seen, response) => {
+  const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
+  const answer = { id: 'x', model: 'gpt-4o-mini', choices: [], usage };
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+};
+
 /** A provider that records its requests and answers as the test says. It reads the whole body first. */
 export async function startUpstream(answer: Answer = OK, host = '127.0.0.1'): Promise<Upstream> {
   const seen: Seen[] = [];

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, addVirtualKey } from './accounts.ts';
 import { claimsOf, issue, refused, type Sent, send } from './ask.ts';
 import { EAGER, startOwnIssuer } from './own-issuer.ts';
@@ -16,11 +16,7 @@ let upstream: Upstream;
 let stack: Stack;
 
 beforeAll(async () => {
-  upstream = await startUpstream((_seen, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
-    response.end(JSON.stringify({ id: 'x', model: 'gpt-4o-mini', choices: [], usage }));
-  });
+  upstream = await startUpstream(answerChat);
   stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url } }, issuer: EAGER });
 });
 afterAll(async () => {
@@ -274,8 +270,8 @@ describe('a template', () => {
     const { stack: of } = await account();
     const own = await create(of, { scope: { external_user: 'ada' }, max_uses: 9, window: 'day' });
     const template = await create(of, { scope: { external_user: '*' }, max_uses: 1, window: 'day' });
-    const [nobody, ada] = [await urlOf(of), await urlOf(of, { external_user: 'ada' })];
-    for (const url of [nobody, ada]) expect([await is(url), await is(url)]).toEqual(['ok', 'ok']);
+    const [unnamed, ada] = [await urlOf(of), await urlOf(of, { external_user: 'ada' })];
+    for (const url of [unnamed, ada]) expect([await is(url), await is(url)]).toEqual(['ok', 'ok']);
     expect(await list(of, `?template=${template.id}`)).toEqual([]);
     expect((await read(of, own.id)).current).toMatchObject({ live: { used: 2 } });
   });
@@ -315,8 +311,12 @@ describe('a request for a budget', () => {
     ],
     ['in an offset', { scope: { account: true }, max_uses: 1, time_zone: '+01:00' }, 'time_zone'],
     ['of a lifetime with an anchor', { scope: { account: true }, max_uses: 1, anchor: 1 }, 'anchor'],
-    ['of an API key of nobody', { scope: { api_key: randomUUID() }, max_uses: 1 }, 'scope.api_key'],
-    ['of a virtual key of nobody', { scope: { virtual_key: 'vk_1' }, max_uses: 1 }, 'scope.virtual_key'],
+    ['of an API key that does not exist', { scope: { api_key: randomUUID() }, max_uses: 1 }, 'scope.api_key'],
+    [
+      'of a virtual key that does not exist',
+      { scope: { virtual_key: 'vk_1' }, max_uses: 1 },
+      'scope.virtual_key',
+    ],
   ])('%s names the field', async (_what, body, param) => {
     const { stack: of } = await account();
     refused(await ask(of, 'POST', '', body), 'invalid_request', param);

@@ -8,7 +8,7 @@ import { deferred, eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { claimsOf, issue, refused, type Sent, send } from './ask.ts';
 import { startCutOffIssuer } from './issuer-process.ts';
@@ -23,11 +23,9 @@ let held = deferred();
 
 beforeAll(async () => {
   if (canReachDatabase) takeAway = await reachableDatabase();
-  upstream = await startUpstream(async (seen, response) => {
+  upstream = await startUpstream(async (seen, response, request) => {
     if (seen.body.includes('"hold"')) await held.promise;
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
-    response.end(JSON.stringify({ id: 'x', model: 'gpt-4o-mini', choices: [], usage }));
+    await answerChat(seen, response, request);
   });
   stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url } }, issuer: EAGER });
 });

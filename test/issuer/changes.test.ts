@@ -4,7 +4,7 @@ import { apiKeys, audit } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey } from './accounts.ts';
 import { issue, least, refused, type Sent, send } from './ask.ts';
 import { EAGER } from './own-issuer.ts';
@@ -15,11 +15,7 @@ let upstream: Upstream;
 let stack: Stack;
 const endpoints: Endpoint[] = [];
 beforeAll(async () => {
-  upstream = await startUpstream(async (_seen, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' });
-    const usage = { prompt_tokens: 10, completion_tokens: 10, total_tokens: 20 };
-    response.end(JSON.stringify({ id: 'x', model: 'gpt-4o-mini', choices: [], usage }));
-  });
+  upstream = await startUpstream(answerChat);
   stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url } }, issuer: EAGER });
 });
 afterAll(async () => {
