@@ -15,7 +15,13 @@ const LEAST = ['issuerUrl=https://presign.example.com', 'gatewayUrl=https://gate
 const EVERYTHING = [
   ...LEAST,
   ...['image.prefix=registry.example.com/team/', 'image.tag=1.2.3', 'image.pullSecrets[0].name=pull'],
-  ...['secret.httpsProxy=true', 'secret.migrateDatabaseUrl=MIGRATE_DATABASE_URL', 'gateway.tag=1.2.4'],
+  ...[
+    'secret.httpsProxy=true',
+    'secret.archiveKey=true',
+    'issuer.env.ARCHIVE_S3=s3://archive',
+    'secret.migrateDatabaseUrl=MIGRATE_DATABASE_URL',
+    'gateway.tag=1.2.4',
+  ],
   ...['env.LOG_LEVEL=warn', 'gateway.env.LOG_LEVEL=debug', 'gateway.podAnnotations.team=a'],
   ...['files.providers\\.json=\\{\\}', 'metrics.serviceMonitor.enabled=true', 'gateway.preStopSeconds=30'],
   ...['gateway.graceSeconds=600', 'gateway.nodeSelector.disk=ssd', 'gateway.service.annotations.a=b'],
@@ -125,8 +131,13 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
     ['an address that is missing', ['issuerUrl=https://presign.example.com']],
     ['a value that the chart does not have', [...LEAST, 'gateway.replica=3']],
     ['a grace that is shorter than the drain', [...LEAST, 'gateway.graceSeconds=5']],
+    ['a variable that no service reads', [...LEAST, 'gateway.env.TRUSTED_PROXYS=10.0.0.1']],
+    ['a variable that has a value of its own', [...LEAST, 'env.METRICS_PORT=9465']],
+    ['a secret in clear', [...LEAST, 'issuer.env.TOKEN_SIGNING_KEY=k4.secret.x']],
   ])('refuses %s', (_name, values) => {
-    expect(() => render(values)).toThrow(/gatewayUrl|replica|graceSeconds/);
+    expect(() => render(values)).toThrow(
+      /gatewayUrl|replica|graceSeconds|TRUSTED_PROXYS|METRICS_PORT|TOKEN_SIGNING_KEY/,
+    );
   });
 
   test('sets only variables that the services read', () => {
@@ -144,7 +155,8 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
       pods.get(name)?.pod.volumes.flatMap(({ secret }) => secret?.items.map(({ key }) => key) ?? []);
     const both = ['DATABASE_URL', 'REDIS_URL', 'ENCRYPTION_KEYS', 'TOKEN_PUBLIC_KEYS', 'HTTPS_PROXY'];
     expect(itemsOf('gateway')).toEqual(both);
-    expect(itemsOf('issuer')).toEqual([...both, 'TOKEN_SIGNING_KEY', 'BOOTSTRAP_API_KEY']);
+    const ofArchive = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'];
+    expect(itemsOf('issuer')).toEqual([...both, 'TOKEN_SIGNING_KEY', 'BOOTSTRAP_API_KEY', ...ofArchive]);
     expect(itemsOf('migrate')).toEqual(['MIGRATE_DATABASE_URL']);
     for (const { container, pod } of pods.values()) {
       const paths = pod.volumes.flatMap(({ secret }) => secret?.items.map(({ path }) => path) ?? []);
@@ -205,5 +217,8 @@ describe.skipIf('skipped' in deploy)('the Helm chart', () => {
       'registry.example.com/team/presign-issuer:1.2.3',
       'registry.example.com/team/presign-issuer:1.2.3',
     ]);
+    const first = podsOf([...EVERYTHING, 'migrate.tag=1.2.4']);
+    expect(first.get('migrate')?.container.image).toBe('registry.example.com/team/presign-issuer:1.2.4');
+    expect(first.get('issuer')?.container.image).toBe('registry.example.com/team/presign-issuer:1.2.3');
   });
 });

@@ -19,6 +19,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "presign.image" -}}
 {{- $app := ternary "gateway" "issuer" (eq .part "gateway") -}}
 {{- $own := index .Values $app "tag" -}}
+{{- if eq .part "migrate" }}{{ $own = .Values.migrate.tag | default $own }}{{ end -}}
 {{ printf "%spresign-%s:%s" .Values.image.prefix $app ($own | default .Values.image.tag | default .Chart.AppVersion) }}
 {{- end -}}
 
@@ -55,6 +56,7 @@ capabilities:
 {{- if eq .part "issuer" -}}
 {{- $names = append $names "TOKEN_SIGNING_KEY" -}}
 {{- if .Values.secret.bootstrapApiKey }}{{ $names = append $names "BOOTSTRAP_API_KEY" }}{{ end -}}
+{{- if .Values.secret.archiveKey }}{{ $names = concat $names (list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY") }}{{ end -}}
 {{- end -}}
 {{- join "," $names -}}
 {{- end -}}
