@@ -1,22 +1,27 @@
+import { once } from 'node:events';
 import type { Readiness } from '@presign/schema';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../harness/eventually.ts';
+import { deferred, eventually } from '../harness/eventually.ts';
 import { type GatewayProcess, startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { type Answer, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { startOwnIssuer } from '../issuer/own-issuer.ts';
 import { type Balancer, balancers, startBalancer } from './balancer.ts';
 
 const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
 
+const OK: Answer = (_seen, response) => {
+  response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+};
+
 let upstream: Upstream;
+let answer: Answer;
 let stack: Stack;
 beforeAll(async () => {
-  upstream = await startUpstream((_seen, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
-  });
+  answer = OK;
+  upstream = await startUpstream((...args) => answer(...args));
   stack = await startStack({ gateways: 2, providers: { openai: { base_url: upstream.url } } });
 });
 afterAll(async () => {
@@ -68,6 +73,32 @@ describe('a service that gets SIGTERM', () => {
     expect(await readiness(issuer.issuerUrl)).toMatchObject({ status: 503, body: { problems: [STOPPING] } });
     await closing;
     await refusesConnections(issuer.issuerUrl);
+  });
+
+  // A terminal and pnpm, or systemd and pnpm, each send one.
+  test('lets a call under way end, however often it gets SIGTERM and SIGINT', async () => {
+    const { url } = await stack.issue(ask);
+    const call = (to: string) => request(to, { method: 'POST', body: '{"model":"m"}' });
+    // From now on the grant is in Redis: the embedded Postgres is out of reach of other processes.
+    await (await call(url)).body.dump();
+    const gateway = await startGatewayProcess(stack);
+    const [arrived, held] = [deferred(), deferred()];
+    answer = async (...args) => {
+      arrived.resolve();
+      await held.promise;
+      await OK(...args);
+    };
+    const answered = call(url.replace(stack.gatewayUrls[0] ?? '', gateway.url));
+    await arrived.promise;
+    answer = OK;
+    const exited = once(gateway.child, 'exit');
+    gateway.child.kill('SIGTERM');
+    await refusesConnections(gateway.url);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) gateway.child.kill(signal);
+    held.resolve();
+    expect((await answered).statusCode).toBe(200);
+    await (await answered).body.dump();
+    expect(await exited).toEqual([0, null]);
   });
 });
 

@@ -1,5 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 import { connectRedis, keys, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
@@ -83,6 +85,31 @@ describe.each([
     },
   );
 });
+
+const MIGRATE_MAIN = fileURLToPath(new URL('../../apps/issuer/src/migrate.ts', import.meta.url));
+
+// The first process of a container ignores a signal that it does not handle.
+test.each([
+  ['gateway', GATEWAY_MAIN, 'redis', 'SIGTERM', 143],
+  ['issuer', ISSUER_MAIN, 'redis', 'SIGINT', 130],
+  ['migrate', MIGRATE_MAIN, 'postgres', 'SIGTERM', 143],
+] as const)(
+  'SIGTERM during the start of %s ends it at once, as one that has not succeeded',
+  async (_name, main, store, signal, code) => {
+    const silent = createServer();
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    const { port } = silent.address() as AddressInfo;
+    const url = `${store}://127.0.0.1:${port}`;
+    silent.on('connection', (socket) => socket.resume());
+    const asked = once(silent, 'connection');
+    const child = run(main, { ...good, ...(store === 'redis' ? { REDIS_URL: url } : { DATABASE_URL: url }) });
+    await asked;
+    const exited = once(child, 'exit');
+    child.kill(signal);
+    expect(await exited).toEqual([code, null]);
+    silent.close();
+  },
+);
 
 test.runIf(thorough)('a gateway whose Redis comes up later is ready then', async () => {
   const redis = await startEmbeddedRedis();

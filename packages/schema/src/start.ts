@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import { constants } from 'node:os';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { problemOf } from './await-store.ts';
 import { isDatabaseOutage, sqlState } from './database.ts';
@@ -21,12 +22,24 @@ export function runProcess(
     process.stderr.write(`presign ${name}: ${explainStart(error, portVariable)}\n`);
     process.exit(1);
   };
+  let stop: (() => Promise<void>) | undefined;
+  let isStopping = false;
+  const end = (signal: 'SIGTERM' | 'SIGINT') => {
+    // It has not started, so nothing is under way. A migration that is cut has not succeeded.
+    if (!stop) process.exit(ENDED_BY_SIGNAL + constants.signals[signal]);
+    // Ctrl-C reaches a process from its terminal and from pnpm. A repetition must not cut what the first one lets end.
+    if (!isStopping) stop().catch(fail);
+    isStopping = true;
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, end);
   const run = async () => {
-    const stop = await start(fail);
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => stop().catch(fail));
+    stop = await start(fail);
   };
   run().catch(fail);
 }
+
+/** What shells add to the number of a signal. */
+const ENDED_BY_SIGNAL = 128;
 
 /** Why a start failed, in one line for the operator. It quotes nothing that was sent to Postgres. */
 export function explainStart(error: unknown, portVariable: (port: number) => string): string {
