@@ -1,6 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, openSync } from 'node:fs';
+import { closeSync, constants, existsSync, mkdtempSync, openSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { generateApiKey, generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 import { request } from 'undici';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -69,9 +71,31 @@ describe.each([
     },
   );
 
+  test('may have a reader that stalls: it serves on, and ends with code 0', async () => {
+    const pipe = fullPipe();
+    await serves(await start(pipe.end));
+    pipe.close();
+  });
+
   test('may have no reader any more: it serves on, and ends with code 0', async () => {
     const started = await start('pipe');
     started.child.stdout?.destroy();
     await serves(started);
   });
 });
+
+/** A pipe that has no room and a reader that never reads. */
+function fullPipe(): { readonly end: number; readonly close: () => void } {
+  const path = join(mkdtempSync(join(tmpdir(), 'presign-pipe-')), 'log');
+  execFileSync('mkfifo', [path]);
+  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+  // A descriptor of its own, which blocks as that of a container does.
+  const end = openSync(path, 'w');
+  for (const bytes of [4096, 1])
+    try {
+      for (;;) writeSync(reader, Buffer.alloc(bytes));
+    } catch {
+      // No more of this size fit in.
+    }
+  return { end, close: () => [reader, end].forEach(closeSync) };
+}

@@ -28,7 +28,7 @@ export function runProcess(
     // It has not started, so nothing is under way. A migration that is cut has not succeeded.
     if (!stop) process.exit(ENDED_BY_SIGNAL + constants.signals[signal]);
     // Ctrl-C reaches a process from its terminal and from pnpm. A repetition must not cut what the first one lets end.
-    if (!isStopping) stop().catch(fail);
+    if (!isStopping) stop().then(endLater, fail);
     isStopping = true;
   };
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, end);
@@ -37,6 +37,9 @@ export function runProcess(
   };
   run().catch(fail);
 }
+
+/** A log that no reader takes may still wait then. It must not keep the process. */
+const endLater = () => void setTimeout(() => process.exit(0), 1_000).unref();
 
 /** What shells add to the number of a signal. */
 const ENDED_BY_SIGNAL = 128;
