@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
-import { runProcess } from '@presign/schema/start';
+import { explainStart, requireTables, runProcess } from '@presign/schema/start';
 import { openLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
@@ -38,7 +38,10 @@ runProcess(
     const up = awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log });
     // The gateway starts without Postgres, which it reads only for grants that are not in Redis.
     const select = () => db.execute(sql`select 1`);
-    void awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log });
+    awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, log })
+      .then(() => requireTables(db))
+      // URLs that Redis knows are served all the same.
+      .catch((error: unknown) => log.error(explainStart(error)));
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);
     const metrics = await serveMetrics(env.host, env.metricsPort);
     const { meter } = metrics;

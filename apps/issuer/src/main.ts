@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
-import { runProcess } from '@presign/schema/start';
+import { requireTables, runProcess } from '@presign/schema/start';
 import { openLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
@@ -32,8 +32,11 @@ runProcess(
     const isFinal = (error: unknown) => !isDatabaseOutage(error);
     const up = Promise.all([
       awaitStore({ variable: 'REDIS_URL', url: env.redisUrl, ask: ping, log }),
-      awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, isFinal, log }).then(() =>
-        env.bootstrapApiKey === undefined ? undefined : bootstrap(db, env.bootstrapApiKey),
+      awaitStore({ variable: 'DATABASE_URL', url: env.databaseUrl, ask: select, isFinal, log }).then(
+        async () => {
+          await requireTables(db);
+          if (env.bootstrapApiKey !== undefined) await bootstrap(db, env.bootstrapApiKey);
+        },
       ),
     ]);
     await Promise.race([up, sleep(STORE_WAIT_MS, undefined, { ref: false })]);

@@ -1,21 +1,26 @@
 import type { Server } from 'node:http';
 import { constants } from 'node:os';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
+import journal from '../migrations/meta/_journal.json' with { type: 'json' };
 import { problemOf } from './await-store.ts';
-import { isDatabaseOutage, sqlState } from './database.ts';
+import { type Database, isDatabaseOutage, rowsOf, sqlState } from './database.ts';
 import { type Environment, readVariable, VariableError } from './read-variable.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;
 
+/** The name of the variable that sets a port. */
+type PortVariable = (port: number) => string;
+
 /**
  * Runs a process. A start that fails ends it with one line.
- * @param portVariable names the variable to change when this port is taken
+ * @param portVariable names the variable of a port. Undefined: the process listens nowhere
  * @param start returns what SIGTERM and SIGINT call
  */
 export function runProcess(
   name: string,
-  portVariable: (port: number) => string,
+  portVariable: PortVariable | undefined,
   start: (fail: Fail) => Promise<() => Promise<void>>,
 ): void {
   const fail: Fail = (error) => {
@@ -45,12 +50,10 @@ const endLater = () => void setTimeout(() => process.exit(0), 1_000).unref();
 const ENDED_BY_SIGNAL = 128;
 
 /** Why a start failed, in one line for the operator. It quotes nothing that was sent to Postgres. */
-export function explainStart(error: unknown, portVariable: (port: number) => string): string {
+export function explainStart(error: unknown, portVariable?: PortVariable): string {
   if (!(error instanceof Error)) return 'failed to start';
-  if ('code' in error && error.code === 'EADDRINUSE' && 'port' in error) {
-    const port = Number(error.port);
-    return `${portVariable(port)}: port ${port} is taken. Stop what listens there, or set another port`;
-  }
+  const listening = portVariable && explainListen(error, portVariable);
+  if (listening !== undefined) return listening;
   const state = sqlState(error);
   const code = state === undefined ? '' : ` (${state})`;
   if (isDatabaseOutage(error)) return `DATABASE_URL: Postgres does not answer${code}`;
@@ -60,8 +63,45 @@ export function explainStart(error: unknown, portVariable: (port: number) => str
   return state === undefined ? error.message : `DATABASE_URL: Postgres ${problemOf(error)}${code}`;
 }
 
+/** Why a server cannot listen. Undefined: the error is another one. */
+function explainListen(error: Error, portVariable: PortVariable): string | undefined {
+  const { code, syscall, port } = error as NodeJS.ErrnoException & { readonly port?: number };
+  if (syscall === 'getaddrinfo' || code === 'EADDRNOTAVAIL')
+    return `HOST: this machine has no such address to listen on (${code})`;
+  if (port === undefined) return undefined;
+  if (code === 'EADDRINUSE')
+    return `${portVariable(port)}: port ${port} is taken. Stop what listens there, or set another port`;
+  if (code === 'EACCES')
+    return `${portVariable(port)}: this user may not listen on port ${port}. Set another port`;
+  return undefined;
+}
+
 /** PostgreSQL manual, appendix A. */
 const UNDEFINED_TABLE = '42P01';
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** When the newest migration of this version was made. */
+const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));
+
+/**
+ * Fails if the tables are those of an older version, in which statements of this one would fail one by one. Tables of a newer
+ * version are good.
+ * @throws an error for `explainStart`
+ */
+export async function requireTables(db: Database): Promise<void> {
+  const newest = sql`select max(created_at)::text as newest from drizzle.__drizzle_migrations`;
+  try {
+    const [row] = rowsOf(await db.execute(newest));
+    if (Number(row?.['newest']) >= NEWEST_MIGRATION) return;
+  } catch (error) {
+    // Another user may have made the tables, and keep the list of migrations for itself.
+    if (sqlState(error) === INSUFFICIENT_PRIVILEGE) return;
+    throw error;
+  }
+  throw new Error(
+    'DATABASE_URL: the tables are of an older version: run "pnpm --filter @presign/issuer migrate" first',
+  );
+}
 
 /** How a server ends, in ms from the signal. */
 export type Shutdown = {

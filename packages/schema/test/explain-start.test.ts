@@ -24,8 +24,25 @@ test.each([
     Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE', port: 8788 }),
     'GATEWAY_PORT: port 8788 is taken. Stop what listens there, or set another port',
   ],
+  [
+    Object.assign(new Error('listen EACCES'), { code: 'EACCES', syscall: 'listen', port: 8788 }),
+    'GATEWAY_PORT: this user may not listen on port 8788. Set another port',
+  ],
+  [
+    Object.assign(new Error('listen'), { code: 'EADDRNOTAVAIL', syscall: 'listen', port: 8787 }),
+    'HOST: this machine has no such address to listen on (EADDRNOTAVAIL)',
+  ],
+  [
+    Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' }),
+    'HOST: this machine has no such address to listen on (ENOTFOUND)',
+  ],
   [new Error('REDIS_URL: Redis does not answer'), 'REDIS_URL: Redis does not answer'],
   ['thrown', 'failed to start'],
 ])('a start that failed is explained in one line that quotes no query (%#)', (error, line) => {
   expect(explainStart(error, (port) => (port === 8787 ? 'ISSUER_PORT' : 'GATEWAY_PORT'))).toBe(line);
+});
+
+test('a process that listens nowhere names its database when a host is not found', () => {
+  const error = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND', syscall: 'getaddrinfo' });
+  expect(explainStart(error)).toBe('DATABASE_URL: Postgres does not answer (ENOTFOUND)');
 });
