@@ -9,9 +9,13 @@ import type { Service } from '../chaos/service.ts';
 import type { World } from '../chaos/world.ts';
 import { eventually } from '../harness/eventually.ts';
 import { serverUser } from '../issuer/postgres-server.ts';
+import { canContain, makeContainer } from './container.ts';
 import { timeRecovery } from './recovery.ts';
 import { canStarve, runs, starve } from './small-memory.ts';
 import { type Code, canHurt, startWitness, USES, until, type Witness } from './witness.ts';
+
+/** What a container still has room for. A process that serves needs more at once. */
+const ROOM_BYTES = 1_048_576;
 
 /** As many requests at once as an issuer has connections to Postgres, and more. */
 const AT_ONCE = 20;
@@ -110,6 +114,39 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     expect(witness.passed()).toBeLessThanOrEqual(USES);
     await eventually(async () => (await usesInLedger()) === USES);
   });
+
+  test.skipIf(!canContain)(
+    'restart a gateway that is killed at the memory limit of its container: the other one serves, and no limit is passed',
+    async () => {
+      const [first] = world.gateways;
+      expect([await codeOf(0), await codeOf(1)]).toEqual([200, 200]);
+      const container = makeContainer(ROOM_BYTES);
+      container.take(first.process().pid ?? 0);
+      let ended: unknown;
+      // As `restart: unless-stopped` and Kubernetes do.
+      const restarted = once(first.process(), 'exit').then(async (how) => {
+        ended = how;
+        await first.start();
+      });
+      const lanes = Array.from({ length: 8 }, async () => {
+        while (ended === undefined) {
+          expect([200, 'uses_exhausted', 0]).toContain(await codeOf(0));
+          expect([200, 'uses_exhausted']).toContain(await codeOf(1));
+        }
+      });
+      await Promise.all([restarted, ...lanes]);
+      const recovered = timeRecovery(
+        'Gateway: killed at the memory limit of its container, once it runs again',
+      );
+      expect([200, 'uses_exhausted']).toContain(await codeOf(0));
+      recovered();
+      expect([ended, container.kills()]).toEqual([[null, 'SIGKILL'], 1]);
+      for (const gateway of [0, 1]) await until('uses_exhausted', () => codeOf(gateway), [200]);
+      expect(witness.passed()).toBeLessThanOrEqual(USES);
+      await eventually(async () => (await usesInLedger()) === USES);
+      await container.remove();
+    },
+  );
 
   test('end an issuer that gets no more memory: calls pass, and every URL that was answered stands', async () => {
     let answered = 0;
