@@ -1,0 +1,44 @@
+import type { Database } from '@presign/schema/database';
+import { explainStart, requireTables } from '@presign/schema/start';
+import { type SQL, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openStores, type Stores } from '../harness/stores.ts';
+
+let stores: Stores;
+beforeAll(async () => {
+  stores = await openStores();
+});
+afterAll(() => stores.close());
+
+const MIGRATIONS = sql`drizzle.__drizzle_migrations`;
+const NEWEST = sql`(select max(created_at) from ${MIGRATIONS})`;
+
+/** What a service says at its start after this change of the database, which is undone. */
+async function saidAfter(change: SQL): Promise<string | undefined> {
+  let said: string | undefined;
+  const undo = new Error('undo');
+  const changed = stores.db.transaction(async (tx) => {
+    await tx.execute(change);
+    await requireTables(tx as unknown as Database).catch((error: unknown) => {
+      said = explainStart(error);
+    });
+    throw undo;
+  });
+  await expect(changed).rejects.toBe(undo);
+  return said;
+}
+
+test('a service starts on the tables of its version, and on those of a newer one', async () => {
+  await requireTables(stores.db);
+  const newer = sql`insert into ${MIGRATIONS} (hash, created_at) values ('newer', ${NEWEST} + 1)`;
+  expect(await saidAfter(newer)).toBeUndefined();
+});
+
+test.each([
+  ['of an older version', sql`delete from ${MIGRATIONS} where created_at = ${NEWEST}`],
+  ['missing', sql`drop table ${MIGRATIONS}`],
+])('a service says that its tables are %s, and which command makes them', async (problem, change) => {
+  expect(await saidAfter(change)).toBe(
+    `DATABASE_URL: the tables are ${problem}: run "pnpm --filter @presign/issuer migrate" first`,
+  );
+});
