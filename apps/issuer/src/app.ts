@@ -174,7 +174,8 @@ const limitRequests =
     const counting = countRequest(redis, choosePartition(id), id, own ?? requestsPerMinute);
     const counted = await inTime(counting, COUNTING_MS).catch(() => undefined);
     if (counted && counted.waitMs > 0) throw new RefusedError(rateLimited(counted, 'This API key'));
-    for (const [name, value] of Object.entries(rateLimitHeaders(counted ?? {}))) c.header(name, value);
+    for (const [name, value] of Object.entries(rateLimitHeaders(counted && [counted.rateLimit])))
+      c.header(name, value);
     await next();
   };
 

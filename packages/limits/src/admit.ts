@@ -1,5 +1,5 @@
+import type { RateLimit, RateName } from '@presign/schema';
 import { type GrantRef, keys } from './keys.ts';
-import type { RateLimit } from './rate-limit.ts';
 import type { RedisClient } from './redis.ts';
 import { figure, flag, number, oneOf, optional, text } from './reply.ts';
 import { script } from './script.ts';
@@ -45,14 +45,9 @@ export const admitScript = script('admit', {
       microusdLeft: optional(figure),
       heldMicrousd: figure,
       tokens: figure,
-      perMinute: optional(figure),
-      callsLeft: optional(figure),
-      resetMs: optional(figure),
       isReturnable: flag,
       places: number,
-      tokenRate: optional(figure),
-      tokensLeft: optional(figure),
-      tokensResetMs: optional(figure),
+      rates: text,
     },
     unknown: {},
     closed: {},
@@ -64,16 +59,9 @@ export const admitScript = script('admit', {
     unbounded: {},
     another_window: { nowMs: figure },
     uses_exhausted: { of: number, limit: figure, used: figure, lastCall: optional(text) },
-    rate_limited: { perMinute: figure, callsLeft: figure, resetMs: figure, waitMs: figure },
+    rate_limited: { rates: text, waitMs: figure, needed: optional(figure) },
     concurrency_limited: { limit: number, active: number, needed: number },
-    token_rate_limited: {
-      tokenRate: figure,
-      tokensLeft: figure,
-      tokensResetMs: figure,
-      waitMs: figure,
-      needed: figure,
-    },
-    token_rate_too_low: { tokenRate: figure, needed: figure },
+    token_rate_too_low: { limit: figure, needed: figure },
     cost_limit_reached: overLimit,
     cost_held: overLimit,
     cost_limit_too_low: overLimit,
@@ -128,10 +116,8 @@ export type Admission =
       readonly tokens: number;
       /** Whether a refused call would get its uses and its cost back, as far as is known now: see `lua/shared/give-back.lua`. */
       readonly isReturnable: boolean;
-      /** Undefined: calls are not limited by the minute. */
-      readonly rateLimit: RateLimit | undefined;
-      /** Undefined: tokens are not limited by the minute. */
-      readonly tokenRate: RateLimit | undefined;
+      /** The rate limits of the URL itself, after this call. */
+      readonly rateLimits: readonly RateLimit[];
       /** The places it takes among the calls under way; 0 where they are not limited. They are free when it is settled or `leave`s. */
       readonly places: number;
     }
@@ -155,15 +141,10 @@ export type Admission =
       readonly rateLimit: RateLimit;
       /** Until this call may pass. */
       readonly waitMs: number;
+      /** The tokens that it may use. Undefined: calls are counted. */
+      readonly needed: number | undefined;
     }
-  | {
-      readonly is: 'token_rate_limited';
-      readonly tokenRate: RateLimit;
-      /** Until this call may pass. */
-      readonly waitMs: number;
-      readonly needed: number;
-    }
-  | { readonly is: 'token_rate_too_low'; readonly tokenRate: number; readonly needed: number }
+  | { readonly is: 'token_rate_too_low'; readonly limit: number; readonly needed: number }
   | {
       readonly is: 'concurrency_limited';
       readonly limit: number;
@@ -272,38 +253,31 @@ type Answer = Awaited<ReturnType<typeof admitScript.run>>;
 
 function toAdmission(answer: Answer): Admission {
   if (answer.is === 'rate_limited') {
-    const { is, waitMs, perMinute, callsLeft: left, resetMs } = answer;
-    return { is, waitMs, rateLimit: { perMinute, left, resetMs } };
-  }
-  if (answer.is === 'token_rate_limited') {
-    const { is, waitMs, needed } = answer;
-    return { is, waitMs, needed, tokenRate: tokenRateOf(answer) };
+    const { is, rates, waitMs, needed } = answer;
+    const [rateLimit] = readRates(rates);
+    if (!rateLimit) throw new Error('admit names no rate limit');
+    return { is, rateLimit, waitMs, needed };
   }
   if (answer.is !== 'admitted') return answer;
-  const { perMinute, callsLeft: left = 0, resetMs = 0, tokenRate } = answer;
-  return {
-    is: 'admitted',
-    epoch: answer.epoch,
-    credentialVersion: answer.credentialVersion,
-    usesLeft: answer.usesLeft,
-    microusdLeft: answer.microusdLeft,
-    heldMicrousd: answer.heldMicrousd,
-    tokens: answer.tokens,
-    isReturnable: answer.isReturnable,
-    places: answer.places,
-    rateLimit: perMinute === undefined ? undefined : { perMinute, left, resetMs },
-    tokenRate: tokenRate === undefined ? undefined : tokenRateOf({ ...answer, tokenRate }),
-  };
+  const { rates, ...admitted } = answer;
+  return { ...admitted, rateLimits: readRates(rates) };
 }
 
-type TokenFigures = Extract<Answer, { is: 'admitted' }> & { readonly tokenRate: number };
+const NO_RATES: readonly RateLimit[] = [];
 
-const tokenRateOf = ({
-  tokenRate: perMinute,
-  tokensLeft: left = 0,
-  tokensResetMs: resetMs = 0,
-}: Pick<TokenFigures, 'tokenRate' | 'tokensLeft' | 'tokensResetMs'>): RateLimit => ({
-  perMinute,
-  left,
-  resetMs,
-});
+/** Reads the text that `rate_text` of the script writes. */
+function readRates(text: string): readonly RateLimit[] {
+  if (text === '') return NO_RATES;
+  const parts = text.trimEnd().split(' ');
+  const rates: RateLimit[] = [];
+  for (let i = 0; i < parts.length; i += 4) {
+    const [name, limit, left, resetMs] = parts.slice(i, i + 4);
+    rates.push({
+      name: name as RateName,
+      limit: Number(limit),
+      left: Number(left),
+      resetMs: Number(resetMs),
+    });
+  }
+  return rates;
+}

@@ -1,3 +1,4 @@
+import type { RateRefusal } from '@presign/schema';
 import { keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { number, oneOf } from './reply.ts';
@@ -9,17 +10,8 @@ const rateLimitScript = script('rate-limit', {
   reply: oneOf({ counted: { left: number, resetMs: number, waitMs: number } }),
 });
 
-/** How much of a minute's calls is used up. */
-export type RateLimit = {
-  readonly perMinute: number;
-  /** Calls that may be made at once. */
-  readonly left: number;
-  /** Milliseconds until all of a minute's calls may be made at once again. */
-  readonly resetMs: number;
-};
-
 /**
- * Counts one request of `id`, unless it must wait.
+ * Counts one request of `id`, unless it must wait. Answers state its limit as they state that of calls.
  * @returns `waitMs` 0 when it passes. Throws what ioredis throws.
  */
 export async function countRequest(
@@ -27,10 +19,10 @@ export async function countRequest(
   partition: number,
   id: string,
   perMinute: number,
-): Promise<{ readonly rateLimit: RateLimit; readonly waitMs: number }> {
+): Promise<RateRefusal> {
   const { left, resetMs, waitMs } = await rateLimitScript.run(redis, {
     keys: { rate: keys.rateLimit(partition, id) },
     args: { perMinute },
   });
-  return { rateLimit: { perMinute, left, resetMs }, waitMs };
+  return { rateLimit: { name: 'calls_per_minute', limit: perMinute, left, resetMs }, waitMs };
 }

@@ -66,7 +66,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
       microusdLeft: 700,
       heldMicrousd: 300,
       tokens: 0,
-      rateLimit: undefined,
+      rateLimits: [],
     });
     for (const { id } of [own, budget]) {
       expect(await figures(redis, partition, id)).toEqual({ used: '2', settled: '300', held: '0' });

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { LIMIT_NAMES, limitKind } from '@presign/schema/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
@@ -12,7 +13,15 @@ import {
 import { figures, newAsk, newBudget, newCharge, newGrant, openedGrant, tally } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
-describe.each(engines)('calls by the minute on %s', (_name, start) => {
+/** The rate limits that count calls. */
+const OF_CALLS = LIMIT_NAMES.flatMap((name) => {
+  const { rate, property, field } = limitKind(name);
+  if (rate === undefined || rate.unit !== undefined) return [];
+  const windowMs = rate.seconds * 1_000;
+  return [{ name, property, at: field === 'per_minute' ? 'at' : `${field}_at`, windowMs }];
+});
+
+describe.each(engines)('rate limits on %s', (_name, start) => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {
@@ -21,118 +30,123 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  const budgetKey = ({ ref }: GrantState) => keys.budget(ref.partition, ref.budgetIds[0] ?? '');
-  /** As if the grant had last been called so long ago. */
-  const wait = (grant: GrantState, ms: number) => redis.hincrby(budgetKey(grant), 'at', -ms);
-  const opened = async (callsPerMinute: number) =>
-    openedGrant(redis, await openPartition(redis), { callsPerMinute });
+  describe.each(OF_CALLS)('$name', ({ name, property, at, windowMs }) => {
+    const budgetKey = ({ ref }: GrantState) => keys.budget(ref.partition, ref.budgetIds[0] ?? '');
+    /** As if the grant had last been called so long ago. */
+    const wait = (grant: GrantState, ms: number) => redis.hincrby(budgetKey(grant), at, -Math.round(ms));
+    const opened = async (limit: number) =>
+      openedGrant(redis, await openPartition(redis), { [property]: limit });
 
-  test('exactly as many as allowed pass at once, of many by three gateways', async () => {
-    const gateways = [redis, await engine.connect(), await engine.connect()];
-    const { ref } = await opened(20);
-    const calls = Array.from({ length: 200 }, (_, i) => {
-      const gateway = gateways[i % 3] ?? redis;
-      return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
+    test('exactly as many as allowed pass at once, of many by three gateways', async () => {
+      const gateways = [redis, await engine.connect(), await engine.connect()];
+      const { ref } = await opened(20);
+      const calls = Array.from({ length: 200 }, (_, i) => {
+        const gateway = gateways[i % 3] ?? redis;
+        return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
+      });
+      const told = tally(await Promise.all(calls));
+      // 20 at once, and of a minute's one more in each 3 s that the burst may take on a busy machine.
+      expect(told.admitted).toBeGreaterThanOrEqual(20);
+      expect(told.admitted).toBeLessThanOrEqual(windowMs > 60_000 ? 20 : 22);
+      expect((told.admitted ?? 0) + (told.rate_limited ?? 0)).toBe(200);
     });
-    const told = tally(await Promise.all(calls));
-    // 20 at once, and one more in each 3 s that the burst may take on a busy machine.
-    expect(told.admitted).toBeGreaterThanOrEqual(20);
-    expect(told.admitted).toBeLessThanOrEqual(22);
-    expect((told.admitted ?? 0) + (told.rate_limited ?? 0)).toBe(200);
-  });
 
-  test('it fills evenly, up to the calls of a minute', async () => {
-    const grant = await opened(4);
-    const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
-    const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
-    expect(await burst()).toEqual([true, true, true, true, false]);
-    await wait(grant, 30_000);
-    expect(await burst()).toEqual([true, true, false, false, false]);
-    await wait(grant, 600_000);
-    expect(await burst()).toEqual([true, true, true, true, false]);
-  });
-
-  test('an answer says how many calls are left and when all are back; a refusal says when to retry', async () => {
-    const grant = await opened(2);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
-      rateLimit: { perMinute: 2, left: 1, resetMs: 30_000 },
+    test('it fills evenly, up to the calls of its window', async () => {
+      const grant = await opened(4);
+      const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
+      const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
+      expect(await burst()).toEqual([true, true, true, true, false]);
+      await wait(grant, windowMs / 2);
+      expect(await burst()).toEqual([true, true, false, false, false]);
+      await wait(grant, 10 * windowMs);
+      expect(await burst()).toEqual([true, true, true, true, false]);
     });
-    await admit(redis, grant.ref, newAsk());
-    const refused = await admit(redis, grant.ref, newAsk());
-    expect(refused).toMatchObject({ is: 'rate_limited', rateLimit: { perMinute: 2, left: 0 } });
-    const { waitMs, rateLimit } = refused as { waitMs: number; rateLimit: { resetMs: number } };
-    expect(waitMs).toBeGreaterThan(20_000);
-    // Each is rounded up from a fraction of its own.
-    expect(Math.abs(rateLimit.resetMs - waitMs - 30_000)).toBeLessThanOrEqual(1);
-    await wait(grant, waitMs);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
-  });
 
-  test('a batch counts each of its calls; a larger one than a minute allows waits for all, and is owed', async () => {
-    const grant = await opened(10);
-    const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
-    expect(await batch(4)).toMatchObject({ is: 'admitted', rateLimit: { left: 6 } });
-    expect(await batch(7)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 6 } });
-    expect(await batch(15)).toMatchObject({ is: 'rate_limited' });
-    await wait(grant, 60_000);
-    expect(await batch(15)).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
-    await wait(grant, 30_000);
-    expect(await batch(1)).toMatchObject({ is: 'rate_limited' });
-    await wait(grant, 6_000);
-    expect(await batch(1)).toMatchObject({ is: 'admitted' });
-  });
+    test('an answer says how many calls are left and when all are back; a refusal says when to retry', async () => {
+      const grant = await opened(2);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
+        rateLimits: [{ name, limit: 2, left: 1, resetMs: windowMs / 2 }],
+      });
+      await admit(redis, grant.ref, newAsk());
+      const refused = await admit(redis, grant.ref, newAsk());
+      expect(refused).toMatchObject({ is: 'rate_limited', rateLimit: { name, limit: 2, left: 0 } });
+      const { waitMs, rateLimit } = refused as { waitMs: number; rateLimit: { resetMs: number } };
+      expect(waitMs).toBeGreaterThan(windowMs / 3);
+      // Each is rounded up from a fraction of its own.
+      expect(Math.abs(rateLimit.resetMs - waitMs - windowMs / 2)).toBeLessThanOrEqual(1);
+      await wait(grant, waitMs);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+    });
 
-  test('a refused, free or repeated call counts nothing', async () => {
-    const partition = await openPartition(redis);
-    const budget = newBudget({ costLimitMicrousd: 100, endsWithGrant: false });
-    const grant = newGrant(partition, newBudget({ callsPerMinute: 3, maxUses: 100 }), budget);
-    await openGrant(redis, grant);
-    const refused = await admit(redis, grant.ref, newAsk({ holdMicrousd: 101 }));
-    expect(refused.is).toBe('cost_limit_too_low');
-    const ask = newAsk();
-    for (const left of [2, 2]) {
-      expect(await admit(redis, grant.ref, ask)).toMatchObject({ is: 'admitted', rateLimit: { left } });
-    }
-    await admit(redis, grant.ref, newAsk());
-    await admit(redis, grant.ref, newAsk());
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
-    expect(await charge(redis, grant.ref, newCharge({ uses: 0 }))).toMatchObject({ is: 'admitted' });
-    expect(await figures(redis, partition, grant.ref.budgetIds[0])).toMatchObject({ used: '3' });
-  });
+    test('a batch counts each of its calls; a larger one than the limit waits for all, and is owed', async () => {
+      const grant = await opened(10);
+      const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
+      expect(await batch(4)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 6 }] });
+      expect(await batch(7)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 6 } });
+      expect(await batch(15)).toMatchObject({ is: 'rate_limited' });
+      await wait(grant, windowMs);
+      expect(await batch(15)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 0 }] });
+      await wait(grant, windowMs / 2);
+      expect(await batch(1)).toMatchObject({ is: 'rate_limited' });
+      await wait(grant, windowMs / 10);
+      expect(await batch(1)).toMatchObject({ is: 'admitted' });
+    });
 
-  test('a charge without uses and cost counts its calls, waits for its turn, and leaves nothing in the ledger', async () => {
-    const grant = await opened(2);
-    const free = () => charge(redis, grant.ref, newCharge({ uses: 0, costMicrousd: 0, calls: 1 }));
-    expect(await free()).toMatchObject({ is: 'admitted', rateLimit: { left: 1 } });
-    expect(await free()).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
-    expect(await free()).toMatchObject({ is: 'rate_limited', waitMs: expect.any(Number) });
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
-    const { partition, budgetIds } = grant.ref;
-    expect(await figures(redis, partition, budgetIds[0])).toMatchObject({ used: '0' });
-    expect(await redis.xlen(keys.usage(partition))).toBe(0);
-    await wait(grant, 30_000);
-    expect(await free()).toMatchObject({ is: 'admitted' });
-  });
+    test('a refused, free or repeated call counts nothing', async () => {
+      const partition = await openPartition(redis);
+      const budget = newBudget({ costLimitMicrousd: 100, endsWithGrant: false });
+      const grant = newGrant(partition, newBudget({ [property]: 3, maxUses: 100 }), budget);
+      await openGrant(redis, grant);
+      const refused = await admit(redis, grant.ref, newAsk({ holdMicrousd: 101 }));
+      expect(refused.is).toBe('cost_limit_too_low');
+      const ask = newAsk();
+      for (const left of [2, 2]) {
+        expect(await admit(redis, grant.ref, ask)).toMatchObject({ is: 'admitted', rateLimits: [{ left }] });
+      }
+      await admit(redis, grant.ref, newAsk());
+      await admit(redis, grant.ref, newAsk());
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+      expect(await charge(redis, grant.ref, newCharge({ uses: 0 }))).toMatchObject({ is: 'admitted' });
+      expect(await figures(redis, partition, grant.ref.budgetIds[0])).toMatchObject({ used: '3' });
+    });
 
-  test('used up for good comes before used up for now', async () => {
-    const { ref } = await openedGrant(redis, await openPartition(redis), { callsPerMinute: 1, maxUses: 1 });
-    await admit(redis, ref, newAsk());
-    expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
-  });
+    test('a charge without uses and cost counts its calls, waits for its turn, and leaves nothing in the ledger', async () => {
+      const grant = await opened(2);
+      const free = () => charge(redis, grant.ref, newCharge({ uses: 0, costMicrousd: 0, calls: 1 }));
+      expect(await free()).toMatchObject({ is: 'admitted', rateLimits: [{ left: 1 }] });
+      expect(await free()).toMatchObject({ is: 'admitted', rateLimits: [{ left: 0 }] });
+      expect(await free()).toMatchObject({ is: 'rate_limited', waitMs: expect.any(Number) });
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+      const { partition, budgetIds } = grant.ref;
+      expect(await figures(redis, partition, budgetIds[0])).toMatchObject({ used: '0' });
+      expect(await redis.xlen(keys.usage(partition))).toBe(0);
+      await wait(grant, windowMs / 2);
+      expect(await free()).toMatchObject({ is: 'admitted' });
+    });
 
-  test('a clock that goes back gives nothing, and takes nothing', async () => {
-    const grant = await opened(2);
-    await admit(redis, grant.ref, newAsk());
-    await wait(grant, -3_600_000);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted', rateLimit: { left: 0 } });
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
-    await wait(grant, 30_000);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
-    // An empty bucket does not wait until the clock has caught up.
-    await wait(grant, -3_600_000);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
-    await wait(grant, 30_000);
-    expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+    test('used up for good comes before used up for now', async () => {
+      const { ref } = await openedGrant(redis, await openPartition(redis), { [property]: 1, maxUses: 1 });
+      await admit(redis, ref, newAsk());
+      expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
+    });
+
+    test('a clock that goes back gives nothing, and takes nothing', async () => {
+      const grant = await opened(2);
+      await admit(redis, grant.ref, newAsk());
+      await wait(grant, -60 * windowMs);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
+        is: 'admitted',
+        rateLimits: [{ left: 0 }],
+      });
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+      await wait(grant, windowMs / 2);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+      // An empty bucket does not wait until the clock has caught up.
+      await wait(grant, -60 * windowMs);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'rate_limited' });
+      await wait(grant, windowMs / 2);
+      expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
+    });
   });
 
   test('requests that are no calls are counted alike, and forgotten once all may pass again', async () => {
@@ -142,7 +156,10 @@ describe.each(engines)('calls by the minute on %s', (_name, start) => {
     const passed = asked.filter(({ waitMs }) => waitMs === 0);
     expect(passed.length).toBeGreaterThanOrEqual(12);
     expect(passed.length).toBeLessThanOrEqual(13);
-    expect(passed[0]).toEqual({ waitMs: 0, rateLimit: { perMinute: 12, left: 11, resetMs: 5_000 } });
+    expect(passed[0]).toEqual({
+      waitMs: 0,
+      rateLimit: { name: 'calls_per_minute', limit: 12, left: 11, resetMs: 5_000 },
+    });
     expect(asked.at(-1)).toMatchObject({ rateLimit: { left: 0 } });
     expect(asked.at(-1)?.waitMs).toBeGreaterThan(0);
     await redis.hset(keys.rateLimit(partition, id), 'at', Date.now() + 3_600_000);

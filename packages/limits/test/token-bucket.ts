@@ -98,7 +98,7 @@ export class BucketModel {
     const asked = newAsk({ worstTokens: worst });
     const answer = await admit(this.#redis, this.#ref, asked);
     if (worst > this.#perMinute) return expect(answer.is).toBe('token_rate_too_low');
-    if (answer.is === 'token_rate_limited') {
+    if (answer.is === 'rate_limited') {
       expect(this.#levelAt(before)).toBeLessThan(worst * PARTS);
       const [least, most] = [await this.#clock.now(), before].map((now) =>
         Math.ceil((worst * PARTS - this.#levelAt(now)) / this.#perMinute),

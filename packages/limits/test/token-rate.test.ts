@@ -43,7 +43,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   /** Tokens that are left, in a bucket that gains one only after many seconds. */
   const left = async (grant: GrantState) => {
     const answer = await ask(grant, 0);
-    return answer.is === 'admitted' ? answer.tokenRate?.left : undefined;
+    return answer.is === 'admitted' ? answer.rateLimits[0]?.left : undefined;
   };
 
   test('the worst of many calls at once over two gateways never exceeds a full bucket and its gain', async () => {
@@ -56,17 +56,17 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     // 20 at once, and one more in each 3 s that a busy machine may take.
     expect(said.admitted).toBeGreaterThanOrEqual(20);
     expect(said.admitted).toBeLessThanOrEqual(23);
-    expect((said.admitted ?? 0) + (said.token_rate_limited ?? 0)).toBe(100);
+    expect((said.admitted ?? 0) + (said.rate_limited ?? 0)).toBe(100);
   });
 
   test('an answer says what is left, and a refusal when to try again', async () => {
     const grant = await opened(60);
     expect(await ask(grant, 45)).toMatchObject({
       is: 'admitted',
-      tokenRate: { perMinute: 60, left: 15, resetMs: 45_000 },
+      rateLimits: [{ name: 'tokens_per_minute', limit: 60, left: 15, resetMs: 45_000 }],
     });
     const refused = await ask(grant, 30);
-    expect(refused).toMatchObject({ is: 'token_rate_limited', needed: 30, tokenRate: { perMinute: 60 } });
+    expect(refused).toMatchObject({ is: 'rate_limited', needed: 30, rateLimit: { limit: 60 } });
     const { waitMs } = refused as Extract<Admission, { waitMs: number }>;
     expect(waitMs).toBeGreaterThan(5_000);
     expect(waitMs).toBeLessThanOrEqual(15_000);
@@ -77,7 +77,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
 
   test('a call that can use more than a minute allows never passes, and takes nothing', async () => {
     const grant = await opened(2);
-    expect(await ask(grant, 3)).toEqual({ is: 'token_rate_too_low', tokenRate: 2, needed: 3 });
+    expect(await ask(grant, 3)).toEqual({ is: 'token_rate_too_low', limit: 2, needed: 3 });
     expect(await left(grant)).toBe(2);
     expect((await ask(grant, 2)).is).toBe('admitted');
   });
@@ -85,7 +85,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   test('a call without a bound does not pass, and one of a URL without the limit does', async () => {
     expect((await ask(await opened(2), undefined)).is).toBe('unbounded');
     const free = await openedGrant(redis, await openPartition(redis));
-    expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', tokenRate: undefined });
+    expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', rateLimits: [] });
     expect((await readFigures(redis, free.ref))[0]?.tokensPerMinute).toBeUndefined();
     expect((await readFigures(redis, (await opened(2)).ref))[0]?.tokensPerMinute).toBe(2);
   });
@@ -150,7 +150,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     const grant = await opened(60);
     const clock = new TokenClock(redis, grant.ref);
     await end(grant, await take(grant, 1), 10_000);
-    expect(await ask(grant, 1)).toMatchObject({ is: 'token_rate_limited', tokenRate: { left: 0 } });
+    expect(await ask(grant, 1)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 0 } });
     expect((await ask(grant, 0)).is).toBe('admitted');
     await clock.wait(61_000);
     expect((await ask(grant, 1)).is).toBe('admitted');
@@ -161,9 +161,9 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     const clock = new TokenClock(redis, grant.ref);
     const holdId = await take(grant, 60);
     await clock.wait(-3_600_000);
-    expect((await ask(grant, 30)).is).toBe('token_rate_limited');
+    expect((await ask(grant, 30)).is).toBe('rate_limited');
     await end(grant, holdId, 0);
-    expect((await ask(grant, 30)).is).toBe('token_rate_limited');
+    expect((await ask(grant, 30)).is).toBe('rate_limited');
     await clock.wait(30_000);
     expect((await ask(grant, 30)).is).toBe('admitted');
   });

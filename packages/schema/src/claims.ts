@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { CRITICAL_LIMIT_NAMES } from './limits/kinds.ts';
 
 /** The number of partitions in Redis. It never changes, because tokens carry the partition of their grant. */
 export const PARTITIONS = 64;
@@ -6,7 +7,13 @@ export const PARTITIONS = 64;
 const time = z.iso.datetime();
 
 /** The conditions and limits that a gateway must know of before it serves a URL. */
-const CRITICAL = ['tokens_per_minute', 'max_body_bytes', 'allowed_fields', 'shared_budgets', 'bind'] as const;
+const CRITICAL = [
+  ...CRITICAL_LIMIT_NAMES,
+  'max_body_bytes',
+  'allowed_fields',
+  'shared_budgets',
+  'bind',
+] as const;
 export type Critical = (typeof CRITICAL)[number];
 
 /** As `crit` in RFC 7515 §4.1.11: a gateway that does not know one of these refuses the token. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RATE_ERRORS, type RateName } from './limits/kinds.ts';
 
 /**
  * Every error of both services: code → HTTP status, error type, message. A message says what happened, why, and what to
@@ -159,16 +160,7 @@ export const ERRORS = {
     'invalid_request_error',
     'This call may use more tokens than tokens_per_minute allows. Shorten its input, or lower its output bound.',
   ],
-  rate_limited: [
-    429,
-    'rate_limit_error',
-    'Too many requests came within a minute. Wait as long as Retry-After says.',
-  ],
-  token_rate_limited: [
-    429,
-    'rate_limit_error',
-    'Too few tokens of this minute are left for this call. Wait as long as Retry-After says.',
-  ],
+  ...RATE_ERRORS,
   concurrency_limited: [
     429,
     'rate_limit_error',
@@ -244,10 +236,8 @@ export type Refusal = {
   readonly retryAfterSeconds?: number;
   /** Set if no retry can succeed, because the call has taken the last use. */
   readonly shouldRetry?: false;
-  /** The counted rate limit of calls. */
-  readonly rateLimit?: RateLimit;
-  /** That of tokens. */
-  readonly tokenRate?: RateLimit;
+  /** The rate limits that were counted. */
+  readonly rateLimits?: readonly RateLimit[];
 };
 
 /** An error. It has a name of its own, so that generators of clients make one type of it. */
@@ -331,5 +321,11 @@ export class RefusedError extends Error {
   }
 }
 
-/** The state of a rate limit after a call was counted: a minute's quota, the part that is left now, and ms until all of it is. */
-export type RateLimit = { readonly perMinute: number; readonly left: number; readonly resetMs: number };
+/** The state of a rate limit after a call was counted. */
+export type RateLimit = {
+  readonly name: RateName;
+  readonly limit: number;
+  /** The part that is left now, and the ms until all of it is. */
+  readonly left: number;
+  readonly resetMs: number;
+};

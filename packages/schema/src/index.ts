@@ -23,6 +23,7 @@ export * from './budgets/requests.ts';
 export * from './claims.ts';
 export * from './errors.ts';
 export * from './json.ts';
-export * from './rate-limits.ts';
+export * from './limits/kinds.ts';
+export * from './limits/rate-limits.ts';
 export * from './read-variable.ts';
 export * from './variables.ts';

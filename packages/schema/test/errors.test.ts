@@ -79,7 +79,7 @@ describe('the message', () => {
     [1, 500, 'This URL has no calls left (1 a minute). Try again in 1 second.'],
     [60, 1001, 'This URL has no calls left (60 a minute). Try again in 2 seconds.'],
   ])('of a rate limit of %i a minute names the limit and the wait', (perMinute, waitMs, message) => {
-    const rateLimit = { perMinute, left: 0, resetMs: 60_000 };
+    const rateLimit = { name: 'calls_per_minute', limit: perMinute, left: 0, resetMs: 60_000 } as const;
     expect(rateLimited({ rateLimit, waitMs }, 'This URL').message).toBe(message);
   });
 });

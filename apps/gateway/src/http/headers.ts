@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
-import { type RateLimits, rateLimitHeaders } from '@presign/schema';
+import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
 /** Names and values in turn, as Node and undici take them. */
 export type FlatHeaders = string[];
@@ -25,7 +25,7 @@ export const answerHeaders = (origin: string | undefined): Readonly<Record<strin
     : { ...ANSWER_HEADERS, 'access-control-allow-origin': origin, vary: 'origin' };
 
 /** The gateway's own headers on every answer that passes: its request id, and the state of rate limits, if any. */
-export function ownHeaders(requestId: string, limits: RateLimits, origin?: string): FlatHeaders {
+export function ownHeaders(requestId: string, limits: readonly RateLimit[], origin?: string): FlatHeaders {
   const headers: FlatHeaders = [];
   for (const [name, value] of Object.entries(answerHeaders(origin))) headers.push(name, value);
   headers.push('x-presign-request-id', requestId);

@@ -37,7 +37,7 @@ function refusalHeaders(refusal: Refusal, requestId: string): Record<string, str
     ...allowOf(refusal),
   };
   if (refusal.shouldRetry === false) headers['x-should-retry'] = 'false';
-  Object.assign(headers, rateLimitHeaders(refusal));
+  Object.assign(headers, rateLimitHeaders(refusal.rateLimits));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   return headers;
 }

@@ -10,7 +10,7 @@ import {
   surelyNotRun,
   UNHEARD,
 } from '@presign/limits';
-import { type LastCall, type Refusal, rateLimited, tokenRateLimited } from '@presign/schema';
+import { type LastCall, type Refusal, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
 import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -167,8 +167,6 @@ function admissionRefusal(
       return rateLimited(admission, 'This URL');
     case 'concurrency_limited':
       return concurrencyRefusal(admission);
-    case 'token_rate_limited':
-      return tokenRateLimited(admission);
     case 'token_rate_too_low':
       return tooManyTokens(admission);
     case 'cost_held':
@@ -198,11 +196,7 @@ const concurrencyRefusal = ({
       }
     : { code: is, details: { limit }, retryAfterSeconds: 1 };
 
-const tooManyTokens = ({
-  is,
-  tokenRate: limit,
-  needed,
-}: Extract<Admission, { is: 'token_rate_too_low' }>): Refusal => ({
+const tooManyTokens = ({ is, limit, needed }: Extract<Admission, { is: 'token_rate_too_low' }>): Refusal => ({
   code: is,
   message: `This call may use ${needed} tokens, and tokens_per_minute of this URL is ${limit}. Shorten its input, or lower its output bound.`,
   details: { limit, needed },

@@ -39,8 +39,9 @@ export function createFreeWork(now: () => number): FreeWork {
     buckets.set(grantId, { level: left < 0 ? filled : left, atMs: nowMs });
     if (left >= 0) return undefined;
     const waitMs = (-left * 60_000) / PER_MINUTE;
-    const { rateLimit: _, ...refusal } = rateLimited(
-      { rateLimit: { perMinute: PER_MINUTE, left: 0, resetMs: waitMs }, waitMs },
+    const rateLimit = { name: 'calls_per_minute', limit: PER_MINUTE, left: 0, resetMs: waitMs } as const;
+    const { rateLimits: _, ...refusal } = rateLimited(
+      { rateLimit, waitMs },
       'The free allowance of this URL',
     );
     return refusal;

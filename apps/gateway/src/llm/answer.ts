@@ -210,7 +210,7 @@ function callHeaders(
   status: number,
 ): FlatHeaders {
   const { usesLeft, isReturnable, tokens } = admitted;
-  const headers = ownHeaders(requestId, admitted, boundOrigin(policy, incoming.headers));
+  const headers = ownHeaders(requestId, admitted.rateLimits, boundOrigin(policy, incoming.headers));
   if (usesLeft !== undefined) {
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);

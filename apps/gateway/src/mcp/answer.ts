@@ -302,7 +302,11 @@ export class McpAnswer implements Receiver {
 function callHeaders({ call, admitted, refund }: AnswerParts, refunded: Amount): FlatHeaders {
   const { usesLeft, microusdLeft } = admitted;
   const { all } = refund.requests;
-  const headers = ownHeaders(call.requestId, admitted, boundOrigin(call.policy, call.incoming.headers));
+  const headers = ownHeaders(
+    call.requestId,
+    admitted.rateLimits,
+    boundOrigin(call.policy, call.incoming.headers),
+  );
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
   if (microusdLeft !== undefined)
     headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));

@@ -1,4 +1,11 @@
-import { type ErrorCode, errorMessage, errorStatus, type Refusal, rateLimitHeaders } from '@presign/schema';
+import {
+  type ErrorCode,
+  errorMessage,
+  errorStatus,
+  RATE_CODES,
+  type Refusal,
+  rateLimitHeaders,
+} from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { allowOf, isDead, refusalAnswer } from '../http/refuse.ts';
 import {
@@ -29,7 +36,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
   'cost_limit_reached',
   'cost_limit_too_low',
   'cost_held',
-  'rate_limited',
+  ...RATE_CODES,
   'concurrency_limited',
   'tool_not_allowed',
 ]);
@@ -47,7 +54,7 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
     'x-presign-request-id': requestId,
     'x-presign-code': refusal.code,
   };
-  Object.assign(headers, rateLimitHeaders(refusal));
+  Object.assign(headers, rateLimitHeaders(refusal.rateLimits));
   if (refusal.retryAfterSeconds !== undefined) headers['retry-after'] = String(refusal.retryAfterSeconds);
   const status = answerStatus(refused);
   // RFC 9110 §15.5.6: a 405 names the allowed methods.

@@ -24,7 +24,7 @@ export const answerError =
     // RFC 9110 §15.5.2: a 401 names the scheme that it expects.
     if (refusal.code === 'unauthenticated') c.header('www-authenticate', 'Bearer');
     if (mayHaveMoreToSend(c)) c.header('connection', 'close');
-    for (const [name, value] of Object.entries(rateLimitHeaders(refusal))) c.header(name, value);
+    for (const [name, value] of Object.entries(rateLimitHeaders(refusal.rateLimits))) c.header(name, value);
     if (refusal.retryAfterSeconds !== undefined) c.header('retry-after', String(refusal.retryAfterSeconds));
     return c.json(errorBody(refusal, requestId), ERRORS[refusal.code][0] as ContentfulStatusCode);
   };

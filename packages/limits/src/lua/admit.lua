@@ -9,14 +9,11 @@
 --          million tokens of output; tokens: asked for; least_tokens. worst_tokens: of input and output together, '' when
 --          they have no known bound
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
---            microusd_left, per_minute, calls_left: now, reset_ms: until a minute's calls are left; each absent where
---            there is no limit; is_returnable: whether a refused call of this grant would now get everything back;
---            places: that it takes, 0 where there is no limit; token_rate: tokens a minute, tokens_left: now,
---            tokens_reset_ms: each absent where there is no limit
---          rate_limited: per_minute, calls_left, reset_ms, wait_ms: until this call may pass
+--            microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
+--            now get everything back; places: that it takes, 0 where there is no limit; rates: see rate_text below
+--          rate_limited: rates: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
---          token_rate_limited: token_rate, tokens_left, tokens_reset_ms, wait_ms, needed: tokens of this call
---          token_rate_too_low: token_rate, needed: it can never pass
+--          token_rate_too_low: limit, needed: it can never pass
 --          uses_exhausted: of: the budget's place in the list, limit, used, last_call: how the last call of the grant
 --            failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of, limit_microusd, settled_microusd, held_microusd,
@@ -27,9 +24,9 @@
 --          another_window: now_ms: a window of a budget has ended or not begun by this time: read Postgres again
 -- include: clock, whole, bucket, token-bucket, give-back, window
 -- The first budget is the grant's own. A holder must not learn how much of a shared budget is left.
--- Calls by the minute are those of the first budget: counted here, never given back. Its calls under way are `active`: a
--- place is taken here and freed with its hold. A charged call has a hold of nothing but its places. Tokens by the minute are
--- those of the first budget, too: the worst is taken here, and `settle` gives back what was not used.
+-- Rate limits are those of the first budget. Calls are counted here and never given back. The most tokens of a call are taken here,
+-- and `settle` gives back what was not used. Its calls under way are `active`: a place is taken here and freed with its hold. A
+-- charged call has a hold of nothing but its places.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds. A budget with a
 -- window lowers nothing: from the lowered bound a holder could read how much others have left.
 -- Products stay below 2^53: the caller clips tokens and rates.
@@ -60,13 +57,10 @@ local uses = again and 0 or tonumber(arg.uses)
 local calls = again and 0 or tonumber(arg.calls)
 local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
-local per_minute, known_level, known_at, is_returnable, concurrent, active, token_rate, token_level, token_at
-local now, has_window
+local is_returnable, now, has_window
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, its_per_minute, level, at, returned, its_concurrent, its_active,
-    its_token_rate, its_token_level, its_token_at, window = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses',
-      'used', 'cost_limit', 'settled', 'held', 'per_minute', 'level', 'at', 'returned', 'concurrent', 'active', 'token_rate',
-      'token_level', 'token_at', 'window'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window = unpack(redis.call('HMGET',
+    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window'))
   if budget_epoch ~= epoch then return reply.unknown end
   if window and not again then
     has_window = true
@@ -74,10 +68,6 @@ for i = 1, #each do
     if not is_within(window, now) then return reply.another_window{now_ms = now} end
   end
   local is_own = i == 1
-  if is_own then
-    per_minute, known_level, known_at, concurrent, active = its_per_minute, level, at, its_concurrent, its_active
-    token_rate, token_level, token_at = tonumber(its_token_rate or ''), tonumber(its_token_level or ''), tonumber(its_token_at or '')
-  end
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
@@ -102,49 +92,59 @@ for i = 1, #each do
   }
 end
 
+-- The limits that only the first budget has.
+local concurrent, active, per_minute, level, at, token_rate, token_level, token_at = unpack(redis.call('HMGET', each.budget[1],
+  'concurrent', 'active', 'per_minute', 'level', 'at', 'token_rate', 'token_level', 'token_at'))
+
 concurrent, active = tonumber(concurrent or '-1'), tonumber(active or '0')
 if concurrent < 0 then places = 0 end
 if places > 0 and active + places > concurrent then
   return reply.concurrency_limited{limit = concurrent, active = active, needed = places}
 end
 
-per_minute = tonumber(per_minute or '-1')
-local level, calls_left, reset_ms
-if per_minute < 0 then
-  per_minute = nil
-else
-  now, known_at = now or now_ms(), tonumber(known_at or '')
-  level = level_now(per_minute, tonumber(known_level or ''), known_at, now)
-  local waits = calls > 0 and level < math.min(calls, per_minute)
-  local wait_ms = ms_until(per_minute, level, calls)
-  if not waits then level = level - calls end
-  calls_left, reset_ms = math.max(math.floor(level), 0), ms_until(per_minute, level, per_minute)
-  if waits then
-    -- Otherwise all calls would wait until a clock that went back has caught up.
-    if not is_check and (known_at or 0) > now then redis.call('HSET', each.budget[1], 'at', whole(now)) end
-    return reply.rate_limited{per_minute = per_minute, calls_left = calls_left, reset_ms = reset_ms, wait_ms = wait_ms}
-  end
+-- Rate limits that were counted, in one text: the name of each, its limit, how much is left now, and ms until all of it is.
+local rates, levels = '', nil
+local function rate_text(name, limit, left, reset_ms)
+  return string.format('%s %.0f %.0f %.0f ', name, limit, math.max(math.floor(left), 0), reset_ms)
 end
+-- Counts the calls in the bucket of a window. Returns how long they must wait if they must, and what the bucket says then.
+local function count_calls(name, window_ms, limit, level, at, level_field, at_field)
+  limit = tonumber(limit or '-1')
+  if limit < 0 then return nil end
+  now, at = now or now_ms(), tonumber(at or '')
+  level = level_now(limit, window_ms, tonumber(level or ''), at, now)
+  if calls > 0 and level < math.min(calls, limit) then
+    -- Otherwise all calls would wait until a clock that went back has caught up.
+    if not is_check and (at or 0) > now then redis.call('HSET', each.budget[1], at_field, whole(now)) end
+    return ms_until(limit, window_ms, level, calls), rate_text(name, limit, level, ms_until(limit, window_ms, level, limit))
+  end
+  level = level - calls
+  rates = rates .. rate_text(name, limit, level, ms_until(limit, window_ms, level, limit))
+  levels = levels or {}
+  for _, part in ipairs({level_field, string.format('%.17g', level), at_field, whole(now)}) do levels[#levels + 1] = part end
+end
+local wait_ms, full = count_calls('calls_per_minute', 60000, per_minute, level, at, 'level', 'at')
+if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
 
-local worst_tokens, parts, tokens_left, tokens_reset_ms = tonumber(arg.worst_tokens), nil, nil, nil
+token_rate, token_level, token_at = tonumber(token_rate or ''), tonumber(token_level or ''), tonumber(token_at or '')
+local worst_tokens, parts = tonumber(arg.worst_tokens), nil
 if token_rate then
   if again then worst_tokens = 0 end
   if not worst_tokens then return reply.unbounded end
-  if worst_tokens > token_rate then return reply.token_rate_too_low{token_rate = token_rate, needed = worst_tokens} end
+  if worst_tokens > token_rate then return reply.token_rate_too_low{limit = token_rate, needed = worst_tokens} end
   now = now or now_ms()
   parts = parts_now(token_rate, token_level, token_at, now)
   local missing = worst_tokens * PARTS - parts
   -- A debt lets no call pass that uses tokens, and any that uses none.
   local lacks = worst_tokens > 0 and missing > 0
   if not lacks then parts = parts - worst_tokens * PARTS end
-  tokens_left = math.max(math.floor(parts / PARTS), 0)
-  tokens_reset_ms = math.ceil((token_rate * PARTS - parts) / token_rate)
+  local its_state = rate_text('tokens_per_minute', token_rate, parts / PARTS, math.ceil((token_rate * PARTS - parts) / token_rate))
   if lacks then
     -- As for calls: otherwise all would wait until a clock that went back has caught up.
     if not is_check and (token_at or 0) > now then redis.call('HSET', each.budget[1], 'token_at', whole(now)) end
-    return reply.token_rate_limited{token_rate = token_rate, tokens_left = tokens_left, tokens_reset_ms = tokens_reset_ms,
-      wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
+    return reply.rate_limited{rates = its_state, wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
   end
+  rates = rates .. its_state
 end
 
 local fixed, rate = tonumber(arg.fixed) or 0, tonumber(arg.rate)
@@ -193,12 +193,9 @@ if again then
   amount, tokens = tonumber(held_amount or '') or 0, tonumber(held_tokens or '0')
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
-  microusd_left = microusd_left, held_microusd = amount, tokens = tokens, per_minute = per_minute,
-  calls_left = calls_left, reset_ms = reset_ms, is_returnable = is_returnable, places = places, token_rate = token_rate,
-  tokens_left = tokens_left, tokens_reset_ms = tokens_reset_ms}
-if level and calls > 0 and not is_check then
-  redis.call('HSET', each.budget[1], 'level', string.format('%.17g', level), 'at', whole(now))
-end
+  microusd_left = microusd_left, held_microusd = amount, tokens = tokens, is_returnable = is_returnable, places = places,
+  rates = rates}
+if levels and calls > 0 and not is_check then redis.call('HSET', each.budget[1], unpack(levels)) end
 if places > 0 and not again and not is_check then
   redis.call('HINCRBY', each.budget[1], 'active', places)
   redis.call('HSET', key.hold, 'epoch', epoch, 'places', places, 'budgets', arg.budget_ids)

@@ -7,11 +7,11 @@
 local now, per_minute = now_ms(), tonumber(arg.per_minute)
 local level, at = unpack(redis.call('HMGET', key.rate, 'level', 'at'))
 at = tonumber(at or '')
-level = level_now(per_minute, tonumber(level or ''), at, now)
+level = level_now(per_minute, 60000, tonumber(level or ''), at, now)
 local waits = level < 1
-local wait_ms = waits and ms_until(per_minute, level, 1) or 0
+local wait_ms = waits and ms_until(per_minute, 60000, level, 1) or 0
 if not waits then level = level - 1 end
-local reset_ms = ms_until(per_minute, level, per_minute)
+local reset_ms = ms_until(per_minute, 60000, level, per_minute)
 if waits then
   -- Otherwise all requests would wait until a clock that went back has caught up.
   if at > now then redis.call('HSET', key.rate, 'at', whole(now)) end
