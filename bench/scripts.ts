@@ -25,8 +25,6 @@ const LIMITED = {
   used: 0,
   costLimitMicrousd: 1_000_000_000,
   settledMicrousd: 0,
-  callsPerMinute: null,
-  concurrentCalls: null,
   endsWithGrant: true,
 };
 const SHARED = { endsWithGrant: false, window: { startsMs: 0, endsMs: Date.now() + 86_400_000 } };

@@ -58,8 +58,6 @@ export async function openOne(redis: RedisClient, partition = randomInt(PARTITIO
         used: 0,
         costLimitMicrousd: 1_000_000_000_000,
         settledMicrousd: 0,
-        callsPerMinute: null,
-        concurrentCalls: null,
         endsWithGrant: true,
       },
     ],

@@ -1,20 +1,12 @@
+import { type BudgetLimits, budgetLimits, LIMIT_NAMES, limitKind } from '@presign/schema/limits';
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
 /** A budget as Redis has it. */
-export type BudgetFigures = {
-  /** Undefined: unlimited. */
-  readonly maxUses: number | undefined;
+export type BudgetFigures = BudgetLimits & {
   readonly used: number;
-  readonly costLimitMicrousd: number | undefined;
   readonly settledMicrousd: number;
   readonly heldMicrousd: number;
-  /** Undefined: no rate limit. */
-  readonly callsPerMinute: number | undefined;
-  /** Undefined: unlimited. */
-  readonly concurrentCalls: number | undefined;
-  /** Undefined: no rate limit. */
-  readonly tokensPerMinute: number | undefined;
   /** Calls under way. Only counted where they are limited. */
   readonly activeCalls: number;
   /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
@@ -36,30 +28,26 @@ export async function readFigures(
   return Promise.all(read);
 }
 
-const FIGURES =
-  'epoch max_uses used cost_limit settled held per_minute concurrent active last_call token_rate'.split(' ');
+const FIGURES = ['epoch', 'used', 'settled', 'held', 'active', 'last_call'] as const;
+const FIELDS = [...FIGURES, ...LIMIT_NAMES.map((name) => limitKind(name).field)];
 
 async function readBudget(
   redis: RedisClient,
   key: string,
   asked: Promise<string | null>,
 ): Promise<BudgetFigures | undefined> {
-  const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIGURES)]);
-  const [epoch, maxUses, used, costLimit, settled, held, perMinute, concurrent, active, lastCall, tokenRate] =
-    found;
-  if (!maxUses || !costLimit || epoch !== epochNow) return undefined;
+  const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIELDS)]);
+  const [epoch, used, settled, held, active, lastCall, ...limits] = found;
+  if (!used || epoch !== epochNow) return undefined;
   return {
-    maxUses: limit(maxUses),
+    ...budgetLimits((name) => readLimit(limits[LIMIT_NAMES.indexOf(name)])),
     used: Number(used),
-    costLimitMicrousd: limit(costLimit),
     settledMicrousd: Number(settled),
     heldMicrousd: Number(held),
-    callsPerMinute: limit(perMinute ?? '-1'),
-    concurrentCalls: limit(concurrent ?? '-1'),
-    tokensPerMinute: limit(tokenRate ?? '-1'),
     activeCalls: Number(active ?? 0),
     lastCall: lastCall ?? undefined,
   };
 }
 
-const limit = (text: string) => (Number(text) < 0 ? undefined : Number(text));
+const readLimit = (text = null as string | null): number | null =>
+  text === null || Number(text) < 0 ? null : Number(text);

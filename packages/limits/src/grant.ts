@@ -1,3 +1,4 @@
+import { type BudgetLimits, LIMIT_NAMES, limitKind } from '@presign/schema/limits';
 import type { CredentialVersion } from './credential.ts';
 import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
 import { type RedisClient, writeTogether } from './redis.ts';
@@ -9,19 +10,7 @@ const openScript = script('open', {
   args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
   each: {
     keys: ['budget'],
-    args: [
-      'id',
-      'revision',
-      'maxUses',
-      'used',
-      'costLimit',
-      'settled',
-      'perMinute',
-      'concurrent',
-      'tokenRate',
-      'keyEndsMs',
-      'window',
-    ],
+    args: ['id', 'revision', 'limits', 'used', 'settled', 'keyEndsMs', 'window'],
   },
   reply: oneOf({
     ok: {},
@@ -35,7 +24,7 @@ const openScript = script('open', {
 const revokeScript = script('revoke', { keys: ['grant'], args: ['endMs', 'leastMs'], reply: flag });
 const limitsScript = script('change/limits', {
   keys: ['budget'],
-  args: ['revision', 'maxUses', 'costLimit', 'perMinute', 'endMs'],
+  args: ['revision', 'limits', 'endMs'],
   reply: flag,
 });
 const endScript = script('change/end', {
@@ -48,23 +37,16 @@ const revokedScript = script('revoked', {
   reply: numbers,
 });
 
+/** The limits of a budget as gateways and issuers pass them. Rates that are left out, as by an earlier version, are unlimited. */
+type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> & Partial<BudgetLimits>;
+
 /** A budget as Postgres has it. */
-export type BudgetState = {
+export type BudgetState = Limits & {
   readonly id: string;
   /** Counts changes of its limits, and of the ends of the grants whose own budget it is. */
   readonly revision: number;
-  /** Null: unlimited. */
-  readonly maxUses: number | null;
   readonly used: number;
-  /** Null: no limit. */
-  readonly costLimitMicrousd: number | null;
   readonly settledMicrousd: number;
-  /** Null: no rate limit. */
-  readonly callsPerMinute: number | null;
-  /** Null: unlimited. */
-  readonly concurrentCalls: number | null;
-  /** Null: no rate limit. Left out by an issuer of an earlier version. */
-  readonly tokensPerMinute?: number | null;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
   /** The time in which it counts calls. Left out: always. */
@@ -131,19 +113,22 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       budget: keys.budget(at, budget.id),
       id: budget.id,
       revision: budget.revision,
-      maxUses: budget.maxUses ?? -1,
+      limits: writeLimits(budget),
       used: budget.used,
-      costLimit: budget.costLimitMicrousd ?? -1,
       settled: budget.settledMicrousd,
-      perMinute: budget.callsPerMinute ?? -1,
-      concurrent: budget.concurrentCalls ?? -1,
-      tokenRate: budget.tokensPerMinute ?? -1,
       keyEndsMs: budgetKeyEndsMs(state, budget),
       window: budget.window && writeWindow(budget.window),
     })),
   });
   return reply.is === 'another_window' ? { nowMs: reply.nowMs } : reply.is;
 }
+
+/** As `lua/shared/limits.lua` reads them. */
+const writeLimits = (limits: Limits): string =>
+  LIMIT_NAMES.map((name) => {
+    const { property, field, isAlwaysStored } = limitKind(name);
+    return `${field} ${limits[property] ?? (isAlwaysStored ? -1 : '-')}`;
+  }).join(' ');
 
 const writeWindow = ({ startsMs, endsMs }: Window) => `${startsMs} ${endsMs ?? ''}`;
 
@@ -228,12 +213,6 @@ export async function revokeGrant(
   });
 }
 
-/** The limits of a budget. */
-export type BudgetLimits = Pick<
-  BudgetState,
-  'id' | 'revision' | 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'
->;
-
 /**
  * Puts a budget's new limits in force for the next call on every gateway, whether Redis has opened it or not. Postgres
  * must have committed them. An earlier revision changes nothing. Throws what ioredis throws.
@@ -242,16 +221,14 @@ export type BudgetLimits = Pick<
 export async function changeLimits(
   redis: RedisClient,
   partition: number,
-  { id, revision, maxUses, costLimitMicrousd, callsPerMinute }: BudgetLimits,
+  budget: Limits & Pick<BudgetState, 'id' | 'revision'>,
   endsMs: number | undefined,
 ): Promise<void> {
   await limitsScript.run(redis, {
-    keys: { budget: keys.budget(partition, id) },
+    keys: { budget: keys.budget(partition, budget.id) },
     args: {
-      revision,
-      maxUses: maxUses ?? -1,
-      costLimit: costLimitMicrousd ?? -1,
-      perMinute: callsPerMinute ?? -1,
+      revision: budget.revision,
+      limits: writeLimits(budget),
       endMs: endsMs === undefined ? undefined : keysEndMs(endsMs),
     },
   });

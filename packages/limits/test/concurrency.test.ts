@@ -1,11 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
+  type BudgetState,
+  changeLimits,
   charge,
   checkGrant,
   drain,
   expire,
   type GrantRef,
+  type GrantState,
   keys,
   leave,
   openGrant,
@@ -103,6 +106,53 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect(await active(ref)).toBe(0);
   });
 
+  const change = (
+    { ref, budgets, expiresAtMs }: GrantState,
+    revision: number,
+    concurrentCalls: number | null,
+  ) =>
+    changeLimits(
+      redis,
+      ref.partition,
+      { ...(budgets[0] as BudgetState), revision, concurrentCalls },
+      expiresAtMs,
+    );
+  const pass = async ({ ref }: GrantState) => {
+    const asked = newAsk();
+    const { is } = await admit(redis, ref, asked);
+    return is === 'admitted' ? asked.holdId : is;
+  };
+
+  test('a lowered limit lets the calls under way end, and starts none until fewer are left', async () => {
+    const grant = await opened(3);
+    const running = [await pass(grant), await pass(grant), await pass(grant)];
+    await change(grant, 2, 1);
+    for (const holdId of running) {
+      expect(await pass(grant)).toBe('concurrency_limited');
+      await settle(redis, grant.ref, newOutcome(holdId));
+    }
+    expect(await active(grant.ref)).toBe(0);
+    await pass(grant);
+    expect(await pass(grant)).toBe('concurrency_limited');
+    await change(grant, 3, 2);
+    await pass(grant);
+    expect(await pass(grant)).toBe('concurrency_limited');
+  });
+
+  test('without the limit calls take no place, and those that have one free it; a new limit counts them', async () => {
+    const grant = await opened(2);
+    const placed = await pass(grant);
+    await change(grant, 2, null);
+    const free = await Promise.all([1, 2, 3].map(() => pass(grant)));
+    await change(grant, 3, 1);
+    expect(await pass(grant)).toBe('concurrency_limited');
+    for (const holdId of free) await settle(redis, grant.ref, newOutcome(holdId));
+    expect(await pass(grant)).toBe('concurrency_limited');
+    await settle(redis, grant.ref, newOutcome(placed));
+    expect(await active(grant.ref)).toBe(0);
+    expect(await pass(grant)).not.toBe('concurrency_limited');
+  });
+
   test('a check sees the limit and takes nothing, and a URL without the limit takes no place', async () => {
     const { ref } = await opened(1);
     const check = () => checkGrant(redis, ref, { uses: 1, spends: false });
@@ -115,26 +165,31 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect(await charge(redis, free.ref, placed())).toMatchObject({ is: 'admitted', places: 0 });
   });
 
-  test('calls under way keep their places in a new epoch', async () => {
-    const partition = await openPartition(redis);
-    const grant = newGrant(partition, newBudget({ concurrentCalls: 2, maxUses: 10 }));
-    await openGrant(redis, grant);
-    const [held, paid] = [newAsk(), placed()];
-    await admit(redis, grant.ref, held);
-    await charge(redis, grant.ref, paid);
-    await reopen(redis, partition, 2);
-    let cursor = { partition, epoch: 2, lastId: '0-0' };
-    for (let rounds = 0; rounds < 5; rounds++) {
-      const drained = await drain(redis, cursor, 10);
-      if (drained.is === 'ok') cursor = { ...cursor, lastId: drained.entries.at(-1)?.id ?? cursor.lastId };
-    }
-    const read = { ...grant, epoch: 2, lastId: cursor.lastId };
-    expect(await openGrant(redis, { ...read, budgets: [{ ...read.budgets[0], used: 1 } as never] })).toBe(
-      'ok',
-    );
-    expect(await active(grant.ref)).toBe(2);
-    await leave(redis, grant.ref, paid.chargeId);
-    await settle(redis, grant.ref, newOutcome(held.holdId));
-    expect(await active(grant.ref)).toBe(0);
-  });
+  test.each([2, null])(
+    'calls under way keep their places in a new epoch with the limit %s',
+    async (limit) => {
+      const partition = await openPartition(redis);
+      const grant = newGrant(partition, newBudget({ concurrentCalls: 2, maxUses: 10 }));
+      await openGrant(redis, grant);
+      const [held, paid] = [newAsk(), placed()];
+      await admit(redis, grant.ref, held);
+      await charge(redis, grant.ref, paid);
+      await reopen(redis, partition, 2);
+      let cursor = { partition, epoch: 2, lastId: '0-0' };
+      for (let rounds = 0; rounds < 5; rounds++) {
+        const drained = await drain(redis, cursor, 10);
+        if (drained.is === 'ok') cursor = { ...cursor, lastId: drained.entries.at(-1)?.id ?? cursor.lastId };
+      }
+      const read = { ...grant, epoch: 2, lastId: cursor.lastId };
+      const budget = { ...(read.budgets[0] as BudgetState), revision: 2, concurrentCalls: limit, used: 1 };
+      expect(await openGrant(redis, { ...read, budgets: [budget] })).toBe('ok');
+      expect(await active(grant.ref)).toBe(2);
+      await leave(redis, grant.ref, paid.chargeId);
+      await settle(redis, grant.ref, newOutcome(held.holdId));
+      expect(await active(grant.ref)).toBe(0);
+      await change(grant, 3, 1);
+      await pass(grant);
+      expect(await pass(grant)).toBe('concurrency_limited');
+    },
+  );
 });

@@ -25,8 +25,6 @@ export function newBudget(limits: Partial<BudgetState> = {}): BudgetState {
     used: 0,
     costLimitMicrousd: null,
     settledMicrousd: 0,
-    callsPerMinute: null,
-    concurrentCalls: null,
     endsWithGrant: true,
     ...limits,
   };

@@ -3,6 +3,8 @@ import { LIMIT_NAMES, limitKind } from '@presign/schema/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   admit,
+  type BudgetState,
+  changeLimits,
   charge,
   countRequest,
   type GrantState,
@@ -128,6 +130,32 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       const { ref } = await openedGrant(redis, await openPartition(redis), { [property]: 1, maxUses: 1 });
       await admit(redis, ref, newAsk());
       expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
+    });
+
+    test('a change judges the next call: what is left stays, up to the new limit; without a limit all pass', async () => {
+      const grant = await opened(8);
+      const [budget] = grant.budgets as [BudgetState];
+      const change = (revision: number, limit: number | null) =>
+        changeLimits(
+          redis,
+          grant.ref.partition,
+          { ...budget, revision, [property]: limit },
+          grant.expiresAtMs,
+        );
+      const left = async () => {
+        const answer = await admit(redis, grant.ref, newAsk());
+        return answer.is === 'admitted' ? answer.rateLimits.map((rate) => rate.left) : answer.is;
+      };
+      expect(await left()).toEqual([7]);
+      await change(2, 2);
+      expect(await left()).toEqual([1]);
+      await change(3, 9);
+      expect(await left()).toEqual([0]);
+      await change(4, null);
+      for (const _ of [1, 2, 3]) expect(await left()).toEqual([]);
+      await change(5, 1);
+      await wait(grant, windowMs);
+      expect([await left(), await left()]).toEqual([[0], 'rate_limited']);
     });
 
     test('a clock that goes back gives nothing, and takes nothing', async () => {

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   type Admission,
   admit,
+  type BudgetState,
+  changeLimits,
   charge,
   checkGrant,
   expire,
@@ -86,7 +88,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(await opened(2), undefined)).is).toBe('unbounded');
     const free = await openedGrant(redis, await openPartition(redis));
     expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', rateLimits: [] });
-    expect((await readFigures(redis, free.ref))[0]?.tokensPerMinute).toBeUndefined();
+    expect((await readFigures(redis, free.ref))[0]?.tokensPerMinute).toBeNull();
     expect((await readFigures(redis, (await opened(2)).ref))[0]?.tokensPerMinute).toBe(2);
   });
 
@@ -97,6 +99,24 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect(await left(grant)).toBe(2);
     await end(grant, await take(grant, 2), undefined);
     expect(await left(grant)).toBe(0);
+  });
+
+  test('a limit that is removed and set again while a call runs: its settle gives back what it finds a limit for', async () => {
+    const grant = await opened(5);
+    const [budget] = grant.budgets as [BudgetState];
+    const change = (revision: number, tokensPerMinute: number | null) =>
+      changeLimits(redis, grant.ref.partition, { ...budget, revision, tokensPerMinute }, grant.expiresAtMs);
+    const [first, second] = [await take(grant, 2), await take(grant, 2)];
+    await change(2, null);
+    expect(await ask(grant, undefined)).toMatchObject({ is: 'admitted', rateLimits: [] });
+    await end(grant, first, 0);
+    await change(3, 5);
+    expect(await left(grant)).toBe(1);
+    await end(grant, second, 0);
+    expect(await left(grant)).toBe(3);
+    await change(4, 2);
+    expect(await left(grant)).toBe(2);
+    expect((await ask(grant, undefined)).is).toBe('unbounded');
   });
 
   test('a lease that ends gives nothing back, nor does a settle after it', async () => {

@@ -22,7 +22,7 @@ export async function expectExactBudgets(world: World, when: 'under way' | 'at r
     const now = believed.get(budget.id);
     if (!now) continue;
     expect(now.held).toBe(String(least.held));
-    if (budget.concurrentCalls !== null) {
+    if (typeof budget.concurrentCalls === 'number') {
       const active = await activeIn(world, budget.id);
       expect(active).toBe(placesTaken(world, budget.id));
       expect(active).toBeLessThanOrEqual(budget.concurrentCalls);
@@ -75,7 +75,7 @@ export async function expectRightly(
   const full = terms.some((budget) => {
     const { used, settled, held } = sums(world, budget.id, 'repeats too');
     const noUses = budget.maxUses !== null && used + ask.uses > budget.maxUses;
-    const { concurrentCalls } = budget;
+    const { concurrentCalls = null } = budget;
     const noPlace = concurrentCalls !== null && placesTaken(world, budget.id) + 1 > concurrentCalls;
     return (
       noUses ||

@@ -96,7 +96,7 @@ function readWindows(text: string): readonly SharedBudget[] {
           ? undefined
           : {
               ...{ id, revision, maxUses, used, costLimitMicrousd, settledMicrousd },
-              ...{ callsPerMinute: null, concurrentCalls: null, endsWithGrant: false },
+              endsWithGrant: false,
               window: { startsMs, endsMs: endsMs ?? undefined },
             },
     }),

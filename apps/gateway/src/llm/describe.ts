@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
-import type { GrantStatus, LastCall, Refusal } from '@presign/schema';
+import { type GrantStatus, type LastCall, type Refusal, showLimits } from '@presign/schema';
 import type { Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
@@ -87,12 +87,8 @@ const toStatus = (grant: LlmGrant, own: BudgetFigures, revoked: boolean, endsMs:
   // The token of an old URL may end before the grant does.
   expires_at: Math.min(grant.expiresAtMs, endsMs) / 1000,
   revoked,
-  max_uses: own.maxUses ?? -1,
+  ...showLimits(own),
   used: own.used,
-  cost_limit: own.costLimitMicrousd ?? null,
-  calls_per_minute: own.callsPerMinute ?? null,
-  concurrent_calls: own.concurrentCalls ?? null,
-  tokens_per_minute: own.tokensPerMinute ?? null,
   spent: own.settledMicrousd,
   held: own.heldMicrousd,
   last_call: own.lastCall === undefined ? null : (JSON.parse(own.lastCall) as LastCall),

@@ -5,14 +5,13 @@
 -- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
 -- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
 --          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
---          version and sealed: of the credential; each: id, revision, max_uses: or -1, used, cost_limit: or -1, settled,
---          per_minute: or -1, concurrent: or -1, token_rate: or -1, key_ends_ms: of its key, Unix, or '' if it has no end;
---          window: '' or its beginning and its end, see shared/window.lua
+--          version and sealed: of the credential; each: id, revision, limits: see shared/limits.lua, used, settled,
+--          key_ends_ms: of its key, Unix, or '' if it has no end; window: '' or its beginning and its end, see shared/window.lua
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
 --          another_window: now_ms: a window has ended or not begun by this time: read Postgres again
 -- A seed is used once, in the Redis process in which its epoch began, and only where neither grant nor budget stands: so no
 -- call has drawn on the budget. Another process may have lost calls, and have a used seed again.
--- include: clock, whole, stream-id, late, window
+-- include: clock, whole, stream-id, late, window, limits
 local epoch, state, drained, run_id = unpack(redis.call('HMGET', key.partition, 'epoch', 'state', 'drained', 'run'))
 if not epoch or state ~= 'open' then return reply.closed end
 local is_seeded = arg.last_id == ''
@@ -48,8 +47,8 @@ for i = 1, #each do
   local budget_epoch, returned, revision = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned', 'revision'))
   if budget_epoch == epoch then
     if tonumber(revision or '0') < tonumber(each.revision[i]) then
-      redis.call('HSET', each.budget[i], 'revision', each.revision[i], 'max_uses', each.max_uses[i],
-        'cost_limit', each.cost_limit[i], 'per_minute', each.per_minute[i])
+      redis.call('HSET', each.budget[i], 'revision', each.revision[i])
+      put_limits(each.budget[i], each.limits[i])
     end
     local ends = redis.call('PEXPIRETIME', each.budget[i])
     if each.key_ends_ms[i] ~= '' and ends < tonumber(each.key_ends_ms[i]) then
@@ -100,13 +99,11 @@ end
 for _, budget in pairs(fresh) do
   local i = budget.item
   redis.call('DEL', each.budget[i])
-  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'revision', each.revision[i], 'max_uses', each.max_uses[i],
-    'used', whole(budget.used), 'cost_limit', each.cost_limit[i], 'settled', whole(budget.settled),
-    'held', whole(budget.held), 'per_minute', each.per_minute[i], 'returned', budget.returned)
-  if each.concurrent[i] ~= '-1' then
-    redis.call('HSET', each.budget[i], 'concurrent', each.concurrent[i], 'active', whole(budget.active))
-  end
-  if each.token_rate[i] ~= '-1' then redis.call('HSET', each.budget[i], 'token_rate', each.token_rate[i]) end
+  redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'revision', each.revision[i],
+    'used', whole(budget.used), 'settled', whole(budget.settled), 'held', whole(budget.held), 'returned', budget.returned)
+  put_limits(each.budget[i], each.limits[i])
+  -- They free their places when they end, also where their number is not limited any more.
+  if budget.active > 0 then redis.call('HSET', each.budget[i], 'active', whole(budget.active)) end
   if each.window[i] ~= '' then redis.call('HSET', each.budget[i], 'window', each.window[i]) end
   if each.key_ends_ms[i] ~= '' then
     redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(each.key_ends_ms[i]), budget.ends)))

@@ -91,8 +91,8 @@ end
 if token_worst and arg.used_tokens ~= '' and not is_kept and budgets[1] and hold_epoch == epoch then
   local rate, level, at = unpack(redis.call('HMGET', each.budget[1], 'token_rate', 'token_level', 'token_at'))
   rate, level, at = tonumber(rate), tonumber(level), tonumber(at)
-  -- A budget that Redis lost alone was opened again with a full bucket.
-  if level then
+  -- A budget that Redis lost alone was opened again with a full bucket. Or the limit was removed.
+  if level and rate then
     local now = now_ms()
     local parts = parts_now(rate, level, at, now) +
       parts_back(rate, tonumber(token_worst), tonumber(arg.used_tokens), tonumber(token_since), at, now)
