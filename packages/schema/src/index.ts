@@ -23,6 +23,7 @@ export * from './budgets/requests.ts';
 export * from './claims.ts';
 export * from './errors.ts';
 export * from './json.ts';
+export type { LimitRange } from './limits/fields.ts';
 export * from './limits/kinds.ts';
 export * from './limits/rate-limits.ts';
 export * from './read-variable.ts';

@@ -1,11 +1,20 @@
+import { whyUncounted } from '@presign/providers';
 import {
+  type BudgetLimits,
   changedGrant,
+  changedLimits,
   type GrantAnswer,
   type GrantChange,
   grantAnswer,
   grantChange,
+  LIMIT_NAMES,
+  type LimitName,
+  limitKind,
+  limitsIn,
+  NO_SSE,
   ONE_YEAR_SECONDS,
   RefusedError,
+  showLimits,
 } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { statusOfGrant } from '@presign/schema/grant-status';
@@ -22,7 +31,7 @@ import { route } from '../route.ts';
 import { describeGrant } from './describe-grant.ts';
 import { liveFigures } from './live-figures.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
-import { checkRevision, type Limits, lockBudget, sendRevision, storeLimits } from './store-limits.ts';
+import { checkRevision, lockBudget, sendRevision, storeLimits } from './store-limits.ts';
 
 const params = z.object({ id: z.guid() });
 
@@ -99,8 +108,7 @@ function urlOf(deps: IssuerDeps, { grants: grant, budgets: budget }: Row, change
   const signed = (signedUntil ?? expiresAt).getTime();
   if (change.expires_at === undefined || change.expires_at * 1000 !== signed) return null;
   if (method === null || paths === null) return null;
-  const { partition, tokensPerMinute } = budget;
-  return signGrant(deps, { ...grant, method, paths, partition, tokensPerMinute }).url;
+  return signGrant(deps, { ...grant, method, paths, partition: budget.partition, limits: budget }).url;
 }
 
 type Asked = {
@@ -124,8 +132,8 @@ async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<C
   const budget = await lockBudget(tx, budgetId);
   const ofBudget = eq(grants.budgetId, budgetId);
   // All of a bundle, in the order of a revocation.
-  await tx
-    .select({ id: grants.id })
+  const all = await tx
+    .select({ server: grants.server })
     .from(grants)
     .where(ofBudget)
     .orderBy(asc(grants.id))
@@ -137,10 +145,12 @@ async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<C
   checkRevision(c, budget);
   refuseEnded(row, deps.now());
   const end = endOf(row, change, deps.now());
-  const limits = limitsOf(budget, change);
+  refuseUnfit(deps, grant, all, change);
+  const before = limitsIn(budget);
+  const limits = changedLimits(before, change);
   if (asked.mostCost !== null && change.cost_limit !== undefined)
     refuseCost(limits.costLimitMicrousd, asked.mostCost);
-  if (asked.onlyLowers) refuseRaise(termsOf(budget, grant.expiresAt), termsOf(limits, end.expiresAt));
+  if (asked.onlyLowers) refuseRaise(termsOf(before, grant.expiresAt), termsOf(limits, end.expiresAt));
   const metadata = change.metadata === undefined ? grant.metadata : change.metadata;
   const isMoved = end.expiresAt.getTime() !== grant.expiresAt.getTime();
   const isOther = JSON.stringify(metadata) !== JSON.stringify(grant.metadata);
@@ -148,10 +158,10 @@ async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<C
   await recordChange(tx, by, {
     action: 'grant.changed',
     target,
-    before: termsOf(budget, grant.expiresAt),
+    before: termsOf(before, grant.expiresAt),
     after: { ...termsOf(limits, end.expiresAt), ...(isOther && { metadata: 'changed' }) },
   });
-  if (isMoved || isOther || JSON.stringify(limits) !== JSON.stringify(limitsOf(budget, {}))) {
+  if (isMoved || isOther || JSON.stringify(limits) !== JSON.stringify(before)) {
     await storeLimits(tx, budget, limits);
     if (isMoved) await tx.update(grants).set(end).where(ofBudget);
     if (isOther) await tx.update(grants).set({ metadata }).where(eq(grants.id, grant.id));
@@ -193,14 +203,30 @@ function endOf({ grants: grant }: Row, { expires_at: seconds }: GrantChange, now
 const wrongEnd = (problem: string) =>
   new RefusedError({ code: 'invalid_request', param: 'expires_at', message: `expires_at: ${problem}.` });
 
-function limitsOf(budget: Limits, change: GrantChange): Limits {
-  const { max_uses: maxUses, cost_limit: costLimit, calls_per_minute: perMinute } = change;
-  return {
-    maxUses: maxUses === undefined ? budget.maxUses : maxUses === -1 ? null : maxUses,
-    costLimitMicrousd: costLimit === undefined ? budget.costLimitMicrousd : costLimit,
-    callsPerMinute: perMinute === undefined ? budget.callsPerMinute : perMinute,
-  };
+/**
+ * Refuses a limit that such a URL could not have been issued with.
+ * @param all the grants of its budget
+ * @throws RefusedError `invalid_request`
+ */
+function refuseUnfit(
+  { providers }: IssuerDeps,
+  { kind, provider, method, paths }: Row['grants'],
+  all: readonly Pick<Row['grants'], 'server'>[],
+  change: GrantChange,
+): void {
+  const asked = LIMIT_NAMES.filter((name) => (change[name] ?? null) !== null);
+  const unfit = asked.find((name) => kind !== 'llm' && limitKind(name).urls === 'llm');
+  if (unfit) throw wrongLimit(unfit, 'only a URL of an LLM provider can have it');
+  const isSse = all.some(({ server }) => server?.transport === 'sse');
+  if (isSse && asked.includes('concurrent_calls')) throw wrongLimit('concurrent_calls', NO_SSE);
+  const served = providers.get(provider);
+  if (!served || !method || !paths || !asked.includes('tokens_per_minute')) return;
+  const dead = whyUncounted(served, { method, paths });
+  if (dead) throw wrongLimit('tokens_per_minute', `${dead.reason}, so no call could pass`);
 }
+
+const wrongLimit = (param: LimitName, problem: string) =>
+  new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
 
 /** @throws RefusedError `account_limit` */
 function refuseCost(costLimitMicrousd: number | null, most: number): void {
@@ -224,9 +250,7 @@ function refuseRaise(before: Terms, after: Terms): void {
 type Terms = ReturnType<typeof termsOf>;
 
 /** The fields of a grant that the audit log has. */
-const termsOf = ({ maxUses, costLimitMicrousd, callsPerMinute }: Limits, expiresAt: Date) => ({
-  max_uses: maxUses ?? -1,
-  cost_limit: costLimitMicrousd,
-  calls_per_minute: callsPerMinute,
+const termsOf = (limits: BudgetLimits, expiresAt: Date) => ({
+  ...showLimits(limits),
   expires_at: expiresAt.getTime() / 1000,
 });

@@ -1,4 +1,4 @@
-import type { McpServerPolicy, SessionGrant } from '@presign/schema';
+import { type McpServerPolicy, type SessionGrant, showLimits } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { budgets, grants, virtualKeys } from '@presign/schema/tables';
 
@@ -38,11 +38,7 @@ export const describeGrant = (
     issued_at: seconds(grant.issuedAt),
     expires_at: seconds(grant.expiresAt),
     status: statusOfGrant({ grant, session, virtualKey, budget, figures }, now),
-    max_uses: budget.maxUses ?? -1,
-    cost_limit: budget.costLimitMicrousd,
-    calls_per_minute: budget.callsPerMinute,
-    concurrent_calls: budget.concurrentCalls,
-    tokens_per_minute: budget.tokensPerMinute,
+    ...showLimits(budget),
     conditions: grant.conditions,
     shared_budgets: [...(grant.sharedBudgetIds ?? [])],
     revision: budget.revision,

@@ -1,4 +1,4 @@
-import { RefusedError } from '@presign/schema';
+import { type BudgetLimits, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
@@ -8,9 +8,6 @@ import { announcedUnder } from '../webhooks/announce-settled.ts';
 
 type Budget = typeof budgets.$inferSelect;
 
-/** The limits of a budget. Null: no limit. */
-export type Limits = Pick<Budget, 'maxUses' | 'costLimitMicrousd' | 'callsPerMinute'>;
-
 /** Locks a budget before the grants of it are locked, as the ledger does. */
 export async function lockBudget(tx: Transaction, id: string): Promise<Budget> {
   const [budget] = await tx.select().from(budgets).where(eq(budgets.id, id)).for('no key update');
@@ -19,7 +16,7 @@ export async function lockBudget(tx: Transaction, id: string): Promise<Budget> {
 }
 
 /** Stores the next revision of a locked budget. Levels that the new limits leave behind are announced again. */
-export async function storeLimits(tx: Transaction, budget: Budget, limits: Limits): Promise<void> {
+export async function storeLimits(tx: Transaction, budget: Budget, limits: BudgetLimits): Promise<void> {
   const { id, used, settledMicrousd, announcedUsesPercent, announcedCostPercent } = budget;
   await tx
     .update(budgets)

@@ -1,4 +1,4 @@
-import type { McpServerPolicy } from '@presign/schema';
+import { type BudgetLimits, LIMIT_NAMES, limitKind, type McpServerPolicy } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
@@ -28,16 +28,7 @@ type LlmGrantRow = Omit<
 export type GrantRows = {
   readonly grant: LlmGrantRow;
   readonly partition: number;
-  /** Null: unlimited. */
-  readonly maxUses: number | null;
-  /** Null: no limit. */
-  readonly costLimitMicrousd: number | null;
-  /** Null: no limit. */
-  readonly callsPerMinute: number | null;
-  /** Null: no limit. */
-  readonly concurrentCalls: number | null;
-  /** Null: no limit. */
-  readonly tokensPerMinute: number | null;
+  readonly limits: BudgetLimits;
   /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
   readonly sealed: string | undefined;
 };
@@ -55,13 +46,14 @@ export type InsertGrant = (rows: GrantRows) => Promise<number>;
 export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
   const withOwnCredential = insertStatement(db, true);
   const withSharedCredential = insertStatement(db, false);
-  return async ({ grant, sealed, ...budget }) => {
+  return async ({ grant, partition, limits, sealed }) => {
     const config = grant.config && JSON.stringify(grant.config);
     const models = grant.models && JSON.stringify(grant.models);
     const conditions = grant.conditions && JSON.stringify(grant.conditions);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
     const sharedBudgetIds = grant.sharedBudgetIds && `{${grant.sharedBudgetIds.join(',')}}`;
-    const values = { ...grant, ...budget, config, models, conditions, metadata, sharedBudgetIds, sealed };
+    const texts = { config, models, conditions, metadata, sharedBudgetIds, sealed };
+    const values = { ...grant, partition, ...limits, ...texts };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
     const [written] = await statement.execute(values);
     return written?.epoch ?? 0;
@@ -96,10 +88,7 @@ export type BundleRows = {
     | 'expiresAt'
   >;
   readonly partition: number;
-  readonly maxUses: number | null;
-  readonly costLimitMicrousd: number | null;
-  readonly callsPerMinute: number | null;
-  readonly concurrentCalls: number | null;
+  readonly limits: BudgetLimits;
   /** The grant of the bundle itself, and its sealed document. */
   readonly bundle: Sealed & { readonly metadata: Record<string, unknown> | null };
   readonly servers: readonly (Sealed & { readonly server: McpServerPolicy })[];
@@ -112,15 +101,14 @@ type Sealed = { readonly grantId: string; readonly credentialId: string; readonl
 export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise<void> {
   // One statement for each number of servers, of which there are few.
   const statements = new Map<number, ReturnType<typeof bundleStatement>>();
-  return async ({ shared, bundle, servers, ...budget }) => {
+  return async ({ shared, partition, limits, bundle, servers }) => {
     const statement = statements.get(servers.length) ?? bundleStatement(db, servers.length);
     statements.set(servers.length, statement);
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
-    // No server of a bundle counts tokens.
     const conditions = shared.conditions && JSON.stringify(shared.conditions);
     const values: Record<string, unknown> = {
-      ...{ ...shared, conditions },
-      ...{ ...budget, tokensPerMinute: null, metadata },
+      ...{ ...shared, conditions, partition, metadata },
+      ...limits,
     };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {
       values[`id${i}`] = grantId;
@@ -156,11 +144,7 @@ function sessionAndBudget(db: Database | Transaction) {
   const budget = db.insert(budgets).values({
     id: $('budgetId'),
     partition: $('partition'),
-    maxUses: $('maxUses'),
-    costLimitMicrousd: $('costLimitMicrousd'),
-    callsPerMinute: $('callsPerMinute'),
-    concurrentCalls: $('concurrentCalls'),
-    tokensPerMinute: $('tokensPerMinute'),
+    ...LIMITS,
   });
   return [
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
@@ -176,6 +160,10 @@ const credentialRows = (db: Database | Transaction, values: CredentialValues[]) 
 const $ = (name: string) => sql.placeholder(name);
 /** For a column whose encoder does not accept null. */
 const raw = (name: string) => sql`${$(name)}`;
+
+const LIMITS = Object.fromEntries(
+  LIMIT_NAMES.map((name) => [limitKind(name).property, $(limitKind(name).property)]),
+) as Record<keyof BudgetLimits, ReturnType<typeof $>>;
 
 const OF_ACCOUNT = { accountId: $('accountId'), createdAt: $('issuedAt') };
 

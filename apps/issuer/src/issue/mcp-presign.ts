@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { seal, unseal } from '@presign/crypto';
 import {
+  changedLimits,
   conditionsOf,
   type KeyPolicy,
   type McpBundle,
@@ -11,6 +12,7 @@ import {
   mcpBundle,
   mcpPresignAnswer,
   mcpPresignRequest,
+  UNLIMITED,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, credentials, grants } from '@presign/schema/tables';
@@ -105,7 +107,8 @@ async function issueNew(
   };
   await insert({
     shared: sharedColumns(issue, { grant, servers }),
-    ...budgetOf(issue, grant),
+    partition: grant.partition,
+    limits: grant.limits,
     bundle: {
       grantId: grant.id,
       metadata: request.metadata ?? null,
@@ -175,6 +178,7 @@ function planBundle(
       budgetId,
       partition: hasBudgets ? homeOf(accountId, shared, undefined) : choosePartition(budgetId),
       sharedBudgetIds: shared.sharedIds ?? null,
+      limits: changedLimits(UNLIMITED, request),
       conditions: conditionsOf(request),
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + request.expires_in * 1000),
@@ -192,7 +196,8 @@ async function writeBundle(
   bundle: McpBundle,
 ): Promise<void> {
   const { accountId, request } = issue;
-  await tx.insert(budgets).values({ id: plan.grant.budgetId, ...budgetOf(issue, plan.grant) });
+  const { budgetId, partition, limits } = plan.grant;
+  await tx.insert(budgets).values({ id: budgetId, partition, ...limits });
   const ids = await writeCredentials(tx, deps, accountId, request.servers);
   // Sealed, because its URLs carry tokens. Stored, because a gateway cannot sign them.
   const documentId = randomUUID();
@@ -216,14 +221,6 @@ async function writeBundle(
   };
   await tx.insert(grants).values([ofBundle, ...ofServers]);
 }
-
-const budgetOf = ({ request }: BundleIssue, { partition }: IssuedBundle) => ({
-  partition,
-  maxUses: request.max_uses === -1 ? null : request.max_uses,
-  costLimitMicrousd: request.cost_limit ?? null,
-  callsPerMinute: request.calls_per_minute ?? null,
-  concurrentCalls: request.concurrent_calls ?? null,
-});
 
 /** The columns that all grants of a bundle share. Each has the external ids, because each call belongs to one grant. */
 const sharedColumns = ({ accountId, apiKeyId, request }: BundleIssue, { grant }: BundlePlan) => ({

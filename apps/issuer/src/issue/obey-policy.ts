@@ -5,7 +5,9 @@ import {
   isJsonObject,
   type KeyPolicy,
   keyPolicy,
-  LIMIT_FIELDS,
+  LIMIT_NAMES,
+  type LimitName,
+  MCP_LIMIT_NAMES,
   type McpPresignRequest,
   ONE_YEAR_SECONDS,
   type PresignRequest,
@@ -61,7 +63,7 @@ export function obeyPolicy(
       unless(!models || models.includes(model), `models[${i}]`, oneOf(models)),
     ),
     ...configForbidden(policy, provider, own, (field) => `config.${field}`),
-    ...limitsForbidden(policy, request, body),
+    ...limitsForbidden(LIMIT_NAMES, policy, request, body),
   ]);
   return {
     ...request,
@@ -101,7 +103,7 @@ export function obeyMcpPolicy(
     ...request.servers.flatMap(({ url }, i) =>
       unless(!hosts || hosts.includes(new URL(url).host), `servers[${i}].url`, `the hosts ${list(hosts)}`),
     ),
-    ...limitsForbidden(policy, request, body),
+    ...limitsForbidden(MCP_LIMIT_NAMES, policy, request, body),
   ]);
   return {
     ...request,
@@ -182,12 +184,13 @@ function configForbidden(
   ];
 }
 
-type Limits = Pick<
-  PresignRequest,
-  'cost_limit' | 'max_uses' | 'calls_per_minute' | 'expires_in' | 'external_user'
->;
+type Limits = Pick<PresignRequest, 'expires_in' | 'external_user'> & {
+  readonly [N in LimitName]?: number | undefined;
+};
 
+/** @param names the limits that such a URL can have */
 function limitsForbidden(
+  names: readonly LimitName[],
   { highest, required = [], external_user: user }: KeyPolicy,
   request: Limits,
   body: unknown,
@@ -195,7 +198,7 @@ function limitsForbidden(
   const seconds = request.expires_in === -1 ? ONE_YEAR_SECONDS : request.expires_in;
   const longest = highest?.expires_in ?? seconds;
   return [
-    ...LIMIT_FIELDS.flatMap((field) => {
+    ...names.flatMap((field) => {
       const limit = field === 'max_uses' && request.max_uses === -1 ? undefined : request[field];
       const most = highest?.[field];
       if (most !== undefined)

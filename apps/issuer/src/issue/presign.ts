@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import { seeder } from '@presign/limits';
 import {
+  changedLimits,
   conditionsOf,
   type KeyPolicy,
   ONE_YEAR_SECONDS,
@@ -10,6 +11,7 @@ import {
   presignAnswer,
   presignRequest,
   RefusedError,
+  UNLIMITED,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets, credentialContext, virtualKeys } from '@presign/schema/tables';
@@ -158,13 +160,13 @@ export async function writeGrant(
   checkConfig(issue, rows.grant.config);
   checkModels(issue, rows.grant.config);
   checkTokens(issue);
-  if (rows.costLimitMicrousd !== null || virtualKey?.costLimited || shared.costLimited) {
+  if (rows.limits.costLimitMicrousd !== null || virtualKey?.costLimited || shared.costLimited) {
     checkSpending(deps, issue, rows.grant.config);
   }
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
-  const { partition, tokensPerMinute } = rows;
-  return { ...rows.grant, partition, tokensPerMinute };
+  const { partition, limits } = rows;
+  return { ...rows.grant, partition, limits };
 }
 
 const matchable = ({ request, ...issue }: Issue) => ({
@@ -252,11 +254,7 @@ function grantRows(
     partition: issue.hasBudgets
       ? homeOf(accountId, shared, virtualKey?.partition)
       : (virtualKey?.partition ?? choosePartition(budgetId)),
-    maxUses: request.max_uses === -1 ? null : request.max_uses,
-    costLimitMicrousd: request.cost_limit ?? null,
-    callsPerMinute: request.calls_per_minute ?? null,
-    concurrentCalls: request.concurrent_calls ?? null,
-    tokensPerMinute: request.tokens_per_minute ?? null,
+    limits: changedLimits(UNLIMITED, request),
     sealed: virtualKey ? undefined : sealedKey(deps, request, credentialContext(accountId, credentialId)),
   };
 }
@@ -282,14 +280,14 @@ function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
   const insert = prepareInsertGrant(db);
   const plant = seeder(redis);
   return async (rows) => {
-    const { grant, partition, sealed = '', ...budget } = rows;
+    const { grant, partition, limits, sealed = '' } = rows;
     const { accountId, apiKeyId, externalUser, config, models, conditions, credentialId } = grant;
     const epoch = await insert(rows);
     plant(partition, grant.id, {
       ...{ epoch, accountId, apiKeyId, externalUser, config, models, conditions },
       expiresAtMs: grant.expiresAt.getTime(),
       credential: { id: credentialId, version: 1, sealed },
-      budget: { ...budget, id: grant.budgetId, revision: 1 },
+      budget: { ...limits, id: grant.budgetId, revision: 1 },
     });
     return epoch;
   };

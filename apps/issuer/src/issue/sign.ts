@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { MAX_TOKEN_CHARS, readPublicKeys, signToken } from '@presign/crypto';
 import {
+  type BudgetLimits,
   type Conditions,
+  CRITICAL_LIMIT_NAMES,
   criticalClaim,
   type LlmClaims,
+  limitKind,
   type McpBundle,
   type McpBundleClaims,
   type McpClaims,
@@ -25,8 +28,7 @@ type Issued = {
   readonly issuedAt: Date;
   readonly expiresAt: Date;
   readonly conditions: Conditions | null;
-  /** Null: no rate limit. */
-  readonly tokensPerMinute?: number | null;
+  readonly limits: BudgetLimits;
   /** When the token ends, if the grant's end was moved. */
   readonly signedUntil?: Date | null;
   /** The shared budgets that its calls draw on. Null: none. */
@@ -77,7 +79,7 @@ const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) 
   prt: grant.partition,
   ...criticalClaim([
     ...Object.keys(grant.conditions ?? {}),
-    ...((grant.tokensPerMinute ?? null) === null ? [] : ['tokens_per_minute']),
+    ...CRITICAL_LIMIT_NAMES.filter((name) => grant.limits[limitKind(name).property] !== null),
     ...sharedOf(grant),
   ]),
 });

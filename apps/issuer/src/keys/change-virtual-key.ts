@@ -1,5 +1,7 @@
 import { type EncryptionKeys, SealError, seal, unseal } from '@presign/crypto';
 import {
+  type BudgetLimits,
+  changedLimits,
   type Pending,
   RefusedError,
   rotationRequest,
@@ -15,7 +17,7 @@ import type { Context } from 'hono';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
 import { applyChange, type ChangeId, queueCredential, queueLimits } from '../grants/pending-changes.ts';
-import { checkRevision, type Limits, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
+import { checkRevision, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey } from '../issue/check-callable.ts';
 import { route } from '../route.ts';
@@ -89,7 +91,7 @@ async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promi
   if (change.budget && key.budgetId === null) throw noBudget();
   const { name = key.name, config = key.config } = change;
   const budget = key.budgetId === null ? undefined : await lockBudget(tx, key.budgetId);
-  const limits = budget && changedLimits(budget, change);
+  const limits = budget && changedLimits(budget, change.budget ?? {});
   const before = { name: key.name, config: key.config, budget: budget ? describeLimits(budget) : null };
   const after = { name, config, budget: limits ? describeLimits(limits) : null };
   const target = { kind: 'virtual_key', id } as const;
@@ -104,16 +106,7 @@ async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promi
   return change.budget && budget && queueLimits(tx, budget.id);
 }
 
-function changedLimits(budget: Limits, { budget: change = {} }: VirtualKeyChange): Limits {
-  const { max_uses: maxUses, cost_limit: costLimit } = change;
-  return {
-    maxUses: maxUses === undefined ? budget.maxUses : maxUses === -1 ? null : maxUses,
-    costLimitMicrousd: costLimit === undefined ? budget.costLimitMicrousd : costLimit,
-    callsPerMinute: budget.callsPerMinute,
-  };
-}
-
-const describeLimits = ({ maxUses, costLimitMicrousd }: Limits) => ({
+const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({
   max_uses: maxUses ?? -1,
   cost_limit: costLimitMicrousd,
 });

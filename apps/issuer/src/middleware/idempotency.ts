@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { checkMac, deriveBytes, mac } from '@presign/crypto';
-import { idempotencyKey, REQUEST_LIMITS, RefusedError } from '@presign/schema';
+import { type BudgetLimits, idempotencyKey, REQUEST_LIMITS, RefusedError } from '@presign/schema';
 import { sqlState, type Transaction } from '@presign/schema/database';
 import { budgets, grants, idempotencyKeys } from '@presign/schema/tables';
 import { and, eq, lt, sql } from 'drizzle-orm';
@@ -76,8 +76,10 @@ const isRow = ({ accountId, route, key }: Claim) =>
   );
 
 /** A grant that an earlier request issued. */
-export type EarlierGrant = typeof grants.$inferSelect &
-  Pick<typeof budgets.$inferSelect, 'partition' | 'tokensPerMinute'>;
+export type EarlierGrant = typeof grants.$inferSelect & {
+  readonly partition: number;
+  readonly limits: BudgetLimits;
+};
 
 /**
  * Claims an `Idempotency-Key` for the grant of this transaction, or finds the grant that claimed it earlier.
@@ -98,8 +100,7 @@ export async function claimIdempotencyKey(
     .innerJoin(budgets, eq(budgets.id, grants.budgetId))
     .where(eq(grants.id, row.grantId));
   if (!found) throw otherBody();
-  const { partition, tokensPerMinute } = found.budgets;
-  return { ...found.grants, partition, tokensPerMinute };
+  return { ...found.grants, partition: found.budgets.partition, limits: found.budgets };
 }
 
 /** The secret that only an answer shows: the path of its field (`api_key.key`), and its form from 32 random bytes. */

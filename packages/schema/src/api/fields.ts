@@ -38,20 +38,10 @@ export const maxUses = z
   .refine((n) => n === -1 || n >= 1, USES)
   .meta({ minimum: -1, not: { const: 0 } });
 
-export const RATE_LIMIT_MAX = 1_000_000;
+const RATE_LIMIT_MAX = 1_000_000;
 const RATE_LIMIT = expected(`a whole number from 1 to ${RATE_LIMIT_MAX}`);
-/** Calls a minute. */
+/** Requests, or URLs, a minute. */
 export const perMinute = z.int(RATE_LIMIT).min(1, RATE_LIMIT).max(RATE_LIMIT_MAX, RATE_LIMIT);
-
-export const CONCURRENT_MAX = 10_000;
-const CONCURRENT = expected(`a whole number from 1 to ${CONCURRENT_MAX}`);
-/** Calls under way at once. */
-export const concurrentCalls = z.int(CONCURRENT).min(1, CONCURRENT).max(CONCURRENT_MAX, CONCURRENT);
-
-export const TOKEN_RATE_MAX = 1_000_000_000;
-const TOKEN_RATE = expected(`a whole number from 1 to ${TOKEN_RATE_MAX}`);
-/** Tokens a minute. */
-export const tokensPerMinute = z.int(TOKEN_RATE).min(1, TOKEN_RATE).max(TOKEN_RATE_MAX, TOKEN_RATE);
 
 const ADDRESS = 'an address or a range of IPv4 or IPv6, such as "192.0.2.7" or "2001:db8::/32"';
 /** An address, or a range of addresses as CIDR writes it. An IPv4 address in an IPv6 one would be a second spelling of it. */

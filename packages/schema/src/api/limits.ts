@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import { accountLimits } from './changes/account-limits.ts';
 import {
-  CONCURRENT_MAX,
-  DEFAULT_EXPIRES_IN,
-  EXTERNAL_ID_MAX_CHARS,
-  METADATA_MAX_BYTES,
-  RATE_LIMIT_MAX,
-  TOKEN_RATE_MAX,
-} from './fields.ts';
+  type LimitRange,
+  limitRange,
+  llmRangeFields,
+  llmRanges,
+  mcpRangeFields,
+  mcpRanges,
+} from '../limits/fields.ts';
+import { accountLimits } from './changes/account-limits.ts';
+import { DEFAULT_EXPIRES_IN, EXTERNAL_ID_MAX_CHARS, METADATA_MAX_BYTES } from './fields.ts';
 import { SCOPES } from './keys.ts';
 import { MCP_EXPIRES_IN, MCP_SERVERS_MAX, MCP_TOOLS_MAX } from './mcp-presign.ts';
 import { PAGE_DEFAULT, PAGE_MAX } from './page.ts';
@@ -29,36 +30,18 @@ export const REQUEST_LIMITS = {
   webhooks: 20,
 } as const;
 
-const MOST = Number.MAX_SAFE_INTEGER;
-
-/** The range of a field that limits a URL. */
-export type LimitRange = {
-  readonly minimum: number;
-  readonly maximum: number;
-  readonly default: number | null;
-  readonly required: boolean;
-};
-
-const optionalUpTo = (minimum: number, maximum: number): LimitRange => ({
+/** The range of `expires_in` without a policy. */
+const validity = (minimum: number, maximum: number): LimitRange => ({
   ...{ minimum, maximum },
-  default: null,
+  default: DEFAULT_EXPIRES_IN,
   required: false,
-});
-
-/** The ranges of both kinds of issuing without a policy. */
-const ranges = (shortest: number, longest: number) => ({
-  expires_in: { minimum: shortest, maximum: longest, default: DEFAULT_EXPIRES_IN, required: false },
-  max_uses: optionalUpTo(1, MOST),
-  cost_limit: optionalUpTo(0, MOST),
-  calls_per_minute: optionalUpTo(1, RATE_LIMIT_MAX),
-  concurrent_calls: optionalUpTo(1, CONCURRENT_MAX),
 });
 
 /** The limits of an API key without a policy. */
 export const ISSUE_LIMITS = {
   presign: {
-    ...ranges(1, ONE_YEAR_SECONDS),
-    tokens_per_minute: optionalUpTo(1, TOKEN_RATE_MAX),
+    expires_in: validity(1, ONE_YEAR_SECONDS),
+    ...llmRanges,
     paths: PATHS_MAX,
     path_bytes: PATHS_MAX_BYTES,
     models: MODELS_MAX,
@@ -67,7 +50,8 @@ export const ISSUE_LIMITS = {
     external_id_chars: EXTERNAL_ID_MAX_CHARS,
   },
   mcp_presign: {
-    ...ranges(MCP_EXPIRES_IN.least, MCP_EXPIRES_IN.most),
+    expires_in: validity(MCP_EXPIRES_IN.least, MCP_EXPIRES_IN.most),
+    ...mcpRanges,
     servers: MCP_SERVERS_MAX,
     tools: MCP_TOOLS_MAX,
     metadata_bytes: METADATA_MAX_BYTES,
@@ -78,25 +62,7 @@ export const ISSUE_LIMITS = {
 const seconds = z.number().nullable().meta({ description: 'Unix time in seconds; null: never.' });
 const most = (description: string) => z.int().meta({ description });
 
-const range = z
-  .strictObject({
-    minimum: z.int(),
-    maximum: z.int(),
-    default: z
-      .int()
-      .nullable()
-      .meta({ description: 'The value of a request without the field. null: no limit.' }),
-    required: z.boolean().meta({ description: 'Whether a request without the field is refused.' }),
-  })
-  .meta({ id: 'LimitRange' });
-
-const limits = {
-  expires_in: range.meta({ description: 'Seconds.' }),
-  max_uses: range.meta({ description: 'Calls.' }),
-  cost_limit: range.meta({ description: 'Microdollars.' }),
-  calls_per_minute: range,
-  concurrent_calls: range,
-};
+const expiresIn = limitRange.meta({ description: 'Seconds.' });
 const ofBoth = {
   metadata_bytes: most('Bytes of `metadata` as JSON.'),
   external_id_chars: most('Characters of `external_session` and of `external_user`.'),
@@ -117,8 +83,8 @@ export const limitsAnswer = z
     account: accountLimits,
     presign: z
       .strictObject({
-        ...limits,
-        tokens_per_minute: range,
+        expires_in: expiresIn,
+        ...llmRangeFields,
         paths: most('Paths of a URL.'),
         path_bytes: most('Bytes of all paths together.'),
         models: most('Entries of `models`.'),
@@ -129,7 +95,8 @@ export const limitsAnswer = z
       .meta({ description: '`POST /v1/presign` with this API key. null: it may not issue such URLs.' }),
     mcp_presign: z
       .strictObject({
-        ...limits,
+        expires_in: expiresIn,
+        ...mcpRangeFields,
         servers: most('Servers of a bundle.'),
         tools: most('Entries of `tools` of a server.'),
         ...ofBoth,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { mcpBundleClaims } from '../claims.ts';
 import { isJsonObject } from '../json.ts';
+import { mcpLimits } from '../limits/fields.ts';
 import { DEFAULT_EXPIRES_IN, microusd, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
@@ -138,6 +139,10 @@ function readAuth(type: McpAuthType, config: unknown): McpAuth | { issues: z.cor
   return { type, ...read.data } as McpAuth;
 }
 
+/** A bundle with a server of the older transport cannot have `concurrent_calls`. */
+export const NO_SSE =
+  'expected servers with transport "http": over "sse" a gateway does not see when a call ends';
+
 /**
  * Body of `POST /v2/mcp-presign`. Unknown fields are refused, so that a mistyped limit never issues an unlimited
  * URL.
@@ -168,6 +173,7 @@ export const mcpPresignRequest = z
       expires_in: optional(expiresIn)
         .transform((value) => value ?? DEFAULT_EXPIRES_IN)
         .meta({ description: 'Validity of the bundle in seconds.', default: DEFAULT_EXPIRES_IN }),
+      ...mcpLimits,
       ...issueFields,
     },
     expected('a JSON object'),
@@ -176,7 +182,7 @@ export const mcpPresignRequest = z
     ({ concurrent_calls, servers }) =>
       concurrent_calls === undefined || servers.every(({ transport }) => transport !== 'sse'),
     {
-      error: 'expected servers with transport "http": over "sse" a gateway does not see when a call ends',
+      error: NO_SSE,
       path: ['concurrent_calls'],
     },
   )

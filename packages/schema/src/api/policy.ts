@@ -1,14 +1,7 @@
 import { z } from 'zod';
-import {
-  EXTERNAL_ID_MAX_CHARS,
-  externalId,
-  givenOneOf,
-  jsonObject,
-  microusd,
-  NO_NUL,
-  optional,
-  perMinute,
-} from './fields.ts';
+import { highestFields } from '../limits/fields.ts';
+import { LIMIT_NAMES } from '../limits/kinds.ts';
+import { EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, jsonObject, NO_NUL, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { CONFIG_MAX_BYTES, modelNames, ONE_YEAR_SECONDS, virtualKeyId } from './presign.ts';
 
@@ -36,22 +29,17 @@ const host = z
   .regex(/^[a-z0-9._:[\]-]{1,255}$/, HOST)
   .refine((text) => URL.canParse(`https://${text}/`) && new URL(`http://${text}/`).host === text, HOST);
 
-const USES = expected(`a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`);
 const SECONDS = expected(`a whole number of seconds from 1 to ${ONE_YEAR_SECONDS}`);
 
-/** The fields of a request that limit its URL. */
-export const LIMIT_FIELDS = ['cost_limit', 'max_uses', 'calls_per_minute'] as const;
-const LIMITS = expected(`one of ${LIMIT_FIELDS.join(', ')}`);
+const LIMITS = expected(`one of ${LIMIT_NAMES.join(', ')}`);
 
 const highest = {
-  cost_limit: microusd.meta({ description: 'Microdollars. A URL must have a cost_limit.' }),
-  max_uses: z.int(USES).min(1, USES).meta({ description: 'A URL must have a max_uses.' }),
+  ...highestFields,
   expires_in: z
     .int(SECONDS)
     .min(1, SECONDS)
     .max(ONE_YEAR_SECONDS, SECONDS)
     .meta({ description: 'Seconds. A request without expires_in gets one hour, or this if it is shorter.' }),
-  calls_per_minute: perMinute.meta({ description: 'A URL must have a calls_per_minute.' }),
 };
 
 const shape = {
@@ -71,7 +59,7 @@ const shape = {
   mcp_hosts: listOf(host, 'hosts').meta({
     description: 'The hosts of MCP servers, with the port if it is not the default of the scheme.',
   }),
-  required: listOf(z.enum(LIMIT_FIELDS, LIMITS), `the limits ${LIMIT_FIELDS.join(', ')}`).meta({
+  required: listOf(z.enum(LIMIT_NAMES, LIMITS), `the limits ${LIMIT_NAMES.join(', ')}`).meta({
     description: 'Limits that each URL must have, of any size.',
   }),
   config: jsonObject(CONFIG_MAX_BYTES).meta({

@@ -1,21 +1,17 @@
 import { z } from 'zod';
 import { llmClaims } from '../claims.ts';
+import { llmLimits } from '../limits/fields.ts';
 import {
   addressRange,
   bytes,
-  concurrentCalls,
   DEFAULT_EXPIRES_IN,
   externalId,
   givenOneOf,
   jsonObject,
   METADATA_MAX_BYTES,
-  maxUses,
-  microusd,
   optional,
-  perMinute,
   providerKey,
   sessionId,
-  tokensPerMinute,
 } from './fields.ts';
 import { expected } from './invalid-request.ts';
 
@@ -153,24 +149,8 @@ const method = z
   // Any case of letters is accepted. The OpenAPI document shows upper case only.
   .meta({ shownAs: z.enum(METHODS) });
 
-/** Fields of both kinds of issuing: limits, and the caller's own ids and metadata. */
+/** Fields of both kinds of issuing: where calls may come from, and the caller's own ids and metadata. */
 export const issueFields = {
-  max_uses: optional(maxUses)
-    .transform((value) => value ?? -1)
-    .meta({ description: 'How many calls may be made. -1: unlimited.', default: -1 }),
-  cost_limit: optional(microusd).meta({
-    description:
-      'Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.',
-    examples: [250_000],
-  }),
-  calls_per_minute: optional(perMinute).meta({
-    description: 'How many calls may be made in a minute, at once or spread over it. Left out: unlimited.',
-    examples: [60],
-  }),
-  concurrent_calls: optional(concurrentCalls).meta({
-    description: 'How many calls may be under way at once. Left out: unlimited.',
-    examples: [10],
-  }),
   bind: optional(bind).meta({
     description: 'The pages and addresses that may call the URL. Left out: all.',
     examples: [{ origins: ['https://app.example.com'], ip_ranges: ['192.0.2.0/24', '2001:db8::/32'] }],
@@ -238,12 +218,8 @@ export const presignRequest = z
         description: `The models that calls may use, 1 to ${MODELS_MAX} names. A call that does not say which model it uses is refused. Left out: all.`,
         examples: [['gpt-4.1-mini', 'gpt-4.1-nano']],
       }),
-      tokens_per_minute: optional(tokensPerMinute).meta({
-        description:
-          'How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.',
-        examples: [100_000],
-      }),
       ...conditionFields,
+      ...llmLimits,
       ...issueFields,
     },
     expected('a JSON object'),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { lastCall } from '../errors.ts';
+import { shownFields } from '../limits/fields.ts';
 import { apiKeyId, externalId, microusd } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
@@ -55,11 +56,7 @@ export const sessionGrant = z
     issued_at: seconds,
     expires_at: seconds,
     status: z.enum(['active', 'exhausted', 'expired', 'revoked']),
-    max_uses: z.int().meta({ description: '-1: unlimited.' }),
-    cost_limit: microusd.nullable().meta({ description: 'Microdollars. null: no limit.' }),
-    calls_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
-    concurrent_calls: z.int().nullable().meta({ description: 'null: unlimited.' }),
-    tokens_per_minute: z.int().nullable().meta({ description: 'null: unlimited.' }),
+    ...shownFields,
     conditions: conditionsAnswer,
     shared_budgets: z.array(z.guid()).meta({
       description: 'Ids of the budgets that its calls draw on, too. They were chosen when it was issued.',
@@ -169,17 +166,8 @@ export const grantStatus = z.strictObject({
   expires_at: z.number(),
   /** Its owner revoked it, or a call cost more than its worst case. */
   revoked: z.boolean(),
-  /** -1: unlimited. */
-  max_uses: z.int(),
+  ...shownFields,
   used: z.int(),
-  /** Microdollars; null: no limit. */
-  cost_limit: microusd.nullable(),
-  /** null: unlimited. */
-  calls_per_minute: z.int().nullable(),
-  /** null: unlimited. */
-  concurrent_calls: z.int().nullable(),
-  /** null: unlimited. */
-  tokens_per_minute: z.int().nullable(),
   /** Microdollars that are settled, and that running calls hold. */
   spent: microusd,
   held: microusd,

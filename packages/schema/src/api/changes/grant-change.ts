@@ -1,23 +1,18 @@
 import { z } from 'zod';
-import { jsonObject, METADATA_MAX_BYTES, microusd, perMinute } from '../fields.ts';
+import { changedFields } from '../../limits/fields.ts';
+import { LIMIT_NAMES } from '../../limits/kinds.ts';
+import { jsonObject, METADATA_MAX_BYTES } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
 import { sessionGrant } from '../session.ts';
 
-const USES = expected(`-1 (unlimited) or a whole number from 0 to ${Number.MAX_SAFE_INTEGER}`);
 const TIME = expected('a time in whole Unix seconds');
-const SOME = 'expected at least one of max_uses, cost_limit, calls_per_minute, expires_at and metadata';
+const SOME = `expected at least one of ${LIMIT_NAMES.join(', ')}, expires_at and metadata`;
 
 /** Body of `PATCH /v1/grants/{id}`. Fields that are left out stay as they are. */
 export const grantChange = z
   .strictObject(
     {
-      max_uses: z.int(USES).min(-1, USES).optional().meta({
-        description: 'All its calls, those that it has had included. -1: unlimited. 0: no call passes.',
-      }),
-      cost_limit: microusd.nullable().optional().meta({
-        description: 'Microdollars over all its calls, those that it has had included. null: no limit.',
-      }),
-      calls_per_minute: perMinute.nullable().optional().meta({ description: 'null: unlimited.' }),
+      ...changedFields,
       expires_at: z.int(TIME).min(0, TIME).max(253_402_300_799, TIME).optional().meta({
         description:
           'When it ends, in Unix seconds. A later end than its token has gives it a new URL; the old one ends when it says.',
