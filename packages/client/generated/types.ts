@@ -55,11 +55,6 @@ export interface components {
              */
             models?: string[] | null;
             /**
-             * @description How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.
-             * @example 100000
-             */
-            tokens_per_minute?: number | null;
-            /**
              * @description How many bytes the body of a call may have, as it is sent and as it is decoded. Left out: as many as the gateway takes.
              * @example 65536
              */
@@ -73,15 +68,15 @@ export interface components {
              */
             allowed_fields?: string[] | null;
             /**
-             * @description How many calls may be made. -1: unlimited.
-             * @default -1
-             */
-            max_uses?: number | null;
-            /**
              * @description Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.
              * @example 250000
              */
             cost_limit?: number | null;
+            /**
+             * @description How many calls may be made. -1: unlimited.
+             * @default -1
+             */
+            max_uses?: number | null;
             /**
              * @description How many calls may be made in a minute, at once or spread over it. Left out: unlimited.
              * @example 60
@@ -92,6 +87,11 @@ export interface components {
              * @example 10
              */
             concurrent_calls?: number | null;
+            /**
+             * @description How many tokens of input and output calls may use in a minute. A call takes the most that it can use, and gives the rest back when it ends. Left out: unlimited.
+             * @example 100000
+             */
+            tokens_per_minute?: number | null;
             /**
              * @description The pages and addresses that may call the URL. Left out: all.
              * @example {
@@ -292,15 +292,15 @@ export interface components {
              */
             expires_in?: number | null;
             /**
-             * @description How many calls may be made. -1: unlimited.
-             * @default -1
-             */
-            max_uses?: number | null;
-            /**
              * @description Microdollars that may be spent (1 dollar = 1000000). 0: only calls that cost nothing pass. Left out: unlimited.
              * @example 250000
              */
             cost_limit?: number | null;
+            /**
+             * @description How many calls may be made. -1: unlimited.
+             * @default -1
+             */
+            max_uses?: number | null;
             /**
              * @description How many calls may be made in a minute, at once or spread over it. Left out: unlimited.
              * @example 60
@@ -534,15 +534,15 @@ export interface components {
             expires_at: number;
             /** @enum {string} */
             status: "active" | "exhausted" | "expired" | "revoked";
-            /** @description -1: unlimited. */
-            max_uses: number;
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description null: unlimited. */
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description null: no limit. */
             calls_per_minute: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             concurrent_calls: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             tokens_per_minute: number | null;
             /** @description Those that it was issued with. null: none. */
             conditions: {
@@ -652,15 +652,15 @@ export interface components {
             expires_at: number;
             /** @enum {string} */
             status: "active" | "exhausted" | "expired" | "revoked";
-            /** @description -1: unlimited. */
-            max_uses: number;
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description null: unlimited. */
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description null: no limit. */
             calls_per_minute: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             concurrent_calls: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             tokens_per_minute: number | null;
             /** @description Those that it was issued with. null: none. */
             conditions: {
@@ -701,12 +701,16 @@ export interface components {
          *     }
          */
         GrantChange: {
-            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
-            max_uses?: number;
             /** @description Microdollars over all its calls, those that it has had included. null: no limit. */
             cost_limit?: number | null;
-            /** @description null: unlimited. */
+            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
+            max_uses?: number;
+            /** @description null: no limit. */
             calls_per_minute?: number | null;
+            /** @description null: no limit. */
+            concurrent_calls?: number | null;
+            /** @description null: no limit. */
+            tokens_per_minute?: number | null;
             /** @description When it ends, in Unix seconds. A later end than its token has gives it a new URL; the old one ends when it says. */
             expires_at?: number;
             /** @description Replaces all metadata. null: none. */
@@ -750,15 +754,15 @@ export interface components {
             expires_at: number;
             /** @enum {string} */
             status: "active" | "exhausted" | "expired" | "revoked";
-            /** @description -1: unlimited. */
-            max_uses: number;
             /** @description Microdollars. null: no limit. */
             cost_limit: number | null;
-            /** @description null: unlimited. */
+            /** @description -1: unlimited. */
+            max_uses: number;
+            /** @description null: no limit. */
             calls_per_minute: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             concurrent_calls: number | null;
-            /** @description null: unlimited. */
+            /** @description null: no limit. */
             tokens_per_minute: number | null;
             /** @description Those that it was issued with. null: none. */
             conditions: {
@@ -999,10 +1003,10 @@ export interface components {
             presign: {
                 /** @description Seconds. */
                 expires_in: components["schemas"]["LimitRange"];
-                /** @description Calls. */
-                max_uses: components["schemas"]["LimitRange"];
                 /** @description Microdollars. */
                 cost_limit: components["schemas"]["LimitRange"];
+                /** @description Calls. */
+                max_uses: components["schemas"]["LimitRange"];
                 calls_per_minute: components["schemas"]["LimitRange"];
                 concurrent_calls: components["schemas"]["LimitRange"];
                 tokens_per_minute: components["schemas"]["LimitRange"];
@@ -1023,10 +1027,10 @@ export interface components {
             mcp_presign: {
                 /** @description Seconds. */
                 expires_in: components["schemas"]["LimitRange"];
-                /** @description Calls. */
-                max_uses: components["schemas"]["LimitRange"];
                 /** @description Microdollars. */
                 cost_limit: components["schemas"]["LimitRange"];
+                /** @description Calls. */
+                max_uses: components["schemas"]["LimitRange"];
                 calls_per_minute: components["schemas"]["LimitRange"];
                 concurrent_calls: components["schemas"]["LimitRange"];
                 /** @description Servers of a bundle. */
@@ -1070,7 +1074,7 @@ export interface components {
             /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
             mcp_hosts?: string[];
             /** @description Limits that each URL must have, of any size. */
-            required?: ("cost_limit" | "max_uses" | "calls_per_minute")[];
+            required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[];
             /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
             config?: {
                 [key: string]: unknown;
@@ -1080,12 +1084,16 @@ export interface components {
             highest?: {
                 /** @description Microdollars. A URL must have a cost_limit. */
                 cost_limit?: number;
-                /** @description A URL must have a max_uses. */
+                /** @description Calls. A URL must have a max_uses. */
                 max_uses?: number;
-                /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
-                expires_in?: number;
                 /** @description A URL must have a calls_per_minute. */
                 calls_per_minute?: number;
+                /** @description A URL must have a concurrent_calls. */
+                concurrent_calls?: number;
+                /** @description A URL of an LLM provider must have a tokens_per_minute. */
+                tokens_per_minute?: number;
+                /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                expires_in?: number;
             };
         };
         /** @description The most that the account may have. null: no limit. */
@@ -1260,7 +1268,7 @@ export interface components {
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
                 mcp_hosts?: string[] | null;
                 /** @description Limits that each URL must have, of any size. */
-                required?: ("cost_limit" | "max_uses" | "calls_per_minute")[] | null;
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[] | null;
                 /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
                 config?: {
                     [key: string]: unknown;
@@ -1271,12 +1279,16 @@ export interface components {
                 highest?: {
                     /** @description Microdollars. A URL must have a cost_limit. */
                     cost_limit?: number | null;
-                    /** @description A URL must have a max_uses. */
+                    /** @description Calls. A URL must have a max_uses. */
                     max_uses?: number | null;
-                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
-                    expires_in?: number | null;
                     /** @description A URL must have a calls_per_minute. */
                     calls_per_minute?: number | null;
+                    /** @description A URL must have a concurrent_calls. */
+                    concurrent_calls?: number | null;
+                    /** @description A URL of an LLM provider must have a tokens_per_minute. */
+                    tokens_per_minute?: number | null;
+                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                    expires_in?: number | null;
                 } | null;
             } | null;
         };
@@ -1366,7 +1378,7 @@ export interface components {
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
                 mcp_hosts?: string[] | null;
                 /** @description Limits that each URL must have, of any size. */
-                required?: ("cost_limit" | "max_uses" | "calls_per_minute")[] | null;
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[] | null;
                 /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
                 config?: {
                     [key: string]: unknown;
@@ -1377,12 +1389,16 @@ export interface components {
                 highest?: {
                     /** @description Microdollars. A URL must have a cost_limit. */
                     cost_limit?: number | null;
-                    /** @description A URL must have a max_uses. */
+                    /** @description Calls. A URL must have a max_uses. */
                     max_uses?: number | null;
-                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
-                    expires_in?: number | null;
                     /** @description A URL must have a calls_per_minute. */
                     calls_per_minute?: number | null;
+                    /** @description A URL must have a concurrent_calls. */
+                    concurrent_calls?: number | null;
+                    /** @description A URL of an LLM provider must have a tokens_per_minute. */
+                    tokens_per_minute?: number | null;
+                    /** @description Seconds. A request without expires_in gets one hour, or this if it is shorter. */
+                    expires_in?: number | null;
                 } | null;
             } | null;
         };
