@@ -1,6 +1,6 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { connectRedis, keys } from '@presign/limits';
-import { changedGrant, type GrantChange, grantAnswer } from '@presign/schema';
+import { changedGrant, type GrantChange, grantAnswer, LIMIT_NAMES, limitKind } from '@presign/schema';
 import { audit, budgets, grants, pendingChanges } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -64,6 +64,7 @@ async function call(url: string, gateway = 0, content = 'hello'): Promise<string
   return body.error?.code ?? 'ok';
 }
 const onBoth = async (url: string) => [await call(url, 0), await call(url, 1)];
+const statusOf = async (url: string) => (await fetch(url.slice(0, url.indexOf('/v1/')))).json();
 const seconds = (ahead: number) => Math.floor(Date.now() / 1000) + ahead;
 
 describe('a changed URL', () => {
@@ -90,6 +91,18 @@ describe('a changed URL', () => {
     held.resolve();
     expect(await running).toBe('ok');
     expect(upstream.seen.length).toBe(before + 1);
+  });
+
+  test.each(LIMIT_NAMES)('gets a first %s, a higher and a lower one, and none', async (name) => {
+    const { url } = await issue(stack, {});
+    expect(await call(url)).toBe('ok');
+    const none = name === 'max_uses' ? -1 : null;
+    for (const limit of [5, 7, limitKind(name).least, none]) {
+      expect(await change(url, { [name]: limit })).toMatchObject({ [name]: limit });
+      expect(await read(idOf(url))).toMatchObject({ [name]: limit });
+      expect(await statusOf(url)).toMatchObject({ [name]: limit });
+    }
+    expect(await call(url)).toBe('ok');
   });
 
   test('that is shortened ends on every gateway when the change says, and shows its holder the new end', async () => {
@@ -128,6 +141,32 @@ describe('a changed URL', () => {
     const row = await stack.db.select().from(grants).where(eq(grants.id, id));
     const lives = await stack.redis.pttl(keys.budget(claimsOf(stack, url).prt, row[0]?.budgetId ?? ''));
     expect(lives).toBeGreaterThan(25 * 3_600_000);
+  });
+
+  test('that gets a first tokens_per_minute is held to it, as far as its calls have a bound', async () => {
+    const { url } = await issue(stack, {});
+    expect(await onBoth(url)).toEqual(['ok', 'ok']);
+    await change(url, { tokens_per_minute: 1 });
+    expect(await onBoth(url)).toEqual(['limits_unavailable', 'limits_unavailable']);
+    expect(await onBoth(url)).toEqual(['token_rate_too_low', 'token_rate_too_low']);
+    await change(url, { tokens_per_minute: 10_000 });
+    expect(await onBoth(url)).toEqual(['ok', 'ok']);
+    const { url: uncounted } = await issue(stack, { path: '/v1/batches' });
+    refused(await patch(idOf(uncounted), { tokens_per_minute: 5 }), 'invalid_request', 'tokens_per_minute');
+  });
+
+  test('whose concurrent_calls are lowered below the calls under way lets them finish, and starts none', async () => {
+    held = deferred();
+    const { url } = await issue(stack, { concurrent_calls: 3 });
+    const before = upstream.seen.length;
+    const running = [call(url, 0, 'hold'), call(url, 1, 'hold')];
+    await eventually(async () => upstream.seen.length > before + 1);
+    await change(url, { concurrent_calls: 1 });
+    expect(await onBoth(url)).toEqual(['concurrency_limited', 'concurrency_limited']);
+    await change(url, { concurrent_calls: 3 });
+    expect(await onBoth(url)).toEqual(['ok', 'ok']);
+    held.resolve();
+    expect(await Promise.all(running)).toEqual(['ok', 'ok']);
   });
 
   test('that gateways remember without a limit is held to its first one, and to none once it is removed', async () => {
@@ -194,9 +233,8 @@ describe('a change', () => {
   test('with a wrong value names the field', async () => {
     const id = idOf((await issue(stack, {})).url);
     const wrong = {
+      ...Object.fromEntries(LIMIT_NAMES.map((name) => [name, limitKind(name).least - 1])),
       max_uses: -2,
-      cost_limit: -1,
-      calls_per_minute: 0,
       expires_at: seconds(-5),
       metadata: [],
     };
@@ -206,6 +244,25 @@ describe('a change', () => {
     refused(await patch(id, { external_user: 'x' }), 'invalid_request', 'external_user');
     refused(await patch(id, {}), 'invalid_request');
     expect(await read(id)).toMatchObject({ revision: 1 });
+  });
+
+  test('of a bundle takes the limits that a bundle can have', async () => {
+    const bundle = async (...transports: string[]) => {
+      const servers = transports.map((transport, i) => ({
+        name: `${i}`,
+        url: 'https://mcp.example.com/',
+        transport,
+      }));
+      return (await stack.issueMcp({ servers })).grant_id;
+    };
+    const [http, mixed] = [await bundle('http', 'http'), await bundle('http', 'sse')];
+    for (const name of LIMIT_NAMES) {
+      const sent = await patch(http, { [name]: 2 });
+      if (limitKind(name).urls === 'all') expect(sent.status, sent.text).toBe(200);
+      else refused(sent, 'invalid_request', name);
+    }
+    refused(await patch(mixed, { concurrent_calls: 2 }), 'invalid_request', 'concurrent_calls');
+    expect((await patch(mixed, { concurrent_calls: null, max_uses: 2 })).status).toBe(200);
   });
 
   test('leaves its terms before and after in the audit log, without the metadata', async () => {

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { ErrorBody, ErrorCode, NewApiKeyAnswer } from '@presign/schema';
+import {
+  type ErrorBody,
+  type ErrorCode,
+  LIMIT_NAMES,
+  MCP_LIMIT_NAMES,
+  type NewApiKeyAnswer,
+} from '@presign/schema';
 import { apiKeys, grants } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -96,6 +102,21 @@ describe('a key with a policy', () => {
     const [named, sentences] = forbidden(await presign(key, fields));
     expect([named, sentences.length]).toEqual([param, 1]);
     expect(sentences[0]).toContain(says);
+  });
+
+  test.each(LIMIT_NAMES)('bounds and requires %s of URLs and bundles', async (name) => {
+    const { key } = await keyWith({ highest: { [name]: 5 } });
+    const { key: any } = await keyWith({ required: [name] });
+    for (const ask of [presign, mcpPresign]) {
+      const has = ask === presign || (MCP_LIMIT_NAMES as string[]).includes(name);
+      for (const fields of has ? [{}, { [name]: 6 }] : []) {
+        const [param, sentences] = forbidden(await ask(key, fields));
+        expect([param, sentences.length]).toEqual([name, 1]);
+      }
+      if (has) expect(forbidden(await ask(any, {}))[0]).toBe(name);
+      const fields = has ? { [name]: 5 } : {};
+      for (const each of [key, any]) expect((await ask(each, fields)).status).toBe(200);
+    }
   });
 
   test('gets all violations of a request at once', async () => {
