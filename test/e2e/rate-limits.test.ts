@@ -114,6 +114,49 @@ describe('a bundle with calls_per_minute', () => {
   });
 });
 
+describe('calls_per_day', () => {
+  test('serves a URL so many times over two gateways, and states both of its limits', async () => {
+    const { url, claims } = await stack.issue({ ...forwarded, calls_per_day: 5, calls_per_minute: 60 });
+    expect(claims.crt).toEqual(['calls_per_day']);
+    const first = await call(url);
+    expect(told(first)).toEqual([
+      '"presign";q=60;w=60, "presign-day";q=5;w=86400',
+      '"theirs";r=1;t=1, "presign";r=59;t=1, "presign-day";r=4;t=17280',
+    ]);
+    const [one = '', other = ''] = stack.gatewayUrls;
+    const before = provider.seen.length;
+    const urls = Array.from({ length: 30 }, (_, i) => (i % 2 ? url : url.replace(one, other)));
+    const answers = await Promise.all(urls.map(call));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(4);
+    expect(provider.seen.length - before).toBe(4);
+    const late = answers.find(({ status }) => status === 429) ?? expect.fail('none was refused');
+    expect(await late.json()).toMatchObject({
+      error: { code: 'daily_rate_limited', type: 'rate_limit_error', limit: 5 },
+    });
+    expect(told(late)).toEqual([
+      '"presign-day";q=5;w=86400',
+      expect.stringMatching(/^"presign-day";r=0;t=86\d{3}$/),
+    ]);
+    const wait = Number(late.headers.get('retry-after'));
+    expect(wait).toBeGreaterThan(17_000);
+    expect(wait).toBeLessThanOrEqual(17_280);
+  });
+
+  test('of a bundle is shared among its servers, and the tokens of all name it', async () => {
+    const servers = ['a', 'b'].map((name) => ({ name, url: server.url, transport: 'http' }));
+    const answer = await stack.issueMcp({ servers, calls_per_day: 3 });
+    expect(answer.claims.crt).toEqual(['calls_per_day']);
+    const on = (name: string, gateway: number) =>
+      at(stack, stack.gatewayUrls[gateway] ?? '', urlOf(answer, name));
+    const heard = await Promise.all(
+      Array.from({ length: 8 }, (_, i) => post(on(i % 2 ? 'a' : 'b', i % 2), toolCall('run', 1))),
+    );
+    expect(tally(heard).ran).toBe(3);
+    const late = heard.find(({ messages }) => messages[0]?.error);
+    expect(late?.messages[0]?.error?.data).toMatchObject({ code: 'daily_rate_limited', limit: 3 });
+  });
+});
+
 describe('an API key', () => {
   const withKey = async (requestsPerMinute: number, issuerUrl = stack.issuerUrl) => {
     const apiKey = await addApiKey(stack, await ownAccount(stack), { requestsPerMinute });

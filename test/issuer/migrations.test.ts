@@ -40,6 +40,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0017_changes.sql': '3b9e322931f0acc4dea8f4806511cbeeda577ee2ce7599bdd7b59b4522f8b4da',
   '0018_conditions.sql': '9c15159c0b1e4c6a6e5dff1288b159a30a06ec7ec5b425baa8626e1470c1de29',
   '0019_shared_budgets.sql': 'dd8a2a53664e93b9f83852734bba54f0b0303b4028f2b6545acc3d9d9e368af2',
+  '0020_calls_per_day.sql': '59b3b46bf01baac6d2520bc9e2675806256bebc51012b832977046d0422f3ea2',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

@@ -83,6 +83,11 @@ export interface components {
              */
             calls_per_minute?: number | null;
             /**
+             * @description How many calls may be made in 24 hours, at once or spread over them. Left out: unlimited.
+             * @example 50
+             */
+            calls_per_day?: number | null;
+            /**
              * @description How many calls may be under way at once. Left out: unlimited.
              * @example 10
              */
@@ -193,7 +198,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
+            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
             /** @constant */
             knd: "llm";
             /** @description The provider. */
@@ -306,6 +311,11 @@ export interface components {
              * @example 60
              */
             calls_per_minute?: number | null;
+            /**
+             * @description How many calls may be made in 24 hours, at once or spread over them. Left out: unlimited.
+             * @example 50
+             */
+            calls_per_day?: number | null;
             /**
              * @description How many calls may be under way at once. Left out: unlimited.
              * @example 10
@@ -425,7 +435,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
+            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
             /** @constant */
             knd: "mcp_bundle";
         };
@@ -540,6 +550,8 @@ export interface components {
             max_uses: number;
             /** @description null: no limit. */
             calls_per_minute: number | null;
+            /** @description null: no limit. */
+            calls_per_day: number | null;
             /** @description null: no limit. */
             concurrent_calls: number | null;
             /** @description null: no limit. */
@@ -659,6 +671,8 @@ export interface components {
             /** @description null: no limit. */
             calls_per_minute: number | null;
             /** @description null: no limit. */
+            calls_per_day: number | null;
+            /** @description null: no limit. */
             concurrent_calls: number | null;
             /** @description null: no limit. */
             tokens_per_minute: number | null;
@@ -707,6 +721,8 @@ export interface components {
             max_uses?: number;
             /** @description null: no limit. */
             calls_per_minute?: number | null;
+            /** @description null: no limit. */
+            calls_per_day?: number | null;
             /** @description null: no limit. */
             concurrent_calls?: number | null;
             /** @description null: no limit. */
@@ -760,6 +776,8 @@ export interface components {
             max_uses: number;
             /** @description null: no limit. */
             calls_per_minute: number | null;
+            /** @description null: no limit. */
+            calls_per_day: number | null;
             /** @description null: no limit. */
             concurrent_calls: number | null;
             /** @description null: no limit. */
@@ -1008,6 +1026,7 @@ export interface components {
                 /** @description Calls. */
                 max_uses: components["schemas"]["LimitRange"];
                 calls_per_minute: components["schemas"]["LimitRange"];
+                calls_per_day: components["schemas"]["LimitRange"];
                 concurrent_calls: components["schemas"]["LimitRange"];
                 tokens_per_minute: components["schemas"]["LimitRange"];
                 /** @description Paths of a URL. */
@@ -1032,6 +1051,7 @@ export interface components {
                 /** @description Calls. */
                 max_uses: components["schemas"]["LimitRange"];
                 calls_per_minute: components["schemas"]["LimitRange"];
+                calls_per_day: components["schemas"]["LimitRange"];
                 concurrent_calls: components["schemas"]["LimitRange"];
                 /** @description Servers of a bundle. */
                 servers: number;
@@ -1074,7 +1094,7 @@ export interface components {
             /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
             mcp_hosts?: string[];
             /** @description Limits that each URL must have, of any size. */
-            required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[];
+            required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "calls_per_day" | "concurrent_calls" | "tokens_per_minute")[];
             /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
             config?: {
                 [key: string]: unknown;
@@ -1088,6 +1108,8 @@ export interface components {
                 max_uses?: number;
                 /** @description A URL must have a calls_per_minute. */
                 calls_per_minute?: number;
+                /** @description A URL must have a calls_per_day. */
+                calls_per_day?: number;
                 /** @description A URL must have a concurrent_calls. */
                 concurrent_calls?: number;
                 /** @description A URL of an LLM provider must have a tokens_per_minute. */
@@ -1268,7 +1290,7 @@ export interface components {
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
                 mcp_hosts?: string[] | null;
                 /** @description Limits that each URL must have, of any size. */
-                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[] | null;
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "calls_per_day" | "concurrent_calls" | "tokens_per_minute")[] | null;
                 /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
                 config?: {
                     [key: string]: unknown;
@@ -1283,6 +1305,8 @@ export interface components {
                     max_uses?: number | null;
                     /** @description A URL must have a calls_per_minute. */
                     calls_per_minute?: number | null;
+                    /** @description A URL must have a calls_per_day. */
+                    calls_per_day?: number | null;
                     /** @description A URL must have a concurrent_calls. */
                     concurrent_calls?: number | null;
                     /** @description A URL of an LLM provider must have a tokens_per_minute. */
@@ -1378,7 +1402,7 @@ export interface components {
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
                 mcp_hosts?: string[] | null;
                 /** @description Limits that each URL must have, of any size. */
-                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "concurrent_calls" | "tokens_per_minute")[] | null;
+                required?: ("cost_limit" | "max_uses" | "calls_per_minute" | "calls_per_day" | "concurrent_calls" | "tokens_per_minute")[] | null;
                 /** @description Set in each URL. Neither the request nor its virtual key can change these settings. */
                 config?: {
                     [key: string]: unknown;
@@ -1393,6 +1417,8 @@ export interface components {
                     max_uses?: number | null;
                     /** @description A URL must have a calls_per_minute. */
                     calls_per_minute?: number | null;
+                    /** @description A URL must have a calls_per_day. */
+                    calls_per_day?: number | null;
                     /** @description A URL must have a concurrent_calls. */
                     concurrent_calls?: number | null;
                     /** @description A URL of an LLM provider must have a tokens_per_minute. */
@@ -1721,7 +1747,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**

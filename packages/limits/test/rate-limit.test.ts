@@ -177,6 +177,33 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
   });
 
+  test('a call that one of two limits refuses counts for neither', async () => {
+    const grant = await openedGrant(redis, await openPartition(redis), { callsPerMinute: 3, callsPerDay: 2 });
+    const left = async () => {
+      const answer = await admit(redis, grant.ref, newAsk());
+      return answer.is === 'admitted' ? answer.rateLimits.map((rate) => [rate.name, rate.left]) : answer;
+    };
+    expect(await left()).toEqual([
+      ['calls_per_minute', 2],
+      ['calls_per_day', 1],
+    ]);
+    await left();
+    for (const _ of [1, 2])
+      expect(await left()).toMatchObject({
+        is: 'rate_limited',
+        rateLimit: { name: 'calls_per_day', left: 0 },
+      });
+    await redis.hincrby(
+      keys.budget(grant.ref.partition, grant.ref.budgetIds[0] ?? ''),
+      'per_day_at',
+      -86_400_000,
+    );
+    expect(await left()).toEqual([
+      ['calls_per_minute', 0],
+      ['calls_per_day', 1],
+    ]);
+  });
+
   test('requests that are no calls are counted alike, and forgotten once all may pass again', async () => {
     const partition = await openPartition(redis);
     const id = randomUUID();

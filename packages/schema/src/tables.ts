@@ -101,6 +101,8 @@ export const budgets = pgTable(
     /** Null: unlimited. */
     callsPerMinute: integer(),
     /** Null: unlimited. */
+    callsPerDay: integer(),
+    /** Null: unlimited. */
     concurrentCalls: integer(),
     /** Null: unlimited. */
     tokensPerMinute: integer(),

@@ -93,8 +93,9 @@ for i = 1, #each do
 end
 
 -- The limits that only the first budget has.
-local concurrent, active, per_minute, level, at, token_rate, token_level, token_at = unpack(redis.call('HMGET', each.budget[1],
-  'concurrent', 'active', 'per_minute', 'level', 'at', 'token_rate', 'token_level', 'token_at'))
+local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at =
+  unpack(redis.call('HMGET', each.budget[1], 'concurrent', 'active', 'per_minute', 'level', 'at', 'token_rate', 'token_level',
+    'token_at', 'per_day', 'per_day_level', 'per_day_at'))
 
 concurrent, active = tonumber(concurrent or '-1'), tonumber(active or '0')
 if concurrent < 0 then places = 0 end
@@ -124,6 +125,8 @@ local function count_calls(name, window_ms, limit, level, at, level_field, at_fi
   for _, part in ipairs({level_field, string.format('%.17g', level), at_field, whole(now)}) do levels[#levels + 1] = part end
 end
 local wait_ms, full = count_calls('calls_per_minute', 60000, per_minute, level, at, 'level', 'at')
+if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
+wait_ms, full = count_calls('calls_per_day', 86400000, per_day, per_day_level, per_day_at, 'per_day_level', 'per_day_at')
 if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
 
 token_rate, token_level, token_at = tonumber(token_rate or ''), tonumber(token_level or ''), tonumber(token_at or '')

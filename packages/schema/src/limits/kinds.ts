@@ -78,6 +78,22 @@ export const LIMITS = {
       message: 'Too many requests came within a minute. Wait as long as Retry-After says.',
     },
   },
+  calls_per_day: {
+    property: 'callsPerDay',
+    field: 'per_day',
+    ...{ least: 1, most: 1_000_000_000 },
+    description: 'How many calls may be made in 24 hours, at once or spread over them. Left out: unlimited.',
+    example: 50,
+    urls: 'all',
+    isCritical: true,
+    rate: {
+      seconds: 86_400,
+      header: 'presign-day',
+      each: 'a day',
+      code: 'daily_rate_limited',
+      message: 'Too many calls came within a day. Wait as long as Retry-After says.',
+    },
+  },
   concurrent_calls: {
     property: 'concurrentCalls',
     field: 'concurrent',

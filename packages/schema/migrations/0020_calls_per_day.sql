@@ -1,0 +1,1 @@
+ALTER TABLE "budgets" ADD COLUMN "calls_per_day" integer;
