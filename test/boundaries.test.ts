@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { LIMIT_NAMES, limitKind } from '@presign/schema/limits';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -79,6 +80,26 @@ describe('the source of every app and package', () => {
     expect(['src/utils.ts', 'src/helpers/a.ts', 'src/common/a.ts'].every(hasEmptyName)).toBe(true);
     expect(['src/commons-clause.ts', 'src/settle.ts'].some(hasEmptyName)).toBe(false);
   });
+});
+
+test('a limit is named in its row, its column and its check, and in no other source', () => {
+  const { property, field } = limitKind('calls_per_day');
+  const its = new RegExp(`\\b(calls_per_day|${property}|${field})`);
+  const named = sources.filter(({ text }) => its.test(text)).map(({ file }) => file);
+  expect(named.sort()).toEqual([
+    'packages/limits/src/lua/admit.lua',
+    'packages/schema/src/limits/kinds.ts',
+    'packages/schema/src/tables.ts',
+  ]);
+});
+
+const RATE_LIMITS = LIMIT_NAMES.filter((name) => !limitKind(name).isAlwaysStored);
+test.each(RATE_LIMITS)('docs/reference/rate-limits.md has a true row for %s', (name) => {
+  const page = readFileSync(join(ROOT, 'docs/reference/rate-limits.md'), 'utf8').replaceAll(/ +/g, ' ');
+  const { least, most, urls, rate } = limitKind(name);
+  const of = urls === 'all' ? 'a URL, or all servers of a bundle' : 'a URL of an LLM provider';
+  const row = `| \`${name}\` | ${least} to ${most.toLocaleString('en')} | ${of} | 429 \`${rate?.code ?? ''}`;
+  expect(page).toContain(row);
 });
 
 describe('the dependencies', () => {
