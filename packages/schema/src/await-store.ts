@@ -43,6 +43,7 @@ export async function awaitStore({ variable, url, ask, isFinal, log }: Store): P
 export function problemOf(error: unknown): string {
   const { code, message } = causeOf(error);
   if (code === '3D000') return 'has no database of this name';
+  if (code === '25006') return 'is read-only';
   if (code?.startsWith('28') || /^(NOAUTH|WRONGPASS|NOPERM)\b/.test(message)) return 'refuses the login';
   return /^(?!E|08|53|57|58)[0-9A-Z]{5}$/.test(code ?? '') ? 'refused' : 'does not answer';
 }

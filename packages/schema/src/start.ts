@@ -56,7 +56,7 @@ export function explainStart(error: unknown, portVariable?: PortVariable): strin
   if (listening !== undefined) return listening;
   const state = sqlState(error);
   const code = state === undefined ? '' : ` (${state})`;
-  if (isDatabaseOutage(error)) return `DATABASE_URL: Postgres does not answer${code}`;
+  if (isDatabaseOutage(error) && state !== READ_ONLY) return `DATABASE_URL: Postgres does not answer${code}`;
   if (state === UNDEFINED_TABLE) {
     return 'DATABASE_URL: the tables are missing: run "pnpm --filter @presign/issuer migrate" first';
   }
@@ -79,6 +79,7 @@ function explainListen(error: Error, portVariable: PortVariable): string | undef
 /** PostgreSQL manual, appendix A. */
 const UNDEFINED_TABLE = '42P01';
 const INSUFFICIENT_PRIVILEGE = '42501';
+const READ_ONLY = '25006';
 
 /** When the newest migration of this version was made. */
 const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));

@@ -14,6 +14,8 @@ test.each([
   ],
   [failed('28P01'), 'DATABASE_URL: Postgres refuses the login (28P01)'],
   [failed('3D000'), 'DATABASE_URL: Postgres has no database of this name (3D000)'],
+  [failed('25006'), 'DATABASE_URL: Postgres is read-only (25006)'],
+  [failed('55P03'), 'DATABASE_URL: Postgres does not answer (55P03)'],
   [failed('42501'), 'DATABASE_URL: Postgres refused (42501)'],
   [failed('CONNECTION_CLOSED'), 'DATABASE_URL: Postgres does not answer (CONNECTION_CLOSED)'],
   [
