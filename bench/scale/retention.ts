@@ -22,8 +22,8 @@ const LEDGER_DAYS = 32;
 const GRANT_DAYS = 30;
 /** Days that are deleted at once in the end. */
 const AT_ONCE = 20;
-/** Days between the last one and today: Redis has forgotten all URLs. */
-const AGO = 4;
+/** Days between the last one and today, so that Redis has forgotten all URLs, and the ledger is kept for 32 days at least. */
+const AGO = AT_ONCE + 4;
 const A_MILLION = 1_000_000;
 
 const services = await startServices(process.execPath);
