@@ -121,11 +121,13 @@ async function sweep(day: number, ledgerDays: number, grantDays: number): Promis
   const shift = agoOf(day) - 1;
   const [ledgerKept, grantsKept] = [shift + ledgerDays, shift + grantDays];
   const kept = { LEDGER_KEPT_DAYS: String(ledgerKept), GRANTS_KEPT_DAYS: String(grantsKept) };
+  // Further URLs grow old while it deletes.
+  const now = new Date();
   const left = async () => {
     const [row] = await sql`select
       (select count(*) from ledger where settled_at > (select coalesce(min(summed_until), '-infinity') from usage_marks)
-        or settled_at < date_trunc('day', now() - ${ledgerKept} * interval '1 day', 'UTC'))
-      + (select count(*) from grants where expires_at < now() - ${grantsKept} * interval '1 day')
+        or settled_at < date_trunc('day', ${now}::timestamptz - ${ledgerKept} * interval '1 day', 'UTC'))
+      + (select count(*) from grants where expires_at < ${now}::timestamptz - ${grantsKept} * interval '1 day')
       + (select count(*) from archive_parts) as rows`;
     return Number(row?.rows);
   };
