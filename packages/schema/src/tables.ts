@@ -117,10 +117,13 @@ export const budgets = pgTable(
     startsAt: time(),
     /** Null: it has no end. */
     endsAt: time(),
+    /** Whether the end of the window was announced. */
+    resetAnnounced: boolean().notNull().default(false),
   },
   (t) => [
     uniqueIndex('budgets_window_index').on(t.sharedId, t.startsAt).where(sql`${t.sharedId} is not null`),
     index('budgets_ended_index').on(t.endsAt).where(sql`${t.endsAt} is not null`),
+    index('budgets_reset_index').on(t.endsAt).where(sql`${t.endsAt} is not null and not ${t.resetAnnounced}`),
   ],
 );
 

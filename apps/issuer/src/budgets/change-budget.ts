@@ -10,7 +10,7 @@ import {
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
-import { and, asc, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, or } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
@@ -18,8 +18,10 @@ import { applyChange, type ChangeId, queueLimits } from '../grants/pending-chang
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
+import { announceBudgets } from '../webhooks/announce-budgets.ts';
+import { announcedUnder, type ChangedBudget } from '../webhooks/levels.ts';
 import { findBudget } from './create-budget.ts';
-import { describeBudget, limitsOf, scopeOf, selectBudgets } from './describe-budget.ts';
+import { describeBudget, limitsOf, scopeOf, selectBudgets, thresholdsOf } from './describe-budget.ts';
 
 /** `PATCH /v1/budgets/{id}`: once answered, every call on every gateway is judged by the new limits. */
 export const changeBudget = route(
@@ -69,7 +71,7 @@ export const deleteBudget = route(
 );
 
 type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<IssuerEnv> };
-type Limits = Pick<typeof budgets.$inferSelect, 'maxUses' | 'costLimitMicrousd'>;
+type Terms = Pick<typeof sharedBudgets.$inferSelect, 'maxUses' | 'costLimitMicrousd' | 'thresholds'>;
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
 async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string) {
@@ -84,35 +86,38 @@ async function change(
   tx: Transaction,
   deps: IssuerDeps,
   asked: Asked,
-  { name, max_uses: uses, cost_limit: cost }: BudgetChange,
+  { name, max_uses: uses, cost_limit: cost, thresholds }: BudgetChange,
 ): Promise<ChangeId> {
   const row = await lock(tx, deps, asked.by, asked.id);
   const { budget } = row;
   checkRevision(asked.c, budget);
   if (budget.deletedAt) throw new RefusedError({ code: 'not_found' });
   const { maxUses, costLimitMicrousd } = limitsOf(row);
-  const before = { name: budget.name, maxUses, costLimitMicrousd };
+  const before = { name: budget.name, maxUses, costLimitMicrousd, thresholds: thresholdsOf(row) };
   const limits = {
     maxUses: uses === undefined ? maxUses : uses === -1 ? null : uses,
     costLimitMicrousd: cost === undefined ? costLimitMicrousd : cost,
   };
-  const after = { name: name === undefined ? budget.name : name, ...limits };
-  const isLimits = uses !== undefined || cost !== undefined;
+  const terms = { ...limits, thresholds: thresholds ?? before.thresholds };
+  const after = { name: name === undefined ? budget.name : name, ...terms };
+  const isTerms = [uses, cost, thresholds].some((each) => each !== undefined);
   await tx
     .update(sharedBudgets)
-    .set({ name: after.name, revision: budget.revision + 1, ...(isLimits && { ...limits, inherits: false }) })
+    .set({ name: after.name, revision: budget.revision + 1, ...(isTerms && { ...terms, inherits: false }) })
     .where(eq(sharedBudgets.id, budget.id));
   const target = { kind: 'budget', id: budget.id } as const;
   const states = { before: describeTerms(before), after: describeTerms(after) };
   await recordChange(tx, asked.by, { action: 'budget.changed', target, ...states });
-  return isLimits ? changeWindows(tx, deps, budget.id, limits) : queueLimits(tx);
+  return isTerms ? changeWindows(tx, deps, budget.id, terms) : queueLimits(tx);
 }
 
 async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string): Promise<ChangeId> {
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
-  const before = { ...describeTerms({ name: budget.name, ...limitsOf(row) }), scope: scopeOf(budget) };
+  const { maxUses, costLimitMicrousd } = limitsOf(row);
+  const terms = { name: budget.name, maxUses, costLimitMicrousd, thresholds: thresholdsOf(row) };
+  const before = { ...describeTerms(terms), scope: scopeOf(budget) };
   await recordChange(tx, by, { action: 'budget.deleted', target, before });
   if (!budget.deletedAt)
     await tx
@@ -120,39 +125,54 @@ async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string):
       .set({ deletedAt: new Date(deps.now()), revision: budget.revision + 1 })
       .where(eq(sharedBudgets.id, budget.id));
   // URLs that were issued earlier still draw on its window, which limits nothing any more.
-  return changeWindows(tx, deps, budget.id, { maxUses: null, costLimitMicrousd: null });
+  return changeWindows(tx, deps, budget.id, { maxUses: null, costLimitMicrousd: null, thresholds: [] });
 }
 
 /** The clock of Redis may be behind, so that the last window still counts there. */
 const BEHIND_MS = 3_600_000;
 
-/** Stores the next revision of the limits of all windows that may count calls, and queues them for Redis. */
+/**
+ * Stores the next revision of the limits of all windows that may count calls, and queues them for Redis. Thresholds that a window
+ * has reached already are announced by the same transaction, and those that it has left behind may be reached again.
+ */
 async function changeWindows(
   tx: Transaction,
   { now }: IssuerDeps,
   sharedId: string,
-  limits: Limits,
+  { thresholds, ...limits }: Terms,
 ): Promise<ChangeId> {
   const since = new Date(now() - BEHIND_MS);
   const counting = and(eq(budgets.sharedId, sharedId), or(isNull(budgets.endsAt), gt(budgets.endsAt, since)));
   const locked = await tx
-    .select({ id: budgets.id })
+    .select()
     .from(budgets)
     .where(counting)
     .orderBy(asc(budgets.id))
     .for('no key update');
-  const ids = locked.map(({ id }) => id);
-  if (ids.length > 0)
+  const changed: ChangedBudget[] = [];
+  for (const window of locked) {
+    const announced = announcedUnder(window, limits, [...thresholds, 100]);
+    const revision = window.revision + 1;
     await tx
       .update(budgets)
-      .set({ ...limits, revision: sql`${budgets.revision} + 1` })
-      .where(inArray(budgets.id, ids));
-  return queueLimits(tx, ...ids);
+      .set({ ...limits, revision, ...announced })
+      .where(eq(budgets.id, window.id));
+    if (!window.endsAt || window.endsAt > new Date(now()))
+      changed.push({ ...window, ...limits, ...announced });
+  }
+  await announceBudgets(tx, changed);
+  return queueLimits(tx, ...locked.map(({ id }) => id));
 }
 
 /** The fields of a budget that the audit log has. */
-const describeTerms = ({ name, maxUses, costLimitMicrousd }: Limits & { readonly name: string | null }) => ({
+const describeTerms = ({
+  name,
+  maxUses,
+  costLimitMicrousd,
+  thresholds,
+}: Terms & { readonly name: string | null }) => ({
   name,
   max_uses: maxUses ?? -1,
   cost_limit: costLimitMicrousd,
+  thresholds,
 });

@@ -120,13 +120,24 @@ async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: Budg
   await checkOwner(tx, accountId, scope);
   await checkVirtualKeys(tx, accountId, partition);
   await checkOthers(tx, accountId, scope, request.window);
-  const { window, time_zone: timeZone, anchor, name = null, max_uses: uses = -1 } = request;
+  const { window, time_zone: timeZone, anchor, name = null, max_uses: uses = -1, thresholds } = request;
   const anchorMs = anchor === undefined ? undefined : anchor * 1000;
   const calendarId = await storeCalendar(tx, { kind: window, timeZone, anchorMs }, deps.now());
   const id = randomUUID();
   const limits = { maxUses: uses === -1 ? null : uses, costLimitMicrousd: request.cost_limit ?? null };
   const createdAt = new Date(deps.now());
-  const row = { id, accountId, name, partition, ...scope, calendarId, window, ...limits, createdAt };
+  const row = {
+    id,
+    accountId,
+    name,
+    partition,
+    ...scope,
+    calendarId,
+    window,
+    ...limits,
+    thresholds,
+    createdAt,
+  };
   const made = await tx
     .insert(sharedBudgets)
     .values(row)

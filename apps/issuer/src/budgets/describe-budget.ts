@@ -45,6 +45,10 @@ export const limitsOf = ({
   return window ?? (budget.inherits ? (template ?? budget) : budget);
 };
 
+/** A budget that was not changed itself has the thresholds of its template. */
+export const thresholdsOf = ({ budget, template }: Pick<Row, 'budget' | 'template'>): number[] =>
+  (budget.inherits ? (template ?? budget) : budget).thresholds;
+
 /** The scope as the API has it. */
 export const scopeOf = ({
   scope,
@@ -67,6 +71,7 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
     template: budget.templateId,
     max_uses: limits.maxUses ?? -1,
     cost_limit: limits.costLimitMicrousd,
+    thresholds: thresholdsOf(row),
     window: budget.window,
     time_zone: calendar.timeZone,
     anchor: calendar.anchor && seconds(calendar.anchor),

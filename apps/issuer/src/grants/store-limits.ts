@@ -4,7 +4,7 @@ import { budgets } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../deps.ts';
-import { announcedUnder } from '../webhooks/announce-settled.ts';
+import { announcedUnder } from '../webhooks/levels.ts';
 
 type Budget = typeof budgets.$inferSelect;
 
@@ -17,16 +17,10 @@ export async function lockBudget(tx: Transaction, id: string): Promise<Budget> {
 
 /** Stores the next revision of a locked budget. Levels that the new limits leave behind are announced again. */
 export async function storeLimits(tx: Transaction, budget: Budget, limits: BudgetLimits): Promise<void> {
-  const { id, used, settledMicrousd, announcedUsesPercent, announcedCostPercent } = budget;
   await tx
     .update(budgets)
-    .set({
-      ...limits,
-      revision: budget.revision + 1,
-      announcedUsesPercent: announcedUnder(used, limits.maxUses, announcedUsesPercent),
-      announcedCostPercent: announcedUnder(settledMicrousd, limits.costLimitMicrousd, announcedCostPercent),
-    })
-    .where(eq(budgets.id, id));
+    .set({ ...limits, revision: budget.revision + 1, ...announcedUnder(budget, limits) })
+    .where(eq(budgets.id, budget.id));
 }
 
 const etagOf = ({ revision }: { readonly revision: number }) => `"${revision}"`;

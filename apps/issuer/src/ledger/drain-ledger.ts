@@ -9,8 +9,10 @@ import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
 import { addLateCalls, holdMarks } from '../usage/sum-calls.ts';
+import { announceBudgets } from '../webhooks/announce-budgets.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
-import { announceThresholds, type ChangedBudget, recordSettled } from '../webhooks/announce-settled.ts';
+import { announceThresholds, recordSettled } from '../webhooks/announce-settled.ts';
+import type { ChangedBudget } from '../webhooks/levels.ts';
 
 type LedgerDeps = {
   readonly db: Database;
@@ -212,7 +214,9 @@ async function writeLedger(tx: Transaction, entries: readonly UsageEntry[]): Pro
   const repeated: UsageEntry[] = [];
   for (const entry of entries) (isFirst(entry) ? counted : repeated).push(entry);
   await recordSettled(tx, inserted);
-  await announceThresholds(tx, await addToBudgets(tx, counted), counted);
+  const changed = await addToBudgets(tx, counted);
+  await announceThresholds(tx, changed, counted);
+  await announceBudgets(tx, changed);
   await endOverrun(tx, rows);
   return repeated;
 }

@@ -8,21 +8,17 @@ import { pendingUsage } from '@presign/schema/webhook-tables';
 import { and, asc, eq, inArray, sql } from 'drizzle-orm';
 import { describeLedgerRow, type LedgerRow } from '../usage/describe-row.ts';
 import { type AccountEvent, recordEvents, subscribersOf } from './events.ts';
-
-const LEVELS = [50, 80, 100] as const;
-type Level = (typeof LEVELS)[number];
-
-/** A budget as this transaction has left it, with its row locked. */
-export type ChangedBudget = Omit<typeof budgets.$inferSelect, 'partition'>;
+import {
+  type ChangedBudget,
+  type Crossing,
+  crossingsOf,
+  LEVELS,
+  markAnnounced,
+  wasExhausted,
+} from './levels.ts';
 
 type Grant = typeof grants.$inferSelect;
-
-/** Levels of one limit of a budget that are reached and not announced yet. */
-type Crossing = {
-  readonly budget: ChangedBudget;
-  readonly limit: 'max_uses' | 'cost_limit';
-  readonly levels: readonly Level[];
-};
+type SessionCrossing = Crossing<(typeof LEVELS)[number]>;
 
 /**
  * Records `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
@@ -34,15 +30,9 @@ export async function announceThresholds(
   changed: readonly ChangedBudget[],
   entries: readonly UsageEntry[],
 ): Promise<void> {
-  const crossings = changed.filter(isOfGrants).flatMap(crossingsOf);
+  const crossings = changed.filter(isOfGrants).flatMap((budget) => crossingsOf(budget, LEVELS));
   if (crossings.length === 0) return;
-  for (const { budget, limit, levels } of crossings) {
-    const announced = limit === 'max_uses' ? 'announcedUsesPercent' : 'announcedCostPercent';
-    await tx
-      .update(budgets)
-      .set({ [announced]: levels.at(-1) })
-      .where(eq(budgets.id, budget.id));
-  }
+  await markAnnounced(tx, crossings);
   const byBudget = await findGrants(tx, crossings, entries);
   const thresholds = crossings.flatMap((crossing) => {
     const grant = byBudget.get(crossing.budget.id);
@@ -55,34 +45,10 @@ export async function announceThresholds(
 /** A window of a shared budget belongs to no session. */
 const isOfGrants = ({ sharedId }: ChangedBudget) => sharedId === null;
 
-function crossingsOf(budget: ChangedBudget): Crossing[] {
-  const uses = levelsOf(budget.used, budget.maxUses, budget.announcedUsesPercent);
-  const cost = levelsOf(budget.settledMicrousd, budget.costLimitMicrousd, budget.announcedCostPercent);
-  const crossings = [
-    { budget, limit: 'max_uses' as const, levels: uses },
-    { budget, limit: 'cost_limit' as const, levels: cost },
-  ];
-  return crossings.filter(({ levels }) => levels.length > 0);
-}
-
-/** A limit of 0 allows nothing from the start, so it has no levels. */
-function levelsOf(figure: number, limit: number | null, announced: number): Level[] {
-  if (!limit) return [];
-  return LEVELS.filter(
-    (level) => level > announced && BigInt(figure) * 100n >= BigInt(limit) * BigInt(level),
-  );
-}
-
-/** The highest announced level that is still reached under a new limit. The levels above it will be announced again. */
-export const announcedUnder = (figure: number, limit: number | null, announced: number): number =>
-  levelsOf(figure, limit, 0)
-    .filter((level) => level <= announced)
-    .at(-1) ?? 0;
-
 /** Returns the grant whose call changed each budget last, by the budget's id. */
 async function findGrants(
   tx: Transaction,
-  crossings: readonly Crossing[],
+  crossings: readonly SessionCrossing[],
   entries: readonly UsageEntry[],
 ): Promise<ReadonlyMap<string, Grant>> {
   const wanted = new Set(crossings.map(({ budget }) => budget.id));
@@ -98,7 +64,7 @@ async function findGrants(
   return new Map(found.filter((pair): pair is [string, Grant] => pair[1] !== undefined));
 }
 
-function thresholdEvents({ budget, limit, levels }: Crossing, grant: Grant): AccountEvent[] {
+function thresholdEvents({ budget, limit, levels }: SessionCrossing, grant: Grant): AccountEvent[] {
   const owner = isOwn(budget, grant)
     ? { ...ownerOf(grant), virtual_key: null }
     : {
@@ -125,14 +91,13 @@ function thresholdEvents({ budget, limit, levels }: Crossing, grant: Grant): Acc
  */
 async function announceExhausted(
   tx: Transaction,
-  crossings: readonly Crossing[],
+  crossings: readonly SessionCrossing[],
   byBudget: ReadonlyMap<string, Grant>,
 ): Promise<void> {
   const reached = new Map<string, AccountEvent>();
   for (const { budget, limit, levels } of crossings) {
     const grant = byBudget.get(budget.id);
-    const other = limit === 'max_uses' ? budget.announcedCostPercent : budget.announcedUsesPercent;
-    if (!grant || !levels.includes(100) || other === 100 || !isOwn(budget, grant)) continue;
+    if (!grant || !levels.includes(100) || wasExhausted(budget) || !isOwn(budget, grant)) continue;
     const data = { ...ownerOf(grant), limit, ...figuresOf(budget) };
     const event = { type: 'session.exhausted' as const, timestamp: new Date().toISOString(), data };
     reached.set(grant.sessionId, { accountId: grant.accountId, event });

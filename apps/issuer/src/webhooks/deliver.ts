@@ -11,6 +11,7 @@ import { webhooks } from '@presign/schema/webhook-tables';
 import { isNull } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import { type Dispatcher, request } from 'undici';
+import { announceResets } from './announce-budgets.ts';
 import { announceExpired } from './announce-grants.ts';
 import { announceUsage } from './announce-settled.ts';
 import { type Claimed, claimDeliveries, type Ended, markDelivery } from './delivery-queue.ts';
@@ -103,7 +104,7 @@ async function round(
   attempt: Attempt,
 ): Promise<boolean> {
   if (!(await anyEnabled(db))) return false;
-  const more = [await announceExpired(db), await announceUsage(db)];
+  const more = [await announceExpired(db), await announceResets(db), await announceUsage(db)];
   const busy = [...new Set(underWay.map(({ id }) => id))];
   const free = AT_ONCE - underWay.length;
   const well = await claimDeliveries(db, 'well', busy, free);

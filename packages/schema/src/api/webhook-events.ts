@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BUDGET_WINDOWS, budgetScope } from '../budgets/requests.ts';
 import { auditEntry } from './audit.ts';
 import { microusd } from './fields.ts';
 
@@ -37,6 +38,17 @@ const limitReached = {
   max_uses: maxUses,
   cost_limit: costLimit,
   settled,
+};
+
+/** A window of a shared budget. */
+const budgetWindow = {
+  budget: z.guid().meta({ description: 'Id of the shared budget.' }),
+  name: z.string().nullable(),
+  scope: budgetScope,
+  template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
+  window: z.enum(BUDGET_WINDOWS),
+  starts_at: seconds,
+  ends_at: seconds.nullable().meta({ description: 'null: it has no end.' }),
 };
 
 /** One settled call. */
@@ -95,6 +107,21 @@ export const webhookEvent = z.discriminatedUnion('type', [
       ...limitReached,
     },
   ),
+  event(
+    'budget.threshold',
+    'A percentage of a limit is settled in a window of a shared budget: one of its `thresholds`.',
+    { ...budgetWindow, percent: z.int().min(1).max(100), ...limitReached },
+  ),
+  event('budget.exhausted', 'A limit is reached in a window of a shared budget.', {
+    ...budgetWindow,
+    ...limitReached,
+  }),
+  event('budget.reset', 'A window of a shared budget is over, and the next one has begun.', {
+    ...budgetWindow,
+    max_uses: maxUses,
+    cost_limit: costLimit,
+    settled,
+  }),
   event('grant.revoked', 'A grant ended before its expiry.', {
     ...endedGrant,
     revoked_at: seconds,

@@ -11,6 +11,9 @@ const DESCRIPTION_MAX_CHARS = 255;
 export const WEBHOOK_EVENTS = [
   'session.exhausted',
   'session.threshold',
+  'budget.threshold',
+  'budget.exhausted',
+  'budget.reset',
   'grant.revoked',
   'grant.expired',
   'usage.settled',

@@ -80,6 +80,15 @@ const scope = z
   )
   .meta({ allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
 
+const THRESHOLDS_MOST = 10;
+const THRESHOLDS = `expected a list of at most ${THRESHOLDS_MOST} whole numbers from 1 to 100, each once`;
+const thresholds = z
+  .array(z.int(THRESHOLDS).min(1, THRESHOLDS).max(100, THRESHOLDS), THRESHOLDS)
+  .max(THRESHOLDS_MOST, THRESHOLDS)
+  .refine((levels) => new Set(levels).size === levels.length, THRESHOLDS)
+  .transform((levels) => levels.toSorted((a, b) => a - b))
+  .meta({ uniqueItems: true });
+
 const SOME = 'expected max_uses, cost_limit or both';
 
 /** Body of `POST /v1/budgets`. */
@@ -99,6 +108,9 @@ export const budgetRequest = z
       anchor: optional(z.int(ANCHOR).min(0, ANCHOR).max(END_SECONDS, ANCHOR)).meta({
         description:
           'A time at which a window begins, in Unix seconds. Left out: windows begin with the hour, the day, Monday or the month.',
+      }),
+      thresholds: thresholds.default([50, 80, 100]).meta({
+        description: 'Percents of each limit at which `budget.threshold` is sent. Empty: none.',
       }),
     },
     expected('a JSON object'),
@@ -131,12 +143,13 @@ export const budgetChange = z
       cost_limit: microusd.nullable().optional().meta({
         description: 'Microdollars in a window, those of this window included. null: no limit.',
       }),
+      thresholds: thresholds.optional().meta({ description: 'Empty: none.' }),
     },
     expected('a JSON object'),
   )
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
-    'expected at least one of name, max_uses and cost_limit',
+    'expected at least one of name, max_uses, cost_limit and thresholds',
   )
   .meta({ id: 'BudgetChange', minProperties: 1, examples: [{ cost_limit: 10_000_000 }] });
 export type BudgetChange = z.output<typeof budgetChange>;
@@ -158,6 +171,16 @@ const currentWindow = z.strictObject({
     .meta({ description: 'Running calls included. null: Redis does not answer.' }),
 });
 
+/** The scope of a stored budget. */
+export const budgetScope = z
+  .strictObject({
+    account: z.literal(true).optional(),
+    api_key: z.guid().optional(),
+    virtual_key: z.string().optional(),
+    external_user: z.string().optional(),
+  })
+  .meta({ description: 'Exactly one field.' });
+
 /** A budget that URLs share, or a template. */
 export const budgetAnswer = z
   .strictObject({
@@ -166,17 +189,13 @@ export const budgetAnswer = z
       description: 'template: it makes a budget for each user, and has no figures of its own.',
     }),
     name: z.string().nullable(),
-    scope: z
-      .strictObject({
-        account: z.literal(true).optional(),
-        api_key: z.guid().optional(),
-        virtual_key: z.string().optional(),
-        external_user: z.string().optional(),
-      })
-      .meta({ description: 'Exactly one field.' }),
+    scope: budgetScope,
     template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
     max_uses: z.int().meta({ description: 'Calls in a window. -1: unlimited.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars in a window. null: no limit.' }),
+    thresholds: z.array(z.int()).meta({
+      description: 'Percents of each limit at which `budget.threshold` is sent.',
+    }),
     window: z.enum(BUDGET_WINDOWS),
     time_zone: z.string(),
     anchor: seconds.nullable().meta({ description: 'Unix time in seconds. null: none.' }),
