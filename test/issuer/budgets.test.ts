@@ -217,6 +217,26 @@ describe('a budget', () => {
     expect([await is(a), await is(b, 1)]).toEqual(['uses_exhausted', 'uses_exhausted']);
   });
 
+  test('of a key of metadata covers the URLs with exactly that text', async () => {
+    const { stack: of } = await account();
+    const { id, scope } = await create(of, { scope: { metadata: { team: 'red' } }, max_uses: 1 });
+    expect(scope).toEqual({ metadata: { team: 'red' } });
+    const covered = await urlOf(of, { metadata: { team: 'red', other: { team: 7 } } });
+    expect([await is(covered), await is(covered, 1)]).toEqual(['ok', 'uses_exhausted']);
+    const others = [
+      { team: 'Red' },
+      { team: ['red'] },
+      { team: { a: 'red' } },
+      { squad: 'red' },
+      { team: 'red\0' },
+    ];
+    for (const metadata of others) {
+      const url = await urlOf(of, { metadata });
+      expect([await is(url), await is(url)], JSON.stringify(metadata)).toEqual(['ok', 'ok']);
+    }
+    expect((await read(of, id)).current).toMatchObject({ live: { used: 1 } });
+  });
+
   test('covers the servers of a bundle', async () => {
     const { id: accountId, stack: of } = await account();
     const { id } = await create(of, { scope: { external_user: 'ada' }, max_uses: 1 });
@@ -276,6 +296,27 @@ describe('a template', () => {
     expect((await read(of, own.id)).current).toMatchObject({ live: { used: 2 } });
   });
 
+  test('of a key of metadata makes one budget for each value, and draws together with another key', async () => {
+    const { stack: of } = await account();
+    const template = await create(of, { scope: { metadata: { team: '*' } }, max_uses: 1, window: 'day' });
+    const project = await create(of, { scope: { metadata: { project: 'x' } }, max_uses: 2, window: 'day' });
+    expect(template).toMatchObject({ kind: 'template', scope: { metadata: { team: '*' } } });
+    const [red, red2, blue, long, none] = [
+      await urlOf(of, { metadata: { team: 'red', project: 'x' } }),
+      await urlOf(of, { metadata: { team: 'red' } }),
+      await urlOf(of, { metadata: { team: 'blue', project: 'x' } }),
+      await urlOf(of, { metadata: { team: 'y'.repeat(300), project: 'x' } }),
+      await urlOf(of),
+    ];
+    const made = await list(of, `?template=${template.id}`);
+    expect(made.map(({ scope }) => scope.metadata?.team).sort()).toEqual(['blue', 'red']);
+    expect([await is(red), await is(red2), await is(blue), await is(blue, 1)]).toEqual([
+      ...['ok', 'uses_exhausted', 'ok', 'uses_exhausted'],
+    ]);
+    expect(await call(long)).toMatchObject({ is: 'uses_exhausted', budget: project.id });
+    expect([await is(none), await is(none)]).toEqual(['ok', 'ok']);
+  });
+
   test('that is changed holds for later users, and for windows to come of those whose budget was not changed', async () => {
     const { stack: of } = await account();
     const anchor = Math.floor(Date.now() / 1000) + 6;
@@ -303,6 +344,9 @@ describe('a request for a budget', () => {
     ['with two scopes', { scope: { account: true, external_user: 'a' }, max_uses: 1 }, 'scope'],
     ['with an empty scope', { scope: {}, max_uses: 1 }, 'scope'],
     ['of an empty user', { scope: { external_user: '' }, max_uses: 1 }, 'scope.external_user'],
+    ['of two keys', { scope: { metadata: { a: 'x', b: 'x' } }, max_uses: 1 }, 'scope.metadata'],
+    ['of a number', { scope: { metadata: { team: 7 } }, max_uses: 1 }, 'scope.metadata.team'],
+    ['with a threshold twice', { scope: { account: true }, max_uses: 1, thresholds: [5, 5] }, 'thresholds'],
     ['of another window', { scope: { account: true }, max_uses: 1, window: 'year' }, 'window'],
     [
       'in a zone that there is not',

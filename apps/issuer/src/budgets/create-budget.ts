@@ -20,14 +20,15 @@ import { homePartition } from '../issue/choose-partition.ts';
 import { after, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { storeCalendar } from './calendars.ts';
-import { describeBudget, selectBudgets } from './describe-budget.ts';
+import { ANY, describeBudget, selectBudgets } from './describe-budget.ts';
 
 /** `POST /v1/budgets`: URLs that are issued after the answer draw on the budget. */
 export const createBudget = route(
   {
     method: 'post',
     path: '/v1/budgets',
-    summary: 'Create a budget that URLs share, or a template that makes one for each user',
+    summary:
+      'Create a budget that URLs share, or a template that makes one for each user or value of a metadata key',
     description:
       'It covers URLs that are issued after the answer. A call of such a URL passes only if the URL and each of its budgets have room.',
     scope: 'admin',
@@ -101,7 +102,7 @@ export async function findBudget({ db, now }: Pick<IssuerDeps, 'db' | 'now'>, ac
   return row;
 }
 
-type Scope = Pick<typeof sharedBudgets.$inferSelect, 'scope' | 'scopeValue' | 'isTemplate'>;
+type Scope = Pick<typeof sharedBudgets.$inferSelect, 'scope' | 'scopeKey' | 'scopeValue' | 'isTemplate'>;
 
 const isExactly = (scope: Scope['scope'], value: string): SQL | undefined =>
   and(
@@ -150,12 +151,17 @@ async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: Budg
 }
 
 function readScope({ scope }: BudgetRequest): Scope {
-  const { api_key, virtual_key, external_user } = scope;
-  if (api_key !== undefined) return { scope: 'api_key', scopeValue: api_key, isTemplate: false };
-  if (virtual_key !== undefined) return { scope: 'virtual_key', scopeValue: virtual_key, isTemplate: false };
-  if (external_user === undefined) return { scope: 'account', scopeValue: '', isTemplate: false };
-  const isTemplate = external_user === '*';
-  return { scope: 'external_user', scopeValue: isTemplate ? '' : external_user, isTemplate };
+  const { api_key, virtual_key, external_user, metadata } = scope;
+  const by = (scope: Scope['scope'], scopeValue: string, scopeKey = '') => ({
+    ...{ scope, scopeKey, scopeValue, isTemplate: false },
+  });
+  const each = (scope: Scope['scope'], value: string, scopeKey = '') =>
+    value === ANY ? { ...by(scope, '', scopeKey), isTemplate: true } : by(scope, value, scopeKey);
+  if (api_key !== undefined) return by('api_key', api_key);
+  if (virtual_key !== undefined) return by('virtual_key', virtual_key);
+  if (external_user !== undefined) return each('external_user', external_user);
+  const [[key, value] = []] = Object.entries(metadata ?? {});
+  return key === undefined || value === undefined ? by('account', '') : each('metadata', value, key);
 }
 
 /** A budget of a key that does not exist would cover nothing, without a sign of it. */
@@ -203,12 +209,13 @@ const isLiveOf = (accountId: string) =>
 async function conflictWith(
   tx: Transaction,
   accountId: string,
-  { scope, scopeValue, isTemplate }: Scope,
+  { scope, scopeKey, scopeValue, isTemplate }: Scope,
   window: BudgetRequest['window'],
 ): Promise<RefusedError | undefined> {
   const same = and(
     isLiveOf(accountId),
     eq(sharedBudgets.scope, scope),
+    eq(sharedBudgets.scopeKey, scopeKey),
     eq(sharedBudgets.scopeValue, scopeValue),
     eq(sharedBudgets.isTemplate, isTemplate),
     eq(sharedBudgets.window, window),
@@ -232,10 +239,16 @@ async function checkOthers(
   const conflict = await conflictWith(tx, accountId, asked, window);
   if (conflict) throw conflict;
   const kinds = await tx
-    .selectDistinct({ scope: sharedBudgets.scope, window: sharedBudgets.window })
+    .selectDistinct({
+      scope: sharedBudgets.scope,
+      scopeKey: sharedBudgets.scopeKey,
+      window: sharedBudgets.window,
+    })
     .from(sharedBudgets)
     .where(isLive);
-  const isNew = !kinds.some((kind) => kind.scope === asked.scope && kind.window === window);
+  const isNew = !kinds.some(
+    (kind) => kind.scope === asked.scope && kind.scopeKey === asked.scopeKey && kind.window === window,
+  );
   if (!isNew || kinds.length < MOST_PER_CALL) return;
   const message = `A call can draw on at most ${MOST_PER_CALL} budgets, and this account has that many kinds and windows. Delete one first.`;
   throw new RefusedError({ code: 'budget_conflict', param: 'scope', message });

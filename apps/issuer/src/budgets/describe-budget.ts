@@ -49,14 +49,19 @@ export const limitsOf = ({
 export const thresholdsOf = ({ budget, template }: Pick<Row, 'budget' | 'template'>): number[] =>
   (budget.inherits ? (template ?? budget) : budget).thresholds;
 
+/** The user, or the value, of a template. */
+export const ANY = '*';
+
 /** The scope as the API has it. */
 export const scopeOf = ({
   scope,
+  scopeKey,
   scopeValue,
   isTemplate,
-}: Pick<Row['budget'], 'scope' | 'scopeValue' | 'isTemplate'>): BudgetAnswer['scope'] => {
+}: Pick<Row['budget'], 'scope' | 'scopeKey' | 'scopeValue' | 'isTemplate'>): BudgetAnswer['scope'] => {
   if (scope === 'account') return { account: true };
-  return { [scope]: isTemplate ? '*' : scopeValue };
+  const value = isTemplate ? ANY : scopeValue;
+  return { [scope]: scope === 'metadata' ? { [scopeKey]: value } : value };
 };
 
 /** A shared budget as its account sees it. */

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { RefusedError } from '@presign/schema';
+import { budgetValue, RefusedError } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
-import { and, asc, eq, isNull, not, or, type SQL } from 'drizzle-orm';
+import { and, asc, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { homePartition } from '../issue/choose-partition.ts';
 
@@ -12,6 +12,7 @@ export type Issued = {
   readonly apiKeyId: string;
   readonly virtualKeyId?: string | undefined;
   readonly externalUser?: string | undefined;
+  readonly metadata?: Record<string, unknown> | undefined;
   readonly issuedAt: Date;
 };
 
@@ -28,17 +29,15 @@ export const NO_BUDGETS: Matched = { sharedIds: undefined, costLimited: false };
 type Row = typeof sharedBudgets.$inferSelect;
 
 /**
- * Finds the shared budgets that a new URL draws on, and makes those of its user that only a template has so far. A budget of the
- * user takes precedence over a template with the same window.
+ * Finds the shared budgets that a new URL draws on, and makes those of its user, or of a value of its metadata, that only a template
+ * has so far. A budget of the user or the value takes precedence over a template with the same window.
  */
 export async function matchBudgets(tx: Transaction, issued: Issued): Promise<Matched> {
   const found = await findMatching(tx, issued);
   const own = found.filter(({ budget }) => !budget.isTemplate);
-  const ofUser = new Set(
-    own.flatMap(({ budget }) => (budget.scope === 'external_user' ? budget.window : [])),
-  );
+  const kinds = new Set(own.map(({ budget }) => kindOf(budget)));
   const templates = found.flatMap(({ budget }) =>
-    budget.isTemplate && !ofUser.has(budget.window) ? budget : [],
+    budget.isTemplate && !kinds.has(kindOf(budget)) ? budget : [],
   );
   if (templates.length > 0) {
     await tx
@@ -50,6 +49,9 @@ export async function matchBudgets(tx: Transaction, issued: Issued): Promise<Mat
   return matched(own);
 }
 
+/** A call meets at most one budget of each kind. */
+const kindOf = ({ scope, scopeKey, window }: Row) => JSON.stringify([scope, scopeKey, window]);
+
 /** Live budgets and templates of the account, each with the limit of its template, in one order for all. */
 function findMatching(tx: Transaction, issued: Issued) {
   const template = alias(sharedBudgets, 'template');
@@ -60,10 +62,15 @@ function findMatching(tx: Transaction, issued: Issued) {
     .where(
       and(eq(sharedBudgets.accountId, issued.accountId), isNull(sharedBudgets.deletedAt), matches(issued)),
     )
-    .orderBy(asc(sharedBudgets.scope), asc(sharedBudgets.window), asc(sharedBudgets.id));
+    .orderBy(
+      asc(sharedBudgets.scope),
+      asc(sharedBudgets.scopeKey),
+      asc(sharedBudgets.window),
+      asc(sharedBudgets.id),
+    );
 }
 
-function matches({ apiKeyId, virtualKeyId, externalUser }: Issued): SQL | undefined {
+function matches({ apiKeyId, virtualKeyId, externalUser, metadata = {} }: Issued): SQL | undefined {
   const { isTemplate, scope: ofScope, scopeValue } = sharedBudgets;
   const has = (scope: Row['scope'], value: string | undefined) =>
     value === undefined ? undefined : and(eq(ofScope, scope), eq(scopeValue, value), not(isTemplate));
@@ -72,9 +79,21 @@ function matches({ apiKeyId, virtualKeyId, externalUser }: Issued): SQL | undefi
     has('api_key', apiKeyId),
     has('virtual_key', virtualKeyId),
     has('external_user', externalUser),
-    externalUser === undefined ? undefined : eq(isTemplate, true),
+    externalUser === undefined ? undefined : and(eq(ofScope, 'external_user'), isTemplate),
+    and(eq(ofScope, 'metadata'), hasMetadata(metadata)),
   );
 }
+
+/** Metadata may have thousands of keys, so all of it is one parameter. */
+function hasMetadata(metadata: Record<string, unknown>): SQL {
+  const texts = JSON.stringify(Object.fromEntries(Object.entries(metadata).filter(isMatchable)));
+  return sql`exists (select from json_each_text(${texts}::json) as given where given.key = ${sharedBudgets.scopeKey}
+    and (${sharedBudgets.isTemplate} or given.value = ${sharedBudgets.scopeValue}))`;
+}
+
+/** Selectors have texts that Postgres can store, of a length that it can index. */
+const isMatchable = (entry: [string, unknown]): boolean =>
+  entry.every((text) => budgetValue.safeParse(text).success);
 
 type Found = Awaited<ReturnType<typeof findMatching>>;
 
@@ -88,11 +107,11 @@ const matched = (found: Found): Matched => ({
 
 const ofTemplate = (
   template: Row,
-  { externalUser = '', issuedAt }: Issued,
+  { externalUser = '', metadata = {}, issuedAt }: Issued,
 ): typeof sharedBudgets.$inferInsert => ({
   ...template,
   id: randomUUID(),
-  scopeValue: externalUser,
+  scopeValue: template.scope === 'metadata' ? String(metadata[template.scopeKey]) : externalUser,
   isTemplate: false,
   templateId: template.id,
   revision: 1,

@@ -141,7 +141,8 @@ async function issueOnce(
     }
   }
   await obeySessions(tx, apiKey, issue.request.session_id, issuedAt);
-  const matchable = { ...issue, externalUser: issue.request.external_user };
+  const { external_user: externalUser, metadata } = issue.request;
+  const matchable = { ...issue, externalUser, metadata };
   const shared = issue.hasBudgets ? await matchBudgets(tx, matchable) : NO_BUDGETS;
   const plan = planBundle(issue, shared);
   const bundle = signServers(deps, plan.grant, plan.servers);

@@ -173,6 +173,7 @@ const matchable = ({ request, ...issue }: Issue) => ({
   ...issue,
   virtualKeyId: request.virtual_key,
   externalUser: request.external_user,
+  metadata: request.metadata,
 });
 
 /** Whether the rows of a request can be written without reading any, so that it needs no transaction. */

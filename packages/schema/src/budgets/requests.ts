@@ -18,7 +18,7 @@ export const BUDGET_WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as co
 export type BudgetWindow = (typeof BUDGET_WINDOWS)[number];
 
 /** The URLs that a shared budget covers, by what they have in common. */
-export const BUDGET_SCOPES = ['account', 'api_key', 'virtual_key', 'external_user'] as const;
+export const BUDGET_SCOPES = ['account', 'api_key', 'virtual_key', 'external_user', 'metadata'] as const;
 export type BudgetScope = (typeof BUDGET_SCOPES)[number];
 
 const WINDOW = expected(`one of ${BUDGET_WINDOWS.join(', ')}`);
@@ -44,11 +44,22 @@ function isTimeZone(name: string): boolean {
   }
 }
 
-const user = externalId
+/** A user, or a key or a value of metadata. */
+export const budgetValue = externalId
   .refine((id) => id !== '', `expected 1 to ${EXTERNAL_ID_MAX_CHARS} characters`)
   .meta({ minLength: 1 });
 const USER =
   'URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user.';
+
+const METADATA = expected(
+  `an object with one key and a text as its value, each of 1 to ${EXTERNAL_ID_MAX_CHARS} characters`,
+);
+const ONE_KEY = { minProperties: 1, maxProperties: 1 };
+/** One key of `metadata` with the value that a URL must have. */
+const metadata = z
+  .record(budgetValue, budgetValue, METADATA)
+  .refine((given) => Object.keys(given).length === 1, METADATA)
+  .meta(ONE_KEY);
 
 const PAIRS = BUDGET_SCOPES.flatMap((one, i) => BUDGET_SCOPES.slice(i + 1).map((other) => [one, other]));
 const GIVEN = { not: { type: 'null' } } as const;
@@ -70,13 +81,17 @@ const scope = z
           .string(expected('a string'))
           .refine((id) => virtualKeyParams.safeParse({ id }).success, 'expected the id of a virtual key'),
       ).meta({ description: 'URLs of this virtual key.' }),
-      external_user: optional(user).meta({ description: USER }),
+      external_user: optional(budgetValue).meta({ description: USER }),
+      metadata: optional(metadata).meta({
+        description:
+          'URLs whose `metadata` has this key with exactly this text. `*`: each value gets a budget with the first URL that has it.',
+      }),
     },
     expected('a JSON object'),
   )
   .refine(
     (given) => Object.values(given).filter((value) => value !== undefined).length === 1,
-    'expected exactly one of account, api_key, virtual_key and external_user',
+    'expected exactly one of account, api_key, virtual_key, external_user and metadata',
   )
   .meta({ allOf: [givenOneOf(...BUDGET_SCOPES), ...PAIRS.map(notBoth)] });
 
@@ -178,6 +193,7 @@ export const budgetScope = z
     api_key: z.guid().optional(),
     virtual_key: z.string().optional(),
     external_user: z.string().optional(),
+    metadata: z.record(z.string(), z.string()).optional(),
   })
   .meta({ description: 'Exactly one field.' });
 
@@ -186,7 +202,7 @@ export const budgetAnswer = z
   .strictObject({
     id: z.guid(),
     kind: z.enum(['budget', 'template']).meta({
-      description: 'template: it makes a budget for each user, and has no figures of its own.',
+      description: 'template: it makes a budget for each user or value, and has no figures of its own.',
     }),
     name: z.string().nullable(),
     scope: budgetScope,

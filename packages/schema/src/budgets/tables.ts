@@ -43,7 +43,7 @@ export const budgetWindows = pgTable(
 );
 
 /**
- * Budgets that many URLs share, and templates that make one for each user. The figures of a budget are in `budgets`: one row
+ * Budgets that many URLs share, and templates that make one for each user or value. The figures of a budget are in `budgets`: one row
  * for each window, never reset.
  */
 export const sharedBudgets = pgTable(
@@ -57,7 +57,9 @@ export const sharedBudgets = pgTable(
     /** The home of the account: the Redis partition of all its shared budgets. */
     partition: smallint().notNull(),
     scope: text({ enum: BUDGET_SCOPES }).notNull(),
-    /** The id that a URL must have. '' for an account, and for a template: any. */
+    /** The key of `metadata` that it looks at. '' for other scopes. */
+    scopeKey: text().notNull().default(''),
+    /** The id, or value, that a URL must have. '' for an account, and for a template: any. */
     scopeValue: text().notNull(),
     isTemplate: boolean().notNull().default(false),
     /** The template that it was made from. */
@@ -81,7 +83,7 @@ export const sharedBudgets = pgTable(
   },
   (t) => [
     uniqueIndex('shared_budgets_scope_index')
-      .on(t.accountId, t.scope, t.scopeValue, t.window, t.isTemplate)
+      .on(t.accountId, t.scope, t.scopeKey, t.scopeValue, t.window, t.isTemplate)
       .where(sql`${t.deletedAt} is null`),
     index().on(t.accountId, t.createdAt),
     index().on(t.templateId).where(sql`${t.templateId} is not null`),
