@@ -82,7 +82,7 @@ export const OPERATIONS = {
   suspendAccount: {"method":"POST","path":"/v1/accounts/{id}/suspend","fields":"query","idempotencyKey":true},
   /** End the suspension of an account. */
   resumeAccount: {"method":"POST","path":"/v1/accounts/{id}/resume","fields":"query","idempotencyKey":true},
-  /** Create a budget that URLs share, or a template that makes one for each user. */
+  /** Create a budget that URLs share, or a template that makes one for each user or value of a metadata key. */
   createBudget: {"method":"POST","path":"/v1/budgets","fields":"body","idempotencyKey":true},
   /** List shared budgets, newest first, with the figures of their present windows. */
   listBudgets: {"method":"GET","path":"/v1/budgets","fields":"query","idempotencyKey":false},

@@ -1530,7 +1530,11 @@ export interface components {
                 virtual_key?: string | null;
                 /** @description URLs with this `external_user`. `*`: each user gets a budget with the first URL that names the user. */
                 external_user?: string | null;
-            } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+                /** @description URLs whose `metadata` has this key with exactly this text. `*`: each value gets a budget with the first URL that has it. */
+                metadata?: {
+                    [key: string]: string;
+                } | null;
+            } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown);
             /** @description Calls in a window. -1: unlimited. */
             max_uses?: number | null;
             /** @description Microdollars in a window. */
@@ -1549,12 +1553,14 @@ export interface components {
             time_zone?: string;
             /** @description A time at which a window begins, in Unix seconds. Left out: windows begin with the hour, the day, Monday or the month. */
             anchor?: number | null;
+            /** @description Percents of each limit at which `budget.threshold` is sent. Empty: none. */
+            thresholds?: number[];
         } & (unknown & unknown);
         SharedBudget: {
             /** Format: uuid */
             id: string;
             /**
-             * @description template: it makes a budget for each user, and has no figures of its own.
+             * @description template: it makes a budget for each user or value, and has no figures of its own.
              * @enum {string}
              */
             kind: "budget" | "template";
@@ -1567,6 +1573,9 @@ export interface components {
                 api_key?: string;
                 virtual_key?: string;
                 external_user?: string;
+                metadata?: {
+                    [key: string]: string;
+                };
             };
             /** @description Id of the template that made it. null: POST did. */
             template: string | null;
@@ -1574,6 +1583,8 @@ export interface components {
             max_uses: number;
             /** @description Microdollars in a window. null: no limit. */
             cost_limit: number | null;
+            /** @description Percents of each limit at which `budget.threshold` is sent. */
+            thresholds: number[];
             /** @enum {string} */
             window: "lifetime" | "hour" | "day" | "week" | "month";
             time_zone: string;
@@ -1622,6 +1633,8 @@ export interface components {
             max_uses?: number;
             /** @description Microdollars in a window, those of this window included. null: no limit. */
             cost_limit?: number | null;
+            /** @description Empty: none. */
+            thresholds?: number[];
         };
         /**
          * @example {
@@ -1636,7 +1649,7 @@ export interface components {
             /** @description The https URL that events are sent to by POST. Its address must be public. */
             url: string;
             /** @description Types of events to send. Left out: all except audit.entry. */
-            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events?: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             /** @description Your description of it. */
             description?: string | null;
         };
@@ -1645,7 +1658,7 @@ export interface components {
             id: string;
             url: string;
             /** @description null: all except audit.entry. */
-            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
@@ -1677,7 +1690,7 @@ export interface components {
             id: string;
             url: string;
             /** @description null: all except audit.entry. */
-            events: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             description: string | null;
             /** @description Unix time in seconds. */
             created_at: number;
@@ -1708,7 +1721,7 @@ export interface components {
             /** @description Where events are sent from now on, also those whose delivery is under way. The secret stays. */
             url?: string;
             /** @description Types of events that happen from now on. null: all except audit.entry. */
-            events?: ("session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
+            events?: ("session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry")[] | null;
             /** @description Your description of it. null: none. */
             description?: string | null;
         };
@@ -1721,7 +1734,7 @@ export interface components {
              */
             event_id: string;
             /** @enum {string} */
-            type: "session.exhausted" | "session.threshold" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
+            type: "session.exhausted" | "session.threshold" | "budget.threshold" | "budget.exhausted" | "budget.reset" | "grant.revoked" | "grant.expired" | "usage.settled" | "audit.entry" | "webhook.test";
             /** @enum {string} */
             status: "pending" | "delivered" | "failed";
             /** @description Attempts since it was created or replayed. */
