@@ -13,6 +13,7 @@ const CRITICAL = [
   'allowed_fields',
   'shared_budgets',
   'bind',
+  'arguments',
 ] as const;
 export type Critical = (typeof CRITICAL)[number];
 

@@ -91,6 +91,11 @@ export const ERRORS = {
     'permission_error',
     'This URL does not allow this tool. Call a tool that it was issued for.',
   ],
+  argument_not_allowed: [
+    403,
+    'permission_error',
+    'This URL does not allow this tool with these arguments. Send the arguments that it was issued for.',
+  ],
   not_found: [404, 'not_found_error', 'Nothing was found at this address. Check the path and the id in it.'],
   method_not_supported: [
     405,
@@ -220,6 +225,9 @@ const param = z
 const fieldProblem = z.strictObject({ param, message: z.string() }).meta({ id: 'FieldProblem' });
 export type FieldProblem = z.infer<typeof fieldProblem>;
 
+/** A condition of an argument. */
+type Allowed = { readonly equals?: unknown; readonly prefix?: string | undefined };
+
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
@@ -231,7 +239,7 @@ export type Refusal = {
   readonly param?: string;
   /** Further facts for the caller's program, such as `needed` and `remaining` microdollars. */
   readonly details?: Readonly<
-    Record<string, string | number | readonly string[] | LastCall | readonly FieldProblem[]>
+    Record<string, string | number | readonly string[] | LastCall | readonly FieldProblem[] | Allowed>
   >;
   readonly retryAfterSeconds?: number;
   /** Set if no retry can succeed, because the call has taken the last use. */

@@ -48,7 +48,7 @@ describe('defaults', () => {
     expect(withFields({ [field]: null })).toEqual(withFields({}));
   });
 
-  test.each(['transport', 'auth_type', 'auth_config', 'pricing', 'tools'])(
+  test.each(['transport', 'auth_type', 'auth_config', 'pricing', 'tools', 'arguments'])(
     'null for servers[].%s means that it was left out',
     (field) => expect(withServer({ [field]: null })).toEqual(withServer({})),
   );
@@ -224,6 +224,64 @@ describe('servers[].pricing and tools', () => {
   });
 });
 
+describe('servers[].arguments', () => {
+  const read = (condition: unknown) => withServer({ arguments: { tool: { field: condition } } });
+
+  test.each([
+    ...['', 'x'.repeat(1_000), '🌍'.repeat(1_000), 5, -0.5, MAX, true, false, null].map((equals) => ({
+      equals,
+    })),
+    ...['x', '../', '🌍'.repeat(1_000)].map((prefix) => ({ prefix })),
+  ])('%j is kept as it was sent', (condition) => {
+    expect(second(read(condition))).toHaveProperty('arguments', { tool: { field: condition } });
+  });
+
+  test.each<[unknown, RegExp]>([
+    [{}, /field: expected equals or prefix/],
+    [{ equals: 1, prefix: 'x' }, /field: expected equals or prefix/],
+    [{ suffix: 'x' }, /field\.suffix: /],
+    ['x', /field: expected an object/],
+    [{ equals: [] }, /field\.equals: expected a string, a number/],
+    [{ equals: {} }, /field\.equals: expected a string, a number/],
+    [{ equals: MAX + 1 }, /field\.equals: expected /],
+    [{ equals: 'x'.repeat(1_001) }, /field\.equals: expected /],
+    [{ equals: '\ud800' }, /field\.equals: expected /],
+    [{ equals: '\0' }, /field\.equals: expected /],
+    [{ prefix: '' }, /field\.prefix: expected at least one character/],
+    [{ prefix: null }, /field\.prefix: expected a string/],
+    [{ prefix: 5 }, /field\.prefix: expected a string/],
+    [{ prefix: 'x'.repeat(1_001) }, /field\.prefix: expected at most 1000/],
+  ])('%j is refused by its field', (condition, message) => {
+    expect(read(condition)).toMatch(new RegExp(`^servers\\[1\\]\\.arguments\\.tool\\.${message.source}`));
+  });
+
+  const many = (count: number, value: unknown) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`n${i}`, value]));
+  const is5 = { equals: 5 };
+
+  test('at most 50 tools, and 20 arguments of each', () => {
+    const most = { arguments: many(50, many(20, is5)) };
+    expect(second(withServer(most))).toMatchObject(most);
+    expect(withServer({ arguments: many(51, { a: is5 }) })).toMatch(
+      /^servers\[1\]\.arguments: expected at most 50/,
+    );
+    expect(withServer({ arguments: { a: many(21, is5) } })).toMatch(
+      /^servers\[1\]\.arguments\.a: expected at most 20/,
+    );
+  });
+
+  test('none at all is refused, because it is a mistake', () => {
+    expect(withServer({ arguments: {} })).toMatch(/^servers\[1\]\.arguments: expected at least 1/);
+    expect(withServer({ arguments: { a: {} } })).toMatch(/^servers\[1\]\.arguments\.a: expected at least 1/);
+  });
+
+  test('of a tool that is not allowed are refused, because its name is mistyped', () => {
+    const mistyped = { tools: ['search'], arguments: { serach: { a: is5 } } };
+    expect(withServer(mistyped)).toBe('servers[1].arguments.serach: expected one of the allowed tools.');
+    expect(typeof withServer({ ...mistyped, tools: ['serach'] })).toBe('object');
+  });
+});
+
 test.each([
   ['of the body', `{"servers": [${JSON.stringify(one)}], "__proto__": 5}`, /^__proto__: /],
   [
@@ -235,6 +293,16 @@ test.each([
     'of the prices of tools',
     `{"servers": [{"name": "a", "url": "${one.url}", "pricing": {"tools": {"__proto__": 5}}}]}`,
     /^servers\[0\]\.pricing\.tools: /,
+  ],
+  [
+    'of the arguments of tools',
+    `{"servers": [{"name": "a", "url": "${one.url}", "arguments": {"__proto__": {"a": {"equals": 1}}}}]}`,
+    /^servers\[0\]\.arguments: /,
+  ],
+  [
+    'of the arguments of a tool',
+    `{"servers": [{"name": "a", "url": "${one.url}", "arguments": {"a": {"__proto__": {"equals": 1}}}}]}`,
+    /^servers\[0\]\.arguments\.a: /,
   ],
   [
     'of an auth_config',

@@ -47,6 +47,10 @@ export const describeGrant = (
   };
 };
 
-const serverOf = ({ name, url, transport }: McpServerPolicy) => ({ name, url, transport });
+const serverOf = ({ name, url, transport, tools, arguments: conditions }: McpServerPolicy) => ({
+  ...{ name, url, transport },
+  tools: tools ? [...tools] : null,
+  arguments: conditions ?? null,
+});
 
 const seconds = (time: Date) => time.getTime() / 1000;

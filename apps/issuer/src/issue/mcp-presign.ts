@@ -268,10 +268,18 @@ const sealedRow = (deps: IssuerDeps, accountId: string, id: string, text: string
   sealed: seal(deps.encryptionKeys, text, credentialContext(accountId, id)),
 });
 
-const policyOf = ({ name, url, transport, pricing, tools }: McpServer): McpServerPolicy => ({
+const policyOf = ({
+  name,
+  url,
+  transport,
+  pricing,
+  tools,
+  arguments: conditions,
+}: McpServer): McpServerPolicy => ({
   name,
   url,
   transport,
   ...(pricing === undefined ? {} : { pricing }),
   ...(tools === undefined ? {} : { tools }),
+  ...(conditions === undefined ? {} : { arguments: conditions }),
 });

@@ -69,7 +69,11 @@ const sharedOf = ({ sharedBudgetIds }: Issued): string[] => (sharedBudgetIds ? [
 export const wholeSecond = (ms: number) => new Date(Math.floor(ms / 1000) * 1000);
 
 /** The claims that tokens of all kinds have. */
-const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) => ({
+const registeredClaims = (
+  { issuerUrl, gatewayUrl }: IssuerDeps,
+  grant: Issued,
+  ofServer: readonly string[] = [],
+) => ({
   jti: grant.id,
   sub: grant.sessionId,
   iat: grant.issuedAt.toISOString(),
@@ -81,6 +85,7 @@ const registeredClaims = ({ issuerUrl, gatewayUrl }: IssuerDeps, grant: Issued) 
     ...Object.keys(grant.conditions ?? {}),
     ...CRITICAL_LIMIT_NAMES.filter((name) => grant.limits[limitKind(name).property] !== null),
     ...sharedOf(grant),
+    ...ofServer,
   ]),
 });
 
@@ -151,10 +156,10 @@ export function answerBundle(deps: IssuerDeps, grant: IssuedBundle, bundle: McpB
 }
 
 /** Only very long addresses of the services leave too little room in a token. */
-function signServer(deps: IssuerDeps, grant: IssuedBundle, { url }: McpServer, field: string): string {
-  const srv = createHash('sha256').update(url).digest('base64url');
+function signServer(deps: IssuerDeps, grant: IssuedBundle, server: McpServer, field: string): string {
+  const srv = createHash('sha256').update(server.url).digest('base64url');
   const claims: McpClaims = {
-    ...registeredClaims(deps, grant),
+    ...registeredClaims(deps, grant, server.arguments ? ['arguments'] : []),
     knd: 'mcp',
     srv,
   };

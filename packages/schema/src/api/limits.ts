@@ -10,7 +10,8 @@ import {
 import { accountLimits } from './changes/account-limits.ts';
 import { DEFAULT_EXPIRES_IN, EXTERNAL_ID_MAX_CHARS, METADATA_MAX_BYTES } from './fields.ts';
 import { SCOPES } from './keys.ts';
-import { MCP_EXPIRES_IN, MCP_SERVERS_MAX, MCP_TOOLS_MAX } from './mcp-presign.ts';
+import { MCP_TOOLS_MAX } from './mcp/tools.ts';
+import { MCP_EXPIRES_IN, MCP_SERVERS_MAX } from './mcp-presign.ts';
 import { PAGE_DEFAULT, PAGE_MAX } from './page.ts';
 import { keyPolicyAnswer } from './policy.ts';
 import { CONFIG_MAX_BYTES, MODELS_MAX, ONE_YEAR_SECONDS, PATHS_MAX, PATHS_MAX_BYTES } from './presign.ts';

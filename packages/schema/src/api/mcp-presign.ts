@@ -1,65 +1,26 @@
 import { z } from 'zod';
 import { mcpBundleClaims } from '../claims.ts';
-import { isJsonObject } from '../json.ts';
 import { mcpLimits } from '../limits/fields.ts';
-import { DEFAULT_EXPIRES_IN, microusd, optional } from './fields.ts';
+import { DEFAULT_EXPIRES_IN, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
-import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp-auth.ts';
+import { MCP_AUTH, MCP_AUTH_TYPES, type McpAuth, type McpAuthType, upstreamUrl } from './mcp/auth.ts';
+import {
+  MCP_TOOLS_MAX,
+  type McpArguments,
+  type McpPricing,
+  mcpName,
+  mcpPricing,
+  toolArguments,
+  toolNames,
+} from './mcp/tools.ts';
 import { expiresAt, grantId, issueFields } from './presign.ts';
 
 export const MCP_TRANSPORTS = ['sse', 'http'] as const;
 export const MCP_SERVERS_MAX = 50;
-export const MCP_TOOLS_MAX = 500;
 /** Seconds: one minute to one day. */
 export const MCP_EXPIRES_IN = { least: 60, most: 86_400 } as const;
-const NAME_MAX_CHARS = 128;
 const VALIDITY = expected(`a whole number of seconds from ${MCP_EXPIRES_IN.least} to ${MCP_EXPIRES_IN.most}`);
 const expiresIn = z.int(VALIDITY).min(MCP_EXPIRES_IN.least, VALIDITY).max(MCP_EXPIRES_IN.most, VALIDITY);
-
-const name = z
-  .string(expected('a string'))
-  .refine((text) => text.length >= 1 && [...text].length <= NAME_MAX_CHARS, {
-    error: `expected 1 to ${NAME_MAX_CHARS} characters`,
-    abort: true,
-  })
-  .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== '__proto__', {
-    error: 'expected a name without control characters, other than __proto__',
-  })
-  .meta({
-    ...{ minLength: 1, maxLength: NAME_MAX_CHARS, pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' },
-    not: { const: '__proto__' },
-  });
-
-const toolNames = z
-  .array(name, expected('an array of names of tools'))
-  .max(MCP_TOOLS_MAX, `expected at most ${MCP_TOOLS_MAX} tools`);
-
-/** Microdollars by tool. The number of tools is checked before each price is read. */
-const toolPrices = z
-  .custom<Record<string, unknown>>(isJsonObject, expected('an object: name of a tool → microdollars'))
-  .refine((prices) => Object.keys(prices).length <= MCP_TOOLS_MAX, {
-    error: `expected at most ${MCP_TOOLS_MAX} tools`,
-    abort: true,
-  })
-  // Zod's record ignores this name.
-  .refine((prices) => !Object.hasOwn(prices, '__proto__'), {
-    error: 'expected names of tools other than __proto__',
-    abort: true,
-  })
-  .pipe(z.record(name, microusd))
-  .meta({ shownAs: z.record(name, microusd).meta({ maxProperties: MCP_TOOLS_MAX }) });
-
-/** The prices of a server's calls, in microdollars. */
-export const mcpPricing = z.strictObject(
-  {
-    default: optional(microusd).meta({
-      description: 'Microdollars of a call without its own price. Left out: the price that the operator set.',
-    }),
-    tools: optional(toolPrices).meta({ description: 'Microdollars by the name of a tool.' }),
-  },
-  expected('an object with default, tools or both'),
-);
-export type McpPricing = z.infer<typeof mcpPricing>;
 
 /** JSON Schema: without an `auth_type`, the `auth_config` is empty. */
 const NO_AUTH = { properties: { auth_config: { type: ['object', 'null'], maxProperties: 0 } } };
@@ -81,7 +42,7 @@ function authOf(type: McpAuthType, others: object) {
 const serverFields = z
   .strictObject(
     {
-      name: name.meta({ description: 'The name of the server in the answer and in the bundle.' }),
+      name: mcpName.meta({ description: 'The name of the server in the answer and in the bundle.' }),
       url: upstreamUrl.meta({ description: 'The address of the MCP server, as the gateway reaches it.' }),
       transport: optional(z.enum(MCP_TRANSPORTS, expected(`one of ${MCP_TRANSPORTS.join(', ')}`)))
         .transform((value) => value ?? 'sse')
@@ -100,7 +61,12 @@ const serverFields = z
         description: "The prices of this server's calls, in microdollars.",
       }),
       tools: optional(toolNames).meta({
-        description: `The tools that may be called, at most ${MCP_TOOLS_MAX}. Left out: all.`,
+        description: `The tools that may be called and that tools/list shows, at most ${MCP_TOOLS_MAX}. Left out: all.`,
+      }),
+      arguments: optional(toolArguments).meta({
+        description:
+          'The values that arguments of a tool must have, by the name of the tool and the name of the argument. A call without the argument is refused. Tools that are not named take any arguments.',
+        examples: [{ read_file: { path: { prefix: 'docs/' } } }],
       }),
     },
     expected('an object with name and url'),
@@ -123,11 +89,15 @@ const server = serverFields.transform(({ auth_type, auth_config, ...rest }, cont
     context.addIssue({ code: 'custom', path: ['auth_config', 'query'], message });
     return z.NEVER;
   }
-  // A tool with a mistyped name would have the default price.
-  const stray = Object.keys(rest.pricing?.tools ?? {}).find((tool) => rest.tools?.includes(tool) === false);
+  // A tool with a mistyped name would have the default price, or no conditions.
+  const named = [
+    ...Object.keys(rest.pricing?.tools ?? {}).map((tool) => ['pricing', 'tools', tool]),
+    ...Object.keys(rest.arguments ?? {}).map((tool) => ['arguments', tool]),
+  ];
+  const stray = named.find((path) => rest.tools?.includes(path.at(-1) ?? '') === false);
   if (stray !== undefined) {
     const message = 'expected one of the allowed tools';
-    context.addIssue({ code: 'custom', path: ['pricing', 'tools', stray], message });
+    context.addIssue({ code: 'custom', path: stray, message });
     return z.NEVER;
   }
   return { ...rest, auth };
@@ -228,6 +198,7 @@ export type McpServerPolicy = {
   readonly pricing?: McpPricing;
   /** The tools that may be called. Left out: all. */
   readonly tools?: readonly string[];
+  readonly arguments?: McpArguments;
 };
 
 /** The address of one server of a bundle, for a client. */

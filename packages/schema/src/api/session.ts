@@ -3,6 +3,7 @@ import { lastCall } from '../errors.ts';
 import { shownFields } from '../limits/fields.ts';
 import { apiKeyId, externalId, microusd } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
+import { mcpArguments } from './mcp/tools.ts';
 import { MCP_TRANSPORTS } from './mcp-presign.ts';
 import { pageOf, pageQuery } from './page.ts';
 import { conditionsAnswer } from './presign.ts';
@@ -34,7 +35,13 @@ export const sessionGrant = z
     method: z.string().nullable().meta({ description: 'LLM grants only.' }),
     paths: z.array(z.string()).nullable().meta({ description: 'LLM grants only.' }),
     server: z
-      .strictObject({ name: z.string(), url: z.string(), transport: z.enum(MCP_TRANSPORTS) })
+      .strictObject({
+        name: z.string(),
+        url: z.string(),
+        transport: z.enum(MCP_TRANSPORTS),
+        tools: z.array(z.string()).nullable().meta({ description: 'null: all.' }),
+        arguments: mcpArguments.nullable().meta({ description: 'null: any.' }),
+      })
       .nullable()
       .meta({ description: 'Grants of MCP servers only: the server of the request.' }),
     bundle_id: z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NO_NUL, optional } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';
-import { URL_PATTERN } from './mcp-auth.ts';
+import { URL_PATTERN } from './mcp/auth.ts';
 import { pageOf, pageQuery } from './page.ts';
 
 const URL_MAX_CHARS = 2_048;
