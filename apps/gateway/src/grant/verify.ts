@@ -79,6 +79,8 @@ export function llmVerifier(
 export type McpGrant = VerifiedGrant & {
   /** SHA-256 of the server's URL, base64url. */
   readonly server: string;
+  /** Its policy has conditions of arguments. */
+  readonly limitsArguments: boolean;
 };
 
 /** Creates the verifier of MCP server tokens. */
@@ -86,7 +88,9 @@ export const mcpVerifier = (deps: VerifierDeps): Verifier<McpGrant> =>
   createVerifier(
     deps,
     (claims) => mcpClaims.safeParse(claims).data,
-    (claims, grant) => ({ grant: { ...grant, server: claims.srv } }),
+    (claims, grant) => ({
+      grant: { ...grant, server: claims.srv, limitsArguments: claims.crt?.includes('arguments') === true },
+    }),
   );
 
 /** Creates the verifier of bundle tokens. */

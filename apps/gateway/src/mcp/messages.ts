@@ -1,6 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { isJsonObject, isModest, type Refusal, readJson } from '@presign/schema';
-import { ambiguousKey } from '../http/json.ts';
+import {
+  type ArgumentCondition,
+  briefly,
+  isJsonObject,
+  isModest,
+  type JsonObject,
+  type McpArguments,
+  type Refusal,
+  readJson,
+} from '@presign/schema';
+import { ambiguousKey, KnownNames } from '../http/json.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {
@@ -12,7 +21,15 @@ export type Message = {
   readonly name: string | undefined;
   /** That parameter is present, and not a string. */
   readonly hasOddName?: true;
+  /** For a call of a tool whose arguments have conditions. */
+  readonly arguments?: JudgedArguments;
 };
+
+/** Whether arguments meet the conditions of their tool, or why not: a value, or a name that is not the one it looks like. */
+export type JudgedArguments =
+  | 'allowed'
+  | { readonly unmet: string }
+  | { readonly param: string; readonly spelt: string; readonly meant: string };
 
 /** The messages of one POST. */
 export type Messages = { readonly all: readonly Message[]; readonly isBatch: boolean };
@@ -29,10 +46,16 @@ export const INVALID_PARAMS = -32602;
 /** The most messages of a batch. Each is charged, and may need an error of its own. */
 export const BATCH_MAX = 100;
 /** The limits for JSON that is parsed, from the holder and from the server. */
-const MODEST = { depth: 200, parts: 1_000_000 };
+export const MODEST = { depth: 200, parts: 1_000_000 };
 
-/** Reads the body of a POST. Refuses bodies that a server might understand differently. */
-export function readMessages(bytes: Buffer): { messages: Messages } | { refusal: Refusal } {
+/**
+ * Reads the body of a POST. Refuses bodies that a server might understand differently.
+ * @param conditions of arguments, by which calls are judged
+ */
+export function readMessages(
+  bytes: Buffer,
+  conditions?: McpArguments,
+): { messages: Messages } | { refusal: Refusal } {
   if (!isModest(bytes, MODEST))
     return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
   const read = readJson(bytes);
@@ -47,7 +70,7 @@ export function readMessages(bytes: Buffer): { messages: Messages } | { refusal:
   const within = isBatch ? each.map((_, i) => `[${i}].`) : [''];
   const key = ambiguousKey(text, new Set(within.flatMap((at) => READ.map((name) => at + name))));
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
-  const all = each.map(readMessage);
+  const all = each.map((value) => readMessage(value, conditions));
   const invalidMessage = all.find((message) => typeof message === 'string');
   return invalidMessage === undefined
     ? { messages: { all: all as Message[], isBatch } }
@@ -79,7 +102,7 @@ const isId = (id: unknown): id is string | number | null | undefined =>
   (typeof id === 'string' && id.length <= ID_MAX_CHARS && id.isWellFormed());
 
 /** A message, or why the value is not a message. */
-function readMessage(value: unknown): Message | string {
+function readMessage(value: unknown, conditions: McpArguments | undefined): Message | string {
   if (!isJsonObject(value)) return 'a message is an object';
   const { id, method, params } = value;
   if (!isId(id)) return `id is a whole number, or a string of at most ${ID_MAX_CHARS} characters`;
@@ -93,10 +116,53 @@ function readMessage(value: unknown): Message | string {
   if (typeof name === 'string' && name.length > NAME_MAX_CHARS)
     return `params.${nameParam(method)} has at most ${NAME_MAX_CHARS} characters`;
   const isOdd = name !== undefined && typeof name !== 'string';
+  const ofTool =
+    method === 'tools/call' && typeof name === 'string' ? conditionsOf(name, conditions) : undefined;
   return {
     ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
     ...(isOdd ? { hasOddName: true } : {}),
+    ...(ofTool ? { arguments: judgeArguments(params, ofTool) } : {}),
   };
+}
+
+type OfTool = McpArguments[string];
+
+/** The conditions of one tool. Undefined: it has none. */
+export const conditionsOf = (tool: string, all: McpArguments | undefined): OfTool | undefined =>
+  all && Object.hasOwn(all, tool) ? all[tool] : undefined;
+
+/** Judges `params.arguments`. A name that a lenient server may read as one of the names is refused, too. */
+function judgeArguments(params: unknown, conditions: OfTool): JudgedArguments {
+  const object = isJsonObject(params) ? params : {};
+  const sent = ownValue(object, 'arguments');
+  const given = isJsonObject(sent) ? sent : {};
+  const odd =
+    findOdd('params', object, ARGUMENTS) ?? findOdd('params.arguments', given, Object.keys(conditions));
+  if (odd) return odd;
+  const unmet = Object.entries(conditions).find(
+    ([name, condition]) => !meets(ownValue(given, name), condition),
+  );
+  return unmet ? { unmet: unmet[0] } : 'allowed';
+}
+
+const ARGUMENTS = ['arguments'];
+
+const ownValue = (object: JsonObject, name: string): unknown =>
+  Object.hasOwn(object, name) ? object[name] : undefined;
+
+/** @param value undefined: the argument is missing */
+const meets = (value: unknown, { equals, prefix }: ArgumentCondition): boolean =>
+  prefix === undefined
+    ? equals !== undefined && value === equals
+    : typeof value === 'string' && value.startsWith(prefix);
+
+function findOdd(within: string, object: JsonObject, names: readonly string[]): JudgedArguments | undefined {
+  const known = new KnownNames(names);
+  for (const spelt of Object.keys(object)) {
+    const meant = known.alike(spelt);
+    if (meant !== undefined) return { param: `${within}.${meant}`, spelt: briefly(spelt), meant };
+  }
+  return undefined;
 }
 
 /** The parameter that `Mcp-Name` repeats (Streamable HTTP, "Standard Request Headers"; for tasks SEP-2663). */

@@ -1,6 +1,14 @@
-import { briefly, type McpPricing, type McpServerPolicy, mcpPricing, type Refusal } from '@presign/schema';
+import {
+  type ArgumentCondition,
+  briefly,
+  type McpPricing,
+  type McpServerPolicy,
+  mcpPricing,
+  type Refusal,
+} from '@presign/schema';
 import { KnownNames } from '../http/json.ts';
-import { type Message, nameParam } from './messages.ts';
+import { UNAVAILABLE } from '../http/refuse.ts';
+import { conditionsOf, type Message, nameParam } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */
 export type McpPrices = {
@@ -54,8 +62,33 @@ function nameRefusal(
   const [own, theirs] = [toolsIn(server), operators && toolsIn(operators)];
   const like = theirs?.has(name) ? undefined : own.alike(name);
   const tool = like ?? (own.has(name) ? undefined : theirs?.alike(name));
-  return tool === undefined ? undefined : misspelt(param, name, tool);
+  return tool === undefined ? argumentRefusal(name, message, server) : misspelt(param, name, tool);
 }
+
+/** Refuses a call whose arguments do not meet the conditions of its tool, or were not judged. */
+function argumentRefusal(
+  tool: string,
+  { arguments: judged }: Message,
+  { arguments: all }: McpServerPolicy,
+): Refusal | undefined {
+  const conditions = conditionsOf(tool, all);
+  if (!conditions || judged === 'allowed') return undefined;
+  // The grant was not known when the message was read, because a store did not answer.
+  if (judged === undefined) return UNAVAILABLE;
+  if ('spelt' in judged) return misspelt(judged.param, judged.spelt, judged.meant);
+  const { unmet } = judged;
+  const allowed = conditions[unmet] ?? {};
+  const message = `This URL allows the tool ${tool} only with ${unmet} ${inWords(allowed)}.`;
+  return {
+    ...{ code: 'argument_not_allowed', param: `params.arguments.${unmet}`, message },
+    details: { tool, argument: unmet, allowed },
+  };
+}
+
+const inWords = ({ equals, prefix }: ArgumentCondition): string =>
+  prefix === undefined
+    ? `${briefly(JSON.stringify(equals))}`
+    : `as text that begins with ${briefly(JSON.stringify(prefix))}`;
 
 function misspelt(param: string, name: string, meant: string): Refusal {
   const differs = 'differs only in case, spaces or Unicode form, so a server may read it as that';
@@ -73,7 +106,7 @@ function toolsIn(of: McpServerPolicy | McpPricing): KnownNames {
   const found = TOOLS.get(of);
   if (found) return found;
   const priced = 'url' in of ? of.pricing?.tools : of.tools;
-  const allowed = 'url' in of ? (of.tools ?? []) : [];
+  const allowed = 'url' in of ? [...(of.tools ?? []), ...Object.keys(of.arguments ?? {})] : [];
   const known = new KnownNames([...allowed, ...Object.keys(priced ?? {})]);
   TOOLS.set(of, known);
   return known;

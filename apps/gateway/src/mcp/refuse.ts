@@ -39,6 +39,7 @@ const LIMITS: ReadonlySet<ErrorCode> = new Set([
   ...RATE_CODES,
   'concurrency_limited',
   'tool_not_allowed',
+  'argument_not_allowed',
 ]);
 
 /**
@@ -154,6 +155,7 @@ function rpcCode({ code, param }: Refusal): number {
       if (param?.startsWith('params.')) return INVALID_PARAMS;
       return param?.startsWith('Mcp-') ? HEADER_MISMATCH : INVALID_REQUEST;
     case 'tool_not_allowed':
+    case 'argument_not_allowed':
       return INVALID_PARAMS;
     case 'not_found':
       return SESSION_NOT_FOUND;

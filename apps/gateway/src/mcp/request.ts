@@ -128,10 +128,19 @@ export async function readPost(
   const whole = await report.reading(readDecoded(incoming, memory));
   if ('refusal' in whole) return whole;
   const isLittle = takeWork(readQuota, grant, whole.bytes);
-  const read = isLittle ? readMessages(whole.bytes) : await bodyWorkers.readMessages(grant, whole.bytes);
+  const conditions = grant.limitsArguments ? await argumentsOf(deps, report.requestId, grant) : undefined;
+  const read = isLittle
+    ? readMessages(whole.bytes, conditions)
+    : await bodyWorkers.readMessages(grant, whole.bytes, conditions);
   if ('refusal' in read) return read;
   const mismatch = checkHeaders(incoming.headers, read.messages);
   return mismatch ? { refusal: mismatch } : { messages: read.messages, body: { bytes: whole.bytes } };
+}
+
+/** The conditions of arguments, by which calls are judged as they are read. Without a policy the call is refused later, by its id. */
+async function argumentsOf(deps: McpDeps, requestId: string, grant: McpGrant) {
+  const found = await loadPolicy(deps, requestId, grant);
+  return 'refusal' in found ? undefined : found.policy.server?.arguments;
 }
 
 /** The refusal that every message of this URL would get. Free messages pass when the URL's uses are spent. */

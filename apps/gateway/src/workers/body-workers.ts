@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import type { Prices } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import type { McpArguments, Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import { movable } from '../http/body-memory.ts';
 import { fairQueue } from '../http/turns.ts';
@@ -33,6 +33,7 @@ export type BodyWorkers = {
   readonly readMessages: (
     grant: QuotaOwner,
     bytes: Buffer,
+    conditions?: McpArguments,
   ) => Promise<{ messages: Messages } | { refusal: Refusal }>;
   readonly close: () => Promise<void>;
 };
@@ -127,9 +128,11 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
       }));
       return 'count' in reply ? reply.count : undefined;
     },
-    readMessages: (grant, bytes) =>
+    readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
-        run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', bytes),
+        run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', {
+          ...{ bytes, conditions },
+        }),
       ),
     close: pools.close,
   };

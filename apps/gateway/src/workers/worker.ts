@@ -12,7 +12,7 @@ import {
   type Provider,
   tokenCounter,
 } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
+import type { McpArguments, Refusal } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import type { PlanTerms } from '../grant/policy.ts';
 import { movable } from '../http/body-memory.ts';
@@ -85,10 +85,13 @@ const ranksOf = (encoding: Encoding): string =>
     : fileURLToPath(new URL(`./${encoding}.tiktoken`, import.meta.url));
 
 /** Reads the messages of an MCP call. */
-export function messages(bytes: Uint8Array) {
+export function messages({ bytes, conditions }: MessagesWork) {
   collectSoon(bytes.length);
-  return readMessages(Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength));
+  const read = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+  return readMessages(read, conditions);
 }
+
+type MessagesWork = { readonly bytes: Uint8Array; readonly conditions: McpArguments | undefined };
 
 /** A call to plan, as data that can be sent to a worker. */
 export type PlanWork = {
