@@ -38,9 +38,10 @@ const FURTHER_FIELDS = markdownTable(
   [
     [
       '`allowed`',
-      '`path_not_allowed`, `method_not_allowed`, `method_not_supported` (gateway), `model_not_allowed`, `field_not_allowed`, `tool_not_allowed`',
+      '`path_not_allowed`, `method_not_allowed`, `method_not_supported` (gateway), `model_not_allowed`, `field_not_allowed`, `tool_not_allowed`, `argument_not_allowed`',
       'what is allowed; methods are also in the header `Allow`',
     ],
+    ['`tool`, `argument`', '`argument_not_allowed`', 'the names of the two'],
     ['`violations`', '`policy_forbids`', 'each field that is wrong, with what the policy allows'],
     ['`limit`', '`rate_limited`', 'calls a minute'],
     [

@@ -198,7 +198,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
+            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind" | "arguments")[];
             /** @constant */
             knd: "llm";
             /** @description The provider. */
@@ -288,8 +288,28 @@ export interface components {
                         [key: string]: number;
                     } | null;
                 } | null;
-                /** @description The tools that may be called, at most 500. Left out: all. */
+                /** @description The tools that may be called and that tools/list shows, at most 500. Left out: all. */
                 tools?: string[] | null;
+                /**
+                 * @description The values that arguments of a tool must have, by the name of the tool and the name of the argument. A call without the argument is refused. Tools that are not named take any arguments.
+                 * @example {
+                 *       "read_file": {
+                 *         "path": {
+                 *           "prefix": "docs/"
+                 *         }
+                 *       }
+                 *     }
+                 */
+                arguments?: {
+                    [key: string]: {
+                        [key: string]: {
+                            /** @description The argument is this value, of this type. */
+                            equals?: string | number | boolean | null;
+                            /** @description The argument is a string that begins with this text, character by character: a path with .. is not resolved. */
+                            prefix?: string;
+                        };
+                    };
+                } | null;
             }[];
             /**
              * @description Validity of the bundle in seconds.
@@ -435,7 +455,7 @@ export interface components {
             /** @description Redis partition of the grant. */
             prt: number;
             /** @description The names of what restricts the URL and is not in its token. Left out: nothing. */
-            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind")[];
+            crt?: ("calls_per_day" | "tokens_per_minute" | "max_body_bytes" | "allowed_fields" | "shared_budgets" | "bind" | "arguments")[];
             /** @constant */
             knd: "mcp_bundle";
         };
@@ -525,6 +545,19 @@ export interface components {
                 url: string;
                 /** @enum {string} */
                 transport: "sse" | "http";
+                /** @description null: all. */
+                tools: string[] | null;
+                /** @description null: any. */
+                arguments: {
+                    [key: string]: {
+                        [key: string]: {
+                            /** @description The argument is this value, of this type. */
+                            equals?: string | number | boolean | null;
+                            /** @description The argument is a string that begins with this text, character by character: a path with .. is not resolved. */
+                            prefix?: string;
+                        };
+                    };
+                } | null;
             } | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
             bundle_id: string | null;
@@ -645,6 +678,19 @@ export interface components {
                 url: string;
                 /** @enum {string} */
                 transport: "sse" | "http";
+                /** @description null: all. */
+                tools: string[] | null;
+                /** @description null: any. */
+                arguments: {
+                    [key: string]: {
+                        [key: string]: {
+                            /** @description The argument is this value, of this type. */
+                            equals?: string | number | boolean | null;
+                            /** @description The argument is a string that begins with this text, character by character: a path with .. is not resolved. */
+                            prefix?: string;
+                        };
+                    };
+                } | null;
             } | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
             bundle_id: string | null;
@@ -751,6 +797,19 @@ export interface components {
                 url: string;
                 /** @enum {string} */
                 transport: "sse" | "http";
+                /** @description null: all. */
+                tools: string[] | null;
+                /** @description null: any. */
+                arguments: {
+                    [key: string]: {
+                        [key: string]: {
+                            /** @description The argument is this value, of this type. */
+                            equals?: string | number | boolean | null;
+                            /** @description The argument is a string that begins with this text, character by character: a path with .. is not resolved. */
+                            prefix?: string;
+                        };
+                    };
+                } | null;
             } | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
             bundle_id: string | null;
@@ -1760,7 +1819,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "argument_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**
