@@ -199,7 +199,7 @@ function repeats(within: Container, literal: string): boolean {
 }
 
 /** Index of the quote that ends the string beginning at `start`. */
-function endOfString(text: string, start: number): number {
+export function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;
     while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++;

@@ -136,13 +136,23 @@ export function readEvent(bytes: Buffer): StreamEvent | undefined {
   if (!bytes.includes('data')) return undefined;
   let data: string | undefined;
   let name: string | undefined;
-  for (const line of bytes.toString('utf8').split(/\r\n|\r|\n/)) {
+  for (const line of bytes.toString('utf8').split(LINE_END)) {
     const [field, value] = fieldOf(line);
     if (field === 'data') data = data === undefined ? value : `${data}\n${value}`;
     else if (field === 'event') name = value;
   }
   return data === undefined ? undefined : { data, name };
 }
+
+/** The same event with other data. */
+export function replaceData(bytes: Buffer, data: string): Buffer {
+  const lines = bytes.toString('utf8').split(LINE_END);
+  const others = lines.filter((line) => line !== '' && fieldOf(line)[0] !== 'data');
+  const written = data.split(LINE_END).map((line) => `data: ${line}`);
+  return Buffer.from([...others, ...written, '', ''].join('\n'));
+}
+
+const LINE_END = /\r\n|\r|\n/;
 
 /** Whether an event has an id, so that a client that loses the stream can ask for the events after it. */
 export const hasId = (bytes: Buffer): boolean =>

@@ -16,6 +16,7 @@ import { errorsFor } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
 import { sealSession } from './session.ts';
+import { LIST_UNREAD, type ToolFilter, toolFilterOf } from './tool-list.ts';
 
 /** Everything that passing an answer on depends on. */
 type AnswerParts = {
@@ -51,6 +52,9 @@ export class McpAnswer implements Receiver {
   readonly #requests: UnrunRequests | undefined;
   /** The requests whose answers this stream has to bring. */
   readonly #open: OpenRequests;
+  readonly #tools: ToolFilter | undefined;
+  /** It cannot be filtered, so the rest of it is dropped. */
+  #isUnread = false;
   #status = 0;
   #headers: FlatHeaders = [];
   #discards = false;
@@ -73,6 +77,7 @@ export class McpAnswer implements Receiver {
     this.#response = parts.call.outgoing;
     this.#requests = requests.all.uses > 0 ? requests : undefined;
     this.#open = parts.legacy?.open ?? new OpenRequests(parts.call.messages);
+    this.#tools = toolFilterOf(parts.call);
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
@@ -88,20 +93,38 @@ export class McpAnswer implements Receiver {
     this.#headers = this.#cleaned(headers);
     if (this.#isStream) return void this.#beginStream();
     this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
-    if (this.#requests || status >= 400) this.#kept = [];
+    if (this.#requests || this.#tools || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
   data(chunk: Buffer): boolean {
-    if (this.#discards || this.#isOver) return true;
+    if (this.#discards || this.#isUnread || this.#isOver) return true;
     if (this.#masked) {
       const masked = this.#masked.push(chunk);
       return this.#kept ? this.#keep(masked) : this.#response.write(masked);
     }
-    const events = this.#events?.push(chunk) ?? [];
-    if (this.#events && !this.#reserve(this.#events.waiting))
-      events.push(this.#passUnread(this.#events.rest()));
+    const events = this.#shown(this.#events?.push(chunk) ?? []);
+    if (this.#isUnread || (this.#events && !this.#reserve(this.#events.waiting))) {
+      if (this.#tools) return this.#endUnread(events);
+      events.push(this.#passUnread(this.#events?.rest() ?? NOTHING_LEFT));
+    }
     return this.#pass(events);
+  }
+
+  /** Events with the tools that the URL allows, up to the first that cannot be read. */
+  #shown(events: Buffer[]): Buffer[] {
+    const shown = this.#tools ? this.#tools.events(events) : events;
+    this.#isUnread ||= shown.length < events.length;
+    return shown;
+  }
+
+  /** Ends a stream whose next event cannot be filtered, after these events. */
+  #endUnread(events: readonly Buffer[]): boolean {
+    this.#isUnread = true;
+    this.#parts.answerMemory.release();
+    this.#pass(events);
+    void Promise.resolve(this.#busy).then(() => this.#endWith(LIST_UNREAD));
+    return true;
   }
 
   /** Lets the rest of a stream pass without its events. Returns the first bytes of it. */
@@ -154,8 +177,8 @@ export class McpAnswer implements Receiver {
     return this.#parts.legacy ? this.#open.whenNone() : Promise.resolve();
   }
 
-  /** Ends the answer after the server's last byte. */
-  async finish(): Promise<void> {
+  /** Ends the answer after the server's last byte. Returns the refusal to send in its place, if it cannot be filtered. */
+  async finish(): Promise<Refusal | undefined> {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
     const rest = await this.#masked?.end();
@@ -163,9 +186,13 @@ export class McpAnswer implements Receiver {
     if (kept) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
     clearInterval(this.#keepAlive);
-    if (this.#response.destroyed) return;
-    if (kept) this.#writeHead();
-    this.#response.end(kept ?? rest ?? this.#secrets.mask(this.#events?.rest() ?? NOTHING_LEFT));
+    const shown = kept && this.#tools ? this.#tools.body(kept) : kept;
+    if (!this.#isStream && (this.#isUnread || (kept && !shown))) return LIST_UNREAD;
+    if (this.#isOver) return undefined;
+    if (shown) this.#writeHead();
+    const [last = NOTHING_LEFT] = this.#shown([this.#events?.rest() ?? NOTHING_LEFT]);
+    this.#response.end(shown ?? rest ?? this.#secrets.mask(last));
+    return undefined;
   }
 
   /**
@@ -182,6 +209,11 @@ export class McpAnswer implements Receiver {
     // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
     const isOpen = this.#events !== undefined && this.#open.size > 0 && !this.#isResumable;
     if (!this.#isStream || !(isCut || isOpen)) return void this.#response.destroy();
+    this.#endWith(refusal);
+  }
+
+  /** Ends a stream with this refusal of each request that still waits. */
+  #endWith(refusal: Refusal): void {
     const { requestId } = this.#parts.call;
     for (const error of errorsFor(refusal, this.#open.ids, requestId))
       this.#writeMessage(JSON.stringify(error));
@@ -198,7 +230,8 @@ export class McpAnswer implements Receiver {
   }
 
   #cleaned(headers: FlatHeaders): FlatHeaders {
-    const dropped = ['www-authenticate', 'mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
+    const isSame = !this.#isStream && !this.#tools;
+    const dropped = ['www-authenticate', 'mcp-session-id', ...(isSame ? [] : ['content-length'])];
     const session = headerOf(headers, 'mcp-session-id');
     const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
     const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
@@ -220,11 +253,13 @@ export class McpAnswer implements Receiver {
 
   #beginStream(): void {
     const isReadable = !isCoded(headerOf(this.#headers, 'content-encoding') ?? '');
-    if (isReadable) this.#readEvents();
+    if (isReadable || this.#tools) this.#readEvents();
+    if (!isReadable && this.#tools) this.#headers = withoutHeaders(this.#headers, ['content-encoding']);
     // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
     this.#headers.push('x-accel-buffering', 'no');
     this.#writeHead();
-    if (!isReadable) this.#passUnread(NOTHING_LEFT);
+    if (!isReadable && this.#tools) this.#endUnread([]);
+    else if (!isReadable) this.#passUnread(NOTHING_LEFT);
   }
 
   #readEvents(): void {
@@ -281,10 +316,13 @@ export class McpAnswer implements Receiver {
     this.#kept?.push(chunk);
     const size = chunk.length + CHUNK_OVERHEAD_BYTES;
     this.#keptBytes += size;
-    if (this.#keptBytes <= KEPT_MAX_BYTES && this.#parts.answerMemory.reserve(size)) return true;
+    const most = this.#tools ? EVENT_MAX_BYTES : KEPT_MAX_BYTES;
+    if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
     this.#parts.answerMemory.release();
-    const early = Buffer.concat(this.#kept ?? []);
+    this.#isUnread = this.#tools !== undefined;
+    const early = Buffer.concat(this.#isUnread ? [] : (this.#kept ?? []));
     this.#kept = undefined;
+    if (this.#isUnread) return true;
     this.#writeHead();
     return this.#response.write(early);
   }

@@ -185,12 +185,12 @@ async function run(
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
-  if (sent.is === 'complete' && !isKeptBack(call, sent.status)) await answer.finish();
+  const unread = sent.is === 'complete' && !isKeptBack(call, sent.status) ? await answer.finish() : undefined;
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
-  return endRefusal(call, sent);
+  return unread ?? endRefusal(call, sent);
 }
 
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */

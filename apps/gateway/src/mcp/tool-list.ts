@@ -1,0 +1,157 @@
+import { endOfString, isModest, type Refusal } from '@presign/schema';
+import { readEvent, replaceData } from '../http/sse.ts';
+import { MODEST } from './messages.ts';
+import type { McpCall } from './request.ts';
+
+/** Removes the tools that a URL does not allow from answers to `tools/list`. */
+export class ToolFilter {
+  readonly #allowed: ReadonlySet<string>;
+
+  constructor(allowed: Iterable<string>) {
+    this.#allowed = new Set(allowed);
+  }
+
+  /** An answer in one piece. Undefined if it may list tools and cannot be read. */
+  body(bytes: Buffer): Buffer | undefined {
+    if (!mayList(bytes)) return bytes;
+    const text = new TextDecoder().decode(bytes);
+    const shown = this.#show(text);
+    return shown === text ? bytes : shown === undefined ? undefined : Buffer.from(shown);
+  }
+
+  /** Events of a stream, up to the first that may list tools and cannot be read. */
+  events(all: readonly Buffer[]): Buffer[] {
+    const shown: Buffer[] = [];
+    for (const each of all) {
+      const bytes = this.#event(each);
+      if (!bytes) break;
+      shown.push(bytes);
+    }
+    return shown;
+  }
+
+  #event(bytes: Buffer): Buffer | undefined {
+    if (!mayList(bytes)) return bytes;
+    const event = readEvent(bytes);
+    if (!event) return bytes;
+    const shown = this.#show(event.data);
+    return shown === event.data ? bytes : shown === undefined ? undefined : replaceData(bytes, shown);
+  }
+
+  /**
+   * Everything but the removed tools stays as it was written, because JSON that is parsed and written again loses digits of
+   * large numbers.
+   */
+  #show(text: string): string | undefined {
+    if (!isReadable(text)) return undefined;
+    let shown = '';
+    let done = 0;
+    for (const { start, end } of listsIn(text)) {
+      const all = partsOf(text, start);
+      const kept = all.filter((tool) => this.#isAllowed(text, tool.start));
+      if (kept.length === all.length) continue;
+      shown += `${text.slice(done, start)}[${kept.map((tool) => text.slice(tool.start, tool.end)).join()}]`;
+      done = end;
+    }
+    return shown + text.slice(done);
+  }
+
+  /** A name that is written twice must be allowed twice, because readers of JSON differ on which of them they take. */
+  #isAllowed(text: string, tool: number): boolean {
+    const names = membersOf(text, tool, 'name').map(({ start, end }) => text.slice(start, end));
+    const isAllowed = (name: string) => name.startsWith('"') && this.#allowed.has(JSON.parse(name) as string);
+    return names.length > 0 && names.every(isAllowed);
+  }
+}
+
+/**
+ * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a
+ * stream that brings answers to other POSTs can list some.
+ */
+export function toolFilterOf({ server, method, messages }: McpCall): ToolFilter | undefined {
+  if (!server.tools) return undefined;
+  const lists = method === 'GET' || messages?.all.some((each) => each.method === 'tools/list');
+  return lists ? new ToolFilter(server.tools) : undefined;
+}
+
+/** Sent in place of an answer that cannot be filtered. */
+export const LIST_UNREAD: Refusal = {
+  code: 'upstream_unreachable',
+  message:
+    "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large for the gateway's memory.",
+};
+
+/** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
+const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
+
+function isReadable(text: string): boolean {
+  if (!isModest(Buffer.from(text), MODEST)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A value within a JSON text, with its name if it is the member of an object. */
+type Part = { readonly name: string | undefined; readonly start: number; readonly end: number };
+
+/** The lists of tools in the messages of a JSON-RPC answer or batch, in order. */
+function listsIn(text: string): readonly Part[] {
+  const first = afterSpace(text, 0);
+  const messages = text[first] === '[' ? partsOf(text, first).map(({ start }) => start) : [first];
+  return messages
+    .flatMap((message) => membersOf(text, message, 'result'))
+    .flatMap((result) => membersOf(text, result.start, 'tools'))
+    .filter((tools) => text[tools.start] === '[');
+}
+
+/** The members of this name of the object that begins at `start`. None if no object begins there. */
+const membersOf = (text: string, start: number, name: string): readonly Part[] =>
+  text[start] === '{' ? partsOf(text, start).filter((part) => part.name === name) : [];
+
+/** The members of the object, or the elements of the list, that begins at `start` in a valid JSON text. */
+function partsOf(text: string, start: number): readonly Part[] {
+  const parts: Part[] = [];
+  let at = afterSpace(text, start + 1);
+  while (text[at] !== '}' && text[at] !== ']') {
+    let name: string | undefined;
+    if (text[start] === '{') {
+      const nameEnd = endOfString(text, at) + 1;
+      name = JSON.parse(text.slice(at, nameEnd)) as string;
+      at = afterSpace(text, afterSpace(text, nameEnd) + 1);
+    }
+    const end = endOfValue(text, at);
+    parts.push({ name, start: at, end });
+    at = afterSpace(text, end);
+    if (text[at] === ',') at = afterSpace(text, at + 1);
+  }
+  return parts;
+}
+
+function endOfValue(text: string, start: number): number {
+  let depth = 0;
+  let at = start;
+  do {
+    const mark = text[at];
+    if (mark === '"') at = endOfString(text, at);
+    else if (mark === '{' || mark === '[') depth++;
+    else if (mark === '}' || mark === ']') depth--;
+    else if (depth === 0) return indexOf(text, AFTER_SCALAR, at);
+    at = depth === 0 ? at + 1 : indexOf(text, MARK, at + 1);
+  } while (depth > 0);
+  return at;
+}
+
+const AFTER_SCALAR = /[\s,\]}]/g;
+const MARK = /["{}[\]]/g;
+const NOT_SPACE = /[^ \t\r\n]/g;
+
+const afterSpace = (text: string, from: number): number => indexOf(text, NOT_SPACE, from);
+
+/** Where the pattern is found next, or else the end of the text. */
+function indexOf(text: string, pattern: RegExp, from: number): number {
+  pattern.lastIndex = from;
+  return pattern.exec(text)?.index ?? text.length;
+}
