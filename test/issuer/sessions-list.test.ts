@@ -1,6 +1,7 @@
 import { type SessionSummary, sessionPage } from '@presign/schema';
+import { rowsOf } from '@presign/schema/database';
 import { budgets, grants, sessions } from '@presign/schema/tables';
-import { eq, inArray } from 'drizzle-orm';
+import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Account, addAccount, addApiKey } from './accounts.ts';
@@ -37,10 +38,15 @@ const issueMany = async (of: Stack, count: number) => {
   return issued.map(({ session_id }) => session_id);
 };
 /** Every page, one after another. */
-async function walk(of: Stack, limit: number, between: () => Promise<unknown> = async () => {}) {
+async function walk(
+  of: Stack,
+  limit: number,
+  query: Record<string, string> = {},
+  between: () => Promise<unknown> = async () => {},
+) {
   const pages: string[][] = [];
   for (let cursor: string | null = ''; cursor !== null; ) {
-    const page = await list(of, { limit, ...(cursor === '' ? {} : { cursor }) });
+    const page = await list(of, { limit, ...query, ...(cursor === '' ? {} : { cursor }) });
     pages.push(ids(page));
     cursor = page.next_cursor;
     await between();
@@ -94,7 +100,7 @@ describe('pages', () => {
       const { session_id } = await issue(own, {});
       await setCreatedAt(session_id, '2026-01-02');
     };
-    expect((await walk(own, 2, opened)).flat()).toEqual(before);
+    expect((await walk(own, 2, {}, opened)).flat()).toEqual(before);
   });
 
   test('have 20 sessions unless the caller says otherwise', async () => {
@@ -191,6 +197,51 @@ describe('a filter', () => {
     const second = await list(own, { external_user: 'u1', limit: 1, cursor: first.next_cursor ?? '' });
     expect(new Set([...ids(first), ...ids(second)]).size).toBe(2);
     expect(second.next_cursor).toBeNull();
+  });
+});
+
+describe('a filter by status in an account with very many sessions', () => {
+  /** Sessions with one grant each, the newest of them so long ago. Returns their ids. */
+  const add = async (
+    of: Account,
+    count: number,
+    ago: string,
+    kind: { used?: number; revoked?: true } = {},
+  ) => {
+    const rows = await stack.db.execute(sql`with made as (
+        select gen_random_uuid() as id, gen_random_uuid() as budget, gen_random_uuid() as grant_id,
+          now() - ${ago}::interval - n * interval '1 ms' as at from generate_series(1, ${count}::int) n),
+      s as (insert into sessions (id, account_id, created_at) select id, ${of.id}::uuid, at from made),
+      b as (insert into budgets (id, partition, max_uses, used) select budget, 0, 10, ${kind.used ?? 0}::int from made),
+      g as (insert into grants (id, account_id, session_id, budget_id, kind, provider, issued_at, expires_at, revoked_at)
+        select grant_id, ${of.id}::uuid, id, budget, 'llm', 'openai', at, now() + interval '1 day',
+          case when ${kind.revoked === true}::boolean then at end from made)
+      select id::text as id from made order by at desc`);
+    return rowsOf(rows).map(({ id }) => id);
+  };
+  const pagesOf = async (of: Account, status: string) =>
+    walk({ ...stack, apiKey: await addApiKey(stack, of.id, { scopes: ['read'] }) }, 3, { status });
+
+  test('finds the oldest ended ones behind 4,000 active ones, after empty pages', async () => {
+    const account = await addAccount(stack);
+    await add(account, 4_000, '1 hour');
+    const old = await add(account, 5, '2 hours', { used: 10 });
+    expect(await pagesOf(account, 'ended')).toEqual([[], [], old.slice(0, 3), old.slice(3)]);
+  });
+
+  test('finds the oldest active ones behind 4,000 that are used up, after pages that are not full', async () => {
+    const account = await addAccount(stack);
+    const [newest] = await add(account, 1, '1 minute');
+    await add(account, 4_000, '1 hour', { used: 10 });
+    const old = await add(account, 5, '2 hours');
+    expect(await pagesOf(account, 'active')).toEqual([[newest], [], old.slice(0, 3), old.slice(3)]);
+  });
+
+  test('finds the oldest active ones behind 4,000 that were revoked, at once', async () => {
+    const account = await addAccount(stack);
+    await add(account, 4_000, '1 hour', { revoked: true });
+    const old = await add(account, 5, '2 hours');
+    expect(await pagesOf(account, 'active')).toEqual([old.slice(0, 3), old.slice(3)]);
   });
 });
 

@@ -18,10 +18,19 @@ export const newestFirst = ({ createdAt, id }: Order): SQL[] => [desc(createdAt)
 /** The condition for the rows after a cursor; undefined without a cursor. */
 export function after(cursor: Cursor | undefined, { createdAt, id }: Order): SQL | undefined {
   if (!cursor) return undefined;
-  const at = sql`timestamptz 'epoch' + ${cursor.micros}::bigint * interval '1 microsecond'`;
+  const at = timeOf(cursor);
   // An index serves the first condition.
   return sql`${createdAt} <= ${at} and (${createdAt} < ${at} or ${asText(id)} < ${cursor.id})`;
 }
+
+/** The condition for the rows up to a place, with its own row. */
+export function upTo(place: Cursor, { createdAt, id }: Order): SQL {
+  const at = timeOf(place);
+  return sql`${createdAt} >= ${at} and (${createdAt} > ${at} or ${asText(id)} >= ${place.id})`;
+}
+
+const timeOf = ({ micros }: Cursor) =>
+  sql`timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
 
 /** The conditions of a query's filters: a span of time, and the columns that have the values asked for. */
 export const filtersOf = <Name extends string>(
