@@ -13,7 +13,7 @@ afterAll(() => stores.close());
 const MIGRATIONS = sql`drizzle.__drizzle_migrations`;
 const NEWEST = sql`(select max(created_at) from ${MIGRATIONS})`;
 
-/** What a service says at its start after this change of the database, which is undone. */
+/** Makes a change of the database, which is undone. Returns the words of a service that starts on it. */
 async function saidAfter(change: SQL): Promise<string | undefined> {
   let said: string | undefined;
   const undo = new Error('undo');

@@ -14,7 +14,7 @@ import { timeRecovery } from './recovery.ts';
 import { canStarve, runs, starve } from './small-memory.ts';
 import { type Code, canHurt, startWitness, USES, until, type Witness } from './witness.ts';
 
-/** What a container still has room for. A process that serves needs more at once. */
+/** The room that a container has left. A process that serves needs more at once. */
 const ROOM_BYTES = 1_048_576;
 
 /** As many requests at once as an issuer has connections to Postgres, and more. */

@@ -46,7 +46,7 @@ export function runProcess(
 /** A log that no reader takes may still wait then. It must not keep the process. */
 const endLater = () => void setTimeout(() => process.exit(0), 1_000).unref();
 
-/** What shells add to the number of a signal. */
+/** Shells add it to the number of a signal. */
 const ENDED_BY_SIGNAL = 128;
 
 /** Why a start failed, in one line for the operator. It quotes nothing that was sent to Postgres. */
