@@ -16,7 +16,7 @@ const POSTGRES_CORES = 32;
 const POSTGRES_US = us('POSTGRES_US', 36);
 /** Calls that one partition may have outside of the ledger, before it refuses. */
 const BACKLOG = 100_000;
-const [LEDGER_BYTES, WAL_BYTES] = [408, 650];
+const [LEDGER_BYTES, WAL_BYTES] = [607, 650];
 /** Summed and then deleted by one issuer at a time: docs/guides/retention.md. */
 const RETAINED_PER_SECOND = 1 / (1 / 24_000 + 1 / 13_400);
 
