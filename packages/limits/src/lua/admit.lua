@@ -58,16 +58,26 @@ local calls = again and 0 or tonumber(arg.calls)
 local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
 local is_returnable, now, has_window
+-- The limits that only the first budget has. One command reads all of it: a second one would cost every call some microseconds.
+local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window = unpack(redis.call('HMGET',
-    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window'))
+  local is_own = i == 1
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window
+  if is_own then
+    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, concurrent, active, per_minute, level, at, token_rate,
+      token_level, token_at, per_day, per_day_level, per_day_at = unpack(redis.call('HMGET', each.budget[1], 'epoch', 'max_uses',
+        'used', 'cost_limit', 'settled', 'held', 'returned', 'window', 'concurrent', 'active', 'per_minute', 'level', 'at',
+        'token_rate', 'token_level', 'token_at', 'per_day', 'per_day_level', 'per_day_at'))
+  else
+    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window = unpack(redis.call('HMGET', each.budget[i],
+      'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window'))
+  end
   if budget_epoch ~= epoch then return reply.unknown end
   if window and not again then
     has_window = true
     now = now or now_ms()
     if not is_within(window, now) then return reply.another_window{now_ms = now} end
   end
-  local is_own = i == 1
   max_uses, used, cost_limit = tonumber(max_uses), tonumber(used), tonumber(cost_limit)
   if max_uses >= 0 then
     if uses > 0 and used + uses > max_uses then
@@ -91,11 +101,6 @@ for i = 1, #each do
     held = tonumber(held),
   }
 end
-
--- The limits that only the first budget has.
-local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at =
-  unpack(redis.call('HMGET', each.budget[1], 'concurrent', 'active', 'per_minute', 'level', 'at', 'token_rate', 'token_level',
-    'token_at', 'per_day', 'per_day_level', 'per_day_at'))
 
 concurrent, active = tonumber(concurrent or '-1'), tonumber(active or '0')
 if concurrent < 0 then places = 0 end
