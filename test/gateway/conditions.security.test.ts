@@ -89,7 +89,7 @@ describe('max_body_bytes', () => {
         expect(providers.seen.at(-1)?.headers['content-encoding']).toBeUndefined();
         expect(JSON.parse(lastBody())).toMatchObject({ m: expect.stringMatching(/^x+$/) });
         expect((await post(url, code(ofSize(1_001)), headers)).code).toBe('body_too_large');
-        expect((await post(url, code(Buffer.alloc(50_000_000)), headers)).code).toBe('body_too_large');
+        expect((await post(url, code(Buffer.alloc(5_000_000)), headers)).code).toBe('body_too_large');
       }
       // Empty members decode to nothing, but their bytes count.
       const empty = Buffer.concat(Array.from({ length: 60 }, () => gzipSync('')));

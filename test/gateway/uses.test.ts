@@ -8,6 +8,7 @@ import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { openSocket } from '../harness/raw-http.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { thorough } from '../harness/thorough.ts';
 import { eachOf, statusOf } from '../spend/many-calls.ts';
 import { OK, type Providers, startProviders } from './providers.ts';
 
@@ -248,15 +249,16 @@ test('a holder who leaves after the answer changes nothing', async () => {
   expect((await rows(url, 2)).map((row) => row.uses)).toEqual([1, 1]);
 });
 
-test('a thousand calls are a thousand rows, each once', async () => {
+test('many calls are as many rows, each once', async () => {
+  const calls = thorough ? 1_000 : 200;
   const url = await issue(-1);
   // A listening socket queues 511 connections; of more, some are reset on a busy machine.
   await eachOf(
-    Array.from({ length: 1_000 }, (_, i) => i),
+    Array.from({ length: calls }, (_, i) => i),
     50,
     async () => void (await call(url)),
   );
-  const settled = await rows(url, 1_000);
-  expect(settled).toHaveLength(1_000);
-  expect(new Set(settled.map((row) => row.holdId)).size).toBe(1_000);
+  const settled = await rows(url, calls);
+  expect(settled).toHaveLength(calls);
+  expect(new Set(settled.map((row) => row.holdId)).size).toBe(calls);
 });

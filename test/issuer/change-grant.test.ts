@@ -8,6 +8,7 @@ import { deferred, eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
+import { thorough } from '../harness/thorough.ts';
 import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from './accounts.ts';
 import { claimsOf, issue, refused, type Sent, send } from './ask.ts';
@@ -320,7 +321,7 @@ test('with random changes during calls over two gateways, each call that passes 
     }
   };
   const callers = [0, 1, 0, 1, 0, 1].map(caller);
-  for (let i = 0; i < 20; i++) {
+  for (let i = 0; i < (thorough ? 20 : 8); i++) {
     const used = calls.filter(({ outcome }) => outcome === 'ok').length;
     // Raised, lowered below what is used, and zero.
     const limit = [used + randomInt(1, 9), Math.max(0, used - randomInt(0, 5)), 0][randomInt(0, 3)] ?? 0;

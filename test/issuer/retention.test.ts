@@ -50,7 +50,7 @@ async function callsInDays(of: Reader): Promise<number> {
   return row?.calls ?? 0;
 }
 
-test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1, 2])(
+test.each(thorough ? [1, 2, 3, 4, 5, 6] : [1])(
   'reports of whole days answer the same once calls and URLs are deleted, others say why not (seed %i)',
   async (seed) => {
     const random = seeded(seed);
@@ -122,22 +122,23 @@ function addEntry(of: Reader, partition: number, id: string, hold: string) {
 }
 
 test('calls that reach the ledger while their days are summed count once', async () => {
-  const accounts = await Promise.all(Array.from({ length: 8 }, () => fresh(stack)));
+  const arriving = thorough ? 320 : 64;
+  const accounts = await Promise.all(Array.from({ length: thorough ? 8 : 2 }, () => fresh(stack)));
   const calls = accounts.flatMap((of) =>
     Array.from({ length: 200 }, (_, i) => row(of, { settledAt: new Date(Date.UTC(2026, 0, 1, i % 24)) })),
   );
   await stack.db.insert(ledger).values(calls);
   const began = Date.UTC(2025, 11, 30);
-  for (let i = 0; i < 64 * 40; i++) {
+  for (let i = 0; i < accounts.length * arriving; i++) {
     const of = accounts[i % accounts.length] as Reader;
     await addEntry(of, i % 64, `${began + i * 60_000}-0`, randomBytes(16).toString('hex'));
   }
   await Promise.all([sweep({}), sweep({}), stack.issuer.ledger.drainAll()]);
   for (const of of accounts) {
     const own = eq(ledger.accountId, of.account);
-    await eventually(async () => (await stack.db.$count(ledger, own)) === 200 + 320);
-    await eventually(async () => (await callsInDays(of)) >= 520);
-    expect(await callsInDays(of)).toBe(520);
+    await eventually(async () => (await stack.db.$count(ledger, own)) === 200 + arriving);
+    await eventually(async () => (await callsInDays(of)) >= 200 + arriving);
+    expect(await callsInDays(of)).toBe(200 + arriving);
   }
 });
 
