@@ -42,6 +42,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0019_shared_budgets.sql': 'dd8a2a53664e93b9f83852734bba54f0b0303b4028f2b6545acc3d9d9e368af2',
   '0020_calls_per_day.sql': '59b3b46bf01baac6d2520bc9e2675806256bebc51012b832977046d0422f3ea2',
   '0021_budget_events.sql': '13ff89eda5fa8cd512d26bfd339f3ee52bb1f87d2c1f63f8bd888cdcb523cd48',
+  '0022_console_sessions.sql': 'fd29ac269216df4502d4a8abca902ae4e53597a9cdad4a9392b7ac6beac40d1f',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */
