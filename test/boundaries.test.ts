@@ -31,7 +31,7 @@ const members = ['packages', 'apps', 'infra'].flatMap((folder) =>
 );
 const sources = members.flatMap((dir) =>
   readdirSync(join(ROOT, dir, 'src'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => /\.(ts|lua)$/.test(name))
+    .filter((name) => /\.(tsx?|lua)$/.test(name))
     .map((name) => join(dir, 'src', name))
     .map((file) => ({ dir, file, text: readFileSync(join(ROOT, file), 'utf8') })),
 );

@@ -63,7 +63,7 @@ describe('the prose of the project has none of the habits that CONTRIBUTING.md a
   });
 
   test('in comments and texts of the source', () => {
-    const sources = files.filter((file) => /\/src\/.*\.(ts|lua)$/.test(file));
+    const sources = files.filter((file) => /\/src\/.*\.(tsx?|lua)$/.test(file));
     expect(sources.length).toBeGreaterThan(100);
     expect(found(sources, sourceProse)).toEqual([]);
   });

@@ -18,6 +18,8 @@ import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';
 import { getPath } from 'hono/utils/url';
+import { serveConsole } from './console/serve-console.ts';
+import { signIn } from './console/sign-in.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { choosePartition } from './issue/choose-partition.ts';
@@ -83,6 +85,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 
   probes(app, deps);
   reference(app, deps);
+  signIn(app, deps);
+  serveConsole(app, deps);
   for (const { shape, mount } of Object.values(ROUTES)) if (shape.scope === undefined) mount(app, deps);
   const admitted = [authenticate(deps), limitRequests(deps)] as const;
   app.use('/v1/*', ...admitted);
@@ -93,7 +97,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 }
 
 /** How the paths of the issuer begin. */
-const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|openapi\.json)/;
+const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json)/;
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
 

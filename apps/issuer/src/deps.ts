@@ -34,6 +34,8 @@ export type IssuerDeps = {
   readonly now: () => number;
   readonly clock: ClockWatch;
   readonly metrics: IssuerMetrics;
+  /** The folder of the built console. Undefined: none is served. */
+  readonly consoleDir?: string | undefined;
   /** Undefined: nothing is traced. */
   readonly traces?: RequestTraces | undefined;
   readonly log: Logger;

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
@@ -11,6 +13,10 @@ import { readIssuerEnv } from './env.ts';
 import { bootstrap } from './keys/bootstrap.ts';
 import { requestTraces } from './middleware/trace-requests.ts';
 import { startIssuer } from './start.ts';
+
+/** The image has the built console next to the bundled code. */
+const BUILT = fileURLToPath(new URL('./console-files', import.meta.url));
+const consoleDir = existsSync(BUILT) ? BUILT : undefined;
 
 /** env → dependencies → listen → drain and close. It waits for stores that do not answer, and `/readyz` names them. */
 runProcess(
@@ -44,7 +50,10 @@ runProcess(
     const { meter } = metrics;
     const spans = await startTraces(env.traceEndpoint, { service: 'presign-issuer', ratio: env.traceRatio });
     const traces = spans && requestTraces(spans);
-    const issuer = await startIssuer({ ...env, db, redis, meter, traces, now: Date.now, log }, env);
+    const issuer = await startIssuer(
+      { ...env, consoleDir, db, redis, meter, traces, now: Date.now, log },
+      env,
+    );
     up.then(async () => {
       log.info({ port: issuer.port, url: env.issuerUrl }, 'issuer is ready');
       for (const risk of await findRisks(redis).catch(() => [])) log.warn(risk);

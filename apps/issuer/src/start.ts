@@ -11,6 +11,7 @@ import { createIssuer } from './app.ts';
 import { forgetAudit } from './audit/audit-log.ts';
 import { extendCalendars } from './budgets/calendars.ts';
 import { forgetWindows } from './budgets/forget-windows.ts';
+import { forgetSessions } from './console/sign-in.ts';
 import type { IssuerDeps } from './deps.ts';
 import { eraseCredentials } from './grants/erase-credentials.ts';
 import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
@@ -128,6 +129,11 @@ const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
     problem: 'the next windows of budgets are not stored',
     everyMs: HOUR_MS,
     run: () => extendCalendars(deps.db, deps.now),
+  },
+  {
+    problem: 'old sessions of the console are not deleted',
+    everyMs: HOUR_MS,
+    run: () => forgetSessions(deps),
   },
   {
     problem: 'old idempotency keys are not deleted',

@@ -1,45 +1,96 @@
 import { hashApiKey, sameSecret } from '@presign/crypto';
 import { RefusedError } from '@presign/schema';
+import { consoleSessions } from '@presign/schema/console-tables';
+import type { Database } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
-import { eq, getTableColumns, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns, gt, sql } from 'drizzle-orm';
 import type { Context, MiddlewareHandler } from 'hono';
+import { hashSession, readSession } from '../console/cookie.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv, Scope } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 
 /** Precision of `last_used_at`, so that a busy key does not cost a write for each request. */
 const LAST_USED_STEP_MS = 60_000;
 
-/** Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1). Refuses with 401, or 403 if its account is suspended. */
-export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
-  const find = deps.db
-    .select({
-      ...getTableColumns(apiKeys),
-      suspendedAt: accounts.suspendedAt,
-      deletedAt: accounts.deletedAt,
-      limits: accounts.limits,
-      hasBudgets: accounts.hasBudgets,
-    })
+const KEY = {
+  ...getTableColumns(apiKeys),
+  suspendedAt: accounts.suspendedAt,
+  deletedAt: accounts.deletedAt,
+  limits: accounts.limits,
+  hasBudgets: accounts.hasBudgets,
+};
+
+/** The query of an API key by its hash, with what its account says of it. */
+const findByHash = (db: Database) =>
+  db
+    .select(KEY)
     .from(apiKeys)
     .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
     .where(eq(apiKeys.hash, sql.placeholder('hash')))
     .prepare('find_api_key');
-  const identify = async (c: Context<IssuerEnv>) => {
-    const [, key] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(c.req.header('authorization') ?? '') ?? [];
-    if (key === undefined) throw new RefusedError({ code: 'unauthenticated' });
+
+/** The same by the hash of a session of the console. */
+const findBySession = (db: Database) =>
+  db
+    .select(KEY)
+    .from(consoleSessions)
+    .innerJoin(apiKeys, eq(apiKeys.id, consoleSessions.apiKeyId))
+    .innerJoin(accounts, eq(accounts.id, apiKeys.accountId))
+    .where(
+      and(
+        eq(consoleSessions.hash, sql.placeholder('session')),
+        gt(consoleSessions.expiresAt, sql.placeholder('now')),
+      ),
+    )
+    .prepare('find_console_session');
+
+type Row = Awaited<ReturnType<ReturnType<typeof findByHash>['execute']>>[number];
+
+/**
+ * Checks that an API key may be used now.
+ * @throws RefusedError 401, or 403 if its account is suspended
+ */
+function mustBeLive(row: Row | undefined, now: number): Row {
+  const isLive =
+    row && !row.revokedAt && !row.deletedAt && !(row.expiresAt && row.expiresAt.getTime() <= now);
+  if (!isLive) throw new RefusedError({ code: 'unauthenticated' });
+  if (row.suspendedAt) throw new RefusedError({ code: 'account_suspended' });
+  return row;
+}
+
+/** Finds a live API key. */
+export function findApiKey({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): (key: string) => Promise<Row> {
+  const find = findByHash(db);
+  return async (key) => {
     const hash = hashApiKey(key);
     const [row] = await inTime(find.execute({ hash }));
-    const now = deps.now();
-    if (
-      !row ||
-      !sameSecret(row.hash, hash) ||
-      row.revokedAt ||
-      row.deletedAt ||
-      (row.expiresAt && row.expiresAt.getTime() <= now)
-    ) {
-      throw new RefusedError({ code: 'unauthenticated' });
-    }
-    if (row.suspendedAt) throw new RefusedError({ code: 'account_suspended' });
-    return row;
+    return mustBeLive(row && sameSecret(row.hash, hash) ? row : undefined, now());
+  };
+}
+
+/** Finds the live API key with which a session of the console was opened. */
+function findSessionKey({ db, now }: IssuerDeps): (session: string) => Promise<Row> {
+  const find = findBySession(db);
+  return async (session) => {
+    const [row] = await inTime(find.execute({ session: hashSession(session), now: new Date(now()) }));
+    return mustBeLive(row, now());
+  };
+}
+
+/**
+ * Finds the API key of `Authorization: Bearer <API_KEY>` (RFC 6750 §2.1), or that of the console's cookie. Refuses with 401, or 403
+ * if its account is suspended.
+ */
+export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
+  const byKey = findApiKey(deps);
+  const bySession = findSessionKey(deps);
+  const identify = async (c: Context<IssuerEnv>) => {
+    const header = c.req.header('authorization');
+    const session = header === undefined ? readSession(c, deps.issuerUrl) : undefined;
+    if (session !== undefined) return bySession(session);
+    const [, key] = /^Bearer ([\x21-\x7e]{1,512})$/i.exec(header ?? '') ?? [];
+    if (key === undefined) throw new RefusedError({ code: 'unauthenticated' });
+    return byKey(key);
   };
   return async (c, next) => {
     const remember = async () => {

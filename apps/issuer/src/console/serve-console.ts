@@ -1,0 +1,92 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { extname, join, sep } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { RefusedError } from '@presign/schema';
+import type { Context, Hono } from 'hono';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
+
+/** Serves the built console below `/console/`. Without a folder there is no console. */
+export function serveConsole(app: Hono<IssuerEnv>, { consoleDir }: IssuerDeps): void {
+  if (consoleDir === undefined) return;
+  let files: ReadonlyMap<string, Asset> | undefined;
+  const assets = () => {
+    files ??= readAssets(consoleDir);
+    return files;
+  };
+  // Relative, so that it is right behind any prefix of the path.
+  app.get('/console', (c) => c.body(null, 308, { location: 'console/' }));
+  app.get('/console/*', (c) => {
+    const all = assets();
+    if (!all) return c.text(BUILDING, 503, { 'retry-after': '2' });
+    const asset = all.get(c.req.path.slice('/console/'.length) || 'index.html');
+    if (!asset) throw new RefusedError({ code: 'not_found' });
+    return send(c, asset);
+  });
+}
+
+const BUILDING = 'The console is being built. Reload this page in a few seconds.\n';
+
+/** A file of the console, in memory. */
+type Asset = {
+  readonly type: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly gzipped: Uint8Array<ArrayBuffer>;
+  /** Its name has a hash of its content. */
+  readonly isHashed: boolean;
+};
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** All files by their path. A request names one of these, so no path leads out of the folder. Undefined: nothing is built yet. */
+function readAssets(dir: string): ReadonlyMap<string, Asset> | undefined {
+  if (!existsSync(join(dir, 'index.html'))) return undefined;
+  const names = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => extname(name) in TYPES,
+  );
+  return new Map(names.map((name) => [name.split(sep).join('/'), readAsset(join(dir, name))]));
+}
+
+function readAsset(file: string): Asset {
+  const bytes = new Uint8Array(readFileSync(file));
+  return {
+    type: TYPES[extname(file)] ?? '',
+    bytes,
+    gzipped: new Uint8Array(gzipSync(bytes, { level: 9 })),
+    isHashed: /-[\w-]{8}\.\w+$/.test(file),
+  };
+}
+
+function send(c: Context<IssuerEnv>, { type, bytes, gzipped, isHashed }: Asset): Response {
+  const isZipped = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
+  return c.body(isZipped ? gzipped : bytes, 200, {
+    'content-type': type,
+    'content-security-policy': POLICY,
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+    vary: 'accept-encoding',
+    ...(isZipped && { 'content-encoding': 'gzip' }),
+    ...(isHashed && { 'cache-control': 'public, max-age=31536000, immutable' }),
+  });
+}
+
+/**
+ * The page runs and loads only files of the issuer, and talks to the issuer alone. It is shown in no frame, sends no form by itself, and
+ * writes no HTML from text (Trusted Types).
+ */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
