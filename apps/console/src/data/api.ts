@@ -1,0 +1,44 @@
+import { createPresign, PresignError } from '@presign/client';
+
+/** The issuer's address: the console is one folder below it. */
+const ISSUER = new URL('..', location.href).href;
+
+const SESSION = `${ISSUER}console/session`;
+
+/** Shows the issuer that the request comes from the console, which alone may use the cookie. */
+const FROM_CONSOLE = { 'x-presign-console': '1' };
+
+/** The client wants a key. The cookie takes its place, and this text is never sent. */
+const NO_KEY = '[no-key-in-the-browser]';
+
+/** The issuer's API, with the cookie of the session. */
+export const presign = createPresign({
+  url: ISSUER,
+  apiKey: NO_KEY,
+  fetch: (url, { headers, ...init }) => {
+    const { authorization: _none, ...rest } = headers as Record<string, string>;
+    return fetch(url, { ...init, headers: { ...rest, ...FROM_CONSOLE }, credentials: 'same-origin' });
+  },
+});
+
+/** @throws Error with the issuer's message */
+export async function signIn(apiKey: string): Promise<void> {
+  const answer = await fetch(SESSION, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...FROM_CONSOLE },
+    body: JSON.stringify({ api_key: apiKey }),
+  });
+  if (answer.ok) return;
+  const body = (await answer.json().catch(() => undefined)) as { error?: { message?: string } } | undefined;
+  throw new Error(
+    answer.status === 401
+      ? 'This API key is unknown, revoked or expired.'
+      : (body?.error?.message ?? `The issuer answered ${answer.status}.`),
+  );
+}
+
+export const signOut = (): Promise<unknown> =>
+  fetch(SESSION, { method: 'DELETE', headers: FROM_CONSOLE, credentials: 'same-origin' });
+
+/** Whether an error says that there is no session, or no more. */
+export const isSignedOut = (error: unknown): boolean => error instanceof PresignError && error.status === 401;

@@ -1,0 +1,128 @@
+import type { Input, Limits, UsageReport } from '@presign/client';
+import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
+import { isSignedOut, presign } from './api.ts';
+
+/** One hook for each kind of figure: two pages that show the same one read the same answer. */
+
+/** The session's API key and what it may do. Null: there is no session. */
+export const useLimits = () =>
+  useQuery<Limits | null>({
+    queryKey: ['limits'],
+    queryFn: () =>
+      presign.getLimits().catch((error: unknown) => {
+        if (isSignedOut(error)) return null;
+        throw error;
+      }),
+  });
+
+/** Live figures are asked for again after this time. */
+const LIVE_MS = 5_000;
+
+/** How often reports move on. Until then, all pages sum the same calls. */
+const REPORT_MS = 30_000;
+
+/** The end of all reports, in Unix seconds: one moment for all pages. */
+export const useReportEnd = () =>
+  useQuery({ queryKey: ['report-end'], queryFn: () => Date.now() / 1000, refetchInterval: REPORT_MS });
+
+export type Dimension = UsageReport['group_by'][number];
+export type UsageFilters = Readonly<
+  Partial<Record<'external_user' | 'provider' | 'model' | 'api_key' | 'virtual_key' | 'session_id', string>>
+>;
+/** A sum of calls: the days before now, the dimensions, and which calls. */
+export type UsageAsked = {
+  readonly days: number;
+  readonly groupBy: readonly Dimension[];
+  readonly filters?: UsageFilters;
+};
+
+/** The fields of the API for a sum that ends at this time. It begins with a day of UTC. */
+export const usageFields = ({ days, groupBy, filters = {} }: UsageAsked, end: number) => ({
+  ...filters,
+  from: (Math.floor(end / DAY) - days + 1) * DAY,
+  to: Math.round(end * 1000) / 1000,
+  group_by: groupBy,
+});
+
+const DAY = 86_400;
+
+/** Groups that a page reads at once. The CSV has all. */
+const MOST_GROUPS = 5_000;
+
+export function useUsage(asked: UsageAsked) {
+  const { data: end } = useReportEnd();
+  return useQuery({
+    queryKey: ['usage', asked, end],
+    queryFn: () => presign.getUsage({ ...usageFields(asked, end ?? 0), limit: MOST_GROUPS }),
+    enabled: end !== undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+type Page = { readonly next_cursor: string | null };
+type Cursor = { readonly cursor?: string; readonly limit: number };
+
+/** A list, page by page. */
+const usePages = <P extends Page>(
+  key: readonly unknown[],
+  ask: (at: Cursor) => Promise<P>,
+  everyMs?: number,
+) =>
+  useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam }) => ask(pageParam === null ? { limit: 50 } : { limit: 50, cursor: pageParam }),
+    initialPageParam: null as string | null,
+    getNextPageParam: (last) => last.next_cursor,
+    placeholderData: keepPreviousData,
+    refetchInterval: everyMs ?? false,
+  });
+
+/** Filters of a list, as the address of the page has them. */
+export type Filters = Readonly<Record<string, string>>;
+
+export const useBudgets = (filters: Filters = {}) =>
+  usePages(['budgets', filters], (at) => presign.listBudgets({ ...filters, ...at }), LIVE_MS);
+
+export const useSessions = (filters: Filters) =>
+  usePages(['sessions', filters], (at) =>
+    presign.listSessions({ ...filters, ...at } as Input<'listSessions'>),
+  );
+
+/** A session with its URLs and their live figures. */
+export const useSession = (id: string) =>
+  usePages(['session', id], (at) => presign.getSession({ id, ...at }), LIVE_MS);
+
+export const useCalls = (filters: Filters) =>
+  usePages(['calls', filters], (at) => presign.listCalls({ ...filters, ...at } as Input<'listCalls'>));
+
+export const useCall = (requestId: string) =>
+  useQuery({ queryKey: ['call', requestId], queryFn: () => presign.getCall({ request_id: requestId }) });
+
+/** The listed rates of a model. */
+export const useRates = (provider: string, model: string | null) =>
+  useQuery({
+    queryKey: ['rates', provider, model],
+    queryFn: () => presign.listModels({ provider, ...(model !== null && { model }) }),
+    enabled: model !== null,
+  });
+
+export const useApiKeys = (enabled: boolean) =>
+  useInfiniteQuery({
+    queryKey: ['api-keys'],
+    queryFn: ({ pageParam }) => presign.listApiKeys({ limit: 50, ...(pageParam && { cursor: pageParam }) }),
+    initialPageParam: '',
+    getNextPageParam: (last) => last.next_cursor,
+    enabled,
+  });
+
+export const useVirtualKeys = () => usePages(['virtual-keys'], (at) => presign.listVirtualKeys(at), LIVE_MS);
+
+export const useWebhooks = () => usePages(['webhooks'], (at) => presign.listWebhooks(at));
+
+export const useDeliveries = (id: string) =>
+  usePages(['deliveries', id], (at) => presign.listDeliveries({ id, ...at }), LIVE_MS);
+
+export const useAudit = (filters: Filters) =>
+  usePages(['audit', filters], (at) =>
+    presign.listAudit({ ...filters, ...at, format: 'json' } as Input<'listAudit'> & { format: 'json' }),
+  );
