@@ -1,0 +1,115 @@
+import { useMutation, useQueryClient } from '@tanstack/preact-query';
+import type { ComponentChildren, JSX } from 'preact';
+import { useId, useRef, useState } from 'preact/hooks';
+import { Failed } from './answer.tsx';
+import { textsOf } from './form.tsx';
+
+type ActionProps<Answer> = {
+  /** The text of the button. */
+  readonly label: string;
+  /** For a screen reader, where several buttons have the same text. */
+  readonly of?: string;
+  readonly title: string;
+  readonly children?: ComponentChildren;
+  readonly submit: string;
+  readonly isDanger?: boolean;
+  /** Makes the request from the form. Its error is shown, and the form stays. */
+  readonly run: (fields: Readonly<Record<string, string>>) => Promise<Answer>;
+  /** Shown instead of the form, for answers that have to be read. */
+  readonly show?: (answer: Answer) => ComponentChildren;
+};
+
+/** A button that asks before it changes something, in a dialog with the fields of the change. */
+export function Action<Answer>({
+  label,
+  of,
+  title,
+  submit,
+  isDanger,
+  run,
+  show,
+  children,
+}: ActionProps<Answer>) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  /** As they were when the dialog was opened: later readings must not change the request. */
+  const [opened, setOpened] = useState<{ run: typeof run; children: typeof children }>();
+  const heading = useId();
+  const client = useQueryClient();
+  const change = useMutation({
+    mutationFn: (fields: Readonly<Record<string, string>>) => (opened?.run ?? run)(fields),
+    onSuccess: (answer) => {
+      if (!shownOf(answer)) dialog.current?.close();
+    },
+    // Also after a conflict: the page then shows what there is now.
+    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' }),
+  });
+  const shownOf = (answer: Answer): ComponentChildren => (isPending(answer) ? PENDING : show?.(answer));
+  const open = () => {
+    change.reset();
+    setOpened({ run, children });
+    dialog.current?.showModal();
+  };
+  const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    change.mutate(textsOf(event.currentTarget));
+  };
+  return (
+    <>
+      <button type="button" class={isDanger ? 'danger' : undefined} onClick={open}>
+        {label}
+        {of && <span class="unseen"> {of}</span>}
+      </button>
+      <dialog ref={dialog} aria-labelledby={heading} onClose={() => setOpened(undefined)}>
+        <h2 id={heading}>{title}</h2>
+        {opened && change.isSuccess && <div role="status">{shownOf(change.data)}</div>}
+        {opened && !change.isSuccess && (
+          <form id={`${heading}-form`} onSubmit={send}>
+            {opened.children}
+            {change.error && <Failed error={change.error} />}
+          </form>
+        )}
+        <p class="buttons">
+          {opened && !change.isSuccess && (
+            <button
+              type="submit"
+              form={`${heading}-form`}
+              class={isDanger ? 'danger' : 'main'}
+              disabled={change.isPending}
+            >
+              {submit}
+            </button>
+          )}
+          <button type="button" onClick={() => dialog.current?.close()}>
+            {change.isSuccess ? 'Close' : 'Cancel'}
+          </button>
+        </p>
+      </dialog>
+    </>
+  );
+}
+
+/** The answer `{"status": "pending"}` alone: other answers have a status of their own. */
+const isPending = (answer: unknown): boolean => JSON.stringify(answer) === '{"status":"pending"}';
+
+const PENDING = <p>The change is stored. It takes effect as soon as Redis answers.</p>;
+
+/** A secret that only one answer shows. */
+export function Secret({ label, value }: { label: string; value: string }) {
+  const id = useId();
+  const [isCopied, setCopied] = useState(false);
+  const copy = () => navigator.clipboard.writeText(value).then(() => setCopied(true));
+  return (
+    <>
+      <p class="field">
+        <label for={id}>{label}</label>
+        <input id={id} readOnly value={value} onFocus={(event) => event.currentTarget.select()} />
+        <small class="soft">Copy it now: it is not shown again.</small>
+      </p>
+      <p>
+        <button type="button" onClick={copy}>
+          {isCopied ? 'Copied' : 'Copy'}
+        </button>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,78 @@
+import type { ComponentChildren, JSX } from 'preact';
+import { useId } from 'preact/hooks';
+import { href } from '../place.ts';
+
+type FieldProps = {
+  readonly label: string;
+  readonly name: string;
+  readonly hint?: string;
+  readonly value?: string | undefined;
+  readonly type?: string;
+  readonly required?: boolean;
+  readonly placeholder?: string;
+};
+
+export function Field({ label, hint, value, ...input }: FieldProps) {
+  const id = useId();
+  return (
+    <p class="field">
+      <label for={id}>{label}</label>
+      <input
+        id={id}
+        autocomplete="off"
+        spellcheck={false}
+        defaultValue={value}
+        aria-describedby={hint && `${id}-hint`}
+        {...input}
+      />
+      {hint && (
+        <small id={`${id}-hint`} class="soft">
+          {hint}
+        </small>
+      )}
+    </p>
+  );
+}
+
+type ChoiceProps = Pick<FieldProps, 'label' | 'name' | 'value'> & {
+  /** Value and text. */
+  readonly options: readonly (readonly [string, string])[];
+};
+
+export function Choice({ label, name, value, options }: ChoiceProps) {
+  const id = useId();
+  return (
+    <p class="field">
+      <label for={id}>{label}</label>
+      <select id={id} name={name} defaultValue={value}>
+        {options.map(([each, text]) => (
+          <option key={each} value={each} selected={each === value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </p>
+  );
+}
+
+/** The texts of a form that are not empty. */
+export function textsOf(form: HTMLFormElement): Record<string, string> {
+  const all = Array.from(new FormData(form), ([name, value]) => [name, String(value).trim()] as const);
+  return Object.fromEntries(all.filter(([, value]) => value !== ''));
+}
+
+/** A form whose fields become the parameters of the address. */
+export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
+  const apply = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    location.hash = href(path, textsOf(event.currentTarget));
+  };
+  return (
+    <search>
+      <form class="filters" onSubmit={apply}>
+        {children}
+        <button type="submit">Apply</button>
+      </form>
+    </search>
+  );
+};
