@@ -1,0 +1,143 @@
+import type { SharedBudget } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { presign } from '../data/api.ts';
+import { count, limit, money, readMoney, short } from '../data/format.ts';
+import { useBudgets } from '../data/queries.ts';
+import { nameOf, shareOf } from '../data/shared-budget.ts';
+import { Action } from '../parts/action.tsx';
+import { Page } from '../parts/answer.tsx';
+import { Fullness, When } from '../parts/facts.tsx';
+import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Rights } from '../parts/rights.ts';
+import { type Column, PagedTable } from '../parts/table.tsx';
+import { href, type Place } from '../place.ts';
+
+export function Budgets({ params }: { params: Place['params'] }) {
+  const can = useContext(Rights);
+  const { data, ...rest } = useBudgets(params);
+  return (
+    <Page title="Budgets">
+      <FilterForm path="budgets">
+        <Field label="User" name="external_user" value={params.external_user} />
+      </FilterForm>
+      {can('admin') && <CreateBudget />}
+      <PagedTable
+        of={{ data, ...rest }}
+        rowsOf={(page) => page.data}
+        caption="Shared budgets"
+        keyOf={({ id }) => id}
+        empty="No shared budget yet."
+        columns={can('admin') ? [...COLUMNS, CHANGE] : COLUMNS}
+      />
+    </Page>
+  );
+}
+
+const COLUMNS: readonly Column<SharedBudget>[] = [
+  { head: 'Budget', cell: (budget) => nameOf(budget) },
+  { head: 'Draws on it', cell: ({ scope }) => <Covers scope={scope} /> },
+  { head: 'Window', cell: ({ window }) => window },
+  { head: 'Resets', cell: ({ current }) => <When at={current?.ends_at ?? null} /> },
+  { head: 'Limit', figure: true, cell: (each) => limit(each.cost_limit, money) },
+  {
+    head: 'Spent',
+    figure: true,
+    cell: ({ current }) => money(current?.live?.spent ?? current?.settled.spent),
+  },
+  { head: 'Held', figure: true, cell: ({ current }) => money(current?.live?.held) },
+  {
+    head: 'Uses',
+    figure: true,
+    cell: ({ current, max_uses: most }) => `${count(current?.live?.used)} of ${limit(most, count)}`,
+  },
+  { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
+];
+
+const CHANGE: Column<SharedBudget> = { head: 'Change', cell: (budget) => <ChangeBudget budget={budget} /> };
+
+function Covers({ scope }: Pick<SharedBudget, 'scope'>) {
+  const { account, api_key: apiKey, virtual_key: virtualKey, external_user: user } = scope;
+  if (account) return <>all URLs of the account</>;
+  if (apiKey !== undefined)
+    return <a href={href('sessions', { api_key: apiKey })}>API key {short(apiKey)}</a>;
+  if (virtualKey !== undefined) return <>virtual key {virtualKey.slice(0, 11)}</>;
+  return user === '*' ? <>each user</> : <a href={href('sessions', { external_user: user })}>user {user}</a>;
+}
+
+/** Dollars of a form in microdollars. Empty: no limit. */
+function costOf(text: string | undefined): number | null {
+  if (text === undefined) return null;
+  const amount = readMoney(text);
+  if (amount === undefined)
+    throw new Error('Limit: expected dollars with at most six decimals, such as 25 or 0.50.');
+  return amount;
+}
+
+const usesOf = (text: string | undefined) => (text === undefined ? -1 : Number(text));
+const textOf = (limited: number | null) => (limited === null || limited === -1 ? '' : String(limited));
+
+const Limits = ({ budget }: { budget?: SharedBudget }) => (
+  <>
+    <Field
+      label="Limit in dollars"
+      name="cost"
+      value={budget?.cost_limit == null ? '' : String(budget.cost_limit / 1_000_000)}
+      hint="Empty: no limit. It holds from the next call on."
+    />
+    <Field
+      label="Uses"
+      name="uses"
+      type="number"
+      value={textOf(budget?.max_uses ?? -1)}
+      hint="Empty: no limit."
+    />
+  </>
+);
+
+const ChangeBudget = ({ budget }: { budget: SharedBudget }) => (
+  <Action
+    label="Change"
+    of={nameOf(budget)}
+    title={`Change the limits of ${nameOf(budget)}`}
+    submit="Save"
+    run={async ({ cost, uses }) =>
+      presign.changeBudget(
+        { id: budget.id, cost_limit: costOf(cost), max_uses: usesOf(uses) },
+        { ifRevision: budget.revision },
+      )
+    }
+  >
+    <Limits budget={budget} />
+  </Action>
+);
+
+const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
+
+const CreateBudget = () => (
+  <p>
+    <Action
+      label="Create a budget"
+      title="Create a shared budget"
+      submit="Create"
+      run={async ({ name, user, cost, uses, window }) =>
+        presign.createBudget({
+          name: name ?? null,
+          scope: user === undefined ? { account: true } : { external_user: user },
+          cost_limit: costOf(cost),
+          max_uses: usesOf(uses),
+          window: WINDOWS.find((each) => each === window) ?? 'month',
+        })
+      }
+    >
+      <Field label="Name" name="name" />
+      <Field label="User" name="user" hint="Empty: all URLs of the account. * gives each user a budget." />
+      <Choice
+        label="Window"
+        name="window"
+        value="month"
+        options={WINDOWS.map((each) => [each, each] as const)}
+      />
+      <Limits />
+    </Action>
+  </p>
+);

@@ -1,0 +1,80 @@
+import { useMemo } from 'preact/hooks';
+import { count, money } from '../data/format.ts';
+import { useBudgets, useUsage } from '../data/queries.ts';
+import { nameOf, shareOf } from '../data/shared-budget.ts';
+import { Answer, Page } from '../parts/answer.tsx';
+import { Facts, Fullness } from '../parts/facts.tsx';
+import { Choice, FilterForm } from '../parts/form.tsx';
+import { SpendByDay } from '../parts/spend-by-day.tsx';
+import { Table } from '../parts/table.tsx';
+import { DAYS, Totals } from '../parts/totals.tsx';
+import { href, type Place } from '../place.ts';
+
+const BY = [
+  ['model', 'model'],
+  ['provider', 'provider'],
+  ['external_user', 'user'],
+] as const;
+type By = (typeof BY)[number][0];
+
+export function Overview({ params }: { params: Place['params'] }) {
+  const by: By = BY.find(([each]) => each === params.by)?.[0] ?? 'model';
+  const days = Number(params.days) || 30;
+  const usage = useUsage({ days, groupBy: ['day', by] });
+  return (
+    <Page title="Overview">
+      <FilterForm path="">
+        <Choice label="Spend by" name="by" value={by} options={BY} />
+        <Choice label="Days" name="days" value={String(days)} options={DAYS} />
+      </FilterForm>
+      <Answer of={usage}>
+        {(report) => (
+          <>
+            <Totals report={report} />
+            <SpendByDay report={report} by={by} />
+          </>
+        )}
+      </Answer>
+      <h2>Shared budgets</h2>
+      <Held />
+    </Page>
+  );
+}
+
+/** A budget with at least this share used is near its limit. */
+const NEAR = 0.8;
+
+/** The fullest budgets of the first page. */
+function Held() {
+  const budgets = useBudgets();
+  const all = useMemo(() => budgets.data?.pages.flatMap(({ data }) => data) ?? [], [budgets.data]);
+  const known = all.filter(({ current }) => current?.live);
+  const near = known.filter((each) => shareOf(each) >= NEAR).sort((a, b) => shareOf(b) - shareOf(a));
+  const held = known.reduce((sum, { current }) => sum + (current?.live?.held ?? 0), 0);
+  return (
+    <Answer of={budgets}>
+      {() => (
+        <>
+          <Facts
+            of={[
+              ['Held now', money(held)],
+              ['Near a limit', count(near.length)],
+              [budgets.hasNextPage ? 'Newest budgets read' : 'Budgets', count(all.length)],
+            ]}
+          />
+          <Table
+            caption="Budgets near a limit"
+            rows={near.slice(0, 10)}
+            keyOf={({ id }) => id}
+            empty="No budget is 80 % full."
+            columns={[
+              { head: 'Budget', cell: (each) => <a href={href('budgets')}>{nameOf(each)}</a> },
+              { head: 'Spent', figure: true, cell: ({ current }) => money(current?.live?.spent) },
+              { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
+            ]}
+          />
+        </>
+      )}
+    </Answer>
+  );
+}
