@@ -1,0 +1,103 @@
+import type { Limits } from '@presign/client';
+import type { ComponentType } from 'preact';
+import { useRef } from 'preact/hooks';
+import { signOut } from './data/api.ts';
+import { useLimits } from './data/queries.ts';
+import { Failed, Waiting } from './parts/answer.tsx';
+import { type Can, canOf, Rights } from './parts/rights.ts';
+import { href, type Place, usePlace } from './place.ts';
+import { Audit } from './screens/audit.tsx';
+import { Budgets } from './screens/budgets.tsx';
+import { CallPage } from './screens/call.tsx';
+import { Calls } from './screens/calls.tsx';
+import { Keys } from './screens/keys.tsx';
+import { Overview } from './screens/overview.tsx';
+import { SessionPage } from './screens/session.tsx';
+import { Sessions } from './screens/sessions.tsx';
+import { SignIn } from './screens/sign-in.tsx';
+import { Usage } from './screens/usage.tsx';
+import { Deliveries, Webhooks } from './screens/webhooks.tsx';
+
+export function App() {
+  const { data: limits, error } = useLimits();
+  if (limits === null) return <SignIn />;
+  if (limits) return <Shell limits={limits} />;
+  return <main class="alone">{error ? <Failed error={error} /> : <Waiting />}</main>;
+}
+
+type Screen = ComponentType<{ id: string; params: Place['params'] }>;
+type Entry = {
+  readonly path: string;
+  readonly name: string;
+  readonly scope: Parameters<Can>[0];
+  readonly screen: Screen;
+  /** The page of one of them. */
+  readonly one?: Screen;
+};
+
+/** The navigation. An entry whose scope the API key lacks is not shown. */
+const ENTRIES: readonly Entry[] = [
+  { path: '', name: 'Overview', scope: 'read', screen: Overview },
+  { path: 'budgets', name: 'Budgets', scope: 'read', screen: Budgets },
+  { path: 'sessions', name: 'Sessions', scope: 'read', screen: Sessions, one: SessionPage },
+  { path: 'calls', name: 'Calls', scope: 'read', screen: Calls, one: CallPage },
+  { path: 'usage', name: 'Usage', scope: 'read', screen: Usage },
+  { path: 'keys', name: 'Keys', scope: 'read', screen: Keys },
+  { path: 'webhooks', name: 'Webhooks', scope: 'admin', screen: Webhooks, one: Deliveries },
+  { path: 'audit', name: 'Audit', scope: 'read', screen: Audit },
+];
+
+function Shell({ limits }: { limits: Limits }) {
+  const { path, params } = usePlace();
+  const main = useRef<HTMLElement>(null);
+  const can = canOf(limits);
+  const [first = '', id] = path;
+  const entries = ENTRIES.filter(({ scope }) => can(scope));
+  const entry = entries.find((each) => each.path === first);
+  const Screen = id === undefined ? entry?.screen : entry?.one;
+  return (
+    <Rights.Provider value={can}>
+      <header>
+        <button type="button" class="skip" onClick={() => main.current?.focus()}>
+          Skip to content
+        </button>
+        <strong>Presign</strong>
+        <nav aria-label="Screens">
+          <ul>
+            {entries.map((each) => (
+              <li key={each.path}>
+                <a href={href(each.path)} aria-current={each.path === first ? 'page' : undefined}>
+                  {each.name}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <SignOut />
+      </header>
+      <main ref={main} tabIndex={-1}>
+        {Screen ? <Screen key={path.join('/')} id={id ?? ''} params={params} /> : <Nothing can={can} />}
+      </main>
+    </Rights.Provider>
+  );
+}
+
+const Nothing = ({ can }: { can: Can }) => (
+  <>
+    <h1>{can('read') ? 'There is no such page' : 'This API key cannot read'}</h1>
+    <p>
+      {can('read')
+        ? 'Choose a screen above.'
+        : 'The console shows what a key with the scope read can see. Sign out, and sign in with another key.'}
+    </p>
+  </>
+);
+
+/** Reloads, so that the page keeps nothing of the session in memory. */
+const leave = () => signOut().finally(() => location.reload());
+
+const SignOut = () => (
+  <button type="button" class="quiet" onClick={leave}>
+    Sign out
+  </button>
+);
