@@ -4,7 +4,7 @@ WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
 RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfile --store-dir /pnpm/store \
-  --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...'
+  --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...' --filter '@presign/console...'
 RUN cd apps/gateway && node ../../infra/docker/bundle.mjs
 
 FROM node:24-bookworm-slim

@@ -4,8 +4,9 @@ WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
 RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfile --store-dir /pnpm/store \
-  --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...'
+  --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...' --filter '@presign/console...'
 RUN cd apps/issuer && node ../../infra/docker/bundle.mjs
+RUN cd apps/console && node_modules/.bin/tsx build/main.ts ../issuer/dist/console-files
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0

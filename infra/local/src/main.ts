@@ -29,6 +29,7 @@ function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): str
     '',
     `  issuer         ${env.issuerUrl}`,
     `  gateway        ${env.gatewayUrl}`,
+    `  console        ${env.issuerUrl}/console/`,
     `  admin API key  in ${apiKey}`,
   ];
   if (sandboxMcpUrl !== undefined) {

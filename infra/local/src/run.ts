@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildConsole, consoleDir } from '@presign/console/build';
 import {
   generateApiKey,
   generateEncryptionKey,
@@ -72,6 +73,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
       {
         ...{ ...shared, signingKey, olderPublicKeys, retention: env.retention, auditDays: env.auditDays },
         traces: requests && requestTraces(requests),
+        consoleDir: consoleDir(),
       },
       { host, port: env.issuerPort },
     );
@@ -86,6 +88,8 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     );
     closers.push(() => gateway.close());
     await issuer.ledger.drainAll();
+    // Another process builds it, if it is not built yet. Until then its address asks to reload.
+    buildConsole().catch((error: unknown) => log.warn(causeOf(error), 'the console is not built'));
     return { keys, sandboxMcpUrl: sandbox?.mcpUrl, close };
   } catch (error) {
     await close();
