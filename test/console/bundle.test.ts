@@ -1,0 +1,35 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { buildConsole } from '@presign/console/build';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+const MOST_BYTES = 250_000;
+
+describe('the built console', () => {
+  let files: { name: string; bytes: Buffer }[];
+  beforeAll(async () => {
+    const dir = await buildConsole();
+    const names = readdirSync(dir, { recursive: true, encoding: 'utf8' }).filter((name) =>
+      /\.\w+$/.test(name),
+    );
+    files = names.map((name) => ({ name, bytes: readFileSync(join(dir, name)) }));
+  });
+
+  test(`has less than ${MOST_BYTES} bytes in all, with gzip`, () => {
+    const bytes = files.reduce((sum, file) => sum + gzipSync(file.bytes).length, 0);
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThan(MOST_BYTES);
+  });
+
+  test('names no other server', () => {
+    const hosts = files.flatMap(({ bytes }) => bytes.toString().match(/https?:\/\/[\w.-]+/g) ?? []);
+    // Namespaces of XML, and the page that a message of TanStack Query names: addresses that are never requested.
+    const others = hosts.filter((host) => !/^(http:\/\/www\.w3\.org|https:\/\/tanstack\.com)$/.test(host));
+    expect([...new Set(others)]).toEqual([]);
+  });
+
+  test('is built once for the same sources', async () => {
+    expect(await buildConsole()).toBe(await buildConsole());
+  });
+});
