@@ -1,0 +1,109 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import axe from 'axe-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { expect } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import type { ConsoleStack } from './console-stack.ts';
+
+const IMAGES = fileURLToPath(new URL('../../docs/images/', import.meta.url));
+
+/** `CONSOLE_PICTURES=1` writes the pictures of the docs again. */
+const writesPictures = Boolean(process.env.CONSOLE_PICTURES);
+
+/** A picture must be small, because the repository keeps it. */
+const MOST_PICTURE_BYTES = 60_000;
+
+export type ConsolePage = {
+  readonly page: Page;
+  /** Goes to a screen by its link in the navigation. */
+  readonly open: (name: string) => Promise<void>;
+  /** The violations that axe finds, light and dark, on a large and a small screen. */
+  readonly violations: () => Promise<string[]>;
+  readonly picture: (name: string, height?: number) => Promise<void>;
+  /** Errors of scripts and of the policy of the page, and requests to other servers. */
+  readonly problems: readonly string[];
+};
+
+/** A browser at the console's sign-in, with its own cookies. */
+export async function openConsole(
+  browser: Browser,
+  stack: ConsoleStack,
+  options: BrowserContextOptions = {},
+): Promise<ConsolePage> {
+  const context = await browser.newContext({ viewport: LARGE, reducedMotion: 'reduce', ...options });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    // A refused request is one line of the browser's, and no error of the page.
+    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) problems.push(message.text());
+  });
+  page.on('request', (request) => {
+    const { origin, protocol } = new URL(request.url());
+    if (origin !== stack.issuerUrl && protocol !== 'blob:') problems.push(`request to ${origin}`);
+  });
+  await page.goto(stack.consoleUrl);
+  return {
+    page,
+    problems,
+    open: async (name) => {
+      await page.getByRole('navigation').getByRole('link', { name, exact: true }).click();
+      await page.getByRole('heading', { level: 1, name }).waitFor();
+      await settled(page);
+    },
+    violations: () => audit(page),
+    picture: async (name, height = PICTURE.height) => {
+      if (!writesPictures) return;
+      await page.setViewportSize({ ...PICTURE, height });
+      const bytes = await page.screenshot({ animations: 'disabled' });
+      expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
+      writeFileSync(join(IMAGES, `console-${name}.png`), bytes);
+      await page.setViewportSize(LARGE);
+    },
+  };
+}
+
+export async function signIn({ page }: ConsolePage, apiKey: string): Promise<void> {
+  await page.getByLabel('API key').fill(apiKey);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await settled(page);
+}
+
+/** Waits until nothing is loading. */
+export const settled = (page: Page): Promise<unknown> =>
+  eventually(async () => (await page.getByText('Loading…').count()) === 0);
+
+const LARGE = { width: 1280, height: 800 };
+const SMALL = { width: 360, height: 740 };
+const PICTURE = { width: 920, height: 500 };
+
+type AxeResult = { id: string; nodes: { html: string; failureSummary?: string }[] };
+
+async function audit(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const colorScheme of ['light', 'dark'] as const) {
+    for (const size of [LARGE, SMALL]) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize(size);
+      // The browser's debugger runs it, which the policy of the page allows.
+      await page.evaluate(axe.source);
+      const violations = (await page.evaluate(
+        'axe.run().then(({ violations }) => violations)',
+      )) as AxeResult[];
+      found.push(
+        ...violations.map(
+          ({ id, nodes }) =>
+            `${colorScheme} ${size.width}: ${id}: ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
+        ),
+      );
+      const wide = await page.evaluate('document.documentElement.scrollWidth - innerWidth');
+      if (Number(wide) > 0) found.push(`${size.width}: the page is ${wide} pixels too wide`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize(LARGE);
+  return found;
+}

@@ -1,0 +1,330 @@
+import { ledger } from '@presign/schema/ledger-tables';
+import { eq, sum } from 'drizzle-orm';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, callOnce, makeCalls, startConsole } from './console-stack.ts';
+
+/** Everything of the other account has this word in its name. */
+const OTHER = 'foreign';
+
+describe.skipIf(!hasChromium)('the console in a browser', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+  let receiver: Upstream;
+  let ui: ConsolePage;
+  let account: string;
+  let session: string;
+
+  const admin = (method: string, path: string, body?: object, apiKey = stack.apiKey) =>
+    fetch(`${stack.issuerUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    receiver = await startUpstream((_seen, response) => void response.writeHead(204).end());
+    account = await ownAccount(stack);
+    await admin('POST', '/v1/budgets', {
+      name: 'Team',
+      scope: { external_user: 'ada' },
+      cost_limit: 500_000,
+      max_uses: 2,
+      window: 'month',
+    });
+    await admin('POST', '/v1/budgets', {
+      name: 'Everyone',
+      scope: { account: true },
+      cost_limit: 25_000_000,
+      window: 'month',
+    });
+    const other = await addAccount(stack);
+    const otherKey = await addApiKey(stack, other.id, { scopes: ['admin'], name: `${OTHER} key` });
+    await admin(
+      'POST',
+      '/v1/budgets',
+      { name: `${OTHER} budget`, scope: { account: true }, cost_limit: 1 },
+      otherKey,
+    );
+    const { apiKey } = stack;
+    session = await makeCalls(stack, { apiKey, user: 'ada' }, 'Why is the sky blue? '.repeat(60), 2);
+    await makeCalls(
+      stack,
+      { apiKey, user: 'grace', model: 'sandbox-mini' },
+      'How do planes fly? '.repeat(20),
+      3,
+    );
+    await stack.presign(
+      {
+        provider: 'sandbox',
+        path: '/v1/models',
+        client_api_key: 'sk-sandbox',
+        external_user: `${OTHER} user`,
+      },
+      { authorization: `Bearer ${otherKey}` },
+    );
+    await stack.issuer.ledger.drainAll();
+    ui = await openConsole(browser, stack);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+    await receiver?.close();
+  });
+
+  const texts = () => ui.page.locator('main').innerText();
+  const cells = async (row: string) =>
+    (await ui.page.getByRole('row').filter({ hasText: row }).first().getByRole('cell').allInnerTexts()).map(
+      (each) => each.trim(),
+    );
+  const press = (name: string) => ui.page.getByRole('button', { name }).first().click();
+  const dialog = () => ui.page.getByRole('dialog');
+
+  /** Checks all that must hold for every screen. */
+  async function expectGood(picture: string, height?: number): Promise<void> {
+    await settled(ui.page);
+    expect(await texts()).not.toContain(OTHER);
+    await ui.picture(picture, height);
+    expect(await ui.violations()).toEqual([]);
+    expect(ui.problems).toEqual([]);
+  }
+
+  /** The ledger's sum in microdollars. */
+  async function spent(): Promise<number> {
+    const [row] = await stack.db
+      .select({ cost: sum(ledger.costMicrousd) })
+      .from(ledger)
+      .where(eq(ledger.accountId, account));
+    return Number(row?.cost);
+  }
+  const dollars = (microusd: number) => `$${(microusd / 1_000_000).toFixed(6).replace(/0{1,4}$/, '')}`;
+
+  test('signs in with the keyboard alone, and scripts see neither key nor cookie', async () => {
+    const { page } = ui;
+    expect(await ui.violations()).toEqual([]);
+    await page.getByLabel('API key').focus();
+    await page.keyboard.type('presign_sk_wrong');
+    await page.keyboard.press('Enter');
+    await page.getByText('This API key is unknown, revoked or expired.').waitFor();
+    await page.getByLabel('API key').fill('');
+    await page.keyboard.type(stack.apiKey);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    const seen = await page.evaluate(
+      'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, document.documentElement.outerHTML])',
+    );
+    expect(seen).not.toContain(stack.apiKey);
+    expect(JSON.parse(String(seen))[0]).toBe('');
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
+  });
+
+  test('Overview: what was spent, and what is near its limit', async () => {
+    await ui.open('Overview');
+    await ui.page
+      .getByText(dollars(await spent()), { exact: true })
+      .first()
+      .waitFor();
+    expect(await texts()).toContain('Team');
+    expect(
+      await ui.page
+        .getByRole('img', { name: /Spending of each day/ })
+        .locator('canvas')
+        .count(),
+    ).toBe(1);
+    await expectGood('overview');
+  });
+
+  test('Usage: the table adds up to the ledger, to the microdollar, and is saved as CSV', async () => {
+    await ui.open('Usage');
+    const total = dollars(await spent());
+    expect((await cells('Total')).at(-1)).toBe(total);
+    expect(await texts()).toContain(`Spent\n${total}`);
+    const saved = ui.page.waitForEvent('download');
+    await press('Download CSV');
+    const stream = await (await saved).createReadStream();
+    const csv = Buffer.concat(await stream.toArray()).toString();
+    expect(csv).toContain('sandbox-mini');
+    await ui.page.getByLabel('Sum by').selectOption('external_user');
+    await press('Apply');
+    await ui.page.getByRole('link', { name: 'grace' }).waitFor();
+    expect((await cells('Total')).at(-1)).toBe(total);
+    await expectGood('usage');
+  });
+
+  test('Budgets: a limit is raised in place, and a stale page cannot overwrite it', async () => {
+    await ui.open('Budgets');
+    expect((await cells('Team'))[3]).toBe('$0.50');
+    await press('Change Team');
+    await dialog().getByLabel('Limit in dollars').fill('0.75');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await eventually(async () => (await cells('Team'))[3] === '$0.75');
+    const list = (await (await admin('GET', '/v1/budgets')).json()) as {
+      data: { id: string; name: string; cost_limit: number }[];
+    };
+    const team = list.data.find(({ name }) => name === 'Team');
+    expect(team?.cost_limit).toBe(750_000);
+    await expectGood('budgets');
+    await press('Change Team');
+    await admin('PATCH', `/v1/budgets/${team?.id}`, { cost_limit: 800_000 });
+    // The page behind the dialog has read the change. The form has not.
+    await eventually(async () =>
+      (await ui.page.locator('tr', { hasText: 'Team' }).first().innerText()).includes('$0.80'),
+    );
+    await dialog().getByLabel('Limit in dollars').fill('0.1');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().getByRole('alert').waitFor();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+    await eventually(async () => (await cells('Team'))[3] === '$0.80');
+  });
+
+  test('Calls: from a session to its calls, and one call line by line', async () => {
+    await ui.open('Calls');
+    await ui.page.getByRole('row').nth(5).waitFor();
+    await expectGood('calls', 340);
+    await ui.page.getByLabel('User').fill('ada');
+    await press('Apply');
+    await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
+    await ui.page.getByRole('row').nth(1).getByRole('rowheader').getByRole('link').click();
+    await ui.page.getByRole('heading', { name: 'Price' }).waitFor();
+    await settled(ui.page);
+    await ui.page.getByText('$0.15 a million').waitFor();
+    const charged = (await cells('Charged')).at(-1);
+    expect((await cells('At the listed rates')).at(-1)).toBe(charged);
+    await expectGood('call');
+  });
+
+  test('Sessions: live figures, a later end, and revocation that the gateway obeys', async () => {
+    await ui.open('Sessions');
+    await ui.page.getByRole('row').nth(2).waitFor();
+    await expectGood('sessions');
+    await ui.page.getByLabel('Session id').fill(session);
+    await press('Open');
+    await ui.page.getByRole('button', { name: /^Extend/ }).waitFor();
+    expect(await texts()).toContain('2 of 50');
+    await expectGood('session');
+    await press('Extend');
+    await dialog().getByRole('button', { name: 'Extend' }).click();
+    const field = dialog().getByLabel('The URL with the later end');
+    const url = await field.inputValue();
+    expect(url).toContain('/llm/t/');
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await press('Revoke the session');
+    await dialog().getByRole('button', { name: 'Revoke' }).click();
+    await ui.page.getByText('revoked').first().waitFor();
+    const answer = await callOnce(url, 'Hello');
+    expect(answer.status).toBe(403);
+  });
+
+  test('Keys: an API key with a policy, shown once, and a rotated virtual key', async () => {
+    await ui.open('Keys');
+    await press('Create an API key');
+    await dialog().getByLabel('Name').fill('Batch jobs');
+    await dialog().getByLabel('Policy').fill('{"providers": ["sandbox"]}');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    const made = await dialog().getByLabel('The new API key').inputValue();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    expect((await admin('GET', '/v1/limits', undefined, made)).status).toBe(200);
+    expect(await texts()).not.toContain(made);
+    await press('Create a virtual key');
+    await dialog().getByLabel('Name').fill('Production');
+    await dialog().getByLabel('Provider', { exact: true }).fill('sandbox');
+    await dialog().getByLabel('Provider key').fill('sk-sandbox-1');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await press('Rotate Production');
+    await dialog().getByLabel('New provider key').fill('sk-sandbox-2');
+    await dialog().getByRole('button', { name: 'Rotate' }).click();
+    await eventually(async () => (await cells('Production'))[2] === '2');
+    await expectGood('keys');
+  });
+
+  test('Webhooks: a test event is delivered and replayed', async () => {
+    await ui.open('Webhooks');
+    await press('Add a webhook');
+    await dialog().getByLabel('URL').fill(`${receiver.url}/events`);
+    await dialog().getByRole('button', { name: 'Add' }).click();
+    await dialog().getByLabel('The secret that signs its events').waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await press('Send a test');
+    await dialog().getByRole('button', { name: 'Send' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await expectGood('webhooks');
+    await ui.page.getByRole('link', { name: `${receiver.url}/events` }).click();
+    await ui.page.getByText('delivered').first().waitFor();
+    const before = receiver.seen.length;
+    await press('Replay webhook.test');
+    await dialog().getByRole('button', { name: 'Replay' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => receiver.seen.length > before);
+    await expectGood('deliveries');
+  });
+
+  test('Audit: every change that was made above, and by whom', async () => {
+    await ui.open('Audit');
+    await ui.page.getByText('webhook.created').first().waitFor();
+    for (const action of ['api_key.created', 'virtual_key.rotated', 'budget.changed'])
+      expect(await texts()).toContain(action);
+    await expectGood('audit', 310);
+  });
+
+  test('with the keyboard alone: a screen is opened, a dialog opened, left and its button focused again', async () => {
+    const { page } = ui;
+    await ui.open('Overview');
+    await page.getByRole('link', { name: 'Budgets' }).first().focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Budgets' }).waitFor();
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+    await settled(page);
+    await page.getByRole('button', { name: 'Create a budget' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog().waitFor();
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'hidden' });
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Create a budget');
+  });
+
+  test('signs out, and the back button shows no figure', async () => {
+    await ui.open('Usage');
+    await press('Sign out');
+    await ui.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await ui.page.goBack();
+    await ui.page.reload();
+    await ui.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await ui.page.locator('body').innerText()).not.toContain('$');
+  });
+
+  test('a key that may only read sees figures and no button that changes something', async () => {
+    const own = await openConsole(browser, stack);
+    await signIn(own, await addApiKey(stack, account, { scopes: ['read'], name: 'reader' }));
+    expect(await own.page.getByRole('link', { name: 'Webhooks' }).count()).toBe(0);
+    for (const name of ['Budgets', 'Sessions', 'Keys']) {
+      await own.open(name);
+      expect(await own.page.getByRole('button', { name: /Create|Change|Revoke|Extend|Rotate/ }).count()).toBe(
+        0,
+      );
+    }
+    await own.page.context().close();
+  });
+
+  test('on a phone, the other account sees its own figures alone', async () => {
+    const own = await openConsole(browser, stack, { viewport: { width: 360, height: 740 }, hasTouch: true });
+    const { id } = await addAccount(stack);
+    await signIn(own, await addApiKey(stack, id, { scopes: ['admin'] }));
+    for (const name of ['Budgets', 'Sessions', 'Calls', 'Usage', 'Keys', 'Webhooks', 'Audit']) {
+      await own.open(name);
+      const shown = await own.page.locator('main').innerText();
+      for (const foreign of ['ada', 'grace', 'Team', 'Production', session.slice(0, 8)])
+        expect(shown).not.toContain(foreign);
+    }
+    expect(own.problems).toEqual([]);
+    await own.page.context().close();
+  });
+});
