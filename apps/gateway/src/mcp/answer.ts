@@ -1,17 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
-import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
-import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
+import { type FlatHeaders, headerOf, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { OpenRequests, readAnswers } from './messages.ts';
-import { type Amount, NOTHING } from './price.ts';
-import type { ChargeRefund, UnrunRequests } from './refund.ts';
+import { NOTHING } from './price.ts';
+import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
@@ -330,24 +329,10 @@ export class McpAnswer implements Receiver {
   #writeHead(): void {
     if (this.#response.destroyed) return;
     const unrun = refusesWhole(this.#status) ? this.#requests?.all : this.#requests?.unrun;
-    const refunded = (this.#parts.admitted.isReturnable ? unrun : undefined) ?? NOTHING;
-    this.#response.writeHead(this.#status, [...this.#headers, ...callHeaders(this.#parts, refunded)]);
+    const { call, admitted, refund } = this.#parts;
+    const refunded = (admitted.isReturnable ? unrun : undefined) ?? NOTHING;
+    const own = callHeaders(call, admitted, refund.requests.all, refunded);
+    this.#response.writeHead(this.#status, [...this.#headers, ...own]);
     if (this.#isStream) sendHead(this.#response);
   }
-}
-
-/** The gateway's own headers, as far as it is known what the call costs. */
-function callHeaders({ call, admitted, refund }: AnswerParts, refunded: Amount): FlatHeaders {
-  const { usesLeft, microusdLeft } = admitted;
-  const { all } = refund.requests;
-  const headers = ownHeaders(
-    call.requestId,
-    admitted.rateLimits,
-    boundOrigin(call.policy, call.incoming.headers),
-  );
-  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
-  if (microusdLeft !== undefined)
-    headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));
-  if (all.uses > 0) headers.push('x-presign-cost', String(all.costMicrousd - refunded.costMicrousd));
-  return headers;
 }

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isJsonObject } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
-import { newHoldId } from '../limits/admit.ts';
+import { boundOrigin } from '../grant/bind.ts';
+import { type FlatHeaders, ownHeaders } from '../http/headers.ts';
+import { type Admitted, newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
 import { METHOD_NOT_FOUND, type Message, type RpcAnswer } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
@@ -106,4 +108,19 @@ export class UnrunRequests {
       };
     }
   }
+}
+
+/**
+ * The gateway's own headers of an answer, as far as it is known what the call costs.
+ * @param all what was charged, of which `refunded` was given back
+ */
+export function callHeaders(call: McpCall, admitted: Admitted, all: Amount, refunded: Amount): FlatHeaders {
+  const { usesLeft, microusdLeft } = admitted;
+  const origin = boundOrigin(call.policy, call.incoming.headers);
+  const headers = ownHeaders(call.requestId, admitted.rateLimits, origin);
+  if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));
+  if (microusdLeft !== undefined)
+    headers.push('x-presign-cost-remaining', String(microusdLeft + refunded.costMicrousd));
+  if (all.uses > 0) headers.push('x-presign-cost', String(all.costMicrousd - refunded.costMicrousd));
+  return headers;
 }
