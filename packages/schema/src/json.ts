@@ -8,12 +8,18 @@ export function readJson(
   mark: 'refuse' | 'ignore' = 'refuse',
 ): { readonly text: string; readonly value: unknown } | undefined {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: mark === 'refuse' }).decode(bytes);
+    const text = DECODERS[mark].decode(bytes);
     return { text, value: JSON.parse(text) };
   } catch {
     return undefined;
   }
 }
+
+/** Made once, because making one takes longer than to decode a small body. */
+const DECODERS = {
+  refuse: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }),
+  ignore: new TextDecoder('utf-8', { fatal: true }),
+} as const;
 
 /** A JSON object as parsed. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -191,7 +197,7 @@ function nextMember(within: Container): void {
 }
 
 function repeats(within: Container, literal: string): boolean {
-  within.key = JSON.parse(literal) as string;
+  within.key = literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
   within.expectsKey = false;
   const repeated = within.keys?.has(within.key) ?? false;
   within.keys?.add(within.key);

@@ -11,8 +11,7 @@ export type NamesRead = ReadonlySet<string>;
  * @returns the first such key with the names that lead to it, or undefined
  */
 export function ambiguousKey(text: string, read: NamesRead): string | undefined {
-  const folded = foldNames(read);
-  const longest = Math.max(0, ...[...folded.keys()].map((name) => name.length));
+  const { folded, longest } = foldedOf(read);
   return findKey(text, (name, repeated) => {
     // Folding case never makes a name shorter. Long names are not folded: writing out each of them takes time
     // that grows with the square of the body's length.
@@ -20,6 +19,20 @@ export function ambiguousKey(text: string, read: NamesRead): string | undefined 
     const known = folded.get(foldCase(name));
     return known !== undefined && known !== name;
   });
+}
+
+type Folded = { readonly folded: ReadonlyMap<string, string>; readonly longest: number };
+
+const FOLDED = new WeakMap<NamesRead, Folded>();
+
+/** Kept as long as the names are, because most calls are read by the same ones. */
+function foldedOf(read: NamesRead): Folded {
+  const known = FOLDED.get(read);
+  if (known) return known;
+  const folded = foldNames(read);
+  const made = { folded, longest: Math.max(0, ...Array.from(folded.keys(), ({ length }) => length)) };
+  FOLDED.set(read, made);
+  return made;
 }
 
 /** The fields and the objects that hold them, by their names without case. */

@@ -111,7 +111,7 @@ export function readContent(
   return need.is === 'must' ? read : { content: { raw, json: undefined } };
 }
 
-const NO_NAMES: NamesRead = new Set();
+export const NO_NAMES: NamesRead = new Set();
 
 const isPlainJson = (request: IncomingMessage) =>
   contentCoding(request) === 'identity' &&

@@ -18,7 +18,7 @@ import { newHoldId, precheck } from '../limits/admit.ts';
 import { settleCall } from '../limits/settle.ts';
 import { Answer, answerPlan, costHeaders } from './answer.ts';
 import { signsBody } from './authorize.ts';
-import { type Need, namesRead, readBody, readsMuch } from './body.ts';
+import { type Need, NO_NAMES, namesRead, readBody, readsMuch } from './body.ts';
 import { type Charge, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
@@ -177,9 +177,9 @@ function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
   if (policy.models)
     return { is: 'must', names: new Set([...namesRead(dialect, policy.config ?? {}), ...MODEL_FIELDS]) };
   if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
-  if (policy.conditions?.allowed_fields) return { is: 'must', names: new Set() };
+  if (policy.conditions?.allowed_fields) return { is: 'must', names: NO_NAMES };
   const isLimited = policy.costLimited || policy.tokenLimited;
-  if (isLimited && !costsNothing(grant.provider, grant.method, path)) return { is: 'must', names: new Set() };
+  if (isLimited && !costsNothing(grant.provider, grant.method, path)) return { is: 'must', names: NO_NAMES };
   if (signsBody(grant.provider)) return { is: 'whole' };
   return { is: dialect?.spend ? 'may' : 'none' };
 }
