@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
-import { forward } from '../src/http/forward.ts';
+import { Cutter, forward } from '../src/http/forward.ts';
 import { answerTurns } from '../src/http/turns.ts';
 
 /** The ways to frame an answer that ends its connection. */
@@ -37,7 +37,7 @@ test.each(Object.entries(FRAMES))(
         whenDrained: (resume) => setTimeout(resume, 20),
       },
       { headersMs: 5_000, totalMs: 20_000, readsOn: () => false, turn: answerTurns().of('url') },
-      new AbortController().signal,
+      new Cutter(),
     );
     expect([ended, got]).toEqual([{ is: 'complete', status: 200 }, body.length]);
     server.close();

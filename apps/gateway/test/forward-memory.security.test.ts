@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
-import { forward } from '../src/http/forward.ts';
+import { Cutter, forward } from '../src/http/forward.ts';
 import { answerTurns } from '../src/http/turns.ts';
 
 const MIB = 1024 * 1024;
@@ -30,7 +30,7 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : 0;
   const dispatcher = guardedDispatcher(true);
-  const life = new AbortController();
+  const life = new Cutter();
   let got = 0;
   const ended = forward(
     dispatcher,
@@ -38,14 +38,14 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
     {
       head: () => {},
       data: () => {
-        if (++got === CHUNKS) life.abort();
+        if (++got === CHUNKS) life.cut('revoked');
         return false;
       },
       whenClosed: () => {},
       whenDrained: (resume) => setImmediate(resume),
     },
     { headersMs: 20_000, totalMs: 60_000, readsOn: () => false, turn: answerTurns().of('url') },
-    life.signal,
+    life,
   );
   expect(await ended).toMatchObject({ is: 'broken' });
   expect(got).toBe(CHUNKS);

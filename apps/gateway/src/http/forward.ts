@@ -38,14 +38,34 @@ export type CutReason = 'revoked' | 'expired' | 'closing' | 'unleased';
 export const isCut = (why: Why): why is CutReason =>
   why === 'revoked' || why === 'expired' || why === 'closing' || why === 'unleased';
 
-/** The reason of the `AbortSignal` that ends a call. */
-export class CutError extends Error {
+class CutError extends Error {
   override readonly name = 'CutError';
   readonly reason: CutReason;
 
   constructor(reason: CutReason) {
     super(`the gateway ended the call: ${reason}`);
     this.reason = reason;
+  }
+}
+
+/**
+ * Lets the gateway end one call itself. The first reason counts. Each call has one, so it is no `AbortController`, which
+ * takes as long as all else that is done to watch a call.
+ */
+export class Cutter {
+  #error: CutError | undefined;
+  #whenCut: ((error: Error) => void) | undefined;
+
+  cut(reason: CutReason): void {
+    if (this.#error) return;
+    this.#error = new CutError(reason);
+    this.#whenCut?.(this.#error);
+  }
+
+  /** Calls back when the call is cut, also if that was before. One call back at a time. */
+  watch(whenCut: ((error: Error) => void) | undefined): void {
+    this.#whenCut = whenCut;
+    if (this.#error) whenCut?.(this.#error);
   }
 }
 
@@ -90,7 +110,7 @@ export const HEADERS_TIMEOUT_MS = 600_000;
 
 /**
  * Sends a call and hands the answer on, chunk by chunk with back-pressure.
- * @param signal ends the call when it aborts. Its reason is a `CutError`.
+ * @param cutter ends the call
  * @param times gets the upstream's times
  */
 export function forward(
@@ -98,11 +118,11 @@ export function forward(
   call: UpstreamCall,
   receiver: Receiver,
   bounds: Bounds,
-  signal: AbortSignal,
+  cutter: Cutter,
   times: UpstreamTimes = { upstreamMs: 0, firstByteAt: 0 },
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(receiver, bounds, signal, times, resolve);
+    const passing = new Passing(receiver, bounds, cutter, times, resolve);
     dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
   });
 }
@@ -111,12 +131,11 @@ export function forward(
 class Passing implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver;
   readonly #bounds: Bounds;
-  readonly #signal: AbortSignal;
+  readonly #cutter: Cutter;
   readonly #times: UpstreamTimes;
   readonly #beganAt = performance.now();
   readonly #resolve: (ended: Ended) => void;
   #timer: NodeJS.Timeout | undefined;
-  #cut = () => {};
   #sent = false;
   #ended = false;
   #hasLeft = false;
@@ -127,27 +146,25 @@ class Passing implements Dispatcher.DispatchHandler {
   constructor(
     receiver: Receiver,
     bounds: Bounds,
-    signal: AbortSignal,
+    cutter: Cutter,
     times: UpstreamTimes,
     resolve: (ended: Ended) => void,
   ) {
     this.#receiver = receiver;
     this.#bounds = bounds;
-    this.#signal = signal;
+    this.#cutter = cutter;
     this.#times = times;
     this.#resolve = resolve;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#bounds.totalMs);
-    this.#cut = () => controller.abort(this.#signal.reason as Error);
-    this.#signal.addEventListener('abort', this.#cut);
     // A paused answer must go on when the holder has everything or has left: it is read to its end, or stopped.
     this.#receiver.whenClosed(() => {
       this.#hasLeft = true;
       if (!this.#stops(controller)) controller.resume();
     });
-    if (this.#signal.aborted) this.#cut();
+    this.#cutter.watch((error) => controller.abort(error));
     // A call that was aborted up to here is never written.
     this.#sent = true;
   }
@@ -204,7 +221,7 @@ class Passing implements Dispatcher.DispatchHandler {
     this.#ended = true;
     this.#times.upstreamMs += performance.now() - this.#beganAt;
     clearTimeout(this.#timer);
-    this.#signal.removeEventListener('abort', this.#cut);
+    this.#cutter.watch(undefined);
     this.#resolve(ended);
   }
 }

@@ -6,8 +6,7 @@ import { type Body, bodyToSend } from '../http/body.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
 import {
   type Bounds,
-  CutError,
-  type CutReason,
+  Cutter,
   type Ended,
   forward,
   HEADERS_TIMEOUT_MS,
@@ -54,10 +53,6 @@ export async function send(deps: LlmDeps, call: Call, passed: Passed, answer: Ll
   }
 }
 
-/** Controllers of calls that ended without a cut, for the calls to come: to make one takes 4 µs, a fiftieth of a call. */
-const spare: AbortController[] = [];
-const SPARE_MAX = 1_000;
-
 async function sendWithCredential(
   deps: LlmDeps,
   call: Call,
@@ -93,28 +88,23 @@ async function sendWithCredential(
   if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
   answer.hide(authorized.secrets);
   const upstream = { ...unauthorized, ...authorized.changes, body: sent };
-  const revocation = spare.pop() ?? new AbortController();
-  const cut = (reason: CutReason) => () => revocation.abort(new CutError(reason));
-  const unwatch = deps.revocations.watch(policy.ref, cut('revoked'));
+  const cutter = new Cutter();
+  const unwatch = deps.revocations.watch(policy.ref, () => cutter.cut('revoked'));
   const { partition } = grant;
   const unguard =
-    admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, cut('unleased')) : undefined;
+    admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, () => cutter.cut('unleased')) : undefined;
   const totalMs = deps.upstreamTimeoutMs;
   const headersMs = Math.min(HEADERS_TIMEOUT_MS, totalMs);
   const turn = deps.turns.of(grant.id);
   const bounds = { headersMs, totalMs, readsOn: () => answer.readsOn(), turn };
-  const ended = await forward(
-    deps.dispatcher,
-    upstream,
-    answer,
-    bounds,
-    revocation.signal,
-    call.report,
-  ).finally(unwatch);
-  unguard?.();
-  if (!revocation.signal.aborted && spare.length < SPARE_MAX) spare.push(revocation);
-  if ('status' in ended && ended.status === 401) authorized.refused?.();
-  return ended;
+  try {
+    const ended = await forward(deps.dispatcher, upstream, answer, bounds, cutter, call.report);
+    if ('status' in ended && ended.status === 401) authorized.refused?.();
+    return ended;
+  } finally {
+    unwatch();
+    unguard?.();
+  }
 }
 
 /** The headers of a body that the gateway decoded and wrote as JSON. */

@@ -2,14 +2,7 @@ import { type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
-import {
-  CutError,
-  type CutReason,
-  type Ended,
-  forward,
-  HEADERS_TIMEOUT_MS,
-  type Receiver,
-} from '../http/forward.ts';
+import { Cutter, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
@@ -109,32 +102,32 @@ export const isKeptBack = (call: McpCall, status: number): boolean =>
 function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { revocations, leases, closing, now, upstreamTimeoutMs } = deps;
   const { policy, grant, method, messages, placedMs } = call;
-  const life = new AbortController();
-  const end = (reason: CutReason) => () => life.abort(new CutError(reason));
-  const unwatch = revocations.watch(policy.ref, end('revoked'));
+  const cutter = new Cutter();
+  const unwatch = revocations.watch(policy.ref, () => cutter.cut('revoked'));
   const unguard =
     placedMs === undefined
       ? undefined
-      : leases.guard({ partition: grant.partition, askedMs: placedMs }, end('unleased'));
+      : leases.guard({ partition: grant.partition, askedMs: placedMs }, () => cutter.cut('unleased'));
   const leftMs = Math.max(0, grant.expiresAtMs - now());
   const isWaiting = method === 'GET' || messages?.all.some((each) => each.method === 'subscriptions/listen');
-  const expire = () => {
-    if (isWaiting) void answer.whenIdle().then(end('expired'));
-  };
+  const expire = () => cutter.cut('expired');
+  const expireWhenIdle = () => void answer.whenIdle().then(expire);
   // It may have expired while a token was fetched; a timer of 0 ms would come after a quick server's first bytes.
-  const expiry = leftMs > 0 ? setTimeout(expire, leftMs) : void expire();
-  const late = setTimeout(end('expired'), leftMs + upstreamTimeoutMs);
+  const idling = isWaiting && leftMs > 0 ? setTimeout(expireWhenIdle, leftMs) : undefined;
+  if (isWaiting && leftMs === 0) expireWhenIdle();
+  // Whole seconds, because Node has a list of its own for timers of each length.
+  const late = setTimeout(expire, Math.ceil((leftMs + upstreamTimeoutMs) / 1_000) * 1_000);
   // A client opens its GET again at another gateway. A POST may finish.
-  const close = end('closing');
+  const close = () => cutter.cut('closing');
   if (method === 'GET') closing.addEventListener('abort', close);
   const release = () => {
     unwatch();
     unguard?.();
-    clearTimeout(expiry);
+    clearTimeout(idling);
     clearTimeout(late);
-    closing.removeEventListener('abort', close);
+    if (method === 'GET') closing.removeEventListener('abort', close);
   };
-  return { signal: life.signal, release };
+  return { cutter, release };
 }
 
 /** The head of a stream and the 202 of the 2024-11-05 transport come at once. Some servers never send them. */
@@ -170,7 +163,11 @@ async function attempt(
   const turn = deps.turns.of(call.grant.id);
   const bounds = { headersMs, totalMs: LONGEST_MS, readsOn: () => false, turn };
   const life = watchCall(deps, call, answer);
-  return forward(deps.dispatcher, upstream, answer, bounds, life.signal, call.report).finally(life.release);
+  try {
+    return await forward(deps.dispatcher, upstream, answer, bounds, life.cutter, call.report);
+  } finally {
+    life.release();
+  }
 }
 
 function mcpHeaders({ incoming, session, body: { bytes } }: McpCall, { header }: Authorization): FlatHeaders {
