@@ -2,7 +2,15 @@ import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
 import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
-import { type FlatHeaders, headerOf, ownHeaders, sendHead, withoutHeaders } from '../http/headers.ts';
+import {
+  endWith,
+  type FlatHeaders,
+  headerOf,
+  joined,
+  ownHeaders,
+  sendHead,
+  withoutHeaders,
+} from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
@@ -32,9 +40,6 @@ const KEPT_BACK_MAX_BYTES = 256 * 1024;
 
 /** So much of an answer is read after its holder has left. Longer than any answer of a provider, without end or not. */
 const UNHEARD_MAX_BYTES = 64 * 1024 * 1024;
-
-/** Node writes strings up to this size without allocating a buffer. */
-const IN_ONE_PIECE_BYTES = 8 * 1024;
 
 /** The holder's side of one answer. It passes the provider's bytes on and lets a meter read them. */
 export class Answer {
@@ -139,10 +144,7 @@ export class Answer {
     const kept = this.#kept;
     if (kept) this.#writeHead(late);
     const parts = [...(kept ?? []), this.#last, rest].filter((part) => part !== undefined);
-    const whole = parts.length === 1 ? parts[0] : Buffer.concat(parts);
-    // Node writes a string in one piece with the head, which costs less than two buffers.
-    if (whole && whole.length <= IN_ONE_PIECE_BYTES) this.#response.end(whole.toString('latin1'), 'latin1');
-    else this.#response.end(whole);
+    endWith(this.#response, joined(parts));
   }
 
   /** Destroys the connection of an answer that broke off, so that it does not look complete. */

@@ -3,12 +3,12 @@ import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import type { Receiver } from '../http/forward.ts';
-import { type FlatHeaders, headerOf, sendHead, withoutHeaders } from '../http/headers.ts';
+import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { OpenRequests, readAnswers } from './messages.ts';
+import { mayLackMethod, OpenRequests, readAnswers } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
@@ -181,8 +181,8 @@ export class McpAnswer implements Receiver {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
     const rest = await this.#masked?.end();
-    const kept = this.#kept && Buffer.concat([...this.#kept, ...(rest ? [rest] : [])]);
-    if (kept) this.#requests?.see(readAnswers(kept.toString('utf8')));
+    const kept = this.#kept && joined([...this.#kept, ...(rest && rest.length > 0 ? [rest] : [])]);
+    if (kept && mayLackMethod(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
     clearInterval(this.#keepAlive);
     const shown = kept && this.#tools ? this.#tools.body(kept) : kept;
@@ -190,7 +190,7 @@ export class McpAnswer implements Receiver {
     if (this.#isOver) return undefined;
     if (shown) this.#writeHead();
     const [last = NOTHING_LEFT] = this.#shown([this.#events?.rest() ?? NOTHING_LEFT]);
-    this.#response.end(shown ?? rest ?? this.#secrets.mask(last));
+    endWith(this.#response, shown ?? rest ?? this.#secrets.mask(last));
     return undefined;
   }
 

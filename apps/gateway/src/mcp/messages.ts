@@ -51,12 +51,14 @@ export const MODEST = { depth: 200, parts: 1_000_000 };
 /**
  * Reads the body of a POST. Refuses bodies that a server might understand differently.
  * @param conditions of arguments, by which calls are judged
+ * @param isLittle it is known to be far within the limits
  */
 export function readMessages(
   bytes: Buffer,
   conditions?: McpArguments,
+  isLittle = false,
 ): { messages: Messages } | { refusal: Refusal } {
-  if (!isModest(bytes, MODEST))
+  if (!isLittle && !isModest(bytes, MODEST))
     return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
   const read = readJson(bytes);
   if (!read) {
@@ -67,8 +69,8 @@ export function readMessages(
   const each: unknown[] = isBatch ? value : [value];
   if (each.length === 0 || each.length > BATCH_MAX)
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
-  const within = isBatch ? each.map((_, i) => `[${i}].`) : [''];
-  const key = ambiguousKey(text, new Set(within.flatMap((at) => READ.map((name) => at + name))));
+  const names = isBatch ? new Set(each.flatMap((_, i) => READ.map((name) => `[${i}].${name}`))) : READ_ALONE;
+  const key = ambiguousKey(text, names);
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
   const all = each.map((value) => readMessage(value, conditions));
   const invalidMessage = all.find((message) => typeof message === 'string');
@@ -79,6 +81,7 @@ export function readMessages(
 
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */
 const READ = ['id', 'method', 'params.name', 'params.uri', 'params.taskId', 'result', 'error'];
+const READ_ALONE: ReadonlySet<string> = new Set(READ);
 
 const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },
@@ -201,6 +204,9 @@ function decodeName(value: string): string {
   const encoded = /^=\?base64\?([A-Za-z0-9+/=]*)\?=$/.exec(value)?.[1];
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString('utf8');
 }
+
+/** Whether an answer may say that a method was not found. Most do not, and need not be read. */
+export const mayLackMethod = (answer: Buffer): boolean => answer.includes(`${METHOD_NOT_FOUND}`);
 
 /** A JSON-RPC answer as the gateway reads it. */
 export type RpcAnswer = { readonly id: unknown; readonly error: unknown };

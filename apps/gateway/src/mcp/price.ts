@@ -31,7 +31,7 @@ export function priceCalls(
   server: McpServerPolicy,
   prices: McpPrices,
 ): { charged: readonly Charged[] } | { refusal: Refusal } {
-  const operators = prices.byServer.get(server.url) ?? prices.byServer.get(new URL(server.url).origin);
+  const operators = prices.byServer.get(server.url) ?? prices.byServer.get(addressOf(server).origin);
   for (const message of messages) {
     const refusal = nameRefusal(message, server, operators);
     if (refusal) return { refusal };
@@ -41,6 +41,24 @@ export function priceCalls(
     costMicrousd: priceIn(server.pricing, message) ?? priceIn(operators, message) ?? prices.defaultMicrousd,
   }));
   return { charged };
+}
+
+type Address = { readonly origin: string; readonly path: string; readonly query: string };
+
+const ADDRESSES = new WeakMap<McpServerPolicy, Address>();
+
+/** The parts of a server's address. They are kept as long as its policy. */
+export function addressOf(server: McpServerPolicy): Address {
+  const known = ADDRESSES.get(server);
+  if (known) return known;
+  const address = readAddress(server.url);
+  ADDRESSES.set(server, address);
+  return address;
+}
+
+export function readAddress(url: string): Address {
+  const { origin, pathname, search } = new URL(url);
+  return { origin, path: pathname, query: search.slice(1) };
 }
 
 /** Refuses a method or tool that the server may read as another one than the gateway, or that the URL does not allow. */

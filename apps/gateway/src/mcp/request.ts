@@ -59,7 +59,7 @@ type Unidentified = {
 
 /** Checks the token, and unseals what was sealed for its grant. */
 export function identify(
-  deps: Pick<McpDeps, 'verify' | 'encryptionKeys'>,
+  deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory'>,
   { url, method, headers }: IncomingMessage,
 ): Identified | Unidentified {
   const asked = readMcpUrl(url ?? '');
@@ -73,7 +73,8 @@ export function identify(
   }
   const { grant } = verified;
   const signed = grant;
-  if (!isServer(grant, asked.url))
+  // A policy that is known names the server that the token was issued for.
+  if (deps.memory.policies.peek(grant.id)?.server?.url !== asked.url && !isServer(grant, asked.url))
     return { signed, refusal: { code: 'token_invalid', reason: 'other_server', message: OTHER_SERVER } };
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
     return { signed, refusal: NO_METHOD };
@@ -130,7 +131,7 @@ export async function readPost(
   const isLittle = takeWork(readQuota, grant, whole.bytes);
   const conditions = grant.limitsArguments ? await argumentsOf(deps, report.requestId, grant) : undefined;
   const read = isLittle
-    ? readMessages(whole.bytes, conditions)
+    ? readMessages(whole.bytes, conditions, isLittle)
     : await bodyWorkers.readMessages(grant, whole.bytes, conditions);
   if ('refusal' in read) return read;
   const mismatch = checkHeaders(incoming.headers, read.messages);

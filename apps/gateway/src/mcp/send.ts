@@ -1,4 +1,4 @@
-import { type McpAuth, mcpAuth, type Refusal } from '@presign/schema';
+import type { McpAuth, Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
@@ -7,6 +7,7 @@ import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/header
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
+import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
 import { transportRefusal } from './transport.ts';
 
@@ -52,7 +53,9 @@ async function sendWithCredential(
   const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
   if (loaded.is === 'unavailable') return { is: 'unavailable' };
   if (loaded.is === 'unsealable') return { is: 'failed' };
-  const credential = { id: ref.credentialId, accountId, auth: mcpAuth.parse(JSON.parse(loaded.secret)) };
+  // The issuer has checked and sealed it.
+  const auth = JSON.parse(loaded.secret) as McpAuth;
+  const credential = { id: ref.credentialId, accountId, auth };
   const first = await deps.authorizer.authorize(credential);
   if ('refusal' in first) return { is: 'unauthorized', ...first };
   const sent = await attempt(deps, call, first.authorization, answer);
@@ -147,13 +150,12 @@ async function attempt(
   const { bytes } = body;
   // A body that may be sent a second time, with another access token, stays in memory.
   const isOnce = authorization.token === undefined;
-  const url = new URL(endpoint?.href ?? server.url);
-  const query = [url.search.slice(1), authorization.query].filter(Boolean).join('&');
-  const operation = mcpOperation(call.messages?.all[0]?.method);
-  const traced = deps.traces?.toUpstream(call.report, operation) ?? [];
+  const address = endpoint ? readAddress(endpoint.href) : addressOf(server);
+  const query = [address.query, authorization.query].filter(Boolean).join('&');
+  const traced = deps.traces?.toUpstream(call.report, mcpOperation(call.messages?.all[0]?.method)) ?? [];
   const upstream = {
-    origin: url.origin,
-    path: url.pathname + (query === '' ? '' : `?${query}`),
+    origin: address.origin,
+    path: address.path + (query === '' ? '' : `?${query}`),
     method,
     headers: [...mcpHeaders(call, authorization), ...traced],
     body: isOnce ? bodyToSend(bytes, bodyMemory.release) : bytes,
