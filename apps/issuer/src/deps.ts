@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, SigningKey } from '@presign/crypto';
-import type { ClockWatch, RedisClient } from '@presign/limits';
+import type { ClockWatch, PlantSeed, RedisClient } from '@presign/limits';
 import type { OutboundProxy, PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
@@ -13,6 +13,8 @@ import type { RequestTraces } from './middleware/trace-requests.ts';
 export type IssuerDeps = {
   readonly db: Database;
   readonly redis: RedisClient;
+  /** Leaves seeds of fresh grants in Redis. */
+  readonly plantSeed: PlantSeed;
   readonly signingKey: SigningKey;
   /** PASERK `k4.public` of earlier signing keys whose tokens are still valid. */
   readonly olderPublicKeys: readonly string[];

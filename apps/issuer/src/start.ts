@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
-import { watchClock } from '@presign/limits';
+import { seeder, watchClock } from '@presign/limits';
 import { guardedDispatcher } from '@presign/outbound';
 import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
 import { causeOf } from '@presign/schema';
@@ -33,7 +33,7 @@ export type RunningIssuer = {
   readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
-export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining' | 'metrics'> & {
+export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining' | 'metrics' | 'plantSeed'> & {
   /** Where figures are counted. Undefined: nowhere. */
   readonly meter?: Meter;
   /** How long an idle connection stays open. */
@@ -61,7 +61,8 @@ export async function startIssuer(
   const metrics = issuerMetrics(meter);
   watchService(meter, { name: 'issuer', clock, prices, now: options.now });
   watchBacklogs(meter, options);
-  const deps: IssuerDeps = { ...options, prices, clock, metrics, draining: draining.signal };
+  const plantSeed = seeder(options.redis);
+  const deps: IssuerDeps = { ...options, plantSeed, prices, clock, metrics, draining: draining.signal };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
     (resolve, reject) => {

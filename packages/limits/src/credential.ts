@@ -97,11 +97,14 @@ export async function* scanCredentials(redis: RedisClient): AsyncGenerator<reado
 
 /** Deletes all seeds (see `seeder`). Throws what ioredis throws. */
 export async function dropSeeds(redis: RedisClient): Promise<void> {
-  for await (const names of scanKeys(redis, 'seed'))
+  for await (const names of scanKeys(redis, 'fresh'))
     await Promise.all(names.map((name) => redis.unlink(name)));
 }
 
-async function* scanKeys(redis: RedisClient, kind: 'credential' | 'seed'): AsyncGenerator<readonly string[]> {
+async function* scanKeys(
+  redis: RedisClient,
+  kind: 'credential' | 'fresh',
+): AsyncGenerator<readonly string[]> {
   const nodes = redis instanceof Cluster ? redis.nodes('master') : [redis];
   for (const node of nodes) {
     for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false) {

@@ -158,7 +158,7 @@ export async function findGrant(
   return seed ? { seed: JSON.parse(seed) as Seed } : undefined;
 }
 
-/** A grant that was issued a moment ago, with a credential and a budget of its own. */
+/** A grant that was issued a moment ago, with a credential of its own, and a budget on which no other grant draws. */
 export type Seed = {
   /** The epoch of its partition, read before the grant was committed. */
   readonly epoch: number;
@@ -170,10 +170,14 @@ export type Seed = {
   readonly models?: readonly string[] | null;
   /** The conditions of its calls, as gateways know them. Null: none. */
   readonly conditions?: object | null;
+  /** Its MCP server, as gateways know it. Left out: none. */
+  readonly server?: object | undefined;
   readonly expiresAtMs: number;
   readonly credential: CredentialVersion;
   readonly budget: Omit<BudgetState, 'used' | 'settledMicrousd' | 'endsWithGrant'>;
 };
+
+export type PlantSeed = (partition: number, grantId: string, seed: Seed) => void;
 
 /** How long a seed lives. */
 const SEED_MS = 60_000;
@@ -185,7 +189,7 @@ const SEEDS_MAX = 20_000;
  * Leaves seeds in Redis. They only save time: none is waited for, and one that fails, is too long or would be too many is
  * left out.
  */
-export function seeder(redis: RedisClient): (partition: number, grantId: string, seed: Seed) => void {
+export function seeder(redis: RedisClient): PlantSeed {
   const plantedMs = new Float64Array(SEEDS_MAX).fill(-SEED_MS);
   let at = 0;
   return (partition, grantId, seed) => {

@@ -25,8 +25,8 @@ export const keys = {
   hold: (partition: number, id: string) => inPartition(partition, `hold:${id}`),
   leases: (partition: number) => inPartition(partition, 'leases'),
   usage: (partition: number) => inPartition(partition, 'usage'),
-  /** A fresh grant, which its issuer leaves so that the first call need not read Postgres. */
-  seed: (partition: number, id: string) => inPartition(partition, `seed:${id}`),
+  /** A fresh grant, which its issuer leaves so that the first call need not read Postgres. Older versions read `seed:`, and know no servers. */
+  seed: (partition: number, id: string) => inPartition(partition, `fresh:${id}`),
   /** The key that a gateway or an issuer writes to learn whether Redis accepts writes. */
   probe: () => inPartition(0, 'probe'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),

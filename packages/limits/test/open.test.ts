@@ -210,7 +210,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       const grants = [await planted(), await planted()];
       const [first] = grants;
       await openGrant(redis, newGrant(first?.ref.partition ?? 0, newBudget()));
-      const left = (await keysOf(redis, first?.ref.partition ?? 0)).filter((key) => !key.includes(':seed:'));
+      const left = (await keysOf(redis, first?.ref.partition ?? 0)).filter((key) => !key.includes(':fresh:'));
       await dropSeeds(redis);
       for (const grant of grants) expect(await redis.exists(seedKey(grant))).toBe(0);
       expect((await keysOf(redis, first?.ref.partition ?? 0)).sort()).toEqual(left.sort());

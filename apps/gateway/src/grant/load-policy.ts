@@ -104,13 +104,13 @@ type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | '
   readonly server: McpServerPolicy | null;
 };
 
-/** Opens a grant as its issuer left it: no call has drawn on its budget. Its server and its virtual key would be rows. */
+/** Opens a grant as its issuer left it: no call has drawn on its budget. Its virtual key would be a row. */
 function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opening> {
   const { accountId, epoch, expiresAtMs, credential, budget } = seed;
   const signedUntilMs = undefined;
   const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
   const ref = { id, partition, accountId, credentialId: credential.id, budgetIds: [budget.id] };
-  const terms = { ...seed, virtualKeyId: null, server: null };
+  const terms = { ...seed, virtualKeyId: null, server: (seed.server ?? null) as McpServerPolicy | null };
   return openAs(deps, terms, [], {
     ref,
     epoch,

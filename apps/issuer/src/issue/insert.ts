@@ -66,9 +66,7 @@ function insertStatement(db: Database | Transaction, ownCredential: boolean) {
     .with(...sessionAndBudget(db), ...(ownCredential ? [credentialRows(db, [own])] : []))
     .insert(grants)
     .values(GRANT)
-    .returning({
-      epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
-    });
+    .returning(epochBefore());
   return grant.prepare(ownCredential ? 'insert_grant' : 'insert_grant_of_virtual_key');
 }
 
@@ -97,8 +95,13 @@ export type BundleRows = {
 /** A grant of a bundle, and the credential of its own. */
 type Sealed = { readonly grantId: string; readonly credentialId: string; readonly sealed: string };
 
-/** Writes a bundle with its budget, a new session and all credentials: all rows or none, in one statement. */
-export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise<void> {
+/**
+ * Writes a bundle with its budget, a new session and all credentials: all rows or none, in one statement.
+ * @returns the epoch of its partition, as it was before
+ */
+export type InsertBundle = (rows: BundleRows) => Promise<number>;
+
+export function prepareInsertBundle(db: Database): InsertBundle {
   // One statement for each number of servers, of which there are few.
   const statements = new Map<number, ReturnType<typeof bundleStatement>>();
   return async ({ shared, partition, limits, bundle, servers }) => {
@@ -116,7 +119,8 @@ export function prepareInsertBundle(db: Database): (rows: BundleRows) => Promise
       values[`sealed${i}`] = sealed;
     }
     for (const [i, { server }] of servers.entries()) values[`server${i + 1}`] = JSON.stringify(server);
-    await statement.execute(values);
+    const [written] = await statement.execute(values);
+    return written?.epoch ?? 0;
   };
 }
 
@@ -136,8 +140,13 @@ function bundleStatement(db: Database, servers: number) {
     .with(...sessionAndBudget(db), credentialRows(db, sealed))
     .insert(grants)
     .values(values)
+    .returning(epochBefore())
     .prepare(`insert_bundle_${servers}`);
 }
+
+const epochBefore = () => ({
+  epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
+});
 
 function sessionAndBudget(db: Database | Transaction) {
   const session = db.insert(sessions).values({ ...OF_ACCOUNT, id: $('sessionId') });

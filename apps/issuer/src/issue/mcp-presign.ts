@@ -24,7 +24,7 @@ import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../m
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
 import { choosePartition } from './choose-partition.ts';
-import { prepareInsertBundle } from './insert.ts';
+import { type BundleRows, type InsertBundle, prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
@@ -92,10 +92,10 @@ type BundleIssue = {
 const readsNothing = (request: McpPresignRequest): boolean =>
   request.session_id === undefined && !request.servers.some(({ auth }) => handsInRefreshToken(auth));
 
-/** Signs and writes a bundle in a new session. */
+/** Signs and writes a bundle in a new session. A bundle of one server leaves a seed of it in Redis once it is committed. */
 async function issueNew(
   deps: IssuerDeps,
-  insert: ReturnType<typeof prepareInsertBundle>,
+  insert: InsertBundle,
   issue: BundleIssue,
 ): Promise<McpPresignAnswer> {
   const { accountId, request } = issue;
@@ -105,7 +105,7 @@ async function issueNew(
     const { sealed } = sealedRow(deps, accountId, credentialId, text);
     return { credentialId, sealed };
   };
-  await insert({
+  const rows = {
     shared: sharedColumns(issue, { grant, servers }),
     partition: grant.partition,
     limits: grant.limits,
@@ -119,8 +119,31 @@ async function issueNew(
       server: policyOf(server),
       ...sealedAs(randomUUID(), JSON.stringify(server.auth)),
     })),
-  });
+  };
+  seedOnly(deps, rows, await insert(rows));
   return answerBundle(deps, grant, bundle);
+}
+
+/**
+ * Leaves a seed of an only server. A seed makes the budget at zero, if its grant was not opened. Where several servers share the
+ * budget, another of them could have drawn on it.
+ */
+function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): void {
+  const { shared, servers, partition, limits } = rows;
+  const [only, another] = servers;
+  if (!only || another) return;
+  const { accountId, apiKeyId, externalUser, conditions, expiresAt } = shared;
+  const terms = {
+    accountId,
+    apiKeyId,
+    externalUser,
+    conditions,
+    config: null,
+    expiresAtMs: expiresAt.getTime(),
+  };
+  const budget = { ...limits, id: shared.budgetId, revision: 1 };
+  const credential = { id: only.credentialId, version: 1, sealed: only.sealed };
+  plantSeed(partition, only.grantId, { ...terms, epoch, credential, budget, server: only.server });
 }
 
 /** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */

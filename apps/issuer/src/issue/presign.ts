@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
-import { seeder } from '@presign/limits';
 import {
   changedLimits,
   conditionsOf,
@@ -277,14 +276,13 @@ const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
 /** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
-function insertAndSeed({ db, redis }: IssuerDeps): InsertGrant {
+function insertAndSeed({ db, plantSeed }: IssuerDeps): InsertGrant {
   const insert = prepareInsertGrant(db);
-  const plant = seeder(redis);
   return async (rows) => {
     const { grant, partition, limits, sealed = '' } = rows;
     const { accountId, apiKeyId, externalUser, config, models, conditions, credentialId } = grant;
     const epoch = await insert(rows);
-    plant(partition, grant.id, {
+    plantSeed(partition, grant.id, {
       ...{ epoch, accountId, apiKeyId, externalUser, config, models, conditions },
       expiresAtMs: grant.expiresAt.getTime(),
       credential: { id: credentialId, version: 1, sealed },
