@@ -14,7 +14,7 @@ import { PRICE } from './recorded.ts';
 
 const LEASE_SECONDS = 4;
 const URLS = 20;
-const CALLS = thorough ? 1_000 : 150;
+const CALLS = thorough ? 1_000 : 300;
 
 let upstream: Upstream;
 let stack: Stack;
