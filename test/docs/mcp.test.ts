@@ -8,7 +8,7 @@ import { codeIn } from './fences.ts';
 
 const page = (path: string) => readFileSync(new URL(`../../docs/${path}`, import.meta.url), 'utf8');
 const request = codeIn(page('guides/mcp-bundle.md'), 'json').at(-1) ?? '';
-const [prices = ''] = codeIn(page('reference/mcp.md'), 'json');
+const prices = codeIn(page('reference/mcp.md'), 'json').find((code) => code.includes('https://')) ?? '';
 
 test('the issuer accepts the request of the guide', () => {
   const read = mcpPresignRequest.parse(JSON.parse(request));
