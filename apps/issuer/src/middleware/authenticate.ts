@@ -72,7 +72,8 @@ export function findApiKey({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): (key: s
 function findSessionKey({ db, now }: IssuerDeps): (session: string) => Promise<Row> {
   const find = findBySession(db);
   return async (session) => {
-    const [row] = await inTime(find.execute({ session: hashSession(session), now: new Date(now()) }));
+    const at = new Date(now()).toISOString();
+    const [row] = await inTime(find.execute({ session: hashSession(session), now: at }));
     return mustBeLive(row, now());
   };
 }
