@@ -76,7 +76,11 @@ describe.each([
         'REDIS_URL: 127.0.0.1:2 does not answer',
       ]) {
         const told = await eventually(async () => said(log(), line));
-        expect(told).toMatchObject({ level: 50, code: 'ECONNREFUSED' });
+        // On a busy machine postgres.js may see that a connection closed before it sees why.
+        expect(told).toMatchObject({
+          level: 50,
+          code: expect.stringMatching(/^(ECONNREFUSED|CONNECTION_CLOSED)$/),
+        });
         expect(log().filter(({ msg }) => msg === line)).toHaveLength(1);
       }
       expect(JSON.stringify(log())).not.toContain('marked');
