@@ -29,6 +29,11 @@ describe('the built console', () => {
     expect([...new Set(others)]).toEqual([]);
   });
 
+  test('names no file of the machine that built it', () => {
+    const root = join(import.meta.dirname, '../..');
+    expect(files.filter(({ bytes }) => bytes.includes(root)).map(({ name }) => name)).toEqual([]);
+  });
+
   test('is built once for the same sources', async () => {
     expect(await buildConsole()).toBe(await buildConsole());
   });

@@ -9,7 +9,9 @@ const DIST = join(APP, 'dist');
 
 /** Everything that the built files come from. */
 const SOURCES = [
-  ...['src', 'public', 'index.html', 'vite.config.ts', 'package.json'].map((name) => join(APP, name)),
+  ...['build', 'src', 'public', 'index.html', 'vite.config.ts', 'package.json'].map((name) =>
+    join(APP, name),
+  ),
   ...['src', 'generated', 'package.json'].map((name) => join(ROOT, 'packages/client', name)),
   join(ROOT, 'pnpm-workspace.yaml'),
 ];
@@ -51,7 +53,9 @@ function filesOf(path: string): string[] {
 function runVite(outDir: string): Promise<void> {
   const vite = join(APP, 'node_modules/vite/bin/vite.js');
   const args = [vite, 'build', '--outDir', outDir, '--emptyOutDir', '--logLevel', 'error'];
-  const child = spawn(process.execPath, args, { cwd: APP, stdio: ['ignore', 'ignore', 'pipe'] });
+  // Tests set another value, with which the built file would name the folders of this machine.
+  const env = { ...process.env, NODE_ENV: 'production' };
+  const child = spawn(process.execPath, args, { cwd: APP, env, stdio: ['ignore', 'ignore', 'pipe'] });
   let said = '';
   child.stderr.on('data', (part: Buffer) => {
     said += part.toString();
