@@ -3,6 +3,7 @@ import { render } from 'preact';
 import { App } from './app.tsx';
 import { isSignedOut } from './data/api.ts';
 import './style.css';
+import './parts/parts.css';
 
 const client = new QueryClient({
   // The client library repeats what may be repeated.
