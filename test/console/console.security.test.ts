@@ -283,7 +283,7 @@ describe('the pages of the console', () => {
     },
   );
 
-  test('are found without the slash, whatever stands in front of the path', async () => {
+  test('are found without the slash, behind any prefix of the path', async () => {
     const answer = await fetch(`${stack.issuerUrl}/console`, { redirect: 'manual' });
     expect([answer.status, answer.headers.get('location')]).toEqual([308, 'console/']);
   });

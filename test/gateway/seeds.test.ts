@@ -10,7 +10,7 @@ import { addVirtualKey, ownAccount } from '../issuer/accounts.ts';
 import { claimsOf } from '../issuer/ask.ts';
 
 /** No server listens at this address: these gateways know no URL but by its seed. */
-const away = connectDatabase('postgres://nobody@127.0.0.1:1/none');
+const away = connectDatabase('postgres://user@127.0.0.1:1/none');
 
 let upstream: Upstream;
 let stack: Stack;

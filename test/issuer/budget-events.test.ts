@@ -52,7 +52,7 @@ const urlOf = async (of: Stack, fields: object = {}) =>
   (await issue(of, { path: '/v1/models', method: 'GET', ...fields })).url;
 
 /** The events that an endpoint got, each once: their types with the limit and the percentage. */
-function told(endpoint: Endpoint): string[] {
+function announced(endpoint: Endpoint): string[] {
   const byId = new Map(endpoint.events().map((event, i) => [endpoint.ids()[i], event]));
   return [...byId.values()].map(asText).sort();
 }
@@ -76,7 +76,7 @@ test('each threshold of a window is announced once, while two issuers drain, and
   await arrived(endpoint, 1);
   await Promise.all([call(a, 3), call(b, 4)]);
   await quiet(stack);
-  expect(told(endpoint)).toEqual(['max_uses 30', 'max_uses 90', 'max_uses exhausted']);
+  expect(announced(endpoint)).toEqual(['max_uses 30', 'max_uses 90', 'max_uses exhausted']);
   expect(endpoint.events()[0]).toMatchObject({
     type: 'budget.threshold',
     data: {
@@ -94,16 +94,16 @@ test('a raised limit lets thresholds be reached again; a lowered one announces t
   const url = await urlOf(of);
   await call(url, 2);
   await quiet(stack);
-  expect(told(endpoint)).toEqual(['max_uses 100', 'max_uses 50', 'max_uses exhausted']);
+  expect(announced(endpoint)).toEqual(['max_uses 100', 'max_uses 50', 'max_uses exhausted']);
   await ask(of, 'PATCH', `/${id}`, { max_uses: 8 });
   await call(url, 2);
   await quiet(stack);
-  expect(told(endpoint)).toEqual(['max_uses 100', 'max_uses 50', 'max_uses 50', 'max_uses exhausted']);
+  expect(announced(endpoint)).toEqual(['max_uses 100', 'max_uses 50', 'max_uses 50', 'max_uses exhausted']);
   // No call follows, and none could.
   await ask(of, 'PATCH', `/${id}`, { max_uses: 4, thresholds: [75] });
   await quiet(stack);
   const again = ['max_uses 75', 'max_uses exhausted'];
-  expect(told(endpoint)).toEqual(
+  expect(announced(endpoint)).toEqual(
     ['max_uses 100', 'max_uses 50', 'max_uses 50', 'max_uses exhausted', ...again].sort(),
   );
   await close();

@@ -75,9 +75,9 @@ describe.each([
         'DATABASE_URL: 127.0.0.1:1 does not answer',
         'REDIS_URL: 127.0.0.1:2 does not answer',
       ]) {
-        const told = await eventually(async () => said(log(), line));
+        const found = await eventually(async () => said(log(), line));
         // On a busy machine postgres.js may see that a connection closed before it sees why.
-        expect(told).toMatchObject({
+        expect(found).toMatchObject({
           level: 50,
           code: expect.stringMatching(/^(ECONNREFUSED|CONNECTION_CLOSED)$/),
         });

@@ -46,11 +46,11 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
         const gateway = gateways[i % 3] ?? redis;
         return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
       });
-      const told = tally(await Promise.all(calls));
+      const outcomes = tally(await Promise.all(calls));
       // 20 at once, and of a minute's one more in each 3 s that the burst may take on a busy machine.
-      expect(told.admitted).toBeGreaterThanOrEqual(20);
-      expect(told.admitted).toBeLessThanOrEqual(windowMs > 60_000 ? 20 : 22);
-      expect((told.admitted ?? 0) + (told.rate_limited ?? 0)).toBe(200);
+      expect(outcomes.admitted).toBeGreaterThanOrEqual(20);
+      expect(outcomes.admitted).toBeLessThanOrEqual(windowMs > 60_000 ? 20 : 22);
+      expect((outcomes.admitted ?? 0) + (outcomes.rate_limited ?? 0)).toBe(200);
     });
 
     test('it fills evenly, up to the calls of its window', async () => {
