@@ -6,6 +6,7 @@ import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
 import type { PresignAnswer } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
+import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN } from '../issuer/issuer-process.ts';
 import { makePostgres, type PostgresServer } from '../issuer/postgres-server.ts';
@@ -141,7 +142,14 @@ async function startServices(stores: Stores, providers: object, adopt: Adopt): P
   const all = [issuer, ...gateways];
   adopt(() => Promise.all(all.map((each) => each.kill())));
   await Promise.all(all.map((each) => each.start()));
+  await Promise.all(gatewayUrls.map((url) => eventually(() => hasNoProblems(url))));
   return { issuer, gateways, gatewayUrls, issuerUrl: `http://127.0.0.1:${issuerPort}`, apiKey };
+}
+
+/** A gateway answers before the issuer has opened each partition of an empty Redis. */
+async function hasNoProblems(gatewayUrl: string): Promise<boolean> {
+  const answer = await fetch(`${gatewayUrl}/readyz`);
+  return ((await answer.json()) as { problems: unknown[] }).problems.length === 0;
 }
 
 async function issueAt(issuerUrl: string, apiKey: string, body: object): Promise<string> {
