@@ -2,7 +2,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { request } from 'undici';
+import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { balancers, type ComposeProxy, startProxy } from '../e2e/balancer.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -12,6 +12,10 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 
 const isInstalled = balancers.some(([name, program]) => name === 'haproxy' && program);
+
+const POST = { method: 'POST', body: '{"model":"m"}' } as const;
+/** The address of a URL's holder, one that the URL is bound to and no client here has, and that of another client. */
+const [HOLDER, STATED, OTHER] = ['127.0.0.9', '192.0.2.7', '127.0.0.8'] as const;
 
 describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
   let upstream: Upstream;
@@ -32,7 +36,7 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     await upstream.close();
   });
 
-  const post = (to: string) => request(to, { method: 'POST', body: '{"model":"m"}' });
+  const post = (to: string) => request(to, POST);
   const through = async ({ url: proxy }: ComposeProxy) => {
     const { statusCode, body } = await post(url.replace(stack.gatewayUrls[0] ?? '', proxy));
     return { status: statusCode, text: await body.text() };
@@ -85,6 +89,31 @@ describe.skipIf(!isInstalled)('the proxy of compose.yaml', () => {
     await proxy.close();
     await gateway.kill();
     busy.close();
+  });
+
+  test('states the address of the client, whatever a client says of itself', async () => {
+    const bound = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+    const { url: own } = await stack.issue({ ...bound, bind: { ip_ranges: [HOLDER, STATED] } });
+    const from = async (to: string, localAddress: string, headers = {}) => {
+      const dispatcher = new Agent({ localAddress });
+      const { statusCode, body } = await request(to, { ...POST, headers, dispatcher });
+      await body.dump();
+      await dispatcher.close();
+      return statusCode;
+    };
+    expect(await from(own, HOLDER)).toBe(200);
+    const gateway = await startGatewayProcess(stack, { TRUSTED_PROXIES: '127.0.0.1' });
+    const host = new URL(gateway.url).host;
+    const proxy = await startProxy([host, host]);
+    await eventually(async () => (await proxy.uses()).every(Boolean));
+    const there = own.replace(stack.gatewayUrls[0] ?? '', proxy.url);
+    const stated = { 'x-forwarded-for': STATED };
+    expect(await from(there, HOLDER)).toBe(200);
+    expect(await from(there, HOLDER, stated)).toBe(200);
+    expect(await from(there, OTHER)).toBe(403);
+    expect(await from(there, OTHER, stated)).toBe(403);
+    await proxy.close();
+    await gateway.kill();
   });
 
   test('prints which gateways it uses, and no URL', async () => {
