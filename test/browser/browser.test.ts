@@ -128,3 +128,37 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
     expect(pieces.at(-1)).toBe('data: [DONE]\n\n');
   });
 });
+
+test.skipIf(!hasChromium)(
+  'a page that an upstream answers with runs no script, and has an origin of its own',
+  async () => {
+    const upstream = await startUpstream((_seen, response) => {
+      const headers = {
+        'content-type': 'text/html',
+        'content-security-policy': "script-src 'unsafe-inline'",
+      };
+      response.writeHead(200, headers).end('<title>still</title><script>document.title = "ran"</script>');
+    });
+    const stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+    const browser = await launchChromium();
+    const page = await browser.newPage();
+    const { url } = await stack.issue({
+      provider: 'openai',
+      path: '/v1/models',
+      method: 'GET',
+      client_api_key: REAL_KEY,
+    });
+    const { servers } = await stack.issueMcp({
+      servers: [{ name: 'a', url: `${upstream.url}/mcp`, transport: 'http' }],
+    });
+    for (const address of [upstream.url, url, servers['a']?.url ?? '']) {
+      const answer = await page.goto(address);
+      expect(await answer?.text()).toContain('still');
+      const shown = await page.evaluate('[document.title, globalThis.origin]');
+      expect(shown).toEqual(address === upstream.url ? ['ran', new URL(address).origin] : ['still', 'null']);
+    }
+    await browser.close();
+    await stack.close();
+    await upstream.close();
+  },
+);

@@ -123,6 +123,7 @@ test.each(REFUSALS)(
       'x-request-id': body.error.request_id,
       'x-presign-code': code,
       'cache-control': 'no-store',
+      'content-security-policy': 'sandbox',
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
       'access-control-allow-origin': '*',

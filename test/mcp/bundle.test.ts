@@ -51,6 +51,7 @@ test('every gateway returns the issued document, any number of times', async () 
       'content-type': 'application/json',
       'cache-control': 'no-store',
       'access-control-allow-origin': '*',
+      'content-security-policy': 'sandbox',
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
     });

@@ -7,13 +7,15 @@ export type FlatHeaders = string[];
 
 /**
  * The headers of every answer. A page of any origin may use a URL: the URL itself is the secret, and no cookie is read.
- * `referrer-policy` keeps the URL out of `Referer` headers.
+ * `referrer-policy` keeps the URL out of `Referer` headers. With `content-security-policy`, a page of an upstream runs no script
+ * and has an origin of its own: the console may be at the gateway's.
  */
 export const ANSWER_HEADERS = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers':
     'x-presign-request-id, x-presign-code, x-presign-uses-remaining, x-presign-cost, x-presign-cost-remaining, ' +
     'x-presign-max-tokens, x-should-retry, x-request-id, retry-after, ratelimit, ratelimit-policy, mcp-session-id, mcp-protocol-version',
+  'content-security-policy': 'sandbox',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
 } as const;
