@@ -41,7 +41,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0018_conditions.sql': '9c15159c0b1e4c6a6e5dff1288b159a30a06ec7ec5b425baa8626e1470c1de29',
   '0019_shared_budgets.sql': 'dd8a2a53664e93b9f83852734bba54f0b0303b4028f2b6545acc3d9d9e368af2',
   '0020_calls_per_day.sql': '59b3b46bf01baac6d2520bc9e2675806256bebc51012b832977046d0422f3ea2',
-  '0021_budget_events.sql': '13ff89eda5fa8cd512d26bfd339f3ee52bb1f87d2c1f63f8bd888cdcb523cd48',
+  '0021_budget_events.sql': '9c9e769bbfa3bed50ffa8b94ecf6fbe29744de2161a48cfb0907456612dfadc5',
   '0022_console_sessions.sql': 'fd29ac269216df4502d4a8abca902ae4e53597a9cdad4a9392b7ac6beac40d1f',
 };
 

@@ -53,8 +53,8 @@ function exhausted(crossings: readonly Crossing[], all: ReadonlyMap<string, Shar
 const BATCH = 500;
 
 /**
- * Records `budget.reset` for windows that have ended, once each, over any number of issuers. A window without a call has no row,
- * and no event. A window that ended before its account subscribed is marked without an event.
+ * Records `budget.reset` for windows that have ended, once each, over any number of issuers. A window in which no URL was used has no
+ * row, and no event. A window that ended before its account subscribed is marked without an event.
  * @returns whether there may be more
  */
 export function announceResets(db: Database): Promise<boolean> {
@@ -77,10 +77,14 @@ export function announceResets(db: Database): Promise<boolean> {
   });
 }
 
-/** Ids of windows to announce, locked. Materialized, because a subquery that runs twice would lock other rows. */
+/**
+ * Ids of windows to announce, locked, and none that ended before the oldest endpoint was there. Materialized, because a subquery that
+ * runs twice would lock other rows.
+ */
 const ENDED = sql`
   with ended as materialized (
     select id from ${budgets} as each where each.ends_at <= now() and not each.reset_announced
+    and each.ends_at > (select min(active_since) from ${webhooks} where disabled_at is null)
     order by each.ends_at limit ${BATCH}
     for no key update skip locked
   ) select id from ended`;
