@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { budgetValue, RefusedError } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
-import { and, asc, eq, isNull, not, or, type SQL, sql } from 'drizzle-orm';
+import { and, asc, eq, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { homePartition } from '../issue/choose-partition.ts';
 
@@ -55,40 +55,37 @@ const kindOf = ({ scope, scopeKey, window }: Row) => JSON.stringify([scope, scop
 /** Live budgets and templates of the account, each with the limit of its template, in one order for all. */
 function findMatching(tx: Transaction, issued: Issued) {
   const template = alias(sharedBudgets, 'template');
+  const { accountId, scope, scopeKey, scopeValue, isTemplate, window, id, deletedAt } = sharedBudgets;
+  // An account may have thousands of budgets, and a URL thousands of metadata, so each selector is looked up in the index.
+  const selectors = sql`json_to_recordset(${JSON.stringify(selectorsOf(issued))}::json)
+    as given(scope text, key text, value text, template boolean)`;
+  const isGiven = sql`${scope} = given.scope and ${scopeKey} = given.key and ${scopeValue} = given.value
+    and ${isTemplate} = given.template`;
   return tx
     .select({ budget: sharedBudgets, templateCostLimit: template.costLimitMicrousd })
     .from(sharedBudgets)
+    .innerJoin(selectors, isGiven)
     .leftJoin(template, eq(template.id, sharedBudgets.templateId))
-    .where(
-      and(eq(sharedBudgets.accountId, issued.accountId), isNull(sharedBudgets.deletedAt), matches(issued)),
-    )
-    .orderBy(
-      asc(sharedBudgets.scope),
-      asc(sharedBudgets.scopeKey),
-      asc(sharedBudgets.window),
-      asc(sharedBudgets.id),
-    );
+    .where(and(eq(accountId, issued.accountId), isNull(deletedAt)))
+    .orderBy(asc(scope), asc(scopeKey), asc(window), asc(id));
 }
 
-function matches({ apiKeyId, virtualKeyId, externalUser, metadata = {} }: Issued): SQL | undefined {
-  const { isTemplate, scope: ofScope, scopeValue } = sharedBudgets;
-  const has = (scope: Row['scope'], value: string | undefined) =>
-    value === undefined ? undefined : and(eq(ofScope, scope), eq(scopeValue, value), not(isTemplate));
-  return or(
-    has('account', ''),
-    has('api_key', apiKeyId),
-    has('virtual_key', virtualKeyId),
-    has('external_user', externalUser),
-    externalUser === undefined ? undefined : and(eq(ofScope, 'external_user'), isTemplate),
-    and(eq(ofScope, 'metadata'), hasMetadata(metadata)),
-  );
-}
+type Selector = Pick<Row, 'scope'> & { key: string; value: string; template: boolean };
 
-/** Metadata may have thousands of keys, so all of it is one parameter. */
-function hasMetadata(metadata: Record<string, unknown>): SQL {
-  const texts = JSON.stringify(Object.fromEntries(Object.entries(metadata).filter(isMatchable)));
-  return sql`exists (select from json_each_text(${texts}::json) as given where given.key = ${sharedBudgets.scopeKey}
-    and (${sharedBudgets.isTemplate} or given.value = ${sharedBudgets.scopeValue}))`;
+/** Of all budgets and templates that the URL can match. */
+function selectorsOf({ apiKeyId, virtualKeyId, externalUser, metadata = {} }: Issued): Selector[] {
+  const has = (scope: Row['scope'], value: string | undefined, key = ''): Selector[] =>
+    value === undefined ? [] : [{ scope, key, value, template: false }];
+  const each = (scope: Row['scope'], key = ''): Selector => ({ scope, key, value: '', template: true });
+  const matchable = Object.entries(metadata).filter(isMatchable);
+  return [
+    ...has('account', ''),
+    ...has('api_key', apiKeyId),
+    ...has('virtual_key', virtualKeyId),
+    ...has('external_user', externalUser),
+    ...(externalUser === undefined ? [] : [each('external_user')]),
+    ...matchable.flatMap(([key, value]) => [...has('metadata', String(value), key), each('metadata', key)]),
+  ];
 }
 
 /** Selectors have texts that Postgres can store, of a length that it can index. */
