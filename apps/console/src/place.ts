@@ -16,8 +16,17 @@ export function href(path: string, params: Readonly<Record<string, string | unde
 
 function read(): Place {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  const parts = path.split('/').filter(Boolean).map(decode);
   return { path: parts, params: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** A typed address may have a `%` that encodes nothing. */
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function usePlace(): Place {

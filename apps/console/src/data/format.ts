@@ -10,7 +10,7 @@ export function money(microusd: number | null | undefined): string {
 
 /** Reads dollars as microdollars, without floating-point arithmetic. Undefined: not an amount. */
 export function readMoney(text: string): number | undefined {
-  const [, whole, part = ''] = /^\$?(\d{1,9})(?:\.(\d{1,6}))?$/.exec(text.trim()) ?? [];
+  const [, whole, part = ''] = /^\$?(\d{1,10})(?:\.(\d{1,6}))?$/.exec(text.trim()) ?? [];
   return whole === undefined ? undefined : Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
 }
 

@@ -46,14 +46,25 @@ export const usageFields = ({ days, groupBy, filters = {} }: UsageAsked, end: nu
 
 const DAY = 86_400;
 
-/** Groups that a page reads at once. The CSV has all. */
-const MOST_GROUPS = 5_000;
+/** Groups of one answer, and answers that a page reads. The CSV has all. */
+const GROUPS = 5_000;
+const MOST_ANSWERS = 6;
+
+/** Reads a report to its end, or as far as a page shows it: then `next_cursor` is not null. */
+async function readReport(fields: ReturnType<typeof usageFields>): Promise<UsageReport> {
+  let report = await presign.getUsage({ ...fields, limit: GROUPS });
+  for (let read = 1; read < MOST_ANSWERS && report.next_cursor !== null; read++) {
+    const more = await presign.getUsage({ ...fields, limit: GROUPS, cursor: report.next_cursor });
+    report = { ...report, data: [...report.data, ...more.data], next_cursor: more.next_cursor };
+  }
+  return report;
+}
 
 export function useUsage(asked: UsageAsked) {
   const { data: end } = useReportEnd();
   return useQuery({
     queryKey: ['usage', asked, end],
-    queryFn: () => presign.getUsage({ ...usageFields(asked, end ?? 0), limit: MOST_GROUPS }),
+    queryFn: () => readReport(usageFields(asked, end ?? 0)),
     enabled: end !== undefined,
     placeholderData: keepPreviousData,
   });

@@ -1,9 +1,18 @@
 import type { SharedBudget } from '@presign/client';
 import { short } from './format.ts';
 
-/** A budget's name, or what it is for. */
-export const nameOf = ({ name, scope, kind, id }: SharedBudget): string =>
-  name ?? (kind === 'template' ? 'each user' : (scope.external_user ?? short(id)));
+/** A budget's name, or its user or metadata. */
+export function nameOf({ name, scope, id }: SharedBudget): string {
+  const { external_user: user, metadata } = scope;
+  if (user !== undefined) return name ?? (user === '*' ? 'each user' : user);
+  return name ?? (metadata ? metadataOf(metadata) : short(id));
+}
+
+/** A selector of metadata has one key. */
+export function metadataOf(metadata: Readonly<Record<string, string>>): string {
+  const [key = '', value = ''] = Object.entries(metadata)[0] ?? [];
+  return value === '*' ? `each ${key}` : `${key} ${value}`;
+}
 
 /** The larger share of what is used of its limits, holds included. */
 export function shareOf({ current, cost_limit: costLimit, max_uses: maxUses }: SharedBudget): number {

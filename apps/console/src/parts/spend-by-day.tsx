@@ -1,5 +1,6 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
+import { count } from '../data/format.ts';
 import type { Dimension } from '../data/queries.ts';
 import { type Series, SpendChart } from './chart.tsx';
 
@@ -15,7 +16,18 @@ export const groupOf = (row: Row, by: Dimension): string => String(row[by] ?? 'n
 export function SpendByDay({ report, by }: { report: UsageReport; by: Dimension }) {
   const { days, series } = useMemo(() => stack(report, by), [report, by]);
   return (
-    <SpendChart label={`Spending of each day (UTC) by ${by.replace('_', ' ')}`} days={days} series={series} />
+    <>
+      <SpendChart
+        label={`Spending of each day (UTC) by ${by.replace('_', ' ')}`}
+        days={days}
+        series={series}
+      />
+      {report.next_cursor !== null && (
+        <p class="soft">
+          The chart is cut: it has the first {count(report.data.length)} groups, and lacks the last days.
+        </p>
+      )}
+    </>
   );
 }
 

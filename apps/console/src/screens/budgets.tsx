@@ -3,7 +3,7 @@ import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money, readMoney, short } from '../data/format.ts';
 import { useBudgets } from '../data/queries.ts';
-import { nameOf, shareOf } from '../data/shared-budget.ts';
+import { metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
 import { Fullness, When } from '../parts/facts.tsx';
@@ -34,7 +34,10 @@ export function Budgets({ params }: { params: Place['params'] }) {
 }
 
 const COLUMNS: readonly Column<SharedBudget>[] = [
-  { head: 'Budget', cell: (budget) => nameOf(budget) },
+  {
+    head: 'Budget',
+    cell: (budget) => (budget.deleted_at === null ? nameOf(budget) : `${nameOf(budget)} (deleted)`),
+  },
   { head: 'Draws on it', cell: ({ scope }) => <Covers scope={scope} /> },
   { head: 'Window', cell: ({ window }) => window },
   { head: 'Resets', cell: ({ current }) => <When at={current?.ends_at ?? null} /> },
@@ -53,14 +56,18 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
   { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
 ];
 
-const CHANGE: Column<SharedBudget> = { head: 'Change', cell: (budget) => <ChangeBudget budget={budget} /> };
+const CHANGE: Column<SharedBudget> = {
+  head: 'Change',
+  cell: (budget) => budget.deleted_at === null && <ChangeBudget budget={budget} />,
+};
 
 function Covers({ scope }: Pick<SharedBudget, 'scope'>) {
-  const { account, api_key: apiKey, virtual_key: virtualKey, external_user: user } = scope;
+  const { account, api_key: apiKey, virtual_key: virtualKey, external_user: user, metadata } = scope;
   if (account) return <>all URLs of the account</>;
   if (apiKey !== undefined)
     return <a href={href('sessions', { api_key: apiKey })}>API key {short(apiKey)}</a>;
   if (virtualKey !== undefined) return <>virtual key {virtualKey.slice(0, 11)}</>;
+  if (metadata) return <>URLs with metadata: {metadataOf(metadata)}</>;
   return user === '*' ? <>each user</> : <a href={href('sessions', { external_user: user })}>user {user}</a>;
 }
 

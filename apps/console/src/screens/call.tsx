@@ -84,7 +84,9 @@ function Price({ call }: { call: CallWithRefunds }) {
     fixed('At the listed rates, rounded up', sum),
     fixed('Held before the call', call.hold),
     fixed('Above the hold', call.overrun),
-    ...call.refunds.map(({ cost }) => fixed('Given back', cost === null ? null : -Math.abs(cost))),
+    ...call.refunds.map(({ cost }, at) =>
+      fixed(at === 0 ? 'Given back' : `Given back, ${at + 1}.`, cost === null ? null : -Math.abs(cost)),
+    ),
     fixed('Charged', call.cost),
   ];
   return (

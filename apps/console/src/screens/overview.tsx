@@ -48,7 +48,7 @@ const NEAR = 0.8;
 function Held() {
   const budgets = useBudgets();
   const all = useMemo(() => budgets.data?.pages.flatMap(({ data }) => data) ?? [], [budgets.data]);
-  const known = all.filter(({ current }) => current?.live);
+  const known = all.filter((each) => each.deleted_at === null && each.current?.live);
   const near = known.filter((each) => shareOf(each) >= NEAR).sort((a, b) => shareOf(b) - shareOf(a));
   const held = known.reduce((sum, { current }) => sum + (current?.live?.held ?? 0), 0);
   return (

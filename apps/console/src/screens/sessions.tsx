@@ -24,7 +24,7 @@ export function Sessions({ params }: { params: Place['params'] }) {
         rowsOf={({ data }) => data}
         caption="Sessions"
         keyOf={({ id }) => id}
-        empty="No session fits."
+        empty={sessions.hasNextPage ? 'None among those read so far.' : 'No session fits.'}
         columns={COLUMNS}
       />
     </Page>
@@ -52,7 +52,7 @@ function FindSession() {
   const open = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     const { id } = textsOf(event.currentTarget);
-    if (id !== undefined) location.hash = href(`sessions/${id}`);
+    if (id !== undefined) location.hash = href(`sessions/${encodeURIComponent(id)}`);
   };
   return (
     <form class="filters" onSubmit={open}>

@@ -26,7 +26,7 @@ export function Usage({ params }: { params: Place['params'] }) {
   const days = Number(span) || 30;
   const sum: UsageAsked = { days, groupBy: [by], filters };
   const report = useUsage(sum);
-  // The chart needs the days of each group, and shows the same calls.
+  // The chart needs the days of each group.
   const daily = useUsage({ days, groupBy: by === 'day' ? ['day'] : ['day', by], filters });
   return (
     <Page title="Usage">
