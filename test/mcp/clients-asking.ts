@@ -48,7 +48,7 @@ export const ASKING: readonly Scenario[] = [
   },
   {
     feature: 'resources: list, templates, read',
-    // A failed read is given back if the POST's own answer reports the failure.
+    // The read of an unknown resource counts: its error is -32602.
     uses: 2,
     run: async ({ client }) => {
       const { resources } = await client.listResources();
