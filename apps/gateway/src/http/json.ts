@@ -25,7 +25,7 @@ type Folded = { readonly folded: ReadonlyMap<string, string>; readonly longest: 
 
 const FOLDED = new WeakMap<NamesRead, Folded>();
 
-/** Kept as long as the names are, because most calls are read by the same ones. */
+/** Folds the names of a set once. Sets that are made once are found again; a call with a `config` or `models` has a set of its own. */
 function foldedOf(read: NamesRead): Folded {
   const known = FOLDED.get(read);
   if (known) return known;
