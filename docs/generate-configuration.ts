@@ -45,7 +45,7 @@ ${table()}
   company's certificate authority.
 - A store that does not answer does not stop a service. After ten seconds the log names \`DATABASE_URL\` or \`REDIS_URL\` with
   its address, and [\`/readyz\`](../guides/run-it.md#5-check) says what the service cannot do. The service keeps trying. \`start\` and \`migrate\` do stop.
-- Each secret may also be in a file, which a variable with \`_FILE\` after its name names, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
+- Each secret may also be in a file. The variable of the same name with \`_FILE\` at its end has the path, for example \`TOKEN_SIGNING_KEY_FILE=/run/secrets/signing\`:
   \`AWS_ACCESS_KEY_ID\`, \`AWS_SECRET_ACCESS_KEY\`, \`AWS_SESSION_TOKEN\`, \`BOOTSTRAP_API_KEY\`, \`DATABASE_URL\`, \`ENCRYPTION_KEYS\`,
   \`HTTPS_PROXY\`, \`REDIS_URL\`, \`TOKEN_PUBLIC_KEYS\`, \`TOKEN_SIGNING_KEY\`. A last line break does not count. Setting both is an error.
 - The issuer reads the variables that begin with \`AWS_\` only if \`ARCHIVE_S3\` is set. [The archive](../guides/retention.md#the-archive)
