@@ -1,5 +1,5 @@
 // Measures how one URL slows the calls of others. A gateway as in its container serves a bystander's calls at a steady rate:
-// alone, next to a second gateway that another URL attacks as fast as it can, and under the same attack itself. The attack
+// alone, beside a second gateway that another URL attacks as fast as it can, and under the same attack itself. The attack
 // takes the same CPU from the machine in the last two, so their ratio is the part of the gateway. Prints the bystander's p50
 // and p99, the ratios, the gateway's largest RSS, and the bystander's leases that ended. The bystander has an upstream
 // of its own. The second gateway meets every attack, each from a fresh URL: the last column is its largest RSS so far. Fails if
@@ -62,7 +62,7 @@ for (const attack of ATTACKS.filter(({ name }) => chosen === undefined || name.i
   const gateway = await startGateway();
   const bystander = await issue(BYSTANDER);
   const alone = await measure(gateway, bystander.path);
-  const next to = await measure(gateway, bystander.path, { attack, on: other });
+  const beside = await measure(gateway, bystander.path, { attack, on: other });
   const under = await measure(gateway, bystander.path, { attack, on: gateway });
   const lost = (await stack.db.select().from(ledger)).filter(
     ({ outcome, sessionId }) => outcome === 'expired' && sessionId === bystander.sessionId,

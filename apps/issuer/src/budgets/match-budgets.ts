@@ -72,7 +72,7 @@ function findMatching(tx: Transaction, issued: Issued) {
 
 type Selector = Pick<Row, 'scope'> & { key: string; value: string; template: boolean };
 
-/** Of all budgets and templates that the URL can match. */
+/** The selectors of all budgets and templates that the URL can match. */
 function selectorsOf({ apiKeyId, virtualKeyId, externalUser, metadata = {} }: Issued): Selector[] {
   const has = (scope: Row['scope'], value: string | undefined, key = ''): Selector[] =>
     value === undefined ? [] : [{ scope, key, value, template: false }];
