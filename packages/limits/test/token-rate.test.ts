@@ -176,6 +176,19 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     expect((await ask(grant, 1)).is).toBe('admitted');
   });
 
+  test('a debt is a minute of the new limit at most, once the limit was lowered', async () => {
+    const grant = await opened(60_000);
+    const [budget] = grant.budgets as [BudgetState];
+    await end(grant, await take(grant, 1), 1_000_000);
+    const lower = { ...budget, revision: 2, tokensPerMinute: 6 };
+    await changeLimits(redis, grant.ref.partition, lower, grant.expiresAtMs);
+    const refused = (await ask(grant, 1)) as Extract<Admission, { waitMs: number }>;
+    expect(refused.is).toBe('rate_limited');
+    expect(refused.waitMs).toBeLessThanOrEqual(70_000);
+    await new TokenClock(redis, grant.ref).wait(70_000);
+    expect((await ask(grant, 1)).is).toBe('admitted');
+  });
+
   test('a clock that goes back gains nothing, gives nothing back, and keeps no call waiting for it', async () => {
     const grant = await opened(60);
     const clock = new TokenClock(redis, grant.ref);

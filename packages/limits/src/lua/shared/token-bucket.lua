@@ -3,6 +3,8 @@
 local PARTS = 60000
 local function parts_now(per_minute, level, at, now)
   if not level then return per_minute * PARTS end
+  -- A debt is one minute's tokens at most, also after the limit was lowered.
+  level = math.max(level, 0 - per_minute * PARTS)
   return math.min(per_minute * PARTS, level + math.max(now - at, 0) * per_minute)
 end
 -- The parts that a call gives back that took `taken` tokens at `since` and used `used`. The bucket must not hold more than
