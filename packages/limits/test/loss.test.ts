@@ -132,6 +132,26 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await redis.exists(keys.survivors(partition))).toBe(0);
   });
 
+  test('rate limits are as full in the new epoch as before, unless Redis has lost their budget', async () => {
+    const limits = { callsPerMinute: 9, callsPerDay: 5, tokensPerMinute: 4 };
+    const { partition, grant, ledger, reread } = await world(limits);
+    const key = keys.budget(partition, grant.ref.budgetIds[0] ?? '');
+    const spent = ['level', 'at', 'per_day_level', 'per_day_at', 'token_level', 'token_at'];
+    for (let i = 0; i < 4; i++) await admitted(redis, grant, { worstTokens: 1 });
+    const before = await redis.hmget(key, ...spent);
+    await restarted(redis, partition);
+    await drainAll(redis, ledger);
+    expect(await reread()).toBe('ok');
+    expect(await redis.hmget(key, ...spent)).toEqual(before);
+    expect(before).not.toContain(null);
+    await admitted(redis, grant, { worstTokens: 0 });
+    const refused = await admit(redis, grant.ref, newAsk({ worstTokens: 0 }));
+    expect(refused).toMatchObject({ is: 'rate_limited', rateLimit: { name: 'calls_per_day', left: 0 } });
+    await redis.del(key);
+    expect(await reread()).toBe('ok');
+    await admitted(redis, grant, { worstTokens: 4 });
+  });
+
   test('a survivor whose gateway is gone is settled in full, once, in any later epoch', async () => {
     const { partition, grant, ledger, budget, reread } = await world({ costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 400, leaseMs: 0 });

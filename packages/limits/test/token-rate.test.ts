@@ -212,6 +212,8 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     for (let rounds = 0; rounds < 5; rounds++) await drainRound(redis, ledger);
     const again = readGrant(ledger, grant);
     expect(await openGrant(redis, again)).toBe('ok');
+    expect(await left(again)).toBe(0);
+    await new TokenClock(redis, grant.ref).wait(60_000);
     await take(again, 5);
     await end(again, holdId, 0);
     expect(await left(again)).toBe(0);

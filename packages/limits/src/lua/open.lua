@@ -42,6 +42,8 @@ if is_seeded then
   local stands = redis.call('EXISTS', key.grant, each.budget[1]) > 0
   if not is_planted or stands or not is_same_run then return reply.stale end
 end
+-- The levels of the rate limits. Postgres does not have them.
+local LEVELS = {'level', 'at', 'per_day_level', 'per_day_at', 'token_level', 'token_at'}
 local fresh, reads_stream = {}, false
 for i = 1, #each do
   local budget_epoch, returned, revision = unpack(redis.call('HMGET', each.budget[i], 'epoch', 'returned', 'revision'))
@@ -55,9 +57,10 @@ for i = 1, #each do
       redis.call('PEXPIREAT', each.budget[i], each.key_ends_ms[i])
     end
   else
-    -- Postgres does not have `returned`, so the count of an older epoch stays.
+    -- Postgres does not have `returned` either, so both stay as an older epoch left them.
     local budget = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
-      active = 0, returned = returned or '0', ends = redis.call('PEXPIRETIME', each.budget[i])}
+      active = 0, returned = returned or '0', levels = redis.call('HMGET', each.budget[i], unpack(LEVELS)),
+      ends = redis.call('PEXPIRETIME', each.budget[i])}
     fresh[each.id[i]] = budget
     -- A window that the grant has not drawn on yet is new, although the grant was open.
     budget.was_open = was_open and (each.window[i] == '' or string.find(known_doc, each.id[i], 1, true) ~= nil)
@@ -102,6 +105,9 @@ for _, budget in pairs(fresh) do
   redis.call('HSET', each.budget[i], 'epoch', epoch, 'from', last_id, 'revision', each.revision[i],
     'used', whole(budget.used), 'settled', whole(budget.settled), 'held', whole(budget.held), 'returned', budget.returned)
   put_limits(each.budget[i], each.limits[i])
+  for at, field in ipairs(LEVELS) do
+    if budget.levels[at] then redis.call('HSET', each.budget[i], field, budget.levels[at]) end
+  end
   -- They free their places when they end, also where their number is not limited any more.
   if budget.active > 0 then redis.call('HSET', each.budget[i], 'active', whole(budget.active)) end
   if each.window[i] ~= '' then redis.call('HSET', each.budget[i], 'window', each.window[i]) end

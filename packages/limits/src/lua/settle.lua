@@ -87,7 +87,7 @@ for i = 1, #each do
     if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
   end
 end
--- Tokens by the minute that were not used. A hold of another epoch took them from a bucket that is gone.
+-- Tokens by the minute that were not used. A hold of another epoch may have taken them from a bucket that is gone.
 if token_worst and arg.used_tokens ~= '' and not is_kept and budgets[1] and hold_epoch == epoch then
   local rate, level, at = unpack(redis.call('HMGET', each.budget[1], 'token_rate', 'token_level', 'token_at'))
   rate, level, at = tonumber(rate), tonumber(level), tonumber(at)
