@@ -115,6 +115,30 @@ describe('a bundle with calls_per_minute', () => {
 });
 
 describe('calls_per_day', () => {
+  test('refuses a batch with more requests than a day allows for good, and counts nothing', async () => {
+    const servers = [{ name: 'a', url: server.url, transport: 'http' }];
+    const url = urlOf(await stack.issueMcp({ servers, calls_per_day: 2 }), 'a');
+    const before = server.ran.length;
+    const { messages, headers } = await post(
+      url,
+      [1, 2, 3].map((id) => toolCall('run', id)),
+    );
+    const message =
+      'This batch has 3 calls, and calls_per_day of this URL is 2, so it never passes. Send at most 2 in a batch, and as many a day.';
+    const data = { code: 'daily_rate_limited', limit: 2, needed: 3 };
+    expect(messages).toMatchObject([1, 2, 3].map((id) => ({ id, error: { message, data } })));
+    expect(headers['retry-after']).toBeUndefined();
+    expect(server.ran.length).toBe(before);
+    expect(
+      tally([
+        await post(
+          url,
+          [1, 2].map((id) => toolCall('run', id)),
+        ),
+      ]),
+    ).toEqual({ ran: 2 });
+  });
+
   test('serves a URL so many times over two gateways, and states both of its limits', async () => {
     const { url, claims } = await stack.issue({ ...forwarded, calls_per_day: 5, calls_per_minute: 60 });
     expect(claims.crt).toEqual(['calls_per_day']);

@@ -60,6 +60,7 @@ export const admitScript = script('admit', {
     another_window: { nowMs: figure },
     uses_exhausted: { of: number, limit: figure, used: figure, lastCall: optional(text) },
     rate_limited: { rates: text, waitMs: figure, needed: optional(figure) },
+    batch_over_rate: { rates: text, needed: number },
     concurrency_limited: { limit: number, active: number, needed: number },
     token_rate_too_low: { limit: figure, needed: figure },
     cost_limit_reached: overLimit,
@@ -144,6 +145,8 @@ export type Admission =
       /** The tokens that it may use. Undefined: calls are counted. */
       readonly needed: number | undefined;
     }
+  /** A batch of `needed` calls never passes: the window of the limit does not hold so many. */
+  | { readonly is: 'batch_over_rate'; readonly rateLimit: RateLimit; readonly needed: number }
   | { readonly is: 'token_rate_too_low'; readonly limit: number; readonly needed: number }
   | {
       readonly is: 'concurrency_limited';
@@ -252,11 +255,11 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
 type Answer = Awaited<ReturnType<typeof admitScript.run>>;
 
 function toAdmission(answer: Answer): Admission {
-  if (answer.is === 'rate_limited') {
-    const { is, rates, waitMs, needed } = answer;
+  if (answer.is === 'rate_limited' || answer.is === 'batch_over_rate') {
+    const { rates, ...refused } = answer;
     const [rateLimit] = readRates(rates);
     if (!rateLimit) throw new Error('admit names no rate limit');
-    return { is, rateLimit, waitMs, needed };
+    return { ...refused, rateLimit };
   }
   if (answer.is !== 'admitted') return answer;
   const { rates, ...admitted } = answer;

@@ -80,16 +80,16 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
     });
 
-    test('a batch counts each of its calls; a larger one than the limit waits for all, and is owed', async () => {
+    test('a batch counts each of its calls; one with more calls than the limit never passes, and owes nothing', async () => {
       const grant = await opened(10);
       const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
+      const never = { is: 'batch_over_rate', needed: 11, rateLimit: { name, limit: 10 } };
       expect(await batch(4)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 6 }] });
-      expect(await batch(7)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 6 } });
-      expect(await batch(15)).toMatchObject({ is: 'rate_limited' });
+      expect(await batch(10)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 6 } });
+      expect(await batch(11)).toMatchObject(never);
       await wait(grant, windowMs);
-      expect(await batch(15)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 0 }] });
-      await wait(grant, windowMs / 2);
-      expect(await batch(1)).toMatchObject({ is: 'rate_limited' });
+      expect(await batch(11)).toMatchObject(never);
+      expect(await batch(10)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 0 }] });
       await wait(grant, windowMs / 10);
       expect(await batch(1)).toMatchObject({ is: 'admitted' });
     });

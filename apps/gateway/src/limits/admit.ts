@@ -10,7 +10,7 @@ import {
   surelyNotRun,
   UNHEARD,
 } from '@presign/limits';
-import { type LastCall, type Refusal, rateLimited } from '@presign/schema';
+import { batchOverRate, type LastCall, type Refusal, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
 import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
@@ -165,6 +165,8 @@ function admissionRefusal(
       return usesRefusal(admission, ownerOf(policy, admission.of));
     case 'rate_limited':
       return rateLimited(admission, 'This URL');
+    case 'batch_over_rate':
+      return batchOverRate(admission.rateLimit, admission.needed);
     case 'concurrency_limited':
       return concurrencyRefusal(admission);
     case 'token_rate_too_low':

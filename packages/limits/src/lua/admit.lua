@@ -12,6 +12,7 @@
 --            microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
 --            now get everything back; places: that it takes, 0 where there is no limit; rates: see rate_text below
 --          rate_limited: rates: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
+--          batch_over_rate: rates: the one whose window never holds so many calls, needed: calls of this batch
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          token_rate_too_low: limit, needed: it can never pass
 --          uses_exhausted: of: the budget's place in the list, limit, used, last_call: how the last call of the grant
@@ -113,16 +114,19 @@ local rates, levels = '', nil
 local function rate_text(name, limit, left, reset_ms)
   return string.format('%s %.0f %.0f %.0f ', name, limit, math.max(math.floor(left), 0), reset_ms)
 end
--- Counts the calls in the bucket of a window. Returns how long they must wait if they must, and what the bucket says then.
+-- Counts the calls in the bucket of a window. Returns how long they must wait if they must, and what the bucket says then. More
+-- calls than a window holds never pass: a debt would let far more pass in a day than the limit.
+local NEVER = -1
 local function count_calls(name, window_ms, limit, level, at, level_field, at_field)
   limit = tonumber(limit or '-1')
   if limit < 0 then return nil end
   now, at = now or now_ms(), tonumber(at or '')
   level = level_now(limit, window_ms, tonumber(level or ''), at, now)
-  if calls > 0 and level < math.min(calls, limit) then
+  if calls > 0 and level < calls then
     -- Otherwise all calls would wait until a clock that went back has caught up.
     if not is_check and (at or 0) > now then redis.call('HSET', each.budget[1], at_field, whole(now)) end
-    return ms_until(limit, window_ms, level, calls), rate_text(name, limit, level, ms_until(limit, window_ms, level, limit))
+    return calls > limit and NEVER or ms_until(limit, window_ms, level, calls),
+      rate_text(name, limit, level, ms_until(limit, window_ms, level, limit))
   end
   level = level - calls
   rates = rates .. rate_text(name, limit, level, ms_until(limit, window_ms, level, limit))
@@ -130,8 +134,10 @@ local function count_calls(name, window_ms, limit, level, at, level_field, at_fi
   for _, part in ipairs({level_field, string.format('%.17g', level), at_field, whole(now)}) do levels[#levels + 1] = part end
 end
 local wait_ms, full = count_calls('calls_per_minute', 60000, per_minute, level, at, 'level', 'at')
-if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
-wait_ms, full = count_calls('calls_per_day', 86400000, per_day, per_day_level, per_day_at, 'per_day_level', 'per_day_at')
+if not wait_ms then
+  wait_ms, full = count_calls('calls_per_day', 86400000, per_day, per_day_level, per_day_at, 'per_day_level', 'per_day_at')
+end
+if wait_ms == NEVER then return reply.batch_over_rate{rates = full, needed = calls} end
 if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
 
 token_rate, token_level, token_at = tonumber(token_rate or ''), tonumber(token_level or ''), tonumber(token_at or '')

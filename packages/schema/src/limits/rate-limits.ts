@@ -51,4 +51,17 @@ export function rateLimited({ rateLimit, waitMs, needed }: RateRefusal, subject:
   };
 }
 
+/** The refusal of a batch with more calls than the window of a rate limit holds. */
+export function batchOverRate(rateLimit: RateLimit, needed: number): Refusal {
+  const { name, limit } = rateLimit;
+  const { code, each } = rateKind(name);
+  return {
+    code,
+    message: `This batch has ${count(needed, 'call')}, and ${name} of this URL is ${limit}, so it never passes. Send at most ${limit} in a batch, and as many ${each}.`,
+    details: { limit, needed },
+    rateLimits: [rateLimit],
+    shouldRetry: false,
+  };
+}
+
 const wholeSeconds = (ms: number): number => Math.ceil(ms / 1000);

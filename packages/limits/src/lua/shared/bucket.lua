@@ -4,7 +4,7 @@ local function level_now(limit, window_ms, level, at, now)
   if not level then return limit end
   return math.min(limit, level + math.max(now - at, 0) * limit / window_ms)
 end
--- Milliseconds until so many calls may pass. More calls than a window's wait for a full bucket and leave it in debt.
+-- Milliseconds until so many calls may pass, which are no more than the limit.
 local function ms_until(limit, window_ms, level, calls)
-  return math.ceil((math.min(calls, limit) - level) * window_ms / limit)
+  return math.ceil((calls - level) * window_ms / limit)
 end
