@@ -158,7 +158,7 @@ export async function findGrant(
   return seed ? { seed: JSON.parse(seed) as Seed } : undefined;
 }
 
-/** A grant that was issued a moment ago, with a credential of its own, and a budget on which no other grant draws. */
+/** A grant that was issued a moment ago, with a credential and a budget on which nothing has drawn yet. */
 export type Seed = {
   /** The epoch of its partition, read before the grant was committed. */
   readonly epoch: number;
