@@ -16,6 +16,8 @@ const overLimit = {
   lastCall: optional(text),
 } as const;
 
+const overTokens = { of: number, needed: figure, lastCall: optional(text) } as const;
+
 /** `lua/admit.lua`. Both `admit` and `charge` run it. */
 export const admitScript = script('admit', {
   keys: ['partition', 'account', 'grant', 'credential', 'hold', 'leases', 'usage'],
@@ -66,6 +68,9 @@ export const admitScript = script('admit', {
     cost_limit_reached: overLimit,
     cost_held: overLimit,
     cost_limit_too_low: overLimit,
+    token_limit_reached: overTokens,
+    tokens_held: overTokens,
+    token_limit_too_low: overTokens,
   }),
 });
 
@@ -163,6 +168,14 @@ export type Admission =
       readonly heldMicrousd: number;
       /** The money that this call would have to hold or to pay. */
       readonly neededMicrousd: number;
+      readonly lastCall: LastCallText;
+    }
+  | {
+      readonly is: 'token_limit_reached' | 'tokens_held' | 'token_limit_too_low';
+      /** As above: a window of a shared budget. */
+      readonly of: number;
+      /** The tokens that this call would have to hold. */
+      readonly needed: number;
       readonly lastCall: LastCallText;
     };
 

@@ -23,7 +23,7 @@ const carryScript = script('carry', {
 export const trimScript = script('trim', {
   keys: ['partition', 'usage'],
   args: ['epoch', 'lastId'],
-  each: { keys: ['budget'], args: ['entryId', 'uses', 'cost'] },
+  each: { keys: ['budget'], args: ['entryId', 'uses', 'cost', 'tokens'] },
   reply: flag,
 });
 const reopenScript = script('reopen', { keys: ['partition', 'survivors'], args: ['epoch'], reply: flag });
@@ -38,6 +38,8 @@ export type UsageEntry = {
   readonly uses: number;
   /** Undefined: not known. */
   readonly costMicrousd: number | undefined;
+  /** Tokens of input and output, as windows of budgets count them. */
+  readonly tokens: number;
   readonly outcome: 'settled' | 'expired' | 'refunded';
   /** The gateway's record of the call: JSON. */
   readonly record: string;
@@ -103,8 +105,10 @@ export async function trim(
   await trimScript.run(redis, {
     keys: { partition: keys.partition(at), usage: keys.usage(at) },
     args: { epoch, lastId },
-    each: repeated.flatMap(({ id, budgetIds, uses, costMicrousd: cost = 0 }) =>
-      budgetIds.map((budgetId) => ({ budget: keys.budget(at, budgetId), entryId: id, uses, cost })),
+    each: repeated.flatMap(({ id, budgetIds, uses, costMicrousd: cost = 0, tokens }) =>
+      budgetIds.map((budgetId) => ({
+        ...{ budget: keys.budget(at, budgetId), entryId: id, uses, cost, tokens },
+      })),
     ),
   });
 }
@@ -151,6 +155,7 @@ function readEntry([id, flat]: [string, string[]]): UsageEntry {
     budgetIds: text('budgets').split(','),
     uses: Number(text('uses')),
     costMicrousd: text('cost') === '' ? undefined : Number(text('cost')),
+    tokens: Number(text('tokens')),
     outcome: text('outcome') as UsageEntry['outcome'],
     record: text('record'),
   };

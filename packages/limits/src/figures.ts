@@ -1,4 +1,4 @@
-import { type BudgetLimits, budgetLimits, LIMIT_NAMES, limitKind } from '@presign/schema/limits';
+import { type BudgetLimits, budgetLimits, LIMIT_NAMES, limitKind, TOKEN_LIMIT } from '@presign/schema/limits';
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 
@@ -7,6 +7,10 @@ export type BudgetFigures = BudgetLimits & {
   readonly used: number;
   readonly settledMicrousd: number;
   readonly heldMicrousd: number;
+  /** Tokens of input and output. Counted in windows of shared budgets alone. */
+  readonly tokenLimit: number | null;
+  readonly tokens: number;
+  readonly tokensHeld: number;
   /** Calls under way. Only counted where they are limited. */
   readonly activeCalls: number;
   /** How the last call failed, as the JSON that `settle` stored. Undefined if it did not fail. */
@@ -28,8 +32,8 @@ export async function readFigures(
   return Promise.all(read);
 }
 
-const FIGURES = ['epoch', 'used', 'settled', 'held', 'active', 'last_call'] as const;
-const FIELDS = [...FIGURES, ...LIMIT_NAMES.map((name) => limitKind(name).field)];
+const FIGURES = ['epoch', 'used', 'settled', 'held', 'active', 'last_call', 'tokens', 'tokens_held'] as const;
+const FIELDS = [...FIGURES, TOKEN_LIMIT.field, ...LIMIT_NAMES.map((name) => limitKind(name).field)];
 
 async function readBudget(
   redis: RedisClient,
@@ -37,13 +41,16 @@ async function readBudget(
   asked: Promise<string | null>,
 ): Promise<BudgetFigures | undefined> {
   const [epochNow, found] = await Promise.all([asked, redis.hmget(key, ...FIELDS)]);
-  const [epoch, used, settled, held, active, lastCall, ...limits] = found;
+  const [epoch, used, settled, held, active, lastCall, tokens, tokensHeld, tokenLimit, ...limits] = found;
   if (!used || epoch !== epochNow) return undefined;
   return {
     ...budgetLimits((name) => readLimit(limits[LIMIT_NAMES.indexOf(name)])),
     used: Number(used),
     settledMicrousd: Number(settled),
     heldMicrousd: Number(held),
+    tokenLimit: readLimit(tokenLimit),
+    tokens: Number(tokens ?? 0),
+    tokensHeld: Number(tokensHeld ?? 0),
     activeCalls: Number(active ?? 0),
     lastCall: lastCall ?? undefined,
   };

@@ -1,4 +1,4 @@
-import { type BudgetLimits, LIMIT_NAMES, limitKind } from '@presign/schema/limits';
+import { type BudgetLimits, STORED_LIMITS } from '@presign/schema/limits';
 import type { CredentialVersion } from './credential.ts';
 import { type GrantRef, KEYS_KEPT_MS, keys } from './keys.ts';
 import { type RedisClient, writeTogether } from './redis.ts';
@@ -10,7 +10,7 @@ const openScript = script('open', {
   args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
   each: {
     keys: ['budget'],
-    args: ['id', 'revision', 'limits', 'used', 'settled', 'keyEndsMs', 'window'],
+    args: ['id', 'revision', 'limits', 'used', 'settled', 'usedTokens', 'keyEndsMs', 'window'],
   },
   reply: oneOf({
     ok: {},
@@ -37,8 +37,12 @@ const revokedScript = script('revoked', {
   reply: numbers,
 });
 
-/** The limits of a budget as gateways and issuers pass them. Rates that are left out, as by an earlier version, are unlimited. */
-type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> & Partial<BudgetLimits>;
+/** The limits of a budget as gateways and issuers pass them. Those that are left out, as by an earlier version, are unlimited. */
+type Limits = Pick<BudgetLimits, 'maxUses' | 'costLimitMicrousd'> &
+  Partial<BudgetLimits> & {
+    /** Tokens of input and output. Windows alone have it. Null: no limit. */
+    readonly tokenLimit?: number | null;
+  };
 
 /** A budget as Postgres has it. */
 export type BudgetState = Limits & {
@@ -47,6 +51,8 @@ export type BudgetState = Limits & {
   readonly revision: number;
   readonly used: number;
   readonly settledMicrousd: number;
+  /** Windows alone count tokens. Left out: none were used. */
+  readonly usedTokens?: number;
   /** Whether it is of no use once the grant has expired. */
   readonly endsWithGrant: boolean;
   /** The time in which it counts calls. Left out: always. */
@@ -116,6 +122,7 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
       limits: writeLimits(budget),
       used: budget.used,
       settled: budget.settledMicrousd,
+      usedTokens: budget.usedTokens ?? 0,
       keyEndsMs: budgetKeyEndsMs(state, budget),
       window: budget.window && writeWindow(budget.window),
     })),
@@ -125,10 +132,9 @@ export async function openGrant(redis: RedisClient, state: GrantState): Promise<
 
 /** As `lua/shared/limits.lua` reads them. */
 const writeLimits = (limits: Limits): string =>
-  LIMIT_NAMES.map((name) => {
-    const { property, field, isAlwaysStored } = limitKind(name);
-    return `${field} ${limits[property] ?? (isAlwaysStored ? -1 : '-')}`;
-  }).join(' ');
+  STORED_LIMITS.map(
+    ({ property, field, isAlwaysStored }) => `${field} ${limits[property] ?? (isAlwaysStored ? -1 : '-')}`,
+  ).join(' ');
 
 const writeWindow = ({ startsMs, endsMs }: Window) => `${startsMs} ${endsMs ?? ''}`;
 

@@ -15,6 +15,7 @@
 --          batch_over_rate: rates: the one whose window never holds so many calls, needed: calls of this batch
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          token_rate_too_low: limit, needed: it can never pass
+--          token_limit_reached, token_limit_too_low, tokens_held: of, needed: tokens of this call, last_call
 --          uses_exhausted: of: the budget's place in the list, limit, used, last_call: how the last call of the grant
 --            failed, absent if it did not
 --          cost_limit_reached, cost_held, cost_limit_too_low: of, limit_microusd, settled_microusd, held_microusd,
@@ -28,6 +29,7 @@
 -- Rate limits are those of the first budget. Calls are counted here and never given back. The most tokens of a call are taken here,
 -- and `settle` gives back what was not used. Its calls under way are `active`: a place is taken here and freed with its hold. A
 -- charged call has a hold of nothing but its places.
+-- Tokens in all are those of windows: the most is held here, and `settle` puts what was used in its place.
 -- The output bound is lowered, down to the least, only because of what is settled, never for others' holds. A budget with a
 -- window lowers nothing: from the lowered bound a holder could read how much others have left.
 -- Products stay below 2^53: the caller clips tokens and rates.
@@ -63,15 +65,16 @@ local is_returnable, now, has_window
 local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at
 for i = 1, #each do
   local is_own = i == 1
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held
   if is_own then
     budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, concurrent, active, per_minute, level, at, token_rate,
       token_level, token_at, per_day, per_day_level, per_day_at = unpack(redis.call('HMGET', each.budget[1], 'epoch', 'max_uses',
         'used', 'cost_limit', 'settled', 'held', 'returned', 'window', 'concurrent', 'active', 'per_minute', 'level', 'at',
         'token_rate', 'token_level', 'token_at', 'per_day', 'per_day_level', 'per_day_at'))
   else
-    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window = unpack(redis.call('HMGET', each.budget[i],
-      'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window'))
+    budget_epoch, max_uses, used, cost_limit, settled, held, returned, window, its_token_limit, its_tokens, its_tokens_held =
+      unpack(redis.call('HMGET', each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'window',
+        'token_limit', 'tokens', 'tokens_held'))
   end
   if budget_epoch ~= epoch then return reply.unknown end
   if window and not again then
@@ -91,6 +94,8 @@ for i = 1, #each do
   end
   -- The gateway may remember the grant from before the limit.
   if cost_limit >= 0 and arg.fixed == '' and not again then return reply.unbounded end
+  local token_limit = tonumber(its_token_limit or '-1')
+  if token_limit >= 0 and arg.worst_tokens == '' and not again then return reply.unbounded end
   budgets[i] = {
     place = i,
     is_own = is_own,
@@ -100,6 +105,9 @@ for i = 1, #each do
     limit = cost_limit >= 0 and cost_limit or 9007199254740991,
     settled = tonumber(settled),
     held = tonumber(held),
+    token_limit = token_limit,
+    tokens = tonumber(its_tokens or '0'),
+    tokens_held = tonumber(its_tokens_held or '0'),
   }
 end
 
@@ -159,6 +167,20 @@ if token_rate then
     return reply.rate_limited{rates = its_state, wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
   end
   rates = rates .. its_state
+end
+
+local needed_tokens = not again and tonumber(arg.worst_tokens) or 0
+for _, budget in ipairs(needed_tokens > 0 and budgets or {}) do
+  local room = budget.token_limit - budget.tokens
+  if budget.token_limit >= 0 and needed_tokens > room - budget.tokens_held then
+    if room <= 0 then
+      return reply.token_limit_reached{of = budget.place, needed = needed_tokens, last_call = last_call()}
+    end
+    if needed_tokens > room then
+      return reply.token_limit_too_low{of = budget.place, needed = needed_tokens, last_call = last_call()}
+    end
+    return reply.tokens_held{of = budget.place, needed = needed_tokens, last_call = last_call()}
+  end
 end
 
 local fixed, rate = tonumber(arg.fixed) or 0, tonumber(arg.rate)
@@ -225,6 +247,9 @@ amount = whole(amount)
 for i = 1, #each do
   redis.call('HINCRBY', each.budget[i], 'used', arg.uses)
   if amount ~= '0' then redis.call('HINCRBY', each.budget[i], is_charge and 'settled' or 'held', amount) end
+  if needed_tokens > 0 and not budgets[i].lowers then
+    redis.call('HINCRBY', each.budget[i], 'tokens_held', whole(needed_tokens))
+  end
 end
 if is_charge then
   redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', arg.grant_id, 'budgets', arg.budget_ids,
@@ -238,4 +263,5 @@ end
 redis.call('ZADD', key.leases, whole((now or now_ms()) + tonumber(arg.lease_ms)), arg.hold_id)
 redis.call('HSET', key.hold, 'epoch', epoch, 'uses', arg.uses, 'amount', arg.fixed == '' and '' or amount,
   'tokens', whole(tokens), 'grant', arg.grant_id, 'budgets', arg.budget_ids, 'record', arg.record)
+if needed_tokens > 0 and has_window then redis.call('HSET', key.hold, 'token_hold', whole(needed_tokens)) end
 return answer

@@ -5,7 +5,7 @@
 -- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
 -- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
 --          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
---          version and sealed: of the credential; each: id, revision, limits: see shared/limits.lua, used, settled,
+--          version and sealed: of the credential; each: id, revision, limits: see shared/limits.lua, used, settled, used_tokens,
 --          key_ends_ms: of its key, Unix, or '' if it has no end; window: '' or its beginning and its end, see shared/window.lua
 -- Returns  ok, revoked, expired, closed, stale: read Postgres again
 --          another_window: now_ms: a window has ended or not begun by this time: read Postgres again
@@ -59,16 +59,17 @@ for i = 1, #each do
   else
     -- Postgres does not have `returned` either, so both stay as an older epoch left them.
     local budget = {item = i, used = tonumber(each.used[i]), settled = tonumber(each.settled[i]), held = 0,
-      active = 0, returned = returned or '0', levels = redis.call('HMGET', each.budget[i], unpack(LEVELS)),
-      ends = redis.call('PEXPIRETIME', each.budget[i])}
+      tokens = tonumber(each.used_tokens[i]), tokens_held = 0, active = 0, returned = returned or '0',
+      levels = redis.call('HMGET', each.budget[i], unpack(LEVELS)), ends = redis.call('PEXPIRETIME', each.budget[i])}
     fresh[each.id[i]] = budget
     -- A window that the grant has not drawn on yet is new, although the grant was open.
     budget.was_open = was_open and (each.window[i] == '' or string.find(known_doc, each.id[i], 1, true) ~= nil)
     if budget.was_open then reads_stream = true end
     if not budget.was_open then
-      each_late(each.budget[i], epoch, last_id, function(uses, cost)
+      each_late(each.budget[i], epoch, last_id, function(uses, cost, tokens)
         budget.used = budget.used + tonumber(uses)
         budget.settled = budget.settled + tonumber(cost)
+        budget.tokens = budget.tokens + (tonumber(tokens) or 0)
       end)
     end
   end
@@ -83,11 +84,13 @@ if next(fresh) then
       if budget and budget.was_open then
         budget.used = budget.used + tonumber(field.uses)
         budget.settled = budget.settled + (tonumber(field.cost) or 0)
+        budget.tokens = budget.tokens + (tonumber(field.tokens) or 0)
       end
     end
   end
   for _, survivor in ipairs(redis.call('HVALS', key.survivors)) do
-    local uses, amount, budget_ids, places = string.match(survivor, '^(%d+) (%d+) (%S*) ?(%d*)$')
+    local uses, amount, budget_ids, places, tokens =
+      string.match(survivor, '^(%d+) (%d+) (%S*) ?(%d*) ?(%d*)$')
     local own = fresh[string.match(budget_ids, '^[^,]*')]
     if own then own.active = own.active + (tonumber(places) or 0) end
     for id in string.gmatch(budget_ids, '[^,]+') do
@@ -95,6 +98,7 @@ if next(fresh) then
       if budget then
         budget.used = budget.used + tonumber(uses)
         budget.held = budget.held + tonumber(amount)
+        budget.tokens_held = budget.tokens_held + (tonumber(tokens) or 0)
       end
     end
   end
@@ -110,7 +114,10 @@ for _, budget in pairs(fresh) do
   end
   -- They free their places when they end, also where their number is not limited any more.
   if budget.active > 0 then redis.call('HSET', each.budget[i], 'active', whole(budget.active)) end
-  if each.window[i] ~= '' then redis.call('HSET', each.budget[i], 'window', each.window[i]) end
+  if each.window[i] ~= '' then
+    redis.call('HSET', each.budget[i], 'window', each.window[i], 'tokens', whole(budget.tokens),
+      'tokens_held', whole(budget.tokens_held))
+  end
   if each.key_ends_ms[i] ~= '' then
     redis.call('PEXPIREAT', each.budget[i], whole(math.max(tonumber(each.key_ends_ms[i]), budget.ends)))
   end

@@ -5,16 +5,17 @@
 -- ARGV     hold_id; mode: settle, expire, or leave: free the places of a charged call; uses; cost: microdollars, ''
 --          when not known; epoch: of the admission, '' when it was never answered; grant_id; budget_ids:
 --          comma-separated; record: of the call; last_call: how the call failed, '' if it did not; used_tokens: of input
---          and output together, '' when not known (expire takes all but hold_id and mode from the hold itself)
+--          and output together, '' when not known, so that those held are charged (expire takes all but hold_id and mode from the hold itself)
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
 --          other_budgets: the hold draws on another list, and nothing was changed
 -- include: clock, whole, token-bucket, give-back, stream-id, late
 local epoch = redis.call('HGET', key.partition, 'epoch')
-local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done, token_worst, token_since =
+local hold_epoch, hold_uses, hold_amount, hold_grant, hold_budgets, hold_record, hold_places, done, token_worst, token_since,
+  token_hold =
   unpack(redis.call('HMGET', key.hold, 'epoch', 'uses', 'amount', 'grant', 'budgets', 'record', 'places', 'done',
-    'token_worst', 'token_since'))
+    'token_worst', 'token_since', 'token_hold'))
 local is_charge = hold_epoch and not hold_grant
 if (done and not is_charge) or (arg.mode == 'leave' and not is_charge) then return reply.gone end
 
@@ -57,23 +58,29 @@ end
 -- A budget of another epoch is not counted in: it will be opened from the ledger, and from what is noted as late.
 local budgets = {}
 for i = 1, #each do
-  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call = unpack(redis.call('HMGET',
-    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'last_call'))
+  local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call, window, token_limit = unpack(redis.call('HMGET',
+    each.budget[i], 'epoch', 'max_uses', 'used', 'cost_limit', 'settled', 'held', 'returned', 'last_call', 'window', 'token_limit'))
   budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
     cost_limit = tonumber(cost_limit), settled = tonumber(settled), held = tonumber(held),
-    returned = tonumber(returned or '0'), last_call = last_call}
+    returned = tonumber(returned or '0'), last_call = last_call, window = window, token_limit = tonumber(token_limit or '-1')}
 end
-local held_uses, held_amount = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0
+local held_uses, held_amount, held_tokens = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0, tonumber(token_hold or '0')
+local used_tokens = not is_expiry and tonumber(arg.used_tokens) or nil
 local weight = 0
 -- A call whose admission was never answered was not sent to the provider.
 if hold_epoch and not is_expiry and arg.epoch ~= '' then
-  weight = weigh_give_back(budgets, held_uses - tonumber(uses), tonumber(cost) == 0 and held_amount or 0)
+  weight = weigh_give_back(budgets, held_uses - tonumber(uses), tonumber(cost) == 0 and held_amount or 0,
+    used_tokens == 0 and held_tokens or 0)
 end
 local is_kept = not weight
 if is_kept then
   uses = hold_uses
   if tonumber(cost) == 0 and held_amount > 0 then cost = hold_amount end
+  if used_tokens == 0 then used_tokens = nil end
 end
+-- A usage that is not known charges what was held, and none charges more. Without a hold, no limit was known.
+local tokens = used_tokens or held_tokens
+if held_tokens > 0 then tokens = math.min(tokens, held_tokens) end
 
 redis.call('ZREM', key.leases, arg.hold_id)
 if hold_epoch then redis.call('DEL', key.hold) end
@@ -85,6 +92,10 @@ for i = 1, #each do
     if change ~= 0 then redis.call('HINCRBY', each.budget[i], 'used', whole(change)) end
     if held_amount > 0 then redis.call('HINCRBY', each.budget[i], 'held', '-' .. hold_amount) end
     if charged > 0 then redis.call('HINCRBY', each.budget[i], 'settled', cost) end
+    if budgets[i].window then
+      if held_tokens > 0 then redis.call('HINCRBY', each.budget[i], 'tokens_held', '-' .. token_hold) end
+      if tokens > 0 then redis.call('HINCRBY', each.budget[i], 'tokens', whole(tokens)) end
+    end
   end
 end
 -- Tokens by the minute that were not used. A hold of another epoch may have taken them from a bucket that is gone.
@@ -107,10 +118,15 @@ if budgets[1] and not is_expiry and arg.epoch ~= '' then
   elseif budgets[1].last_call then redis.call('HDEL', each.budget[1], 'last_call') end
 end
 if not is_kept and weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
-local entry_id = redis.call('XADD', key.usage, '*', 'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids,
-  'uses', uses, 'cost', cost, 'outcome', is_expiry and 'expired' or 'settled', 'record', record)
+local entry = {'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses, 'cost', cost,
+  'outcome', is_expiry and 'expired' or 'settled', 'record', record}
+if tokens > 0 then
+  entry[#entry + 1] = 'tokens'
+  entry[#entry + 1] = whole(tokens)
+end
+local entry_id = redis.call('XADD', key.usage, '*', unpack(entry))
 for i = 1, #each do
-  if epoch and not budgets[i] then note_late(each.budget[i], epoch, entry_id, uses, cost) end
+  if epoch and not budgets[i] then note_late(each.budget[i], epoch, entry_id, uses, cost, whole(tokens)) end
 end
 
 local own, uses_left, microusd_left = budgets[1], nil, nil

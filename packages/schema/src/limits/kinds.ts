@@ -122,6 +122,12 @@ export const LIMITS = {
   },
 } as const satisfies Record<string, LimitKind>;
 
+/**
+ * Tokens of input and output in all. Windows of shared budgets alone have this limit: `tokens` of `/v1/budgets`. So it is no limit of a
+ * URL, and no row of `LIMITS`.
+ */
+export const TOKEN_LIMIT = { property: 'tokenLimit', field: 'token_limit', least: 0, most: MOST } as const;
+
 type Kinds = typeof LIMITS;
 export type LimitName = keyof Kinds;
 /** The names of the kinds that have this in their rows. */
@@ -141,6 +147,12 @@ const RATE_NAMES = LIMIT_NAMES.filter((name) => 'rate' in LIMITS[name]) as RateN
 /** The row of a kind. */
 export const limitKind = (name: LimitName): LimitKind & { readonly property: keyof BudgetLimits } =>
   LIMITS[name];
+
+type StoredLimit = Pick<LimitKind, 'field' | 'isAlwaysStored'> & {
+  readonly property: keyof BudgetLimits | (typeof TOKEN_LIMIT)['property'];
+};
+/** All limits that a budget in Redis can have. */
+export const STORED_LIMITS: readonly StoredLimit[] = [...LIMIT_NAMES.map(limitKind), TOKEN_LIMIT];
 
 /** How a rate limit appears in answers. */
 export const rateKind = (name: RateName): RateKind & { readonly code: RateCode } => LIMITS[name].rate;

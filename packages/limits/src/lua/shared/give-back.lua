@@ -3,11 +3,12 @@
 -- charged + 20. There `used` also grows by a call that keeps its use, so one that gets only its money back counts twice.
 local function bound_of(own, uses) return (own.max_uses >= 0 and own.max_uses or own.used - uses) + 20 end
 -- Returns what giving back adds to `returned`, 0 where it frees no limit, and nil where the bound is reached.
-local function weigh_give_back(budgets, uses, microusd)
+local function weigh_give_back(budgets, uses, microusd, tokens)
   local own, frees_uses, frees_money = budgets[1], false, false
   for _, budget in ipairs(budgets) do
     if budget and uses > 0 and budget.max_uses >= 0 then frees_uses = true end
     if budget and microusd > 0 and budget.cost_limit >= 0 then frees_money = true end
+    if budget and (tokens or 0) > 0 and budget.token_limit >= 0 then frees_money = true end
   end
   -- Where a call keeps its use, `max_uses` bounds it already.
   if not own or not (frees_uses or (frees_money and (uses > 0 or own.max_uses < 0))) then return 0 end
