@@ -74,7 +74,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
     const { id: grantId, budgetIds } = grant.ref;
     const { chargeId: holdId, uses, costMicrousd, record } = call;
-    const entry = { holdId, grantId, budgetIds, uses, costMicrousd, outcome: 'settled', record };
+    const entry = { holdId, grantId, budgetIds, uses, costMicrousd, tokens: 0, outcome: 'settled', record };
     const ledger = newLedger(partition);
     expect(await drainRound(redis, ledger)).toEqual({
       is: 'ok',
@@ -202,7 +202,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
     expect([...ledger.rows.keys()]).toEqual([free.chargeId, useless.chargeId]);
-    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 5 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 5, tokens: 0 });
     expect(await charge(redis, grant.ref, newCharge())).toMatchObject({ is: 'uses_exhausted' });
   });
 

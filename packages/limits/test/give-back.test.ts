@@ -98,7 +98,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     expect(await of(grant)).toEqual({ used: '1', settled: '30', held: '0' });
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
-    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 30 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 30, tokens: 0 });
   });
 
   test('an admission says whether its call would get everything back', async () => {

@@ -147,6 +147,16 @@ export async function figures(
   return used && settled && held ? { used, settled, held } : undefined;
 }
 
+/** The tokens that a window counts, as text; undefined for a budget without a window. */
+export async function tokenFigures(
+  redis: RedisClient,
+  partition: number,
+  budgetId: string | undefined,
+): Promise<{ tokens: string; held: string } | undefined> {
+  const [tokens, held] = await redis.hmget(keys.budget(partition, budgetId ?? ''), 'tokens', 'tokens_held');
+  return tokens && held ? { tokens, held } : undefined;
+}
+
 /** How many of these admissions were answered how. */
 export function tally(admissions: readonly Admission[]): Record<string, number> {
   const counts: Record<string, number> = {};

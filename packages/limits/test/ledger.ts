@@ -13,7 +13,7 @@ import {
 export type Ledger = {
   cursor: Cursor;
   readonly rows: Map<string, UsageEntry>;
-  readonly budgets: Map<string, { used: number; settled: number }>;
+  readonly budgets: Map<string, { used: number; settled: number; tokens: number }>;
   /** Entries that were in the ledger before and were not trimmed yet. */
   readonly repeated: UsageEntry[];
 };
@@ -32,7 +32,12 @@ export function readGrant(ledger: Ledger, grant: GrantState): GrantState {
   const { epoch, lastId } = ledger.cursor;
   const budgets = grant.budgets.map((budget) => {
     const sums = ledger.budgets.get(budget.id);
-    return { ...budget, used: sums?.used ?? 0, settledMicrousd: sums?.settled ?? 0 };
+    return {
+      ...budget,
+      used: sums?.used ?? 0,
+      settledMicrousd: sums?.settled ?? 0,
+      usedTokens: sums?.tokens ?? 0,
+    };
   });
   return { ...grant, epoch, lastId, budgets };
 }
@@ -82,9 +87,9 @@ function insert(ledger: Ledger, entry: UsageEntry): boolean {
   if (ledger.rows.has(entry.holdId)) return false;
   ledger.rows.set(entry.holdId, entry);
   for (const id of entry.budgetIds) {
-    const sums = ledger.budgets.get(id) ?? { used: 0, settled: 0 };
+    const sums = ledger.budgets.get(id) ?? { used: 0, settled: 0, tokens: 0 };
     const settled = sums.settled + (entry.costMicrousd ?? 0);
-    ledger.budgets.set(id, { used: sums.used + entry.uses, settled });
+    ledger.budgets.set(id, { used: sums.used + entry.uses, settled, tokens: sums.tokens + entry.tokens });
   }
   return true;
 }

@@ -96,7 +96,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(ledger.rows.size).toBe(2);
     await call(100);
     await drainAll(redis, ledger);
-    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 3, settled: 111 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 3, settled: 111, tokens: 0 });
   });
 
   test('entries that outlived the loss undrained are drained before the partition opens', async () => {
@@ -111,7 +111,9 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     await drainRound(redis, ledger, 1);
     expect(await reread()).toBe('ok');
     expect(await budget()).toEqual({ used: '3', settled: '111', held: '0' });
-    expect(grant.ref.budgetIds.map((id) => ledger.budgets.get(id))).toEqual([{ used: 3, settled: 111 }]);
+    expect(grant.ref.budgetIds.map((id) => ledger.budgets.get(id))).toEqual([
+      { used: 3, settled: 111, tokens: 0 },
+    ]);
   });
 
   test('calls under way that outlived the loss stay counted and held in the new epoch', async () => {
@@ -164,7 +166,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await sweep(redis, partition)).toBe(1);
     await drainAll(redis, ledger);
     expect(await budget()).toEqual({ used: '1', settled: '400', held: '0' });
-    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 400 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 400, tokens: 0 });
   });
 
   test('more survivors than fit one script are all kept', async () => {
@@ -189,7 +191,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeUndefined();
     expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
     await drainAll(redis, ledger);
-    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 250 });
+    expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 250, tokens: 0 });
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }))).toBeUndefined();
   });
 

@@ -1,119 +1,76 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { RedisClient } from '../src/index.ts';
-import { type Engine, engines } from './redis.ts';
-import { comeToRest, type Step, take } from './take.ts';
-import {
-  drawn,
-  expectAdmittedWithin,
-  expectAgreement,
-  expectBounded,
-  expectExactBudgets,
-  expectRightly,
-  expectRows,
-} from './verdict.ts';
-import { newWorld } from './world.ts';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Ran, withLosses, withoutLoss } from './model.ts';
+import { type Engine, engines, serveFaulty } from './redis.ts';
 
-const at = fc.nat(1_000);
-const verb = <const D extends string>(...verbs: D[]) => ({ do: fc.constantFrom(...verbs) });
-const price = { uses: fc.nat(2), hold: fc.oneof(fc.constant(0), fc.nat(300)) };
-const calm = [
-  {
-    weight: 6,
-    arbitrary: fc.record({ ...verb('admit'), at, uses: fc.integer({ min: 1, max: 2 }), hold: fc.nat(500) }),
-  },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      ...verb('settle'),
-      at,
-      share: fc.nat(100),
-      kept: fc.boolean(),
-      strays: fc.boolean(),
-    }),
-  },
-  { weight: 5, arbitrary: fc.record({ ...verb('charge'), at, ...price }) },
-  { weight: 3, arbitrary: fc.record({ ...verb('charge unheard'), at, ...price, arrives: fc.boolean() }) },
-  { weight: 4, arbitrary: fc.record({ ...verb('charge again', 'forestall', 'leave', 'end place'), at }) },
-  { weight: 3, arbitrary: fc.record({ ...verb('refund'), at, uses: fc.nat(2), cost: fc.nat(300) }) },
-  { weight: 3, arbitrary: fc.record({ ...verb('say again', 'renew', 'end lease', 'ask again'), at }) },
-  {
-    weight: 2,
-    arbitrary: fc.record({ ...verb('drain'), most: fc.integer({ min: 1, max: 5 }), trims: fc.boolean() }),
-  },
-  { weight: 3, arbitrary: fc.record(verb('sweep', 'restart', 'catch up')) },
-  { weight: 2, arbitrary: fc.record(verb('roll over')) },
-  { weight: 1, arbitrary: fc.record({ ...verb('open', 'revoke'), at }) },
-  {
-    weight: 4,
-    arbitrary: fc.record({
-      ...verb('change', 'open overtaken'),
-      at,
-      maxUses: fc.option(fc.nat(12)),
-      cost: fc.option(fc.nat(1_500)),
-    }),
-  },
-  { weight: 4, arbitrary: fc.record({ ...verb('apply', 'read', 'open late'), at }) },
-  { weight: 2, arbitrary: fc.record({ ...verb('apply late'), at, revision: fc.nat(8) }) },
-];
-/** Without losses only: a loss can bring the wider hold back. */
-const narrowing = { weight: 3, arbitrary: fc.record({ ...verb('narrow'), at, share: fc.nat(100) }) };
-const rough = { weight: 2, arbitrary: fc.record(verb('flush', 'snapshot', 'put back')) };
-const schedule = (...extra: (typeof rough | typeof narrowing)[]): fc.Arbitrary<Step[]> =>
-  fc.array(fc.oneof(...calm, ...extra), { maxLength: 70, size: 'max' });
-const RUNS = process.env.TEST_ALL ? 100 : 25;
+/** `MODEL_RUNS` makes so many schedules in each test, however long that takes, and says their steps, seed and time. */
+const LONG_RUNS = Number(process.env.MODEL_RUNS ?? 0);
+/** `MODEL_MINUTES` ends each test of a long run earlier. */
+const MINUTES = Number(process.env.MODEL_MINUTES ?? 0);
+const RUNS = LONG_RUNS || (process.env.TEST_ALL ? 100 : 25);
 /** Shrinking a counterexample takes many runs. */
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = LONG_RUNS > 0 ? 86_400_000 : 120_000;
 
-describe.each(engines)('any schedule on %s', (_name, start) => {
+describe.each(engines)('any schedule on %s', (name, start) => {
   let engine: Engine;
-  let gateways: RedisClient[];
+  let ran: Ran;
   beforeAll(async () => {
     engine = await start();
-    gateways = [await engine.connect(), await engine.connect()];
+    ran = { gateways: [await engine.connect(), await engine.connect()], steps: 0 };
   });
   afterAll(() => engine.close());
 
+  const holds = async (which: string, property: ReturnType<typeof withoutLoss>) => {
+    const seed = Date.now() | 0;
+    const [before, began] = [ran.steps, performance.now()];
+    await fc.assert(property, {
+      numRuns: RUNS,
+      seed,
+      ...(MINUTES > 0 && { interruptAfterTimeLimit: MINUTES * 60_000 }),
+    });
+    const seconds = Math.round((performance.now() - began) / 1000);
+    if (LONG_RUNS > 0)
+      console.info(`${name}, ${which}: ${ran.steps - before} steps, seed ${seed}, ${seconds} s`);
+  };
+
   test(
     'without a loss: budgets are exact, each admission is within the limits in force, each call is in the ledger once',
-    () =>
-      fc.assert(
-        fc.asyncProperty(schedule(narrowing), async (steps) => {
-          const world = await newWorld(gateways);
-          for (const [nth, step] of steps.entries()) {
-            const before = drawn(world);
-            const answer = await take(world, step, nth);
-            await expectAdmittedWithin(world, before);
-            if ((step.do === 'admit' || step.do === 'charge') && answer)
-              await expectRightly(world, step, answer);
-            await expectExactBudgets(world, 'under way');
-          }
-          await comeToRest(world);
-          await expectExactBudgets(world, 'at rest');
-          expectRows(world);
-          await expectAgreement(world);
-        }),
-        { numRuns: RUNS },
-      ),
+    () => holds('without a loss', withoutLoss(ran)),
     TIMEOUT_MS,
   );
 
   test(
     'with losses: no call is counted twice, and limits are passed by no more than the calls lost',
-    () =>
-      fc.assert(
-        fc.asyncProperty(schedule(rough), async (steps) => {
-          const world = await newWorld(gateways);
-          for (const [nth, step] of steps.entries()) {
-            await take(world, step, nth);
-            expectBounded(world);
-          }
-          await comeToRest(world);
-          expectBounded(world);
-          await expectAgreement(world);
-        }),
-        { numRuns: RUNS },
-      ),
+    () => holds('with losses', withLosses(ran)),
     TIMEOUT_MS,
+  );
+});
+
+describe('any schedule', () => {
+  test.each([
+    ['tokens that others hold', / - budget\.tokens_held then/, ' then'],
+    ['money that others hold', /budget\.settled - budget\.held - amount/, 'budget.settled - amount'],
+    [
+      'tokens that a call has used',
+      /if tokens > 0 then redis\.call\('HINCRBY'/,
+      "if false then redis.call('HINCRBY'",
+    ],
+    ['the windows that a call began in', /ARGV\[\d+\] ~= hold_budgets then/, 'false then'],
+    ['that a window is over', /if not is_within\(window, now\)/, 'if false'],
+    [
+      'that a change came first',
+      /if \(tonumber\(known or ''\) or 0\) > /,
+      "if (tonumber(known or '') or 0) < ",
+    ],
+  ])(
+    'finds scripts that forget %s',
+    async (_what, right, wrong) => {
+      const { engine, planted } = await serveFaulty(right, wrong);
+      const ran = { gateways: [await engine.connect(), await engine.connect()], steps: 0 };
+      const found = await fc.check(withoutLoss(ran), { numRuns: 200, seed: 1, endOnFailure: true });
+      expect({ planted: planted(), failed: found.failed }).toEqual({ planted: true, failed: true });
+      await engine.close();
+    },
+    120_000,
   );
 });

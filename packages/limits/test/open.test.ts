@@ -293,7 +293,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       newOutcome(await admitted(redis, first), { uses: 0, costMicrousd: undefined }),
     );
     for (const id of first.ref.budgetIds) await redis.del(keys.budget(partition, id));
-    expect(ledger.budgets.get(shared.id)).toEqual({ used: 2, settled: 11 });
+    expect(ledger.budgets.get(shared.id)).toEqual({ used: 2, settled: 11, tokens: 0 });
     expect(await openGrant(redis, readGrant(ledger, first))).toBe('ok');
     const counted = { used: '4', settled: '1111', held: '0' };
     for (const id of first.ref.budgetIds) expect(await figures(redis, partition, id)).toEqual(counted);
@@ -351,6 +351,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
         budgetIds: grant.ref.budgetIds,
         uses: 1,
         costMicrousd: 5,
+        tokens: 0,
         outcome: 'settled',
         record: '{}',
       },

@@ -51,11 +51,14 @@ export async function loseAll(redis: RedisClient, partition: number): Promise<vo
 }
 
 /** The embedded engine as `start` runs it, on loopback. */
-export async function serveEmbedded(port = 0): Promise<{ port: number; close: () => Promise<void> }> {
+export async function serveEmbedded(
+  port = 0,
+  edit: (script: string) => string = (script) => script,
+): Promise<{ port: number; close: () => Promise<void> }> {
   const state = new RedisServerState();
   // Without the listener for keyspace notifications, which copies the whole value on every change.
   state.databases[0] = new RedisDatabase(0);
-  await readScriptFlagsAsComment(state);
+  await readScriptFlagsAsComment(state, edit);
   const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
   // Without it Nagle's algorithm and delayed ACKs add 40 ms to pipelined replies.
   const sockets = new Set<Socket>();
@@ -73,10 +76,13 @@ export async function serveEmbedded(port = 0): Promise<{ port: number; close: ()
 }
 
 /** As the embedded engine of `start` does (`infra/local/src/engines/embedded-redis.ts`). */
-async function readScriptFlagsAsComment(state: RedisServerState): Promise<void> {
+async function readScriptFlagsAsComment(
+  state: RedisServerState,
+  edit: (script: string) => string,
+): Promise<void> {
   const lua = await state.getLuaRuntime();
   const run = lua.eval.bind(lua);
-  lua.eval = (script, ...rest) => run(Buffer.from(script.toString().replace(/^#!/, '--')), ...rest);
+  lua.eval = (script, ...rest) => run(Buffer.from(edit(script.toString()).replace(/^#!/, '--')), ...rest);
 }
 
 /** Whether this machine has the program. */
@@ -115,6 +121,20 @@ async function startEmbedded(): Promise<Engine> {
   const { port, close } = await serveEmbedded();
   const engine = engineAt(`redis://127.0.0.1:${port}`);
   return { connect: engine.connect, close: () => engine.close().then(close) };
+}
+
+/** The embedded engine with a fault: it runs other code wherever a script has this one. */
+export async function serveFaulty(
+  right: RegExp,
+  wrong: string,
+): Promise<{ engine: Engine; planted: () => boolean }> {
+  let isPlanted = false;
+  const { port, close } = await serveEmbedded(0, (script) => {
+    isPlanted ||= right.test(script);
+    return script.replace(right, wrong);
+  });
+  const { connect, close: closeClients } = engineAt(`redis://127.0.0.1:${port}`);
+  return { engine: { connect, close: () => closeClients().then(close) }, planted: () => isPlanted };
 }
 
 function named(name: string, url: string | undefined) {

@@ -54,10 +54,11 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect([...ledger.rows.keys()]).toEqual([call.chargeId, back.refundId]);
     expect(ledger.rows.get(back.refundId)).toEqual({
       id: expect.any(String),
-      ...{ holdId: back.refundId, grantId, budgetIds, uses: -2, costMicrousd: -200 },
+      ...{ holdId: back.refundId, grantId, budgetIds, tokens: 0, uses: -2, costMicrousd: -200 },
       ...{ outcome: 'refunded', record: back.record },
     });
-    for (const { id } of budgets) expect(ledger.budgets.get(id)).toEqual({ used: 1, settled: 100 });
+    for (const { id } of budgets)
+      expect(ledger.budgets.get(id)).toEqual({ used: 1, settled: 100, tokens: 0 });
     await charged(redis, grant, { uses: 2, costMicrousd: 200 });
   });
 
@@ -117,7 +118,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
       [1, 50],
       [-1, -50],
     ]);
-    expect(sums()).toEqual({ used: 0, settled: 0 });
+    expect(sums()).toEqual({ used: 0, settled: 0, tokens: 0 });
     const seconds = await redis.ttl(keys.hold(partition, second.chargeId));
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThanOrEqual(MARKED_S);
@@ -154,7 +155,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await refund(redis, grant.ref, newRefund(late))).toBe(true);
     expect(await budget()).toEqual({ used: '0', settled: '0', held: '0' });
     await drainAll(redis, ledger);
-    expect(sums()).toEqual({ used: 0, settled: 0 });
+    expect(sums()).toEqual({ used: 0, settled: 0, tokens: 0 });
   });
 
   test('where Redis lost the charge nothing is given back', async () => {
@@ -168,7 +169,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(await forestall(redis, grant.ref, call)).toBe(false);
     await drainAll(redis, ledger);
     expect(await budget()).toEqual({ used: '1', settled: '30', held: '0' });
-    expect(sums()).toEqual({ used: 1, settled: 30 });
+    expect(sums()).toEqual({ used: 1, settled: 30, tokens: 0 });
   });
 
   test.each([
@@ -191,7 +192,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
       expect(await giveBack(redis, grant.ref, back)).toBe(true);
       await drainAll(redis, ledger);
       expect(await budget()).toEqual({ used: '3', settled: '100', held: '0' });
-      expect(sums()).toEqual({ used: 3, settled: 100 });
+      expect(sums()).toEqual({ used: 3, settled: 100, tokens: 0 });
       expect(ledger.rows.size).toBe(3);
     },
   );

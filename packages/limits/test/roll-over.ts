@@ -11,9 +11,9 @@ export async function rollOver(world: World, redis: RedisClient): Promise<void> 
   const last = world.windows.at(-1);
   if (!last?.window) return;
   const { revisions } = world.terms.get(last.id) ?? { revisions: [] };
-  const { maxUses, costLimitMicrousd } = revisions.at(-1) ?? last;
+  const { maxUses, costLimitMicrousd, tokenLimit = null } = revisions.at(-1) ?? last;
   Object.assign(last.window, { endsMs: Math.max(now, last.window.startsMs) });
-  const next = newWindow({ maxUses, costLimitMicrousd }, last.window.endsMs ?? now);
+  const next = newWindow({ maxUses, costLimitMicrousd, tokenLimit }, last.window.endsMs ?? now);
   world.windows.push(next);
   world.terms.set(next.id, { revisions: [next], answered: next.revision });
   await keepBounds(world, redis);

@@ -26,7 +26,16 @@ describe.each(engines)('settle on %s', (_name, start) => {
     });
     const drained = await drainRound(redis, newLedger(partition));
     const { id: grantId, budgetIds } = grant.ref;
-    const call = { holdId, grantId, budgetIds, uses: 1, costMicrousd: 123, outcome: 'settled', record };
+    const call = {
+      holdId,
+      grantId,
+      budgetIds,
+      uses: 1,
+      costMicrousd: 123,
+      tokens: 0,
+      outcome: 'settled',
+      record,
+    };
     expect(drained).toEqual({ is: 'ok', entries: [{ id: expect.any(String), ...call }] });
   });
 

@@ -26,11 +26,19 @@ export type Step =
   | ChargeStep
   | TermsStep
   | { readonly do: 'open' | 'revoke'; readonly at: number }
-  | { readonly do: 'admit'; readonly at: number; readonly uses: number; readonly hold: number }
+  | {
+      readonly do: 'admit';
+      readonly at: number;
+      readonly uses: number;
+      readonly hold: number;
+      readonly tokens: number;
+    }
   | {
       readonly do: 'settle';
       readonly at: number;
       readonly share: number;
+      /** The percentage of its tokens that it used, some above what it could use; null: not known. */
+      readonly tokenShare: number | null;
       readonly kept: boolean;
       /** Whether its gateway names the budgets of the present windows. */
       readonly strays: boolean;
@@ -100,12 +108,13 @@ async function call(
   world: World,
   redis: RedisClient,
   grant: GrantState,
-  { uses, hold }: { uses: number; hold: number },
+  { uses, hold, tokens }: { uses: number; hold: number; tokens: number },
 ): Promise<Admission> {
   const ask = {
     holdId: newHoldId(),
     uses,
     hold: hold === undefined ? undefined : fixedHold(hold),
+    worstTokens: tokens,
     leaseMs: 60_000,
     record: '{}',
   };
@@ -123,6 +132,7 @@ async function call(
       epoch: answer.epoch,
       uses,
       hold,
+      tokens,
       is: 'live',
       leaseEnded: false,
       repeats: 0,
@@ -144,18 +154,21 @@ async function touch(
 ): Promise<void> {
   if (step.do === 'settle') {
     const share = Math.floor((made.hold * step.share) / 100);
-    made.said ??= step.kept ? { uses: made.uses, cost: share } : { uses: 0, cost: 0 };
+    made.said ??= step.kept
+      ? { uses: made.uses, cost: share, ...tokensOf(made, step.tokenShare) }
+      : { uses: 0, cost: 0, tokens: 0, usedTokens: 0 };
     await say(redis, made, step.strays ? await strayed(world, redis, made) : made.grant);
   } else if (step.do === 'narrow') {
     const amount = Math.floor((made.hold * step.share) / 100);
     if ((await narrow(redis, made.grant.ref, made.holdId, amount)) > 0) made.hold = amount;
   } else if (step.do === 'say again' && made.said) await say(redis, made);
   else if (step.do === 'ask again' && made.is === 'live') {
-    const { holdId, uses, hold } = made;
+    const { holdId, uses, hold, tokens: worstTokens } = made;
     await admit(redis, made.grant.ref, {
       holdId,
       uses,
       hold: hold === undefined ? undefined : fixedHold(hold),
+      worstTokens,
       leaseMs: 60_000,
       record: '{}',
     });
@@ -172,13 +185,24 @@ async function strayed(world: World, redis: RedisClient, { holdId, grant }: Call
 }
 
 async function say(redis: RedisClient, made: Call, grant = made.grant): Promise<void> {
-  const { uses, cost } = made.said ?? { uses: made.uses, cost: made.hold };
-  const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost });
+  const { uses, cost, usedTokens } = made.said ?? {
+    ...{ uses: made.uses, cost: made.hold, usedTokens: undefined },
+  };
+  const outcome = newOutcome(made.holdId, { epoch: made.epoch, uses, costMicrousd: cost, usedTokens });
   const left = await settle(redis, grant.ref, outcome);
   if (!left) return;
-  if (left.isKept) made.said = { uses: made.uses, cost: cost === 0 ? made.hold : cost };
+  if (left.isKept && made.said) {
+    const tokens = usedTokens === 0 ? made.tokens : made.said.tokens;
+    made.said = { uses: made.uses, cost: cost === 0 ? made.hold : cost, tokens, usedTokens };
+  }
   if (made.is === 'live') made.is = 'said';
   else made.repeats++;
+}
+
+/** The tokens that its gateway reports, and those that it is charged. */
+function tokensOf({ tokens: most }: Call, share: number | null) {
+  const usedTokens = share === null ? undefined : Math.floor((most * share) / 100);
+  return { usedTokens, tokens: Math.min(usedTokens ?? most, most) };
 }
 
 async function sweepAll(world: World): Promise<undefined> {

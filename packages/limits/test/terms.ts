@@ -10,7 +10,11 @@ import {
 import { readGrant } from './ledger.ts';
 import { latest, one, type Terms, type World } from './world.ts';
 
-type Limits = { readonly maxUses: number | null; readonly cost: number | null };
+type Limits = {
+  readonly maxUses: number | null;
+  readonly cost: number | null;
+  readonly tokens: number | null;
+};
 
 /** One thing that happens to limits: the parts of a PATCH, and an `open` that is late. */
 export type TermsStep =
@@ -53,10 +57,11 @@ export async function takeTerms(world: World, redis: RedisClient, step: TermsSte
 }
 
 /** Commits new limits in Postgres. */
-function change(world: World, id: string, { maxUses, cost }: Limits): void {
+function change(world: World, id: string, { maxUses, cost, tokens }: Limits): void {
   const { revisions } = termsOf(world, id);
   const now = revisions.at(-1) as BudgetState;
-  revisions.push({ ...now, maxUses, costLimitMicrousd: cost, revision: now.revision + 1 });
+  const tokenLimit = now.window ? tokens : null;
+  revisions.push({ ...now, maxUses, costLimitMicrousd: cost, tokenLimit, revision: now.revision + 1 });
 }
 
 /** Writes the limits of Postgres to Redis, and answers the PATCH. */
@@ -85,30 +90,35 @@ async function openLate(world: World, redis: RedisClient, state: GrantState): Pr
 const termsOf = (world: World, id: string): Terms => world.terms.get(id) as Terms;
 
 /** The highest limits that a budget ever had. Null: there was none at some time. */
-export function highest(world: World, id: string): Pick<BudgetState, 'maxUses' | 'costLimitMicrousd'> {
+export function highest(
+  world: World,
+  id: string,
+): Pick<BudgetState, 'maxUses' | 'costLimitMicrousd'> & { tokenLimit: number | null } {
   const revisions = world.terms.get(id)?.revisions ?? [];
   const most = (limits: (number | null)[]) =>
     limits.includes(null) ? null : Math.max(...limits.map((limit) => limit ?? 0));
   return {
     maxUses: most(revisions.map(({ maxUses }) => maxUses)),
     costLimitMicrousd: most(revisions.map(({ costLimitMicrousd }) => costLimitMicrousd)),
+    tokenLimit: most(revisions.map(({ tokenLimit = null }) => tokenLimit)),
   };
 }
 
 /** The limits that Redis judges a budget by, which are those of one revision; undefined where it is not open. */
 export async function inForce(world: World, id: string): Promise<BudgetState | undefined> {
   const redis = world.gateways[0] as RedisClient;
-  const fields = ['epoch', 'revision', 'max_uses', 'cost_limit'];
-  const [epoch, revision, maxUses, costLimit] = await redis.hmget(
+  const fields = ['epoch', 'revision', 'max_uses', 'cost_limit', 'token_limit'];
+  const [epoch, revision, maxUses, costLimit, tokenLimit] = await redis.hmget(
     keys.budget(world.partition, id),
     ...fields,
   );
   if (!epoch || epoch !== (await redis.hget(keys.partition(world.partition), 'epoch'))) return undefined;
   const { revisions = [], answered = 0 } = world.terms.get(id) ?? {};
   const terms = revisions.find((each) => each.revision === Number(revision));
-  expect({ maxUses, costLimit }).toEqual({
+  expect({ maxUses, costLimit, tokenLimit: tokenLimit ?? '-1' }).toEqual({
     maxUses: `${terms?.maxUses ?? -1}`,
     costLimit: `${terms?.costLimitMicrousd ?? -1}`,
+    tokenLimit: `${terms?.tokenLimit ?? -1}`,
   });
   expect(Number(revision), 'no revision from before an answered PATCH').toBeGreaterThanOrEqual(answered);
   return terms;

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { type Admission, keys, type RedisClient } from '../src/index.ts';
-import { figures } from './grant.ts';
+import { figures, tokenFigures } from './grant.ts';
 import type { Step } from './take.ts';
 import { highest, inForce } from './terms.ts';
 import { type Call, type Charged, latest, type World } from './world.ts';
@@ -19,8 +19,15 @@ export async function expectExactBudgets(world: World, when: 'under way' | 'at r
     expect(least.settled + least.held).toBeLessThanOrEqual(
       ever.costLimitMicrousd ?? least.settled + least.held,
     );
+    expect(least.tokens + least.tokensHeld).toBeLessThanOrEqual(
+      ever.tokenLimit ?? least.tokens + least.tokensHeld,
+    );
     const now = believed.get(budget.id);
     if (!now) continue;
+    if (now.ofTokens) {
+      expect(now.ofTokens.held).toBe(String(least.tokensHeld));
+      expectWithin(Number(now.ofTokens.tokens), least.tokens, most.tokens);
+    }
     expect(now.held).toBe(String(least.held));
     if (typeof budget.concurrentCalls === 'number') {
       const active = await activeIn(world, budget.id);
@@ -32,14 +39,17 @@ export async function expectExactBudgets(world: World, when: 'under way' | 'at r
   }
 }
 
-/** The uses, and the money settled or held, of each budget by its id. */
-export type Drawn = ReadonlyMap<string, { readonly used: number; readonly money: number }>;
+/** The uses, and the money and tokens settled or held, of each budget by its id. */
+export type Drawn = ReadonlyMap<
+  string,
+  { readonly used: number; readonly money: number; readonly tokens: number }
+>;
 
 export const drawn = (world: World): Drawn =>
   new Map(
     [...budgetsOf(world)].map(({ id }) => {
-      const { used, settled, held } = sums(world, id, 'once');
-      return [id, { used, money: settled + held }];
+      const { used, settled, held, tokens, tokensHeld } = sums(world, id, 'once');
+      return [id, { used, money: settled + held, tokens: tokens + tokensHeld }];
     }),
   );
 
@@ -50,11 +60,16 @@ export const drawn = (world: World): Drawn =>
 export async function expectAdmittedWithin(world: World, before: Drawn): Promise<void> {
   for (const [id, now] of drawn(world)) {
     const limits = await inForce(world, id);
-    const { used = 0, money = 0 } = before.get(id) ?? {};
+    const { used = 0, money = 0, tokens = 0 } = before.get(id) ?? {};
     const isOver = world.windows.slice(0, -1).some((window) => window.id === id);
-    if (isOver) expect({ id, rose: now.used > used || now.money > money }).toEqual({ id, rose: false });
+    if (isOver)
+      expect({ id, rose: now.used > used || now.money > money || now.tokens > tokens }).toEqual({
+        id,
+        rose: false,
+      });
     if (now.used > used) expect(now.used).toBeLessThanOrEqual(limits?.maxUses ?? now.used);
     if (now.money > money) expect(now.money).toBeLessThanOrEqual(limits?.costLimitMicrousd ?? now.money);
+    if (now.tokens > tokens) expect(now.tokens).toBeLessThanOrEqual(limits?.tokenLimit ?? now.tokens);
   }
 }
 
@@ -73,19 +88,23 @@ export async function expectRightly(
   const { budgets } = latest(world, grant);
   const terms = await Promise.all(budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
   const full = terms.some((budget) => {
-    const { used, settled, held } = sums(world, budget.id, 'repeats too');
+    const { used, settled, held, tokens, tokensHeld } = sums(world, budget.id, 'repeats too');
+    const asked = 'tokens' in ask ? ask.tokens : 0;
+    const noTokens =
+      (budget.tokenLimit ?? null) !== null && tokens + tokensHeld + asked > (budget.tokenLimit ?? 0);
     const noUses = budget.maxUses !== null && used + ask.uses > budget.maxUses;
     const { concurrentCalls = null } = budget;
     const noPlace = concurrentCalls !== null && placesTaken(world, budget.id) + 1 > concurrentCalls;
     return (
       noUses ||
       noPlace ||
+      noTokens ||
       (budget.costLimitMicrousd !== null && settled + held + ask.hold > budget.costLimitMicrousd)
     );
   });
   expect({ full, is: answer.is }).toEqual({
     full: true,
-    is: expect.stringMatching(/^(uses|cost|concurrency)_/),
+    is: expect.stringMatching(/^(uses|cost|concurrency|tokens?)_/),
   });
 }
 
@@ -97,14 +116,21 @@ export function expectBounded(world: World): void {
     const charge = charges.get(record);
     const call = made.get(holdId);
     const ends = outcome === 'expired' ? { uses: call?.uses, cost: call?.hold } : call?.said;
-    expect({ uses, cost: costMicrousd }).toEqual(charge ? charged(charge, outcome) : ends);
+    expect({ uses, cost: costMicrousd }).toEqual(
+      charge ? charged(charge, outcome) : ends && { uses: ends.uses, cost: ends.cost },
+    );
   }
   for (const budget of budgetsOf(world)) {
     const lost = [...world.lost].filter((call) => drawsOn(call, budget.id));
-    const { used, settled } = world.ledger.budgets.get(budget.id) ?? { used: 0, settled: 0 };
+    const { used, settled, tokens } = world.ledger.budgets.get(budget.id) ?? {
+      used: 0,
+      settled: 0,
+      tokens: 0,
+    };
     const ever = highest(world, budget.id);
     expect(used - total(lost, usesOf)).toBeLessThanOrEqual(ever.maxUses ?? used);
     expect(settled - total(lost, mostOf)).toBeLessThanOrEqual(ever.costLimitMicrousd ?? settled);
+    if (budget.window) expect(tokens - total(lost, tokensOf)).toBeLessThanOrEqual(ever.tokenLimit ?? tokens);
   }
 }
 
@@ -126,21 +152,25 @@ export function expectRows(world: World): void {
 /** At rest Redis and the ledger say the same of every budget. */
 export async function expectAgreement(world: World): Promise<void> {
   for (const [id, now] of await believedBudgets(world)) {
-    const { used, settled } = world.ledger.budgets.get(id) ?? { used: 0, settled: 0 };
-    expect(now).toEqual({ used: `${used}`, settled: `${settled}`, held: '0' });
+    const { used, settled, tokens } = world.ledger.budgets.get(id) ?? { used: 0, settled: 0, tokens: 0 };
+    const { ofTokens, ...others } = now;
+    expect(others).toEqual({ used: `${used}`, settled: `${settled}`, held: '0' });
+    if (ofTokens) expect(ofTokens).toEqual({ tokens: `${tokens}`, held: '0' });
     expect(await activeIn(world, id)).toBe(0);
   }
 }
 
 /** The sums that a budget must have after the calls made on it. */
 function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') {
-  const sum = { used: 0, settled: 0, held: 0 };
+  const sum = { used: 0, settled: 0, held: 0, tokens: 0, tokensHeld: 0 };
   for (const call of world.calls.filter((made) => drawsOn(made, budgetId))) {
     const end = ended(call);
     const repeats = counting === 'once' ? 0 : call.repeats;
     sum.used += (end?.uses ?? call.uses) + repeats * (call.said?.uses ?? 0);
     sum.settled += (end?.cost ?? 0) + repeats * (call.said?.cost ?? 0);
     sum.held += end ? 0 : call.hold;
+    sum.tokens += (end?.tokens ?? 0) + repeats * (call.said?.usedTokens ?? 0);
+    sum.tokensHeld += end ? 0 : call.tokens;
   }
   for (const charge of world.charges.filter((made) => made.counted && drawsOn(made, budgetId))) {
     sum.used += charge.uses - (charge.back?.uses ?? 0);
@@ -170,8 +200,8 @@ function charged({ uses, cost, back }: Charged, outcome: string): { uses: number
   return back && { uses: 0 - back.uses, cost: 0 - back.cost };
 }
 
-function ended(call: Call): { uses: number; cost: number } | undefined {
-  if (call.is === 'full') return { uses: call.uses, cost: call.hold };
+function ended(call: Call): { uses: number; cost: number; tokens: number } | undefined {
+  if (call.is === 'full') return { uses: call.uses, cost: call.hold, tokens: call.tokens };
   return call.is === 'said' ? call.said : undefined;
 }
 
@@ -188,9 +218,9 @@ async function believedBudgets(world: World) {
       redis.hget(keys.partition(world.partition), 'epoch'),
       redis.hget(keys.budget(world.partition, id), 'epoch'),
     ]);
-    return epoch !== null && epoch === own
-      ? ([[id, await figures(redis, world.partition, id)]] as const)
-      : [];
+    if (epoch === null || epoch !== own) return [];
+    const ofTokens = await tokenFigures(redis, world.partition, id);
+    return [[id, { ...(await figures(redis, world.partition, id)), ofTokens }]] as const;
   });
   return new Map((await Promise.all(reads)).flat());
 }
@@ -205,5 +235,8 @@ const budgetsOf = (world: World) =>
   ).values();
 const usesOf = ({ uses }: Call | Charged) => uses;
 const mostOf = (made: Call | Charged) => ('hold' in made ? made.hold : made.cost);
+/** A lost hold does not bound what its gateway reports. */
+const tokensOf = (made: Call | Charged) =>
+  'hold' in made ? Math.max(made.tokens, made.said?.usedTokens ?? 0) : 0;
 const total = (made: readonly (Call | Charged)[], figure: (each: Call | Charged) => number) =>
   made.reduce((sum, each) => sum + figure(each), 0);

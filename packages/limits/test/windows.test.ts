@@ -153,8 +153,8 @@ describe.each(engines)('a window on %s', (_name, start) => {
     await settle(redis, later.ref, newOutcome(inNext, { costMicrousd: 5 }));
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
-    expect(ledger.budgets.get(first.id)).toEqual({ used: 2, settled: 80 });
-    expect(ledger.budgets.get(second.id)).toEqual({ used: 1, settled: 5 });
+    expect(ledger.budgets.get(first.id)).toEqual({ used: 2, settled: 80, tokens: 0 });
+    expect(ledger.budgets.get(second.id)).toEqual({ used: 1, settled: 5, tokens: 0 });
     expect(expired).not.toBe(settled);
   });
 

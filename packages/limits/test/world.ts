@@ -19,8 +19,10 @@ export type Call = {
   readonly epoch: string;
   readonly uses: number;
   hold: number;
-  /** The uses and cost that its gateway reports, once it has reported them. */
-  said?: { uses: number; cost: number };
+  /** The most tokens that it can use. */
+  readonly tokens: number;
+  /** The uses, cost and tokens that its gateway reports, once it has reported them. `usedTokens`: before they are bounded. */
+  said?: { uses: number; cost: number; tokens: number; usedTokens: number | undefined };
   /** The final result. */
   is: 'live' | 'said' | 'full';
   leaseEnded: boolean;
@@ -84,7 +86,7 @@ export type World = {
 export async function newWorld(gateways: readonly RedisClient[]): Promise<World> {
   const partition = await openPartition(one(gateways, 0));
   const budget = newBudget({ maxUses: 9, costLimitMicrousd: 1_200, endsWithGrant: false });
-  const window = newWindow({ maxUses: 11, costLimitMicrousd: 1_500 }, Date.now() - 60_000);
+  const window = newWindow({ maxUses: 11, costLimitMicrousd: 1_500, tokenLimit: 900 }, Date.now() - 60_000);
   const seeded = newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 }));
   const grants = [
     seeded,
