@@ -34,6 +34,16 @@ export const ERRORS = {
     'insufficient_quota',
     'This call may cost more than its spend limit has left. Shorten its input or its output bound.',
   ],
+  token_limit_reached: [
+    402,
+    'insufficient_quota',
+    'A budget that this URL shares with others has spent its tokens. A new URL of the same budget will not help.',
+  ],
+  token_limit_too_low: [
+    402,
+    'insufficient_quota',
+    'This call may use more tokens than a budget that this URL shares with others has left. Shorten its input, or lower its output bound.',
+  ],
   forbidden: [
     403,
     'permission_error',
@@ -158,7 +168,7 @@ export const ERRORS = {
   tokens_unbounded: [
     422,
     'invalid_request_error',
-    'The tokens of this call have no known bound, so tokens_per_minute cannot hold. Change the call, or use a URL without it.',
+    'The tokens of this call have no known bound, so tokens_per_minute or a budget of tokens cannot hold. Change the call, or use a URL without such a limit.',
   ],
   token_rate_too_low: [
     422,
@@ -175,6 +185,11 @@ export const ERRORS = {
     429,
     'rate_limit_error',
     'Calls under way hold the rest of the spend limit. Try again when they have ended.',
+  ],
+  tokens_held: [
+    429,
+    'rate_limit_error',
+    'Calls under way hold the rest of the tokens of a budget that this URL shares with others. Try again when they have ended.',
   ],
   internal_error: [
     500,

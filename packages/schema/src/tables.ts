@@ -106,12 +106,16 @@ export const budgets = pgTable(
     concurrentCalls: integer(),
     /** Null: unlimited. */
     tokensPerMinute: integer(),
+    /** Tokens of input and output. Null: no limit. Only windows have one. */
+    tokenLimit: whole(),
     /** Sums over the ledger, updated by the transaction that writes the ledger. */
     used: whole().notNull().default(0),
     settledMicrousd: whole().notNull().default(0),
+    usedTokens: whole().notNull().default(0),
     /** The highest threshold of each limit, in percent, that was announced. Each is announced once. */
     announcedUsesPercent: smallint().notNull().default(0),
     announcedCostPercent: smallint().notNull().default(0),
+    announcedTokensPercent: smallint().notNull().default(0),
     /** The shared budget whose window it is, and the time in which it counts calls. Null: it is no window. */
     sharedId: uuid(),
     startsAt: time(),

@@ -180,8 +180,7 @@ async function openAs(
     conditions: (terms.conditions ?? undefined) as Conditions | undefined,
     server: terms.server ?? undefined,
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
-    // Not of a virtual key's budget, which has none.
-    tokenLimited: state.budgets.some((each) => (each.tokensPerMinute ?? null) !== null),
+    tokenLimited: state.budgets.some((each) => (each.tokensPerMinute ?? each.tokenLimit ?? null) !== null),
     sharedIds,
   };
   const doc = writeDoc(policy);

@@ -68,7 +68,8 @@ type SharedBudget = { readonly sharedId: string; readonly window: BudgetState | 
 /** The shared budgets of a grant that are not deleted. Figures fit into JSON: all are below 2^53. */
 const WINDOWS = sql<readonly SharedBudget[]>`(
   select coalesce(json_agg(json_build_array(d.id, w.id, w.revision, w.max_uses, w.used, w.cost_limit_microusd, w.settled_microusd,
-    (extract(epoch from w.starts_at) * 1000)::bigint, (extract(epoch from w.ends_at) * 1000)::bigint)
+    (extract(epoch from w.starts_at) * 1000)::bigint, (extract(epoch from w.ends_at) * 1000)::bigint,
+    w.token_limit, w.used_tokens)
     order by array_position(${grants.sharedBudgetIds}, d.id)), '[]')::text
   from shared_budgets d left join budgets w on w.shared_id = d.id
     and w.starts_at <= ${sql.placeholder('at')}::timestamptz
@@ -85,17 +86,31 @@ type WindowRow = readonly [
   settledMicrousd: number,
   startsMs: number,
   endsMs: number | null,
+  tokenLimit: number | null,
+  usedTokens: number,
 ];
 
 function readWindows(text: string): readonly SharedBudget[] {
   return (JSON.parse(text) as WindowRow[]).map(
-    ([sharedId, id, revision, maxUses, used, costLimitMicrousd, settledMicrousd, startsMs, endsMs]) => ({
+    ([
+      sharedId,
+      id,
+      revision,
+      maxUses,
+      used,
+      costLimitMicrousd,
+      settledMicrousd,
+      startsMs,
+      endsMs,
+      ...tokens
+    ]) => ({
       sharedId,
       window:
         id === null
           ? undefined
           : {
               ...{ id, revision, maxUses, used, costLimitMicrousd, settledMicrousd },
+              ...{ tokenLimit: tokens[0], usedTokens: tokens[1] },
               endsWithGrant: false,
               window: { startsMs, endsMs: endsMs ?? undefined },
             },

@@ -111,6 +111,8 @@ const FINAL: ReadonlySet<Admission['is']> = new Set([
   'uses_exhausted',
   'cost_limit_reached',
   'cost_limit_too_low',
+  'token_limit_reached',
+  'token_limit_too_low',
 ]);
 
 async function admitOnce(deps: AdmitDeps, requestId: string, ref: GrantRef, ask: Ask): Promise<Admission> {
@@ -177,6 +179,10 @@ function admissionRefusal(
         details: costDetails(admission, ownerOf(policy, admission.of)),
         retryAfterSeconds: 1,
       };
+    case 'tokens_held':
+    case 'token_limit_too_low':
+    case 'token_limit_reached':
+      return tokensRefusal(admission, ownerOf(policy, admission.of));
     case 'cost_limit_too_low':
     case 'cost_limit_reached':
       return costRefusal(admission, ownerOf(policy, admission.of));
@@ -239,6 +245,15 @@ function usesRefusal(at: Extract<Admission, { is: 'uses_exhausted' }>, owner: Ow
     return { code, message: MESSAGES[owner.limit_of], details: { ...owner, ...before(at) } };
   return { code, details: { ...owner, limit: at.limit, used: at.used, ...before(at) } };
 }
+
+/** Only a shared budget limits tokens in all, and a holder must not learn its figures. */
+const tokensRefusal = (at: Extract<Admission, { is: TokensRefusal }>, owner: Owner): Refusal => ({
+  code: at.is,
+  details: { ...owner, needed: at.needed, ...before(at) },
+  ...(at.is === 'tokens_held' && { retryAfterSeconds: 1 }),
+});
+
+type TokensRefusal = 'tokens_held' | 'token_limit_too_low' | 'token_limit_reached';
 
 /** In microdollars: the limit, the part that is not spent, and what this call has to hold. */
 const costDetails = (at: CostRefusal, owner: Owner) => ({

@@ -21,7 +21,7 @@ import type { PlanTerms } from '../grant/policy.ts';
 export type Held = {
   /** Undefined when no budget limits spending. */
   readonly hold: Hold | undefined;
-  /** The most tokens of input and output. Undefined when nothing limits tokens by the minute. */
+  /** The most tokens of input and output. Undefined when nothing limits tokens. */
   readonly worstTokens: number | undefined;
   /** The most input tokens that the hold covers. */
   readonly inputTokens: number;
@@ -144,7 +144,7 @@ const refuserOf =
   ({ costLimited }: Limited) =>
   ({ param: place, reason }: Unbounded): { refusal: Refusal } => {
     const param = place && briefly(place);
-    const limit = costLimited ? 'a spend limit' : 'tokens_per_minute';
+    const limit = costLimited ? 'a spend limit' : 'tokens_per_minute or a budget of tokens';
     const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.`;
     const code = costLimited ? 'cost_unbounded' : 'tokens_unbounded';
     return { refusal: { code, message, ...(param === undefined ? {} : { param }) } };

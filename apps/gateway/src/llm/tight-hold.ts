@@ -52,6 +52,8 @@ const OUT_OF_ROOM: ReadonlySet<string> = new Set([
   'cost_held',
   'token_rate_limited',
   'token_rate_too_low',
+  'token_limit_too_low',
+  'tokens_held',
 ]);
 
 const countedPlan = ({ hold }: Plan, { fixedMicrousd, worstTokens }: CountReply) => ({

@@ -21,7 +21,14 @@ import { route } from '../route.ts';
 import { announceBudgets } from '../webhooks/announce-budgets.ts';
 import { announcedUnder, type ChangedBudget } from '../webhooks/levels.ts';
 import { findBudget } from './create-budget.ts';
-import { describeBudget, limitsOf, scopeOf, selectBudgets, thresholdsOf } from './describe-budget.ts';
+import {
+  describeBudget,
+  type Limits,
+  limitsOf,
+  scopeOf,
+  selectBudgets,
+  thresholdsOf,
+} from './describe-budget.ts';
 
 /** `PATCH /v1/budgets/{id}`: once answered, every call on every gateway is judged by the new limits. */
 export const changeBudget = route(
@@ -71,7 +78,7 @@ export const deleteBudget = route(
 );
 
 type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<IssuerEnv> };
-type Terms = Pick<typeof sharedBudgets.$inferSelect, 'maxUses' | 'costLimitMicrousd' | 'thresholds'>;
+type Terms = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
 async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string) {
@@ -86,21 +93,21 @@ async function change(
   tx: Transaction,
   deps: IssuerDeps,
   asked: Asked,
-  { name, max_uses: uses, cost_limit: cost, thresholds }: BudgetChange,
+  { name, max_uses: uses, cost_limit: cost, tokens, thresholds }: BudgetChange,
 ): Promise<ChangeId> {
   const row = await lock(tx, deps, asked.by, asked.id);
   const { budget } = row;
   checkRevision(asked.c, budget);
   if (budget.deletedAt) throw new RefusedError({ code: 'not_found' });
-  const { maxUses, costLimitMicrousd } = limitsOf(row);
-  const before = { name: budget.name, maxUses, costLimitMicrousd, thresholds: thresholdsOf(row) };
+  const before = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
   const limits = {
-    maxUses: uses === undefined ? maxUses : uses === -1 ? null : uses,
-    costLimitMicrousd: cost === undefined ? costLimitMicrousd : cost,
+    maxUses: uses === undefined ? before.maxUses : uses === -1 ? null : uses,
+    costLimitMicrousd: cost === undefined ? before.costLimitMicrousd : cost,
+    tokenLimit: tokens === undefined ? before.tokenLimit : tokens,
   };
   const terms = { ...limits, thresholds: thresholds ?? before.thresholds };
   const after = { name: name === undefined ? budget.name : name, ...terms };
-  const isTerms = [uses, cost, thresholds].some((each) => each !== undefined);
+  const isTerms = [uses, cost, tokens, thresholds].some((each) => each !== undefined);
   await tx
     .update(sharedBudgets)
     .set({ name: after.name, revision: budget.revision + 1, ...(isTerms && { ...terms, inherits: false }) })
@@ -115,8 +122,7 @@ async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string):
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
-  const { maxUses, costLimitMicrousd } = limitsOf(row);
-  const terms = { name: budget.name, maxUses, costLimitMicrousd, thresholds: thresholdsOf(row) };
+  const terms = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
   const before = { ...describeTerms(terms), scope: scopeOf(budget) };
   await recordChange(tx, by, { action: 'budget.deleted', target, before });
   if (!budget.deletedAt)
@@ -125,8 +131,10 @@ async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string):
       .set({ deletedAt: new Date(deps.now()), revision: budget.revision + 1 })
       .where(eq(sharedBudgets.id, budget.id));
   // URLs that were issued earlier still draw on its window, which limits nothing any more.
-  return changeWindows(tx, deps, budget.id, { maxUses: null, costLimitMicrousd: null, thresholds: [] });
+  return changeWindows(tx, deps, budget.id, { ...NO_LIMITS, thresholds: [] });
 }
+
+const NO_LIMITS: Limits = { maxUses: null, costLimitMicrousd: null, tokenLimit: null };
 
 /** The clock of Redis may be behind, so that the last window still counts there. */
 const BEHIND_MS = 3_600_000;
@@ -169,10 +177,12 @@ const describeTerms = ({
   name,
   maxUses,
   costLimitMicrousd,
+  tokenLimit,
   thresholds,
 }: Terms & { readonly name: string | null }) => ({
   name,
   max_uses: maxUses ?? -1,
   cost_limit: costLimitMicrousd,
+  tokens: tokenLimit,
   thresholds,
 });

@@ -125,7 +125,11 @@ async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: Budg
   const anchorMs = anchor === undefined ? undefined : anchor * 1000;
   const calendarId = await storeCalendar(tx, { kind: window, timeZone, anchorMs }, deps.now());
   const id = randomUUID();
-  const limits = { maxUses: uses === -1 ? null : uses, costLimitMicrousd: request.cost_limit ?? null };
+  const limits = {
+    maxUses: uses === -1 ? null : uses,
+    costLimitMicrousd: request.cost_limit ?? null,
+    tokenLimit: request.tokens ?? null,
+  };
   const createdAt = new Date(deps.now());
   const row = {
     id,

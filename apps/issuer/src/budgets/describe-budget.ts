@@ -5,7 +5,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
 import { and, eq, gt, isNull, lte, or } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { liveFigures } from '../grants/live-figures.ts';
+import { liveWindow } from '../grants/live-figures.ts';
 import { micros } from '../page.ts';
 
 /** Shared budgets with their calendars, templates and present windows. */
@@ -33,7 +33,7 @@ function isPresent(nowMs: number) {
 }
 
 type Row = Awaited<ReturnType<typeof selectBudgets>>[number];
-type Limits = Pick<Row['budget'], 'maxUses' | 'costLimitMicrousd'>;
+export type Limits = Pick<Row['budget'], 'maxUses' | 'costLimitMicrousd' | 'tokenLimit'>;
 
 /** The limits that are in force: those of the window, or those that the first window will have. */
 export const limitsOf = ({
@@ -41,8 +41,9 @@ export const limitsOf = ({
   template,
   window,
 }: Pick<Row, 'budget' | 'template' | 'window'>): Limits => {
-  if (budget.deletedAt) return budget;
-  return window ?? (budget.inherits ? (template ?? budget) : budget);
+  const stored = budget.inherits ? (template ?? budget) : budget;
+  const { maxUses, costLimitMicrousd, tokenLimit } = budget.deletedAt ? budget : (window ?? stored);
+  return { maxUses, costLimitMicrousd, tokenLimit };
 };
 
 /** A budget that was not changed itself has the thresholds of its template. */
@@ -76,6 +77,7 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
     template: budget.templateId,
     max_uses: limits.maxUses ?? -1,
     cost_limit: limits.costLimitMicrousd,
+    tokens: limits.tokenLimit,
     thresholds: thresholdsOf(row),
     window: budget.window,
     time_zone: calendar.timeZone,
@@ -85,8 +87,8 @@ export async function describeBudget(redis: RedisClient, row: Row): Promise<Budg
       ? {
           starts_at: seconds(window.startsAt),
           ends_at: window.endsAt && seconds(window.endsAt),
-          settled: { used: window.used, spent: window.settledMicrousd },
-          live: await liveFigures(redis, window),
+          settled: { used: window.used, spent: window.settledMicrousd, tokens: window.usedTokens },
+          live: await liveWindow(redis, window),
         }
       : null,
     created_at: seconds(budget.createdAt),

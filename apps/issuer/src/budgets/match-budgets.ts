@@ -21,10 +21,11 @@ export type Matched = {
   /** Undefined: none. */
   readonly sharedIds: string[] | undefined;
   readonly costLimited: boolean;
+  readonly tokenLimited: boolean;
 };
 
 /** The budgets of an account that never had one. */
-export const NO_BUDGETS: Matched = { sharedIds: undefined, costLimited: false };
+export const NO_BUDGETS: Matched = { sharedIds: undefined, costLimited: false, tokenLimited: false };
 
 type Row = typeof sharedBudgets.$inferSelect;
 
@@ -62,7 +63,10 @@ function findMatching(tx: Transaction, issued: Issued) {
   const isGiven = sql`${scope} = given.scope and ${scopeKey} = given.key and ${scopeValue} = given.value
     and ${isTemplate} = given.template`;
   return tx
-    .select({ budget: sharedBudgets, templateCostLimit: template.costLimitMicrousd })
+    .select({
+      budget: sharedBudgets,
+      template: { costLimit: template.costLimitMicrousd, tokens: template.tokenLimit },
+    })
     .from(sharedBudgets)
     .innerJoin(selectors, isGiven)
     .leftJoin(template, eq(template.id, sharedBudgets.templateId))
@@ -97,8 +101,11 @@ type Found = Awaited<ReturnType<typeof findMatching>>;
 const matched = (found: Found): Matched => ({
   sharedIds: found.length === 0 ? undefined : found.map(({ budget }) => budget.id),
   costLimited: found.some(
-    ({ budget, templateCostLimit }) =>
-      (budget.inherits ? templateCostLimit : budget.costLimitMicrousd) !== null,
+    ({ budget, template }) =>
+      ((budget.inherits ? template?.costLimit : budget.costLimitMicrousd) ?? null) !== null,
+  ),
+  tokenLimited: found.some(
+    ({ budget, template }) => ((budget.inherits ? template?.tokens : budget.tokenLimit) ?? null) !== null,
   ),
 });
 
@@ -115,6 +122,7 @@ const ofTemplate = (
   inherits: true,
   maxUses: null,
   costLimitMicrousd: null,
+  tokenLimit: null,
   createdAt: issuedAt,
 });
 

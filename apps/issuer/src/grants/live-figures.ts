@@ -11,10 +11,19 @@ export async function liveFigures(
   redis: RedisClient,
   budget: typeof budgets.$inferSelect,
 ): Promise<Budget['live']> {
-  const where = { partition: budget.partition, budgetIds: [budget.id] };
-  const found = await readFigures(redis, where).catch(() => 'unknown' as const);
+  const live = await liveWindow(redis, budget);
+  return live && { used: live.used, spent: live.spent, held: live.held };
+}
+
+/** As `liveFigures`, with tokens, which only windows of shared budgets count. */
+export async function liveWindow(
+  redis: RedisClient,
+  { id, partition, used, settledMicrousd: spent, usedTokens: tokens }: typeof budgets.$inferSelect,
+) {
+  const found = await readFigures(redis, { partition, budgetIds: [id] }).catch(() => 'unknown' as const);
   if (found === 'unknown') return null;
   const [live] = found;
-  if (!live) return { used: budget.used, spent: budget.settledMicrousd, held: 0 };
-  return { used: live.used, spent: live.settledMicrousd, held: live.heldMicrousd };
+  if (!live) return { used, spent, held: 0, tokens, tokens_held: 0 };
+  const { settledMicrousd, heldMicrousd: held, tokensHeld } = live;
+  return { used: live.used, spent: settledMicrousd, held, tokens: live.tokens, tokens_held: tokensHeld };
 }

@@ -19,7 +19,11 @@ export async function lockBudget(tx: Transaction, id: string): Promise<Budget> {
 export async function storeLimits(tx: Transaction, budget: Budget, limits: BudgetLimits): Promise<void> {
   await tx
     .update(budgets)
-    .set({ ...limits, revision: budget.revision + 1, ...announcedUnder(budget, limits) })
+    .set({
+      ...limits,
+      revision: budget.revision + 1,
+      ...announcedUnder(budget, { ...limits, tokenLimit: budget.tokenLimit }),
+    })
     .where(eq(budgets.id, budget.id));
 }
 

@@ -104,14 +104,18 @@ export function checkSpending(
   throw refused(param, `${of}${dead.reason}; under a spend limit no call could pass.${fix}`);
 }
 
-/** Refuses a URL on which no call could pass under its tokens_per_minute. */
-export function checkTokens({ provider, request, pathNames }: Asked): void {
-  if (request.tokens_per_minute === undefined) return;
+/**
+ * Refuses a URL on which no call could pass under its tokens_per_minute, or a shared budget of tokens.
+ * @param isLimited whether it has such a budget
+ */
+export function checkTokens({ provider, request, pathNames }: Asked, isLimited: boolean): void {
+  const ofUrl = request.tokens_per_minute !== undefined;
+  if (!ofUrl && !isLimited) return;
   const dead = whyUncounted(provider, { method: request.method, paths: request.path });
   if (dead === undefined) return;
   throw refused(
     nameOf(dead, request, pathNames),
-    `${dead.reason}; under tokens_per_minute no call could pass.`,
+    `${dead.reason}; under ${ofUrl ? 'tokens_per_minute' : 'a budget of tokens'} no call could pass.`,
   );
 }
 

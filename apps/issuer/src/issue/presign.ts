@@ -158,7 +158,7 @@ export async function writeGrant(
   const rows = grantRows(deps, issue, virtualKey, shared);
   checkConfig(issue, rows.grant.config);
   checkModels(issue, rows.grant.config);
-  checkTokens(issue);
+  checkTokens(issue, shared.tokenLimited);
   if (rows.limits.costLimitMicrousd !== null || virtualKey?.costLimited || shared.costLimited) {
     checkSpending(deps, issue, rows.grant.config);
   }

@@ -245,8 +245,11 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
     .set({
       used: sql`${budgets.used} + each.used`,
       settledMicrousd: sql`${budgets.settledMicrousd} + each.settled`,
+      usedTokens: sql`${budgets.usedTokens} + each.tokens`,
     })
-    .from(sql`json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint)`)
+    .from(
+      sql`json_to_recordset(${JSON.stringify(sums)}::json) as each(id uuid, used bigint, settled bigint, tokens bigint)`,
+    )
     .where(sql`${budgets.id} = each.id`)
     .returning(getTableColumns(budgets));
 }
@@ -270,13 +273,16 @@ async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledg
   await queueTombstones(tx, inArray(grants.id, ids), new Date());
 }
 
-function sumByBudget(entries: readonly UsageEntry[]): { id: string; used: number; settled: number }[] {
-  const sums = new Map<string, { id: string; used: number; settled: number }>();
+type Sum = { readonly id: string; used: number; settled: number; tokens: number };
+
+function sumByBudget(entries: readonly UsageEntry[]): Sum[] {
+  const sums = new Map<string, Sum>();
   for (const entry of entries) {
     for (const id of entry.budgetIds) {
-      const sum = sums.get(id) ?? { id, used: 0, settled: 0 };
+      const sum = sums.get(id) ?? { id, used: 0, settled: 0, tokens: 0 };
       sum.used += entry.uses;
       sum.settled += entry.costMicrousd ?? 0;
+      sum.tokens += entry.tokens;
       sums.set(id, sum);
     }
   }

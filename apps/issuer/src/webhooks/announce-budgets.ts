@@ -152,7 +152,8 @@ function eventOf(shared: Shared, happened: Happened): AccountEvent {
     ends_at: window.endsAt && seconds(window.endsAt),
     max_uses: window.maxUses ?? -1,
     cost_limit: window.costLimitMicrousd,
-    settled: { used: window.used, spent: window.settledMicrousd },
+    tokens: window.tokenLimit,
+    settled: { used: window.used, spent: window.settledMicrousd, tokens: window.usedTokens },
   };
   const timestamp = (happened.type === 'budget.reset' ? happened.at : new Date()).toISOString();
   const { accountId } = shared;

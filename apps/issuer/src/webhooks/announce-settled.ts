@@ -18,7 +18,8 @@ import {
 } from './levels.ts';
 
 type Grant = typeof grants.$inferSelect;
-type SessionCrossing = Crossing<(typeof LEVELS)[number]>;
+/** Grants have no limit of tokens in all. */
+type SessionCrossing = Crossing<(typeof LEVELS)[number]> & { readonly limit: 'max_uses' | 'cost_limit' };
 
 /**
  * Records `session.threshold` for each level that a budget has reached, and `session.exhausted`. A level of a limit is
@@ -30,7 +31,10 @@ export async function announceThresholds(
   changed: readonly ChangedBudget[],
   entries: readonly UsageEntry[],
 ): Promise<void> {
-  const crossings = changed.filter(isOfGrants).flatMap((budget) => crossingsOf(budget, LEVELS));
+  const crossings = changed
+    .filter(isOfGrants)
+    .flatMap((budget) => crossingsOf(budget, LEVELS))
+    .filter((each): each is SessionCrossing => each.limit !== 'tokens');
   if (crossings.length === 0) return;
   await markAnnounced(tx, crossings);
   const byBudget = await findGrants(tx, crossings, entries);

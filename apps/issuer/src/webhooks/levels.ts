@@ -9,9 +9,10 @@ export const LEVELS = [50, 80, 100] as const;
 const LIMITS = {
   max_uses: { figure: 'used', most: 'maxUses', announced: 'announcedUsesPercent' },
   cost_limit: { figure: 'settledMicrousd', most: 'costLimitMicrousd', announced: 'announcedCostPercent' },
+  tokens: { figure: 'usedTokens', most: 'tokenLimit', announced: 'announcedTokensPercent' },
 } as const;
 
-export type AnnouncedLimit = keyof typeof LIMITS;
+type AnnouncedLimit = keyof typeof LIMITS;
 type Column = (typeof LIMITS)[AnnouncedLimit];
 
 const NAMES = Object.keys(LIMITS) as AnnouncedLimit[];

@@ -40,6 +40,18 @@ const limitReached = {
   settled,
 };
 
+/** The limits of a window of a shared budget, and its figures in the ledger. */
+const windowFigures = {
+  max_uses: maxUses,
+  cost_limit: costLimit,
+  tokens: z.int().nullable().meta({ description: 'Tokens of input and output; null: no limit.' }),
+  settled: settled.extend({ tokens: z.int() }),
+};
+const windowLimitReached = {
+  limit: z.enum(['max_uses', 'cost_limit', 'tokens']).meta({ description: 'The limit that was reached.' }),
+  ...windowFigures,
+};
+
 /** A window of a shared budget. */
 const budgetWindow = {
   budget: z.guid().meta({ description: 'Id of the shared budget.' }),
@@ -110,17 +122,15 @@ export const webhookEvent = z.discriminatedUnion('type', [
   event(
     'budget.threshold',
     'A percentage of a limit is settled in a window of a shared budget: one of its `thresholds`.',
-    { ...budgetWindow, percent: z.int().min(1).max(100), ...limitReached },
+    { ...budgetWindow, percent: z.int().min(1).max(100), ...windowLimitReached },
   ),
   event('budget.exhausted', 'A limit is reached in a window of a shared budget.', {
     ...budgetWindow,
-    ...limitReached,
+    ...windowLimitReached,
   }),
   event('budget.reset', 'A window of a shared budget is over, and the next one has begun.', {
     ...budgetWindow,
-    max_uses: maxUses,
-    cost_limit: costLimit,
-    settled,
+    ...windowFigures,
   }),
   event('grant.revoked', 'A grant ended before its expiry.', {
     ...endedGrant,

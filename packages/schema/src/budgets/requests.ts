@@ -12,6 +12,7 @@ import {
 import { expected, QUERY } from '../api/invalid-request.ts';
 import { keyName, virtualKeyParams } from '../api/keys.ts';
 import { pageOf, pageQuery } from '../api/page.ts';
+import { TOKEN_LIMIT } from '../limits/kinds.ts';
 
 /** How long a window of a budget is. */
 export const BUDGET_WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
@@ -104,7 +105,11 @@ const thresholds = z
   .transform((levels) => levels.toSorted((a, b) => a - b))
   .meta({ uniqueItems: true });
 
-const SOME = 'expected max_uses, cost_limit or both';
+const TOKENS = expected(`a whole number of tokens from ${TOKEN_LIMIT.least} to ${TOKEN_LIMIT.most}`);
+/** Tokens of input and output. */
+const tokens = z.int(TOKENS).min(TOKEN_LIMIT.least, TOKENS).max(TOKEN_LIMIT.most, TOKENS);
+
+const SOME = 'expected at least one of max_uses, cost_limit and tokens';
 
 /** Body of `POST /v1/budgets`. */
 export const budgetRequest = z
@@ -114,6 +119,9 @@ export const budgetRequest = z
       scope: scope.meta({ description: 'The URLs that it covers: those that are issued from now on.' }),
       max_uses: optional(maxUses).meta({ description: 'Calls in a window. -1: unlimited.' }),
       cost_limit: optional(microusd).meta({ description: 'Microdollars in a window.' }),
+      tokens: optional(tokens).meta({
+        description: 'Tokens of input and output in a window. Calls of MCP servers use none.',
+      }),
       window: z.enum(BUDGET_WINDOWS, WINDOW).default('lifetime').meta({
         description: 'How long its figures count. lifetime: for good.',
       }),
@@ -130,7 +138,7 @@ export const budgetRequest = z
     },
     expected('a JSON object'),
   )
-  .refine(({ max_uses, cost_limit }) => (max_uses ?? cost_limit) !== undefined, SOME)
+  .refine(({ max_uses, cost_limit, tokens }) => (max_uses ?? cost_limit ?? tokens) !== undefined, SOME)
   .refine(({ window, anchor }) => window !== 'lifetime' || anchor === undefined, {
     path: ['anchor'],
     error: 'a lifetime has no anchor',
@@ -138,7 +146,7 @@ export const budgetRequest = z
   .meta({
     id: 'BudgetRequest',
     allOf: [
-      givenOneOf('max_uses', 'cost_limit'),
+      givenOneOf('max_uses', 'cost_limit', 'tokens'),
       { not: { required: ['anchor'], properties: { anchor: GIVEN, window: { const: 'lifetime' } } } },
     ],
     examples: [{ scope: { external_user: '*' }, cost_limit: 5_000_000, window: 'month' }],
@@ -158,13 +166,16 @@ export const budgetChange = z
       cost_limit: microusd.nullable().optional().meta({
         description: 'Microdollars in a window, those of this window included. null: no limit.',
       }),
+      tokens: tokens.nullable().optional().meta({
+        description: 'Tokens in a window, those of this window included. null: no limit.',
+      }),
       thresholds: thresholds.optional().meta({ description: 'Empty: none.' }),
     },
     expected('a JSON object'),
   )
   .refine(
     (change) => Object.values(change).some((value) => value !== undefined),
-    'expected at least one of name, max_uses, cost_limit and thresholds',
+    'expected at least one of name, max_uses, cost_limit, tokens and thresholds',
   )
   .meta({ id: 'BudgetChange', minProperties: 1, examples: [{ cost_limit: 10_000_000 }] });
 export type BudgetChange = z.output<typeof budgetChange>;
@@ -178,10 +189,16 @@ const currentWindow = z.strictObject({
   starts_at: seconds,
   ends_at: seconds.nullable().meta({ description: 'null: it has no end.' }),
   settled: z
-    .strictObject({ used: z.int(), spent: microusd })
-    .meta({ description: 'Calls and microdollars in the ledger.' }),
+    .strictObject({ used: z.int(), spent: microusd, tokens: z.int() })
+    .meta({ description: 'Calls, microdollars and tokens in the ledger.' }),
   live: z
-    .strictObject({ used: z.int(), spent: microusd, held: microusd })
+    .strictObject({
+      used: z.int(),
+      spent: microusd,
+      held: microusd,
+      tokens: z.int(),
+      tokens_held: z.int(),
+    })
     .nullable()
     .meta({ description: 'Running calls included. null: Redis does not answer.' }),
 });
@@ -209,6 +226,9 @@ export const budgetAnswer = z
     template: z.guid().nullable().meta({ description: 'Id of the template that made it. null: POST did.' }),
     max_uses: z.int().meta({ description: 'Calls in a window. -1: unlimited.' }),
     cost_limit: microusd.nullable().meta({ description: 'Microdollars in a window. null: no limit.' }),
+    tokens: z.int().nullable().meta({
+      description: 'Tokens of input and output in a window. null: no limit.',
+    }),
     thresholds: z.array(z.int()).meta({
       description: 'Percents of each limit at which `budget.threshold` is sent.',
     }),

@@ -76,6 +76,8 @@ export const sharedBudgets = pgTable(
     maxUses: whole(),
     /** Microdollars. Null: no limit. */
     costLimitMicrousd: whole(),
+    /** Tokens of input and output. Null: no limit. */
+    tokenLimit: whole(),
     /** Percents of a limit that are announced, rising. */
     thresholds: smallint().array().notNull().default([50, 80, 100]),
     createdAt: time().notNull(),
