@@ -1598,6 +1598,8 @@ export interface components {
             max_uses?: number | null;
             /** @description Microdollars in a window. */
             cost_limit?: number | null;
+            /** @description Tokens of input and output in a window. Calls of MCP servers use none. */
+            tokens?: number | null;
             /**
              * @description How long its figures count. lifetime: for good.
              * @default lifetime
@@ -1642,6 +1644,8 @@ export interface components {
             max_uses: number;
             /** @description Microdollars in a window. null: no limit. */
             cost_limit: number | null;
+            /** @description Tokens of input and output in a window. null: no limit. */
+            tokens: number | null;
             /** @description Percents of each limit at which `budget.threshold` is sent. */
             thresholds: number[];
             /** @enum {string} */
@@ -1657,16 +1661,19 @@ export interface components {
                 starts_at: number;
                 /** @description null: it has no end. */
                 ends_at: number | null;
-                /** @description Calls and microdollars in the ledger. */
+                /** @description Calls, microdollars and tokens in the ledger. */
                 settled: {
                     used: number;
                     spent: number;
+                    tokens: number;
                 };
                 /** @description Running calls included. null: Redis does not answer. */
                 live: {
                     used: number;
                     spent: number;
                     held: number;
+                    tokens: number;
+                    tokens_held: number;
                 } | null;
             } | null;
             /** @description It covers URLs that were issued later. Unix time in seconds. */
@@ -1692,6 +1699,8 @@ export interface components {
             max_uses?: number;
             /** @description Microdollars in a window, those of this window included. null: no limit. */
             cost_limit?: number | null;
+            /** @description Tokens in a window, those of this window included. null: no limit. */
+            tokens?: number | null;
             /** @description Empty: none. */
             thresholds?: number[];
         };
@@ -1819,7 +1828,7 @@ export interface components {
              * @description Stable: programs switch on it.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "argument_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
+            code: "invalid_request" | "invalid_json" | "unknown_provider" | "unauthenticated" | "token_invalid" | "token_expired" | "cost_limit_reached" | "cost_limit_too_low" | "token_limit_reached" | "token_limit_too_low" | "forbidden" | "policy_forbids" | "account_limit" | "account_suspended" | "grant_revoked" | "uses_exhausted" | "path_not_allowed" | "method_not_allowed" | "model_not_allowed" | "origin_not_allowed" | "address_not_allowed" | "field_not_allowed" | "tool_not_allowed" | "argument_not_allowed" | "not_found" | "method_not_supported" | "session_conflict" | "idempotency_conflict" | "last_admin_key" | "own_account" | "virtual_key_revoked" | "grant_ended" | "api_key_ended" | "budget_conflict" | "revision_mismatch" | "body_too_large" | "unsupported_media_type" | "price_unknown" | "cost_unbounded" | "tokens_unbounded" | "token_rate_too_low" | "rate_limited" | "daily_rate_limited" | "token_rate_limited" | "concurrency_limited" | "cost_held" | "tokens_held" | "internal_error" | "upstream_unreachable" | "upstream_auth_failed" | "overloaded" | "limits_unavailable" | "database_unavailable" | "upstream_timeout";
             /** @description For people. It may be more precise than the table, and may change. */
             message: string;
             /**
