@@ -43,6 +43,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0020_calls_per_day.sql': '59b3b46bf01baac6d2520bc9e2675806256bebc51012b832977046d0422f3ea2',
   '0021_budget_events.sql': '9c9e769bbfa3bed50ffa8b94ecf6fbe29744de2161a48cfb0907456612dfadc5',
   '0022_console_sessions.sql': 'fd29ac269216df4502d4a8abca902ae4e53597a9cdad4a9392b7ac6beac40d1f',
+  '0023_budget_tokens.sql': '9cd4392a3a73c7b7a145a40f732711a3272f536c9ddc41e675437e96d1590f41',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */
