@@ -14,11 +14,14 @@ export function metadataOf(metadata: Readonly<Record<string, string>>): string {
   return value === '*' ? `each ${key}` : `${key} ${value}`;
 }
 
-/** The larger share of what is used of its limits, holds included. */
-export function shareOf({ current, cost_limit: costLimit, max_uses: maxUses }: SharedBudget): number {
-  const live = current?.live ?? { used: 0, spent: 0, held: 0 };
-  const spent = costLimit === null ? 0 : part(live.spent + live.held, costLimit);
-  return Math.max(spent, maxUses === -1 ? 0 : part(live.used, maxUses));
+/** The largest share of what is used of its limits, holds included. */
+export function shareOf({ current, cost_limit: cost, max_uses: uses, tokens }: SharedBudget): number {
+  const live = current?.live ?? { used: 0, spent: 0, held: 0, tokens: 0, tokens_held: 0 };
+  return Math.max(
+    cost === null ? 0 : part(live.spent + live.held, cost),
+    uses === -1 ? 0 : part(live.used, uses),
+    tokens === null ? 0 : part(live.tokens + live.tokens_held, tokens),
+  );
 }
 
 const part = (used: number, most: number) => (most === 0 ? 1 : used / most);

@@ -53,6 +53,11 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
     figure: true,
     cell: ({ current, max_uses: most }) => `${count(current?.live?.used)} of ${limit(most, count)}`,
   },
+  {
+    head: 'Tokens',
+    figure: true,
+    cell: ({ current, tokens }) => `${count(current?.live?.tokens)} of ${limit(tokens, count)}`,
+  },
   { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
 ];
 
@@ -80,6 +85,7 @@ function costOf(text: string | undefined): number | null {
   return amount;
 }
 
+const tokensOf = (text: string | undefined) => (text === undefined ? null : Number(text));
 const usesOf = (text: string | undefined) => (text === undefined ? -1 : Number(text));
 const textOf = (limited: number | null) => (limited === null || limited === -1 ? '' : String(limited));
 
@@ -98,6 +104,13 @@ const Limits = ({ budget }: { budget?: SharedBudget }) => (
       value={textOf(budget?.max_uses ?? -1)}
       hint="Empty: no limit."
     />
+    <Field
+      label="Tokens"
+      name="tokens"
+      type="number"
+      value={textOf(budget?.tokens ?? null)}
+      hint="Of input and output. Empty: no limit."
+    />
   </>
 );
 
@@ -107,9 +120,9 @@ const ChangeBudget = ({ budget }: { budget: SharedBudget }) => (
     of={nameOf(budget)}
     title={`Change the limits of ${nameOf(budget)}`}
     submit="Save"
-    run={async ({ cost, uses }) =>
+    run={async ({ cost, uses, tokens }) =>
       presign.changeBudget(
-        { id: budget.id, cost_limit: costOf(cost), max_uses: usesOf(uses) },
+        { id: budget.id, cost_limit: costOf(cost), max_uses: usesOf(uses), tokens: tokensOf(tokens) },
         { ifRevision: budget.revision },
       )
     }
@@ -126,12 +139,13 @@ const CreateBudget = () => (
       label="Create a budget"
       title="Create a shared budget"
       submit="Create"
-      run={async ({ name, user, cost, uses, window }) =>
+      run={async ({ name, user, cost, uses, tokens, window }) =>
         presign.createBudget({
           name: name ?? null,
           scope: user === undefined ? { account: true } : { external_user: user },
           cost_limit: costOf(cost),
           max_uses: usesOf(uses),
+          tokens: tokensOf(tokens),
           window: WINDOWS.find((each) => each === window) ?? 'month',
         })
       }
