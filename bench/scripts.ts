@@ -27,7 +27,11 @@ const LIMITED = {
   settledMicrousd: 0,
   endsWithGrant: true,
 };
-const SHARED = { endsWithGrant: false, window: { startsMs: 0, endsMs: Date.now() + 86_400_000 } };
+const SHARED = {
+  tokenLimit: 1_000_000_000_000,
+  endsWithGrant: false,
+  window: { startsMs: 0, endsMs: Date.now() + 86_400_000 },
+};
 const HOLD = { fixedMicrousd: 10, ratePerMtok: 600_000, askedTokens: 100, leastTokens: 16 };
 const RECORD = '{"acc":"0","prv":"openai","beg":1}';
 
@@ -130,6 +134,7 @@ async function measure(version: Limits, budgets: number): Promise<Figures> {
         holdId,
         uses: 1,
         hold: HOLD,
+        worstTokens: 200,
         leaseMs: 60_000,
         record: RECORD,
       });
@@ -138,7 +143,7 @@ async function measure(version: Limits, budgets: number): Promise<Figures> {
   );
   const settleUs = await timed(() =>
     each(holds, (holdId) =>
-      settle(redis, ref, { holdId, epoch: '1', uses: 1, costMicrousd: 7, record: RECORD }),
+      settle(redis, ref, { holdId, epoch: '1', uses: 1, costMicrousd: 7, usedTokens: 120, record: RECORD }),
     ),
   );
   const { user, system } = process.cpuUsage(cpu);

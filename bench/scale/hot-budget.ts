@@ -1,6 +1,7 @@
 /**
  * Measures the highest rate of calls (`admit` and `settle`) on one budget, for 64 gateways at once: 4 processes with 16 connections
- * each, and 4 calls under way on each connection. To compare, the same calls on 1,000 budgets of all partitions.
+ * each, and 4 calls under way on each connection. To compare, the same calls on 1,000 budgets of all partitions, and on 1,000 URLs of an
+ * account with 1 to 8 shared budgets, which all lie in its home partition.
  *
  *     npx tsx bench/scale/hot-budget.ts
  *
@@ -12,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { connectRedis, type GrantRef, keys, redisReady } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
 import { cpuMicros } from '../processes.ts';
-import { callOnce, openOne, range, startRedis } from './redis.ts';
+import { callOnce, newWindows, openOne, range, startRedis } from './redis.ts';
 
 const ROUNDS = Number(process.env.ROUNDS ?? 7);
 const SECONDS = Number(process.env.SECONDS ?? 3);
@@ -20,6 +21,9 @@ const PROCESSES = 4;
 const GATEWAYS_EACH = 16;
 const CALLS_EACH = 4;
 const BUDGETS = 1_000;
+/** Shared budgets of a call. */
+const SHARED = [1, 2, 4, 8];
+const sharedBy = (count: number) => `an account with ${count} shared budget${count === 1 ? '' : 's'}`;
 
 type Order = { readonly grants: readonly GrantRef[]; readonly seconds: number };
 type Report = { readonly calls: number; readonly millis: readonly number[] };
@@ -31,6 +35,15 @@ async function main(): Promise<void> {
   const { pid, url, redis } = await startRedis();
   const one = await openOne(redis, 0);
   const many = await Promise.all(Array.from({ length: BUDGETS }, () => openOne(redis)));
+  const account = async (shared: number) => {
+    const windows = newWindows(shared);
+    return Promise.all(Array.from({ length: BUDGETS }, () => openOne(redis, 1, windows)));
+  };
+  const loads = [
+    ['one budget', [one]],
+    [`${BUDGETS} budgets`, many],
+    ...(await Promise.all(SHARED.map(async (count) => [sharedBy(count), await account(count)] as const))),
+  ] as const;
   const workers = Array.from({ length: PROCESSES }, () =>
     fork(fileURLToPath(import.meta.url), [url], { execArgv: process.execArgv }),
   );
@@ -40,7 +53,7 @@ async function main(): Promise<void> {
   await Promise.all(workers.map((worker) => once(worker, 'message')));
   const found = new Map<string, { perSecond: number; share: number; cpuUs: number; p99Ms: number }[]>();
   for (let round = 0; round <= ROUNDS; round++) {
-    for (const [name, grants] of [['one budget', [one]] as const, [`${BUDGETS} budgets`, many] as const]) {
+    for (const [name, grants] of loads) {
       const before = cpuMicros(pid);
       const began = performance.now();
       const reports = await Promise.all(workers.map((worker) => order(worker, { grants, seconds: SECONDS })));

@@ -2,6 +2,7 @@ import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { generateEncryptionKey, readEncryptionKeys, seal } from '@presign/crypto';
 import {
   admit,
+  type BudgetState,
   connectRedis,
   drain,
   type GrantRef,
@@ -39,10 +40,15 @@ export async function startRedis(
 }
 
 /** Opens a grant as the gateway does on its first call: 0.25 KB of document, a sealed key of 51 characters. */
-export async function openOne(redis: RedisClient, partition = randomInt(PARTITIONS)): Promise<GrantRef> {
+export async function openOne(
+  redis: RedisClient,
+  partition = randomInt(PARTITIONS),
+  windows: readonly BudgetState[] = [],
+): Promise<GrantRef> {
   const [credentialId, budgetId] = [randomUUID(), randomUUID()];
-  const ids = { acc: randomUUID(), crd: credentialId, budget: [budgetId], key: randomUUID() };
-  const ref = { id: randomUUID(), partition, accountId: ids.acc, credentialId, budgetIds: [budgetId] };
+  const budgetIds = [budgetId, ...windows.map(({ id }) => id)];
+  const ids = { acc: randomUUID(), crd: credentialId, budget: budgetIds, key: randomUUID() };
+  const ref = { id: randomUUID(), partition, accountId: ids.acc, credentialId, budgetIds };
   const opened = await openGrant(redis, {
     ref,
     epoch: 1,
@@ -60,6 +66,7 @@ export async function openOne(redis: RedisClient, partition = randomInt(PARTITIO
         settledMicrousd: 0,
         endsWithGrant: true,
       },
+      ...windows,
     ],
     doc: JSON.stringify({ ...ids, usr: 'user-123456', lim: true }),
   });
@@ -67,14 +74,32 @@ export async function openOne(redis: RedisClient, partition = randomInt(PARTITIO
   return ref;
 }
 
+/** The present windows of so many shared budgets that limit calls, money and tokens. */
+export const newWindows = (count: number): BudgetState[] =>
+  Array.from({ length: count }, () => ({
+    id: randomUUID(),
+    revision: 1,
+    maxUses: 100_000_000,
+    used: 0,
+    costLimitMicrousd: 1_000_000_000_000,
+    settledMicrousd: 0,
+    tokenLimit: 1_000_000_000_000,
+    endsWithGrant: false,
+    window: { startsMs: Date.now() - 3_600_000, endsMs: Date.now() + 86_400_000 },
+  }));
+
 /** A call's work in Redis, with a record as long as those of the gateway. */
 export async function callOnce(redis: RedisClient, grant: GrantRef): Promise<void> {
   const holdId = randomBytes(16).toString('hex');
   const begun = recordOf(grant.id, randomUUID());
-  const { is } = await admit(redis, grant, { holdId, uses: 1, hold: HOLD, leaseMs: 60_000, record: begun });
+  const { is } = await admit(redis, grant, {
+    ...{ holdId, uses: 1, hold: HOLD, worstTokens: 750, leaseMs: 60_000, record: begun },
+  });
   if (is !== 'admitted') throw new Error(is);
   const record = `${begun.slice(0, -1)},"sta":200,"inp":250,"out":450}`;
-  await settle(redis, grant, { holdId, epoch: '1', uses: 1, costMicrousd: 308, record });
+  await settle(redis, grant, {
+    ...{ holdId, epoch: '1', uses: 1, costMicrousd: 308, usedTokens: 700, record },
+  });
 }
 
 /** The record of a call that has begun, as JSON. */
