@@ -51,7 +51,7 @@ const FURTHER_FIELDS = markdownTable(
     ],
     [
       '`limit_of`',
-      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
+      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`, `token_limit_reached`, `token_limit_too_low`, `tokens_held`',
       '`url`: the limit of this URL, or of the bundle that it belongs to. `virtual_key`: the budget of its virtual key. `budget`: a [shared budget](../guides/budgets.md)',
     ],
     ['`budget`', 'the same, if `limit_of` is `budget`', 'the id of the budget'],
@@ -68,8 +68,13 @@ const FURTHER_FIELDS = markdownTable(
       'microdollars that the call would hold',
     ],
     [
+      '`needed`',
+      '`token_limit_reached`, `token_limit_too_low`, `tokens_held`',
+      'tokens that the call would hold',
+    ],
+    [
       '`last_call`',
-      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`',
+      '`uses_exhausted`, `cost_limit_reached`, `cost_limit_too_low`, `cost_held`, `token_limit_reached`, `token_limit_too_low`, `tokens_held`',
       'how [the last call](calls.md#the-last-call) failed, if it did',
     ],
   ],
