@@ -59,6 +59,15 @@ test.each([
   expect(ran()).toEqual([tool]);
 });
 
+test('another spelling of a tool with conditions does not run, although a price list names it', async () => {
+  const url = urlOf(await issue({ pricing: { tools: { Read: 5, free: 5 } } }), 'a');
+  const heard = await post(url, callText('Read', '{"path":"etc"}'));
+  expect(outcomes(heard)).toEqual(['invalid_request']);
+  expect(heard.messages[0]?.error?.message).toContain('params.name: Read is not read.');
+  expect(outcomes(await post(url, callText('free', '{"path":"etc"}')))).toEqual(['ran']);
+  expect(ran()).toEqual(['free']);
+});
+
 test.each([
   ['read', 'path', '{}'],
   ['read', 'path', 'null'],

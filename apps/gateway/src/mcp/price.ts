@@ -1,6 +1,7 @@
 import {
   type ArgumentCondition,
   briefly,
+  type McpArguments,
   type McpPricing,
   type McpServerPolicy,
   mcpPricing,
@@ -90,7 +91,12 @@ function argumentRefusal(
   { arguments: all }: McpServerPolicy,
 ): Refusal | undefined {
   const conditions = conditionsOf(tool, all);
-  if (!conditions || judged === 'allowed') return undefined;
+  if (!conditions) {
+    // A price list may name another spelling of the tool, and the server may run the tool for both.
+    const meant = all && toolsOf(all).alike(tool);
+    return meant === undefined ? undefined : misspelt('params.name', tool, meant);
+  }
+  if (judged === 'allowed') return undefined;
   // The grant was not known when the message was read, because a store did not answer.
   if (judged === undefined) return UNAVAILABLE;
   if ('spelt' in judged) return misspelt(judged.param, judged.spelt, judged.meant);
@@ -115,6 +121,15 @@ function misspelt(param: string, name: string, meant: string): Refusal {
     param,
     message: `${param}: ${briefly(name)} is not ${meant}. It ${differs}.`,
   };
+}
+
+const CONDITIONED = new WeakMap<McpArguments, KnownNames>();
+
+/** The tools whose arguments have conditions. */
+function toolsOf(all: McpArguments): KnownNames {
+  const known = CONDITIONED.get(all) ?? new KnownNames(Object.keys(all));
+  CONDITIONED.set(all, known);
+  return known;
 }
 
 const TOOLS = new WeakMap<McpServerPolicy | McpPricing, KnownNames>();
