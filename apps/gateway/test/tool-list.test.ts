@@ -77,8 +77,9 @@ describe('a list of tools', () => {
     '{"result":{"tools":[{"name":"b"}]}}{}',
     '{"result":{"tools":[{"name":"b","default":NaN}]}}',
     '{\'result\':{"tools":[]}}',
+    listOf(...Array<string>(17_000).fill('{"name":"a"}')),
     `{"result":{"tools":${'['.repeat(300)}${']'.repeat(300)}}}`,
-  ])('that cannot be read is not shown: %s', (text) => {
+  ])('that cannot be read is not shown: %.80s', (text) => {
     expect(shown(text)).toBeUndefined();
   });
 
@@ -130,6 +131,8 @@ describe('an event', () => {
   test.each([
     ': "tools"\n\n',
     'event: endpoint\ndata: /messages?x="tool"\n\n',
+    'event: endpoint\ndata: /messages?x="tools"\n\n',
+    'event: ping\ndata: \\u00\n\n',
     `data: ${listOf('{"name":"a"}')}\r\r`,
   ])('without others stays byte for byte: %j', (text) => expect(event(text)).toEqual([text]));
 

@@ -35,7 +35,9 @@ export class ToolFilter {
     const event = readEvent(bytes);
     if (!event) return bytes;
     const shown = this.#show(event.data);
-    return shown === event.data ? bytes : shown === undefined ? undefined : replaceData(bytes, shown);
+    // Clients read messages only from events of this name, and from those without one. `endpoint` has an address.
+    if (shown === undefined) return event.name === undefined || event.name === 'message' ? undefined : bytes;
+    return shown === event.data ? bytes : replaceData(bytes, shown);
   }
 
   /**
@@ -84,8 +86,11 @@ export const LIST_UNREAD: Refusal = {
 /** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
 const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
 
+/** More parts would keep other calls waiting: reading so many takes tens of milliseconds. A thousand tools have fewer. */
+const LIST_MODEST = { ...MODEST, parts: 50_000 };
+
 function isReadable(text: string): boolean {
-  if (!isModest(Buffer.from(text), MODEST)) return false;
+  if (!isModest(Buffer.from(text), LIST_MODEST)) return false;
   try {
     JSON.parse(text);
     return true;
