@@ -173,6 +173,26 @@ describe('an answer to tools/list', () => {
     expect(heard.status).toBe('content-type' in headers ? 200 : 502);
   });
 
+  test.each([
+    ['an answer', {}, 502],
+    ['an event', STREAM, 200],
+  ])(
+    'that never ends is refused once it is too large to filter, and its connection ends: %s',
+    async (_what, headers, status) => {
+      const closed = new Promise<void>((resolve) => {
+        upstream.behaves = (_arrived, response) => {
+          response.on('close', resolve).writeHead(200, { 'content-type': 'application/json', ...headers });
+          const more = () => response.write('data: '.padEnd(64 * 1024, ' ')) && setImmediate(more);
+          response.on('drain', more);
+          return more() !== undefined;
+        };
+      });
+      const heard = await post(urlOf(await issue(), 'a'), ask('tools/list', 7));
+      expect([heard.status, outcomes(heard)]).toEqual([status, ['upstream_unreachable']]);
+      await closed;
+    },
+  );
+
   test('of a URL that allows all tools passes byte for byte, as do other answers', async () => {
     const odd = '{"result":{"tools":[{"name":"delete","default":NaN}]}}';
     answers(odd);

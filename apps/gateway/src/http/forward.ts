@@ -32,11 +32,14 @@ export type Ended =
 /** Why an answer is missing or incomplete. `left`: the holder closed the connection. */
 export type Why = 'timeout' | 'left' | 'failure' | CutReason;
 
-/** Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon. */
-export type CutReason = 'revoked' | 'expired' | 'closing' | 'unleased';
+/**
+ * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
+ * `unread`: the rest of its answer is of no use.
+ */
+export type CutReason = 'revoked' | 'expired' | 'closing' | 'unleased' | 'unread';
 
 export const isCut = (why: Why): why is CutReason =>
-  why === 'revoked' || why === 'expired' || why === 'closing' || why === 'unleased';
+  why === 'revoked' || why === 'expired' || why === 'closing' || why === 'unleased' || why === 'unread';
 
 class CutError extends Error {
   override readonly name = 'CutError';

@@ -162,6 +162,7 @@ const UNANSWERED = {
   expired: 'token_expired',
   closing: 'overloaded',
   unleased: 'limits_unavailable',
+  unread: 'upstream_unreachable',
   left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;

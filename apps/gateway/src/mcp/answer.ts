@@ -29,11 +29,17 @@ type AnswerParts = {
   readonly encryptionKeys: EncryptionKeys;
 };
 
-/** The longest event that is waited for, if there is memory for it. After a longer one the stream passes unread. */
+/**
+ * The longest event that is waited for, if there is memory for it. After a longer one the stream passes unread, or ends where its
+ * lists of tools are filtered.
+ */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 /** Memory for incomplete events is reserved in steps of this size. */
 const EVENT_STEP_BYTES = 16 * 1024;
-/** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
+/**
+ * An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. A list of tools that is filtered
+ * may be longer.
+ */
 const KEPT_MAX_BYTES = 1024 * 1024;
 /** How much the gateway itself writes into a stream that its holder does not read. The server's own events wait at the server. */
 const UNREAD_MAX_BYTES = 256 * 1024;
@@ -52,8 +58,9 @@ export class McpAnswer implements Receiver {
   /** The requests whose answers this stream has to bring. */
   readonly #open: OpenRequests;
   readonly #tools: ToolFilter | undefined;
-  /** It cannot be filtered, so the rest of it is dropped. */
+  /** It cannot be filtered, so the rest of it is neither read nor sent. */
   #isUnread = false;
+  #whenUnread: (() => void) | undefined;
   #status = 0;
   #headers: FlatHeaders = [];
   #discards = false;
@@ -119,11 +126,20 @@ export class McpAnswer implements Receiver {
 
   /** Ends a stream whose next event cannot be filtered, after these events. */
   #endUnread(events: readonly Buffer[]): boolean {
-    this.#isUnread = true;
-    this.#parts.answerMemory.release();
+    this.#endUpstream();
     this.#pass(events);
     void Promise.resolve(this.#busy).then(() => this.#endWith(LIST_UNREAD));
     return true;
+  }
+
+  whenUnread(callback: () => void): void {
+    this.#whenUnread = callback;
+  }
+
+  #endUpstream(): void {
+    this.#isUnread = true;
+    this.#parts.answerMemory.release();
+    this.#whenUnread?.();
   }
 
   /** Lets the rest of a stream pass without its events. Returns the first bytes of it. */
@@ -317,13 +333,15 @@ export class McpAnswer implements Receiver {
     this.#keptBytes += size;
     const most = this.#tools ? EVENT_MAX_BYTES : KEPT_MAX_BYTES;
     if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
-    this.#parts.answerMemory.release();
-    this.#isUnread = this.#tools !== undefined;
-    const early = Buffer.concat(this.#isUnread ? [] : (this.#kept ?? []));
+    const early = this.#kept ?? [];
     this.#kept = undefined;
-    if (this.#isUnread) return true;
+    if (this.#tools) {
+      this.#endUpstream();
+      return true;
+    }
+    this.#parts.answerMemory.release();
     this.#writeHead();
-    return this.#response.write(early);
+    return this.#response.write(Buffer.concat(early));
   }
 
   #writeHead(): void {

@@ -29,6 +29,7 @@ import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, isLegacy, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
 import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp } from './send.ts';
+import { LIST_UNREAD } from './tool-list.ts';
 import { transportRefusal } from './transport.ts';
 
 /** A refused request, as far as it was read, so that the refusal reaches the client that waits for an answer. */
@@ -239,5 +240,6 @@ const UNANSWERED = {
   revoked: { code: 'grant_revoked' },
   expired: { code: 'token_expired' },
   unleased: { code: 'limits_unavailable', retryAfterSeconds: 1 },
+  unread: LIST_UNREAD,
   closing: { code: 'overloaded', message: 'This gateway is closing. Try again.', retryAfterSeconds: 1 },
 } as const satisfies Readonly<Record<string, Refusal>>;

@@ -24,6 +24,8 @@ type McpReceiver = Receiver & {
   readonly hide: (secrets: readonly string[]) => void;
   /** Resolves when no request waits for an answer on this stream any more. */
   readonly whenIdle: () => Promise<void>;
+  /** Calls back once the rest of the answer is of no use, because it cannot be filtered. */
+  readonly whenUnread: (callback: () => void) => void;
 };
 
 /** Sends a charged call with the real credential. Renews a token that the server refuses, once. Never throws. */
@@ -107,6 +109,7 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { policy, grant, method, messages, placedMs } = call;
   const cutter = new Cutter();
   const unwatch = revocations.watch(policy.ref, () => cutter.cut('revoked'));
+  answer.whenUnread(() => cutter.cut('unread'));
   const unguard =
     placedMs === undefined
       ? undefined
