@@ -4,8 +4,8 @@ import { LRUCache } from 'lru-cache';
 import type { VerifiedGrant } from './verify.ts';
 
 /**
- * The part of a grant that is not in its token. Only `costLimited`, `tokenLimited` and the windows of shared budgets change while the grant lives:
- * `admit` refuses a call that was planned without a limit, and one that names a window that is over.
+ * The part of a grant that is not in its token. Only `costLimited`, `tokenLimited` and the windows of shared budgets change while the
+ * grant lives: `admit` refuses a call that was planned without a limit, and one that names a window that is over.
  */
 export type Policy = {
   readonly ref: GrantRef;
@@ -22,7 +22,7 @@ export type Policy = {
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
-  /** Whether its own budget limits tokens by the minute, or a shared one in all. */
+  /** Whether its own budget limits tokens by the minute. */
   readonly tokenLimited?: boolean | undefined;
   /** The shared budgets whose windows are the last of `ref.budgetIds`, in the same order. */
   readonly sharedIds: readonly string[];

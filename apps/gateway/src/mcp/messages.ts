@@ -51,7 +51,7 @@ export const MODEST = { depth: 200, parts: 1_000_000 };
 /**
  * Reads the body of a POST. Refuses bodies that a server might understand differently.
  * @param conditions of arguments, by which calls are judged
- * @param isLittle it is known to be far within the limits
+ * @param isLittle it is known to be within the limits
  */
 export function readMessages(
   bytes: Buffer,

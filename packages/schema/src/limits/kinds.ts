@@ -39,8 +39,8 @@ type RateKind = {
 };
 
 /**
- * The kinds of limits, by their names in requests and answers. Everything else about a limit is derived from its row, except its
- * column (`tables.ts`) and its check (`admit.lua`). Bundles share one budget over all their servers.
+ * The kinds of limits, by their names in requests and answers. Most of a limit is derived from its row. Apart from it are its column
+ * (`tables.ts`), its check (`admit.lua`), and rules of single kinds (`fields.ts`, `change-grant.ts`). Bundles share one budget over all their servers.
  */
 export const LIMITS = {
   cost_limit: {
