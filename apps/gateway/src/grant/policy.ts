@@ -22,7 +22,7 @@ export type Policy = {
   readonly server: McpServerPolicy | undefined;
   /** Whether any of its budgets limits spending. */
   readonly costLimited: boolean;
-  /** Whether its own budget limits tokens by the minute. */
+  /** Whether its own budget limits tokens by the minute, or a shared one in all. */
   readonly tokenLimited?: boolean | undefined;
   /** The shared budgets whose windows are the last of `ref.budgetIds`, in the same order. */
   readonly sharedIds: readonly string[];
