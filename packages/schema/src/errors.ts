@@ -186,11 +186,7 @@ export const ERRORS = {
     'rate_limit_error',
     'Calls under way hold the rest of the spend limit. Try again when they have ended.',
   ],
-  tokens_held: [
-    429,
-    'rate_limit_error',
-    'Calls under way hold the rest of the tokens of a budget that this URL shares with others. Try again when they have ended.',
-  ],
+  tokens_held: [429, 'rate_limit_error', 'Calls under way hold the rest of the tokens. Try again later.'],
   internal_error: [
     500,
     'api_error',
