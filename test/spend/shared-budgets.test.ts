@@ -14,6 +14,8 @@ import { PRICE } from './recorded.ts';
 
 const LEASE_SECONDS = 4;
 const URLS = 20;
+/** Enough for a busy machine to create a budget, issue its URLs and make calls before the next window begins. */
+const WINDOW_BEGINS_SECONDS = 15;
 const CALLS = thorough ? 1_000 : 300;
 
 let upstream: Upstream;
@@ -96,13 +98,13 @@ async function watching<T>(id: string, work: () => Promise<T>) {
   return { ...seen, done };
 }
 
-/** The ledger's rows of these users' calls, once Redis has none of them under way. */
+/** The cost and the uses of this user's calls in the ledger, once Redis has none of them under way. */
 async function settledOf(user: string) {
   await stack.issuer.ledger.drainAll();
   const [row] = await stack.db
     .select({
       cost: sql<number>`coalesce(sum(${ledger.costMicrousd}), 0)::int`,
-      calls: sql<number>`count(*)::int`,
+      calls: sql<number>`coalesce(sum(${ledger.uses}), 0)::int`,
     })
     .from(ledger)
     .where(eq(ledger.externalUser, user));
@@ -126,7 +128,10 @@ describe('a budget of money that 20 URLs share', () => {
     expect(passed).toBeGreaterThan(20);
     const refused = codes.filter((code) => code !== 'ok');
     expect(refused.length).toBeGreaterThan(0);
-    expect(refused.filter((code) => !code.startsWith('cost_'))).toEqual([]);
+    // On a busy machine a connection may take too long. Such a call did not run, and its use is given back.
+    expect(
+      refused.filter((code) => !/^(cost_\w+|upstream_unreachable|limits_unavailable)$/.test(code)),
+    ).toEqual([]);
     const settled = await settledOf('crowd');
     expect(settled.calls).toBe(passed);
     expect(settled.cost).toBeLessThanOrEqual(limit);
@@ -143,7 +148,7 @@ describe('a budget of money that 20 URLs share', () => {
 
   test('is not passed in any window while windows change under calls, and each call is in one', async () => {
     const limit = 6_000;
-    const anchor = Math.floor(Date.now() / 1000) + 6;
+    const anchor = Math.floor(Date.now() / 1000) + WINDOW_BEGINS_SECONDS;
     const { id, urls } = await budgetOf('roller', { cost_limit: limit, window: 'hour', anchor });
     let passed = 0;
     const caller = async (i: number) => {
@@ -165,7 +170,7 @@ describe('a budget of money that 20 URLs share', () => {
   });
 
   test('has a call in the window in which it began, if it ends in the next one', async () => {
-    const anchor = Math.floor(Date.now() / 1000) + 4;
+    const anchor = Math.floor(Date.now() / 1000) + WINDOW_BEGINS_SECONDS;
     const { id, urls } = await budgetOf('late', { max_uses: 1, window: 'hour', anchor }, 2);
     const [url = '', other = ''] = urls;
     keeps = true;

@@ -67,7 +67,7 @@ describe('any schedule', () => {
     async (_what, right, wrong) => {
       const { engine, planted } = await serveFaulty(right, wrong);
       const ran = { gateways: [await engine.connect(), await engine.connect()], steps: 0 };
-      const found = await fc.check(withoutLoss(ran), { numRuns: 200, seed: 1, endOnFailure: true });
+      const found = await fc.check(withoutLoss(ran), { numRuns: 200, seed: 2, endOnFailure: true });
       expect({ planted: planted(), failed: found.failed }).toEqual({ planted: true, failed: true });
       await engine.close();
     },
