@@ -82,12 +82,13 @@ describe('the source of every app and package', () => {
   });
 });
 
-test('a limit is named in its row, its column and its check, and in no other source', () => {
+test('a limit is named in its row, its column, its check and where its level is kept, and in no other source', () => {
   const { property, field } = limitKind('calls_per_day');
   const its = new RegExp(`\\b(calls_per_day|${property}|${field})`);
   const named = sources.filter(({ text }) => its.test(text)).map(({ file }) => file);
   expect(named.sort()).toEqual([
     'packages/limits/src/lua/admit.lua',
+    'packages/limits/src/lua/open.lua',
     'packages/schema/src/limits/kinds.ts',
     'packages/schema/src/tables.ts',
   ]);

@@ -109,7 +109,7 @@ const Limits = ({ budget }: { budget?: SharedBudget }) => (
       name="tokens"
       type="number"
       value={textOf(budget?.tokens ?? null)}
-      hint="Of input and output. Empty: no limit."
+      hint="Tokens of input and output together. Empty: no limit."
     />
   </>
 );
