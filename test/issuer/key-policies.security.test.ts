@@ -34,6 +34,9 @@ async function keyWith(policy: object): Promise<NewApiKeyAnswer> {
 const presign = (apiKey: string, fields: object, headers = {}) =>
   send(stack, { apiKey, body: { ...least, ...fields }, headers });
 
+const [APP, OTHER] = ['https://app.example.com', 'https://other.example.com'];
+const IP = 'bind.ip_ranges[0]';
+
 const SERVER = { name: 'docs', url: 'https://mcp.example.com/mcp', transport: 'http' };
 const mcpPresign = (apiKey: string, fields: object) =>
   send(stack, { apiKey, path: '/v2/mcp-presign', body: { servers: [SERVER], ...fields } });
@@ -96,12 +99,78 @@ describe('a key with a policy', () => {
     [{ highest: { expires_in: 60 } }, { expires_in: 61 }, 'expires_in', 'at most 60 seconds'],
     [{ highest: { expires_in: 60 } }, { expires_in: -1 }, 'expires_in', 'at most 60 seconds'],
     [{ required: ['cost_limit'] }, { max_uses: 1 }, 'cost_limit', 'no URL without it'],
+    [{ max_body_bytes: 100 }, { max_body_bytes: 101 }, 'max_body_bytes', 'at most 100 bytes'],
+    [{ allowed_fields: ['messages'] }, { allowed_fields: ['messages', 'n'] }, 'allowed_fields[1]', 'only me'],
+    [{ allowed_fields: [] }, { allowed_fields: ['messages'] }, 'allowed_fields[0]', 'allows none'],
+    [{ allowed_fields: ['messages'] }, { config: { n: 1 } }, 'config.n', 'only messages'],
+    [{ bind: { origins: [APP] } }, { bind: { origins: [APP, OTHER] } }, 'bind.origins[1]', `only ${APP}`],
+    [
+      { bind: { ip_ranges: ['192.0.2.0/24'] } },
+      { bind: { ip_ranges: ['0.0.0.0/0'] } },
+      IP,
+      'only 192.0.2.0/24',
+    ],
   ])('%j refuses %j and names %s', async (policy, fields, param, says) => {
     const mine = await addVirtualKey(stack, account);
     const { key } = await keyWith(JSON.parse(JSON.stringify(policy).replace('MINE', mine)) as object);
     const [named, sentences] = forbidden(await presign(key, fields));
     expect([named, sentences.length]).toEqual([param, 1]);
     expect(sentences[0]).toContain(says);
+  });
+
+  test('binds each URL and each bundle to its conditions, which a request can narrow', async () => {
+    const bind = { origins: [APP, OTHER], ip_ranges: ['192.0.2.0/24', '2001:db8::/32'] };
+    const policy = { max_body_bytes: 1_000, allowed_fields: ['messages', 'stream'], bind };
+    const { key } = await keyWith({ ...policy, config: { max_tokens: 5 } });
+    expect(await grantOf(await presign(key, {}))).toMatchObject({ conditions: policy });
+    expect((await grantOf(await mcpPresign(key, {}))).conditions).toEqual({ bind });
+    const narrower = {
+      max_body_bytes: 10,
+      allowed_fields: ['messages'],
+      bind: { origins: [APP], ip_ranges: ['192.0.2.7', '192.0.2.128/25', '2001:db8:1::/48'] },
+    };
+    const sent = await presign(key, { ...narrower, config: { stream: true, max_tokens: 5 } });
+    expect(await grantOf(sent)).toMatchObject({
+      conditions: narrower,
+      config: { stream: true, max_tokens: 5 },
+    });
+    const half = await mcpPresign(key, { bind: { origins: [OTHER] } });
+    expect((await grantOf(half)).conditions).toEqual({ bind: { ...bind, origins: [OTHER] } });
+    expect(forbidden(await mcpPresign(key, { bind: { origins: ['https://c.example'] } }))[0]).toBe(
+      'bind.origins[0]',
+    );
+  });
+
+  test.each([
+    ['192.0.2.0/24', '192.0.2.0/23', false],
+    ['192.0.2.0/24', '192.0.3.1', false],
+    ['192.0.2.7', '192.0.2.7/32', true],
+    ['192.0.2.7/24', '192.0.2.200', true],
+    ['0.0.0.0/0', '198.51.100.0/24', true],
+    ['0.0.0.0/0', '2001:db8::1', false],
+    ['::/0', '2001:db8::/32', true],
+    ['::/0', '192.0.2.7', false],
+    ['2001:db8::/32', '2001:db8::/31', false],
+    ['2001:db8::/32', '2001:DB8:FFFF::1', true],
+    ['2001:db8::/32', '2001:db9::', false],
+  ])('that is bound to %s and is asked for %s: it issues %s', async (allowed, asked, isIssued) => {
+    const { key } = await keyWith({ bind: { ip_ranges: [allowed] } });
+    const sent = await presign(key, { bind: { ip_ranges: [asked] } });
+    if (isIssued) expect((await grantOf(sent)).conditions).toEqual({ bind: { ip_ranges: [asked] } });
+    else expect(forbidden(sent)[0]).toBe(IP);
+  });
+
+  test('is judged by a policy that was changed from the next request on', async () => {
+    const { key, id } = await keyWith({ providers: ['openai'] });
+    expect((await grantOf(await presign(key, {}))).conditions).toBeNull();
+    const path = `/v1/api-keys/${id}`;
+    const policy = { max_body_bytes: 50, bind: { origins: [APP] } };
+    const changed = await send(stack, { method: 'PATCH', path, body: { policy } });
+    expect([changed.status, JSON.parse(changed.text)]).toMatchObject([200, { policy, revision: 2 }]);
+    expect((await grantOf(await presign(key, {}))).conditions).toEqual(policy);
+    expect(forbidden(await presign(key, { max_body_bytes: 51 }))[0]).toBe('max_body_bytes');
+    const wrong = await send(stack, { method: 'PATCH', path, body: { policy: { bind: {} } } });
+    refused(wrong, 'invalid_request', 'policy.bind');
   });
 
   test.each(LIMIT_NAMES)('bounds and requires %s of URLs and bundles', async (name) => {
@@ -207,6 +276,10 @@ describe('a key with a policy', () => {
     ['policy.mcp_hosts[0]', { mcp_hosts: ['mcp.example.com:80'] }],
     ['policy.required[0]', { required: ['expires_in'] }],
     ['policy.external_user', { external_user: '' }],
+    ['policy.max_body_bytes', { max_body_bytes: 0 }],
+    ['policy.allowed_fields[0]', { allowed_fields: [''] }],
+    ['policy.bind.origins[0]', { bind: { origins: ['app.example.com'] } }],
+    ['policy.bind.ip_ranges[0]', { bind: { ip_ranges: ['192.0.2.0/33'] } }],
     ['policy.providers[1]', { providers: ['openai', 'opnai'] }],
     ['policy.virtual_keys[0]', { virtual_keys: [`vk_${randomUUID()}`] }],
   ])('is not created where its %s is wrong (case %#)', async (param, policy) => {

@@ -1,7 +1,9 @@
+import { BlockList, isIP } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
 import { compilePaths, fieldOverFixed, type Provider } from '@presign/providers';
 import {
   briefly,
+  type Conditions,
   isJsonObject,
   type KeyPolicy,
   keyPolicy,
@@ -49,7 +51,7 @@ export function obeyPolicy(
   { provider, request, pathNames, body }: Asked,
 ): PresignRequest {
   if (policy === undefined) return request;
-  const { providers, virtual_keys: keys, models, config: fixed } = policy;
+  const { providers, virtual_keys: keys, config: fixed } = policy;
   const own = request.config ?? {};
   refuse([
     ...unless(!providers || providers.includes(request.provider), 'provider', oneOf(providers)),
@@ -59,9 +61,8 @@ export function obeyPolicy(
       'virtual_key',
       oneOf(keys),
     ),
-    ...(request.models ?? []).flatMap((model, i) =>
-      unless(!models || models.includes(model), `models[${i}]`, oneOf(models)),
-    ),
+    ...conditionsForbidden(policy, request),
+    ...fieldsForbidden(policy, own),
     ...configForbidden(policy, provider, own, (field) => `config.${field}`),
     ...limitsForbidden(LIMIT_NAMES, policy, request, body),
   ]);
@@ -69,7 +70,7 @@ export function obeyPolicy(
     ...request,
     expires_in: validity(policy, request.expires_in, body),
     external_user: policy.external_user ?? request.external_user,
-    models: request.models ?? models,
+    ...narrowed(policy, request),
     config: fixed ? { ...own, ...fixed } : request.config,
   };
 }
@@ -103,12 +104,14 @@ export function obeyMcpPolicy(
     ...request.servers.flatMap(({ url }, i) =>
       unless(!hosts || hosts.includes(new URL(url).host), `servers[${i}].url`, `the hosts ${list(hosts)}`),
     ),
+    ...conditionsForbidden(policy, request),
     ...limitsForbidden(MCP_LIMIT_NAMES, policy, request, body),
   ]);
   return {
     ...request,
     expires_in: validity(policy, request.expires_in, body),
     external_user: policy.external_user ?? request.external_user,
+    bind: narrowed(policy, request).bind,
   };
 }
 
@@ -155,6 +158,70 @@ function pathsForbidden(
   // A pattern of the request is compared as text: what its stars stand for is within those of the policy.
   const matches = compilePaths(paths);
   return asked.flatMap((path, i) => unless(matches(path), names[i] ?? 'path', oneOf(paths)));
+}
+
+/** Everything that a policy sets in each URL, and that a request can narrow. */
+type Narrowable = Conditions & { readonly models?: string[] | undefined };
+
+/** The conditions of a request that are wider than those of a policy. */
+function conditionsForbidden(policy: Narrowable, request: Narrowable): Violation[] {
+  const { models, max_body_bytes: most, allowed_fields: fields, bind } = policy;
+  return [
+    ...strays('models', request.models, models),
+    ...unless((request.max_body_bytes ?? 0) <= (most ?? Infinity), 'max_body_bytes', `at most ${most} bytes`),
+    ...strays('allowed_fields', request.allowed_fields, fields),
+    ...strays('bind.origins', request.bind?.origins, bind?.origins),
+    ...strays('bind.ip_ranges', request.bind?.ip_ranges, bind?.ip_ranges, isWithin),
+  ];
+}
+
+/** The entries of a list that a policy does not allow. */
+const strays = (
+  field: string,
+  asked: readonly string[] | undefined,
+  allowed: readonly string[] | undefined,
+  fits = (entry: string, among: string) => entry === among,
+): Violation[] =>
+  (asked ?? []).flatMap((entry, i) =>
+    unless(!allowed || allowed.some((among) => fits(entry, among)), `${field}[${i}]`, oneOf(allowed)),
+  );
+
+/** The conditions of a URL: those of its request, and those of the policy that the request leaves out. */
+function narrowed(policy: Narrowable, request: Narrowable) {
+  const bind = {
+    origins: request.bind?.origins ?? policy.bind?.origins,
+    ip_ranges: request.bind?.ip_ranges ?? policy.bind?.ip_ranges,
+  };
+  return {
+    models: request.models ?? policy.models,
+    max_body_bytes: request.max_body_bytes ?? policy.max_body_bytes,
+    allowed_fields: request.allowed_fields ?? policy.allowed_fields,
+    bind: policy.bind || request.bind ? bind : undefined,
+  };
+}
+
+/** Whether all addresses of a range are in another one. Each is an address, or a range as CIDR writes it. */
+function isWithin(inner: string, outer: string): boolean {
+  const [from, to] = [inner, outer].map((text) => {
+    const [address = '', bits] = text.split('/');
+    const family = isIP(address) === 4 ? ('ipv4' as const) : ('ipv6' as const);
+    return { address, family, bits: Number(bits ?? (family === 'ipv4' ? 32 : 128)) };
+  });
+  if (!from || !to || from.family !== to.family || from.bits < to.bits) return false;
+  const range = new BlockList();
+  range.addSubnet(to.address, to.bits, to.family);
+  return range.check(from.address, from.family);
+}
+
+/** The fields of a request's config that would widen the bodies of its calls. */
+function fieldsForbidden(
+  { allowed_fields: fields, config: fixed = {} }: KeyPolicy,
+  config: Record<string, unknown>,
+): Violation[] {
+  const others = Object.keys(config).filter((field) => !Object.hasOwn(fixed, field));
+  return others.flatMap((field) =>
+    unless(!fields || fields.includes(field), `config.${field}`, oneOf(fields)),
+  );
 }
 
 function configForbidden(
@@ -221,4 +288,5 @@ const validity = ({ highest }: KeyPolicy, seconds: number, body: unknown): numbe
 const isOmitted = (body: unknown): boolean => !isJsonObject(body) || (body.expires_in ?? null) === null;
 
 const list = (names: readonly string[] = []): string => briefly(names.join(', '));
-const oneOf = (names: readonly string[] | undefined): string => `only ${list(names)}`;
+const oneOf = (names: readonly string[] | undefined): string =>
+  names?.length === 0 ? 'none' : `only ${list(names)}`;

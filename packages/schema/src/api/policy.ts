@@ -3,7 +3,16 @@ import { highestFields } from '../limits/fields.ts';
 import { LIMIT_NAMES } from '../limits/kinds.ts';
 import { EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, jsonObject, NO_NUL, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
-import { CONFIG_MAX_BYTES, modelNames, ONE_YEAR_SECONDS, virtualKeyId } from './presign.ts';
+import {
+  bind,
+  bindAnswer,
+  bodyBytes,
+  CONFIG_MAX_BYTES,
+  fieldNames,
+  modelNames,
+  ONE_YEAR_SECONDS,
+  virtualKeyId,
+} from './presign.ts';
 
 /** The entries of one list. */
 const LIST_MAX = 50;
@@ -52,6 +61,16 @@ const shape = {
   }),
   models: modelNames.meta({
     description: 'The models. The gateway refuses every other model on each URL of the key.',
+  }),
+  max_body_bytes: bodyBytes.meta({
+    description: 'The max_body_bytes of each URL of an LLM provider. A request can only lower it.',
+  }),
+  allowed_fields: fieldNames.meta({
+    description:
+      'The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field.',
+  }),
+  bind: bind.meta({
+    description: 'The bind of each URL. A request can only leave origins out, and make ranges smaller.',
   }),
   virtual_keys: listOf(virtualKeyId, 'ids of virtual keys').meta({
     description: 'A URL must use one of these virtual keys of the account, so client_api_key is refused.',
@@ -115,5 +134,9 @@ export type KeyPolicy = z.output<typeof keyPolicy>;
 
 /** A policy in an answer: only the fields that it has. */
 export const keyPolicyAnswer = z
-  .strictObject({ ...answered(shape), highest: z.strictObject(answered(highest)).optional() })
+  .strictObject({
+    ...answered(shape),
+    bind: bindAnswer.optional(),
+    highest: z.strictObject(answered(highest)).optional(),
+  })
   .meta({ id: 'KeyPolicy' });

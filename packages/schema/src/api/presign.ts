@@ -59,9 +59,10 @@ const pathForm = z
 
 const BODY_BYTES_MAX = 1_073_741_824;
 const BODY_BYTES = expected(`a whole number of bytes from 1 to ${BODY_BYTES_MAX}`);
+export const bodyBytes = z.int(BODY_BYTES).min(1, BODY_BYTES).max(BODY_BYTES_MAX, BODY_BYTES);
 
 const FIELDS_MAX = 100;
-const fieldNames = z
+export const fieldNames = z
   .array(
     z
       .string(expected('a string'))
@@ -93,7 +94,7 @@ const someOf = <T extends z.ZodType>(item: T, what: string) =>
     .max(BIND_MAX, `expected at most ${BIND_MAX} ${what}`);
 
 /** Where calls may come from. */
-const bind = z
+export const bind = z
   .strictObject(
     {
       origins: optional(someOf(origin, 'origins')).meta({
@@ -112,7 +113,7 @@ const bind = z
 
 /** The conditions of the calls of an LLM URL, in addition to its limits. A gateway needs to know each of them. */
 const conditionFields = {
-  max_body_bytes: optional(z.int(BODY_BYTES).min(1, BODY_BYTES).max(BODY_BYTES_MAX, BODY_BYTES)).meta({
+  max_body_bytes: optional(bodyBytes).meta({
     description:
       'How many bytes the body of a call may have, as it is sent and as it is decoded. Left out: as many as the gateway takes.',
     examples: [65_536],
@@ -267,13 +268,15 @@ export function conditionsOf({ max_body_bytes, allowed_fields, bind }: Condition
 }
 
 /** The conditions of a grant in an answer. */
+export const bindAnswer = z.strictObject({
+  origins: z.array(z.string()).optional(),
+  ip_ranges: z.array(z.string()).optional(),
+});
 export const conditionsAnswer = z
   .strictObject({
     max_body_bytes: z.int().optional(),
     allowed_fields: z.array(z.string()).optional(),
-    bind: z
-      .strictObject({ origins: z.array(z.string()).optional(), ip_ranges: z.array(z.string()).optional() })
-      .optional(),
+    bind: bindAnswer.optional(),
   })
   .nullable()
   .meta({ description: 'Those that it was issued with. null: none.' });
