@@ -1,7 +1,7 @@
 import { type BudgetLimits, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
-import { eq } from 'drizzle-orm';
+import { asc, eq, inArray } from 'drizzle-orm';
 import type { Context } from 'hono';
 import type { IssuerEnv } from '../deps.ts';
 import { announcedUnder } from '../webhooks/levels.ts';
@@ -10,10 +10,19 @@ type Budget = typeof budgets.$inferSelect;
 
 /** Locks a budget before the grants of it are locked, as the ledger does. */
 export async function lockBudget(tx: Transaction, id: string): Promise<Budget> {
-  const [budget] = await tx.select().from(budgets).where(eq(budgets.id, id)).for('no key update');
+  const [budget] = await lockBudgets(tx, [id]);
   if (!budget) throw new RefusedError({ code: 'not_found' });
   return budget;
 }
+
+/** Locks budgets in the order in which the ledger adds to them. */
+export const lockBudgets = (tx: Transaction, ids: readonly string[]): Promise<Budget[]> =>
+  tx
+    .select()
+    .from(budgets)
+    .where(inArray(budgets.id, [...ids]))
+    .orderBy(asc(budgets.id))
+    .for('no key update');
 
 /** Stores the next revision of a locked budget. Levels that the new limits leave behind are announced again. */
 export async function storeLimits(tx: Transaction, budget: Budget, limits: BudgetLimits): Promise<void> {
