@@ -4,7 +4,7 @@ import { callRecord, causeOf } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
-import { and, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
@@ -240,6 +240,14 @@ type Issuer = { readonly apiKeyId: string | null; readonly virtualKeyId: string 
 async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Promise<ChangedBudget[]> {
   const sums = sumByBudget(counted);
   if (sums.length === 0) return [];
+  // In one order, also where the join has another: two transactions that lock several budgets must not deadlock.
+  const ids = sums.map(({ id }) => id);
+  await tx
+    .select({ id: budgets.id })
+    .from(budgets)
+    .where(inArray(budgets.id, ids))
+    .orderBy(asc(budgets.id))
+    .for('no key update');
   return tx
     .update(budgets)
     .set({
@@ -286,8 +294,7 @@ function sumByBudget(entries: readonly UsageEntry[]): Sum[] {
       sums.set(id, sum);
     }
   }
-  // One order for all issuers, so that two transactions never deadlock on budgets.
-  return [...sums.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  return [...sums.values()];
 }
 
 function ledgerRow(entry: UsageEntry) {
