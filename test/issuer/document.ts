@@ -49,7 +49,9 @@ function fieldsIn(schema: Schema, prefix: string): { name: string; described: bo
   const fields = Object.entries(own.properties ?? {}).flatMap(([name, field]) => {
     const property = field as Schema;
     const inside = fieldsIn(property, `${prefix}${name}.`);
-    return [{ name: `${prefix}${name}`, described: resolved(property).description !== undefined }, ...inside];
+    // A reference can have a description of its own: JSON Schema 2020-12 reads keywords next to $ref.
+    const description = property.description ?? resolved(property).description;
+    return [{ name: `${prefix}${name}`, described: description !== undefined }, ...inside];
   });
   return [...fields, ...[...kinds, ...items].flatMap((each) => fieldsIn(each, prefix))];
 }

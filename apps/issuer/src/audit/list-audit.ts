@@ -21,7 +21,7 @@ export const listAudit = route(
     path: '/v1/audit',
     summary: 'List changes, newest first: who made them, when, from where, before and after',
     description:
-      'Every accepted request that changes something leaves one entry. Issuing leaves none: `GET /v1/sessions` lists what was issued.',
+      'Every accepted request that changes something leaves an entry. Issuing leaves none: `GET /v1/sessions` lists what was issued.',
     scope: 'read',
     query: auditQuery,
     answer: auditPage,

@@ -1,63 +1,179 @@
-import { changedSession, RefusedError, type SessionChange, sessionChange } from '@presign/schema';
+import {
+  changedSession,
+  RefusedError,
+  SESSION_GRANTS_MAX,
+  type SessionChange,
+  sessionChange,
+} from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { sessions } from '@presign/schema/tables';
-import { and, eq } from 'drizzle-orm';
+import { timeInSql } from '@presign/schema/grant-status';
+import { grants, sessions, virtualKeys } from '@presign/schema/tables';
+import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
-import type { Actor, IssuerEnv } from '../deps.ts';
+import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
+import {
+  type AskedTerms,
+  findGrants,
+  type GrantRow,
+  hasEnded,
+  lockGrants,
+  storeTerms,
+  urlOf,
+} from './change-terms.ts';
 import { findSession, summaryOf } from './list-sessions.ts';
-import { checkRevision, sendRevision } from './store-limits.ts';
+import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
+import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
 
-/** `PATCH /v1/sessions/{id}`: the session's name and metadata. Its URLs are changed one by one. */
+/** `PATCH /v1/sessions/{id}`: the session's name and metadata, and the limits and ends of all its live URLs at once. */
 export const changeSession = route(
   {
     method: 'patch',
     path: '/v1/sessions/{id}',
-    summary: 'Name a session, or set its metadata',
-    description: 'Its URLs stay as they are: `PATCH /v1/grants/{id}` changes one, `DELETE` revokes all.',
+    summary: 'Name a session, set its metadata, or change all its live URLs',
+    description: `\`grants\` raises, lowers, extends or shortens up to ${SESSION_GRANTS_MAX} live URLs and bundles by the rules of \`PATCH /v1/grants/{id}\`. All of them are changed, or none. URLs that have ended stay ended. \`If-Match\` is for the revision of the session.`,
     scope: 'presign',
     params: z.object({ id: z.guid() }),
     body: sessionChange,
     answer: changedSession,
     etag: true,
-    errors: ['not_found', 'revision_mismatch'],
+    pending: true,
+    errors: ['not_found', 'grant_ended', 'revision_mismatch', 'policy_forbids', 'account_limit'],
   },
   (deps) =>
-    async ({ by, params, body, c }) => {
+    async ({ apiKey, by, params, body, c }) => {
       const id = params.id.toLowerCase();
-      await inTime(deps.db.transaction((tx) => store(tx, { by, id, change: body, c })));
+      const asked = { by, apiKey, id, change: body, c };
+      const { changeId, ids } = await inTime(deps.db.transaction((tx) => store(tx, deps, asked)));
+      const pending = await applyChange(deps, changeId);
+      if (pending) return pending;
       const session = await inTime(findSession(deps, by.accountId, id));
+      const changed = await inTime(findGrants(deps.db, inArray(grants.id, ids)));
       sendRevision(c, session);
-      return { ...summaryOf(session), metadata: session.metadata };
+      return {
+        ...summaryOf(session),
+        metadata: session.metadata,
+        changed: changed.map((row) => ({ id: row.grants.id, url: urlOf(deps, row, body.grants ?? {}) })),
+      };
     },
 );
 
-type Asked = {
-  readonly by: Actor;
+type Asked = Omit<AskedTerms, 'change'> & {
   readonly id: string;
   readonly change: SessionChange;
   readonly c: Context<IssuerEnv>;
 };
 
-async function store(tx: Transaction, { by, id, change, c }: Asked): Promise<void> {
+/** Stores a change, and queues the limits and ends of the URLs for Redis. Returns the ids of their grants. */
+async function store(
+  tx: Transaction,
+  deps: IssuerDeps,
+  asked: Asked,
+): Promise<{ readonly changeId: ChangeId; readonly ids: string[] }> {
+  const { by, id, change, c } = asked;
+  const budgetIds = change.grants === undefined ? [] : await lockLiveBudgets(tx, deps, by.accountId, id);
+  // After the budgets and before the grants, as the ledger does.
   const own = and(eq(sessions.id, id), eq(sessions.accountId, by.accountId));
   const [session] = await tx.select().from(sessions).where(own).for('no key update');
   if (!session) throw new RefusedError({ code: 'not_found' });
   checkRevision(c, session);
+  const live = change.grants === undefined ? [] : await lockLive(tx, deps, budgetIds);
   const { name = session.name, metadata = session.metadata } = change;
   const isOther = JSON.stringify(metadata) !== JSON.stringify(session.metadata);
   await recordChange(tx, by, {
     action: 'session.changed',
     target: { kind: 'session', id },
     before: { name: session.name },
-    after: { name, ...(isOther && { metadata: 'changed' }) },
+    after: { name, ...(isOther && { metadata: 'changed' }), ...(change.grants && { urls: live.length }) },
   });
-  if (!isOther && name === session.name) return;
-  await tx
-    .update(sessions)
-    .set({ name, metadata, revision: session.revision + 1 })
-    .where(own);
+  const areChanged = await storeAll(tx, deps, asked, live);
+  if (areChanged || isOther || name !== session.name)
+    await tx
+      .update(sessions)
+      .set({ name, metadata, revision: session.revision + 1 })
+      .where(own);
+  const changeId = await queueLimits(tx, ...live.map(({ row }) => row.budgets.id));
+  return { changeId, ids: live.map(({ row }) => row.grants.id) };
 }
+
+type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeTerms>[4] };
+
+/**
+ * Locks the budgets of the URLs and bundles of a session that have not ended. A URL that joins the session meanwhile stays as it is
+ * issued.
+ * @throws RefusedError `invalid_request` if there are too many
+ */
+async function lockLiveBudgets(tx: Transaction, { now }: IssuerDeps, accountId: string, sessionId: string) {
+  const isLive = and(
+    ...[eq(grants.accountId, accountId), eq(grants.sessionId, sessionId), isNull(grants.bundleId)],
+    ...[isNull(grants.revokedAt), gt(grants.expiresAt, timeInSql(now())), isNull(virtualKeys.revokedAt)],
+  );
+  const rows = await tx
+    .select({ id: grants.budgetId })
+    .from(grants)
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
+    .where(isLive)
+    .limit(SESSION_GRANTS_MAX + 1);
+  if (rows.length > SESSION_GRANTS_MAX) throw tooMany();
+  const ids = rows.map(({ id }) => id);
+  await lockBudgets(tx, ids);
+  return ids;
+}
+
+/**
+ * Locks the grants of these budgets, and judges again which have not ended.
+ * @throws RefusedError `grant_ended` if all have
+ */
+async function lockLive(
+  tx: Transaction,
+  { now }: IssuerDeps,
+  budgetIds: readonly string[],
+): Promise<readonly Live[]> {
+  const locked = await lockGrants(tx, budgetIds);
+  const rows = await findGrants(tx, and(isNull(grants.bundleId), inArray(grants.budgetId, [...budgetIds])));
+  const live = rows.filter((row) => !hasEnded(row, now()));
+  if (live.length === 0) throw new RefusedError({ code: 'grant_ended', message: NONE_LIVE });
+  return live.map((row) => ({ row, all: locked.get(row.budgets.id) ?? [] }));
+}
+
+const NONE_LIVE =
+  'Every URL of this session has expired or was revoked, and such a URL never comes back. Issue a new URL.';
+
+const tooMany = () =>
+  new RefusedError({
+    code: 'invalid_request',
+    param: 'grants',
+    message: `grants: this session has more than ${SESSION_GRANTS_MAX} live URLs and bundles. Change each with PATCH /v1/grants/{id}.`,
+  });
+
+/** Returns whether any URL is changed. A refusal says which one refuses. */
+async function storeAll(
+  tx: Transaction,
+  deps: IssuerDeps,
+  { by, apiKey, change }: Asked,
+  live: readonly Live[],
+): Promise<boolean> {
+  let areChanged = false;
+  for (const { row, all } of live) {
+    const asked = { by, apiKey, change: change.grants ?? {} };
+    const stored = storeTerms(tx, deps, asked, row, all);
+    areChanged = (await stored.catch(refuseFor(row.grants.id))) || areChanged;
+  }
+  return areChanged;
+}
+
+/** The refusal of one URL as that of its session. */
+const refuseFor =
+  (id: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof RefusedError)) throw error;
+    const { refusal, message } = error;
+    throw new RefusedError({
+      ...refusal,
+      param: `grants.${refusal.param}`,
+      message: `grants.${message} The URL with the id ${id} refuses it, so none is changed.`,
+    });
+  };

@@ -90,7 +90,7 @@ export const sessionSummary = z
     expires_at: seconds.nullable().meta({ description: 'When the last of its grants expires.' }),
     external_sessions: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
     external_users: z.array(z.string()).meta({ description: 'The ids that its grants were issued with.' }),
-    revision: z.int().meta({ description: '1. Every change of its name or metadata adds 1.' }),
+    revision: z.int().meta({ description: '1. Every `PATCH` of it that changes something adds 1.' }),
   })
   .meta({ id: 'SessionSummary' });
 export type SessionSummary = z.infer<typeof sessionSummary>;

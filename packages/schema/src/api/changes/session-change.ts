@@ -3,7 +3,11 @@ import { jsonObject, METADATA_MAX_BYTES } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
 import { keyName } from '../keys.ts';
 import { sessionMetadata, sessionSummary } from '../session.ts';
+import { grantChange } from './grant-change.ts';
 import { hasField } from './key-change.ts';
+
+/** The live URLs that one request changes. */
+export const SESSION_GRANTS_MAX = 100;
 
 /** Body of `PATCH /v1/sessions/{id}`. Fields that are left out stay as they are. */
 export const sessionChange = z
@@ -14,15 +18,36 @@ export const sessionChange = z
         .nullable()
         .optional()
         .meta({ description: "Replaces all of the session's own metadata. null: none." }),
+      grants: grantChange.optional().meta({
+        description: `The change of each of its live URLs and bundles, at most ${SESSION_GRANTS_MAX}, as \`PATCH /v1/grants/{id}\` takes it. All of them are changed, or none. A limit is that of each URL, not of all together.`,
+      }),
     },
     expected('a JSON object'),
   )
-  .refine(hasField, 'expected at least one of name and metadata')
-  .meta({ id: 'SessionChange', minProperties: 1, examples: [{ name: 'chat of user 42' }] });
+  .refine(hasField, 'expected at least one of name, metadata and grants')
+  .meta({
+    id: 'SessionChange',
+    minProperties: 1,
+    examples: [{ name: 'chat of user 42', grants: { max_uses: 500 } }],
+  });
 export type SessionChange = z.output<typeof sessionChange>;
 
 /** Answer of `PATCH /v1/sessions/{id}`. */
 export const changedSession = z
-  .strictObject({ ...sessionSummary.shape, metadata: sessionMetadata })
+  .strictObject({
+    ...sessionSummary.shape,
+    metadata: sessionMetadata,
+    changed: z
+      .array(
+        z.strictObject({
+          id: z.guid(),
+          url: z.string().nullable().meta({
+            description:
+              'The URL that lasts until expires_at, if that is the end of its token. null: the URL stays.',
+          }),
+        }),
+      )
+      .meta({ description: 'The live URLs and bundles that `grants` was for.' }),
+  })
   .meta({ id: 'ChangedSession' });
 export type ChangedSession = z.infer<typeof changedSession>;
