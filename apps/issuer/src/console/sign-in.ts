@@ -1,9 +1,10 @@
 import { RefusedError } from '@presign/schema';
 import { consoleSessions } from '@presign/schema/console-tables';
-import type { Database } from '@presign/schema/database';
+import type { Transaction } from '@presign/schema/database';
 import { and, desc, eq, lte, notInArray } from 'drizzle-orm';
 import type { Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
+import { recordChange } from '../audit/audit-log.ts';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { findApiKey } from '../middleware/authenticate.ts';
@@ -16,6 +17,7 @@ import {
   SESSION_SECONDS,
   writeSession,
 } from './cookie.ts';
+import { countFailedSignIns } from './failed-sign-ins.ts';
 
 /** Sessions of one API key. The oldest end when there are more. */
 const MOST_SESSIONS = 20;
@@ -24,11 +26,24 @@ const MOST_SESSIONS = 20;
 export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
   const { db, issuerUrl, now } = deps;
   const find = findApiKey(deps);
+  const count = countFailedSignIns(now);
   app.post('/console/session', bodyLimit({ maxSize: 2_048, onError: refuseBody }), async (c) => {
     mustBeConsole(c, issuerUrl);
-    const { id } = await find(await readApiKey(c));
+    const key = await readApiKey(c);
+    const remoteAddress = c.env.incoming.socket.remoteAddress ?? null;
+    const counted = count(remoteAddress ?? '');
+    const { id, accountId } = await find(key).catch((error: unknown) => {
+      if (!isUnknown(error)) counted.giveBack();
+      throw error;
+    });
+    counted.giveBack();
     const { value, hash } = newSession();
-    await inTime(openSession(db, id, hash, now()));
+    const opened = db.transaction(async (tx) => {
+      await openSession(tx, id, hash, now());
+      const by = { id, accountId, requestId: c.get('requestId'), remoteAddress };
+      await recordChange(tx, by, { action: 'console.signed_in', target: { kind: 'api_key', id } });
+    });
+    await inTime(opened);
     writeSession(c, issuerUrl, value);
     return c.body(null, 204);
   });
@@ -40,6 +55,10 @@ export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
     return c.body(null, 204);
   });
 }
+
+/** Whether a sign-in failed because there is no such live API key. Without Postgres it is not judged. */
+const isUnknown = (error: unknown): boolean =>
+  error instanceof RefusedError && error.refusal.code === 'unauthenticated';
 
 /** @throws RefusedError `invalid_request` that never quotes the body */
 async function readApiKey(c: Context<IssuerEnv>): Promise<string> {
@@ -55,17 +74,17 @@ const refuseBody = (): never => {
 };
 
 /** Stores a session, and deletes those of this key that are over or too many. */
-async function openSession(db: Database, apiKeyId: string, hash: string, now: number): Promise<void> {
+async function openSession(tx: Transaction, apiKeyId: string, hash: string, now: number): Promise<void> {
   const expiresAt = new Date(now + SESSION_SECONDS * 1_000);
   const ofKey = eq(consoleSessions.apiKeyId, apiKeyId);
-  const newest = db
+  const newest = tx
     .select({ hash: consoleSessions.hash })
     .from(consoleSessions)
     .where(ofKey)
     .orderBy(desc(consoleSessions.expiresAt))
     .limit(MOST_SESSIONS);
-  await db.insert(consoleSessions).values({ hash, apiKeyId, expiresAt });
-  await db.delete(consoleSessions).where(and(ofKey, notInArray(consoleSessions.hash, newest)));
+  await tx.insert(consoleSessions).values({ hash, apiKeyId, expiresAt });
+  await tx.delete(consoleSessions).where(and(ofKey, notInArray(consoleSessions.hash, newest)));
 }
 
 /**

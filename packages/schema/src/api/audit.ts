@@ -18,7 +18,7 @@ export const AUDIT_TARGETS = [
 ] as const;
 export type AuditTarget = (typeof AUDIT_TARGETS)[number];
 
-/** Every change that the audit log records. Issuing is not one: each URL is a grant of a session. */
+/** Everything that the audit log records. Issuing is not in it: each URL is a grant of a session. */
 export const AUDIT_ACTIONS = [
   'account.created',
   'account.changed',
@@ -45,6 +45,7 @@ export const AUDIT_ACTIONS = [
   'budget.changed',
   'budget.deleted',
   'urls.revoked',
+  'console.signed_in',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
