@@ -24,7 +24,7 @@ export const OPERATIONS = {
   revokeSessions: {"method":"DELETE","path":"/v1/sessions","fields":"query","idempotencyKey":false},
   /** Get a session and its grants, with their uses and spending. */
   getSession: {"method":"GET","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},
-  /** Name a session, or set its metadata. */
+  /** Name a session, set its metadata, or change all its live URLs. */
   changeSession: {"method":"PATCH","path":"/v1/sessions/{id}","fields":"body","idempotencyKey":false},
   /** Revoke a session and all its grants. */
   revokeSession: {"method":"DELETE","path":"/v1/sessions/{id}","fields":"query","idempotencyKey":false},

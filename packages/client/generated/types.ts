@@ -487,7 +487,7 @@ export interface components {
             external_sessions: string[];
             /** @description The ids that its grants were issued with. */
             external_users: string[];
-            /** @description 1. Every change of its name or metadata adds 1. */
+            /** @description 1. Every `PATCH` of it that changes something adds 1. */
             revision: number;
         };
         /** @description The change is stored, and Presign applies it as soon as Redis answers. */
@@ -517,7 +517,7 @@ export interface components {
             external_sessions: string[];
             /** @description The ids that its grants were issued with. */
             external_users: string[];
-            /** @description 1. Every change of its name or metadata adds 1. */
+            /** @description 1. Every `PATCH` of it that changes something adds 1. */
             revision: number;
             /** @description The session's own, which `PATCH` sets. Each grant has the metadata of its issue. */
             metadata: {
@@ -621,13 +621,44 @@ export interface components {
         };
         /**
          * @example {
-         *       "name": "chat of user 42"
+         *       "name": "chat of user 42",
+         *       "grants": {
+         *         "max_uses": 500
+         *       }
          *     }
          */
         SessionChange: {
             /** @description Your name for it. null: none. */
             name?: string | null;
             /** @description Replaces all of the session's own metadata. null: none. */
+            metadata?: {
+                [key: string]: unknown;
+            } | null;
+            /** @description The change of each of its live URLs and bundles, at most 100, as `PATCH /v1/grants/{id}` takes it. All of them are changed, or none. A limit is that of each URL, not of all together. */
+            grants?: components["schemas"]["GrantChange"];
+        };
+        /**
+         * @example {
+         *       "cost_limit": 10000000,
+         *       "max_uses": 500
+         *     }
+         */
+        GrantChange: {
+            /** @description Microdollars over all its calls, those that it has had included. null: no limit. */
+            cost_limit?: number | null;
+            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
+            max_uses?: number;
+            /** @description null: no limit. */
+            calls_per_minute?: number | null;
+            /** @description null: no limit. */
+            calls_per_day?: number | null;
+            /** @description null: no limit. */
+            concurrent_calls?: number | null;
+            /** @description null: no limit. */
+            tokens_per_minute?: number | null;
+            /** @description When it ends, in Unix seconds. A later end than its token has gives it a new URL; the old one ends when it says. */
+            expires_at?: number;
+            /** @description Replaces all metadata. null: none. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
@@ -654,12 +685,19 @@ export interface components {
             external_sessions: string[];
             /** @description The ids that its grants were issued with. */
             external_users: string[];
-            /** @description 1. Every change of its name or metadata adds 1. */
+            /** @description 1. Every `PATCH` of it that changes something adds 1. */
             revision: number;
             /** @description The session's own, which `PATCH` sets. Each grant has the metadata of its issue. */
             metadata: {
                 [key: string]: unknown;
             } | null;
+            /** @description The live URLs and bundles that `grants` was for. */
+            changed: {
+                /** Format: uuid */
+                id: string;
+                /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays. */
+                url: string | null;
+            }[];
         };
         Grant: {
             /** Format: uuid */
@@ -753,32 +791,6 @@ export interface components {
             } | null;
             /** Format: uuid */
             session_id: string;
-        };
-        /**
-         * @example {
-         *       "cost_limit": 10000000,
-         *       "max_uses": 500
-         *     }
-         */
-        GrantChange: {
-            /** @description Microdollars over all its calls, those that it has had included. null: no limit. */
-            cost_limit?: number | null;
-            /** @description All its calls, those that it has had included. -1: unlimited. 0: no call passes. */
-            max_uses?: number;
-            /** @description null: no limit. */
-            calls_per_minute?: number | null;
-            /** @description null: no limit. */
-            calls_per_day?: number | null;
-            /** @description null: no limit. */
-            concurrent_calls?: number | null;
-            /** @description null: no limit. */
-            tokens_per_minute?: number | null;
-            /** @description When it ends, in Unix seconds. A later end than its token has gives it a new URL; the old one ends when it says. */
-            expires_at?: number;
-            /** @description Replaces all metadata. null: none. */
-            metadata?: {
-                [key: string]: unknown;
-            } | null;
         };
         ChangedGrant: {
             /** Format: uuid */
@@ -1043,7 +1055,7 @@ export interface components {
             /** @description The one who made the change: the id of an API key, `cli` for the command line, or `issuer` for the key of `BOOTSTRAP_API_KEY`. */
             actor: string;
             /** @enum {string} */
-            action: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked";
+            action: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked" | "console.signed_in";
             target: {
                 /** @enum {string} */
                 kind: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget";
@@ -1148,6 +1160,14 @@ export interface components {
             paths?: string[];
             /** @description The models. The gateway refuses every other model on each URL of the key. */
             models?: string[];
+            /** @description The max_body_bytes of each URL of an LLM provider. A request can only lower it. */
+            max_body_bytes?: number;
+            /** @description The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field. */
+            allowed_fields?: string[];
+            bind?: {
+                origins?: string[];
+                ip_ranges?: string[];
+            };
             /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
             virtual_keys?: string[];
             /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
@@ -1344,6 +1364,17 @@ export interface components {
                 paths?: string[] | null;
                 /** @description The models. The gateway refuses every other model on each URL of the key. */
                 models?: string[] | null;
+                /** @description The max_body_bytes of each URL of an LLM provider. A request can only lower it. */
+                max_body_bytes?: number | null;
+                /** @description The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field. */
+                allowed_fields?: string[] | null;
+                /** @description The bind of each URL. A request can only leave origins out, and make ranges smaller. */
+                bind?: {
+                    /** @description The origins whose pages may call the URL, at most 50. A call without the header Origin is refused, too. */
+                    origins?: string[] | null;
+                    /** @description The client addresses that may call the URL, at most 50 of IPv4 and IPv6, or ranges of them in CIDR form. */
+                    ip_ranges?: (string)[] | null;
+                } | null;
                 /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
                 virtual_keys?: string[] | null;
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
@@ -1456,6 +1487,17 @@ export interface components {
                 paths?: string[] | null;
                 /** @description The models. The gateway refuses every other model on each URL of the key. */
                 models?: string[] | null;
+                /** @description The max_body_bytes of each URL of an LLM provider. A request can only lower it. */
+                max_body_bytes?: number | null;
+                /** @description The top-level fields of the bodies of each URL of an LLM provider, in addition to those of config. A request can only leave some out, and its config can set no other field. */
+                allowed_fields?: string[] | null;
+                /** @description The bind of each URL. A request can only leave origins out, and make ranges smaller. */
+                bind?: {
+                    /** @description The origins whose pages may call the URL, at most 50. A call without the header Origin is refused, too. */
+                    origins?: string[] | null;
+                    /** @description The client addresses that may call the URL, at most 50 of IPv4 and IPv6, or ranges of them in CIDR form. */
+                    ip_ranges?: (string)[] | null;
+                } | null;
                 /** @description A URL must use one of these virtual keys of the account, so client_api_key is refused. */
                 virtual_keys?: string[] | null;
                 /** @description The hosts of MCP servers, with the port if it is not the default of the scheme. */
@@ -1875,9 +1917,9 @@ export type Pending = components['schemas']['Pending'];
 export type Session = components['schemas']['Session'];
 export type SessionGrant = components['schemas']['SessionGrant'];
 export type SessionChange = components['schemas']['SessionChange'];
+export type GrantChange = components['schemas']['GrantChange'];
 export type ChangedSession = components['schemas']['ChangedSession'];
 export type Grant = components['schemas']['Grant'];
-export type GrantChange = components['schemas']['GrantChange'];
 export type ChangedGrant = components['schemas']['ChangedGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
 export type CallPage = components['schemas']['CallPage'];
@@ -2124,6 +2166,15 @@ export interface operations {
                     "application/json": components["schemas"]["ChangedSession"];
                 };
             };
+            /** @description The change is stored and cannot be lost. Gateways may follow the old state until Redis answers again; repeat the request to learn when they have stopped. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Pending"];
+                };
+            };
         };
     };
     getGrant: {
@@ -2344,7 +2395,7 @@ export interface operations {
                 /** @description Only changes by this API key, by its id, or by `cli` or `issuer`. */
                 actor?: string;
                 /** @description Only changes of this kind. */
-                action?: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked";
+                action?: "account.created" | "account.changed" | "account.suspended" | "account.resumed" | "account.deleted" | "api_key.created" | "api_key.changed" | "api_key.revoked" | "virtual_key.created" | "virtual_key.changed" | "virtual_key.rotated" | "virtual_key.deleted" | "webhook.created" | "webhook.changed" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.enabled" | "webhook.tested" | "delivery.replayed" | "grant.changed" | "session.changed" | "budget.created" | "budget.changed" | "budget.deleted" | "urls.revoked" | "console.signed_in";
                 /** @description Only changes of something of this kind. */
                 target_kind?: "account" | "api_key" | "virtual_key" | "webhook" | "delivery" | "grant" | "session" | "external_user" | "external_session" | "budget";
                 /** @description Only changes of what has this id. */
