@@ -2,18 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { createPresign, each, type Presign, PresignError } from '@presign/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { api } from '../harness/documented.ts';
-import { eventually } from '../harness/eventually.ts';
+import { deferred, eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 
 let upstream: Upstream;
 let stack: Stack;
 let presign: Presign;
+/** Resolves when the upstream may answer a call whose body says `hold`. */
+const held = deferred();
 /** Every operation that some test asked for. */
 const asked = new Set<string>();
 
 beforeAll(async () => {
-  upstream = await startUpstream();
+  upstream = await startUpstream(async ({ body }, response) => {
+    if (body.includes('"hold"')) await held.promise;
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+  });
   stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
   const client = createPresign({ url: stack.issuerUrl, apiKey: stack.apiKey });
   presign = new Proxy(client, {
@@ -35,6 +40,17 @@ const refusalOf = (promise: Promise<unknown>) =>
     () => expect.fail('it was not refused'),
     (error: unknown) => (error instanceof PresignError ? error : expect.fail(String(error))),
   );
+
+/** Calls a URL. Returns the status and the code of a refusal. */
+async function call(url: string, body: object = {}, headers: Record<string, string> = {}) {
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return [answer.status, answer.headers.get('x-presign-code')];
+}
+const OK = [200, null];
 
 test('what is issued is called, listed over pages, counted, and revoked', async () => {
   const user = `user-${randomUUID()}`;
@@ -106,6 +122,110 @@ test('a budget of each user is made from a template, spent, raised, and deleted'
   for (const each of [id, template.id]) await presign.deleteBudget({ id: each });
   expect(await call()).toBe(200);
   expect((await presign.getBudget({ id })).deleted_at).toBeGreaterThan(0);
+});
+
+test('a budget of a value of metadata has thresholds, and announces those that calls reach', async () => {
+  const team = `team-${randomUUID()}`;
+  const { id: hook } = await presign.createWebhook({
+    ...{ url: `${upstream.url}/budgets`, events: ['budget.threshold', 'budget.exhausted'] as const },
+  });
+  const asked = { scope: { metadata: { team } }, max_uses: 2, window: 'day' as const, thresholds: [50, 75] };
+  const { id } = await presign.createBudget(asked);
+  const { url } = await presign.presign({ ...CHAT, metadata: { team } });
+  const events = async () => {
+    const all = upstream.seen.filter(({ url: path }) => path === '/budgets');
+    return all.map(({ body }) => (JSON.parse(String(body)) as { type: string }).type);
+  };
+  expect(await call(url)).toEqual(OK);
+  await eventually(async () => (await events()).includes('budget.threshold'));
+  expect(await presign.changeBudget({ id, thresholds: [90] })).toMatchObject({ thresholds: [90] });
+  expect([await call(url), await call(url)]).toEqual([OK, [403, 'uses_exhausted']]);
+  await eventually(async () => (await events()).includes('budget.exhausted'));
+  await presign.deleteWebhook({ id: hook });
+});
+
+test('each limit and condition of a URL refuses the call that breaks it', async () => {
+  const body = { model: 'gpt-4o-mini', max_tokens: 5, messages: [] };
+  const origin = 'https://app.example.com';
+  const urlOf = async (fields: object) => (await presign.presign({ ...CHAT, ...fields })).url;
+  const daily = await urlOf({ calls_per_day: 1 });
+  expect([await call(daily), await call(daily)]).toEqual([OK, [429, 'daily_rate_limited']]);
+  const minute = await urlOf({ calls_per_minute: 1 });
+  expect([await call(minute), await call(minute)]).toEqual([OK, [429, 'rate_limited']]);
+  expect(await call(await urlOf({ tokens_per_minute: 1 }), body)).toEqual([422, 'token_rate_too_low']);
+  const bound = await urlOf({ bind: { origins: [origin] }, max_body_bytes: 20, allowed_fields: ['stream'] });
+  expect(await call(bound, {})).toEqual([403, 'origin_not_allowed']);
+  expect(await call(bound, body, { origin })).toEqual([413, 'body_too_large']);
+  expect(await call(bound, { n: 1 }, { origin })).toEqual([403, 'field_not_allowed']);
+  expect(await call(bound, { stream: false }, { origin })).toEqual(OK);
+  const elsewhere = await urlOf({ bind: { ip_ranges: ['192.0.2.0/24'] } });
+  expect(await call(elsewhere)).toEqual([403, 'address_not_allowed']);
+  const one = await urlOf({ concurrent_calls: 1 });
+  const before = upstream.seen.length;
+  const running = call(one, { user: 'hold' });
+  await eventually(async () => upstream.seen.length > before);
+  expect(await call(one)).toEqual([429, 'concurrency_limited']);
+  held.resolve();
+  expect(await running).toEqual(OK);
+});
+
+test('all URLs of a session are raised and extended at once', async () => {
+  const { session_id, url } = await presign.presign({ ...CHAT, max_uses: 1, expires_in: 600 });
+  await presign.presign({ ...CHAT, session_id, max_uses: 1 });
+  expect([await call(url), await call(url)]).toEqual([OK, [403, 'uses_exhausted']]);
+  const expires_at = Math.floor(Date.now() / 1000) + 7_200;
+  const asked = { id: session_id, grants: { max_uses: 2, expires_at } };
+  const changed = await presign.changeSession(asked, { ifRevision: 1 });
+  if (!('changed' in changed)) throw new Error('it is pending');
+  expect([changed.revision, changed.changed.length]).toEqual([2, 2]);
+  expect(await call(url)).toEqual(OK);
+  for (const { url: next } of changed.changed) await fetch(next ?? '', { method: 'POST', body: '{}' });
+  const { grants } = await presign.getSession({ id: session_id });
+  expect(grants.map(({ live }) => live?.used).sort()).toEqual([1, 2]);
+});
+
+test('a backend with a policy issues what the policy allows, bound as it says', async () => {
+  const policy = {
+    providers: ['openai'],
+    highest: { max_uses: 2, expires_in: 60 },
+    required: ['max_uses' as const],
+    max_body_bytes: 100,
+    bind: { origins: ['https://app.example.com'] },
+  };
+  const made = await presign.createApiKey({ name: 'web', scopes: ['presign', 'read'], policy });
+  const backend = createPresign({ url: stack.issuerUrl, apiKey: made.key });
+  const error = await refusalOf(backend.presign({ ...CHAT, max_uses: 3, max_body_bytes: 101 }));
+  expect(error).toMatchObject({ status: 403, code: 'policy_forbids' });
+  const { grant_id, url } = await backend.presign({ ...CHAT, max_uses: 1 });
+  const { conditions } = await presign.getGrant({ id: grant_id });
+  expect(conditions).toEqual({ max_body_bytes: 100, bind: policy.bind });
+  expect(await call(url)).toEqual([403, 'origin_not_allowed']);
+  const raised = refusalOf(backend.changeGrant({ id: grant_id, max_uses: 2 }));
+  expect(await raised).toMatchObject({ status: 403, code: 'policy_forbids', param: 'max_uses' });
+});
+
+test('a tool of a bundle takes the arguments that it was issued with', async () => {
+  const servers = [
+    {
+      ...{ name: 'files', url: `${upstream.url}/mcp`, transport: 'http' as const, tools: ['read_file'] },
+      arguments: { read_file: { path: { prefix: 'docs/' } } },
+    },
+  ];
+  const { servers: issued } = await presign.mcpPresign({ servers });
+  const read = async (path: string) => {
+    const params = { name: 'read_file', arguments: { path } };
+    const answer = await fetch(issued.files?.url ?? '', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    });
+    return answer.text();
+  };
+  expect(await read('secrets/key')).toContain('argument_not_allowed');
+  await read('docs/a.md');
+  const bodies = upstream.seen.map(({ body }) => String(body));
+  expect(bodies.filter((body) => body.includes('docs/a.md'))).toHaveLength(1);
+  expect(bodies.filter((body) => body.includes('secrets/key'))).toEqual([]);
 });
 
 test('a bundle is issued for MCP servers', async () => {
@@ -181,6 +301,9 @@ test('an account is made, issues URLs, is suspended and resumed, and ends, and e
   expect(data).toMatchObject([{ target: { kind: 'account', id } }]);
   const lines = await presign.listAudit({ action: 'account.suspended', format: 'ndjson' });
   expect(JSON.parse(lines.split('\n')[0] ?? '')).toEqual(data[0]);
+  const table = await presign.listAudit({ target_kind: 'account', target_id: id, format: 'csv' });
+  for (const action of ['created', 'suspended', 'resumed', 'changed', 'deleted'])
+    expect(table).toContain(`account.${action}`);
 });
 
 test('a refusal names the field, and the request by the id that the log has', async () => {
