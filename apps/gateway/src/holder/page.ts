@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+import { errorBody, type Refusal } from '@presign/schema';
+import type { Context } from 'hono';
+import { accepts } from 'hono/accepts';
+import { html, raw } from 'hono/html';
+import type { GatewayEnv } from '../deps.ts';
+import { answerHeaders } from '../http/headers.ts';
+
+/** HTML in which every text is escaped. */
+export type Html = ReturnType<typeof html>;
+
+/**
+ * Whether a browser asks for a page of its URL. All other clients get JSON: `text/html` must be in `Accept` by name, before the
+ * types that programs ask for.
+ */
+export const asksForPage = (c: Context<GatewayEnv>): boolean =>
+  accepts(c, {
+    header: 'Accept',
+    supports: [JSON_TYPE, 'text/event-stream', HTML_TYPE],
+    default: JSON_TYPE,
+  }) === HTML_TYPE;
+
+const JSON_TYPE = 'application/json';
+const HTML_TYPE = 'text/html';
+
+/**
+ * Answers with a page that a holder reads. It needs no script, and its examples do not contain the URL, so a picture of it is no
+ * secret.
+ * @param origin the only origin whose pages may read the answer, if the URL is bound
+ */
+export async function pageAnswer(
+  title: string,
+  content: Html,
+  { origin, status = 200 }: { readonly origin?: string | undefined; readonly status?: number } = {},
+): Promise<Response> {
+  const text = await html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex, nofollow">
+<meta name="referrer" content="no-referrer">
+<title>${title}</title>
+<style>${raw(STYLE)}</style>
+</head>
+<body><main><h1>${title}</h1>${content}</main></body>
+</html>
+`;
+  return new Response(String(text), { status, headers: { ...answerHeaders(origin), ...PAGE_HEADERS } });
+}
+
+/**
+ * The same refusal as in JSON, for a reader.
+ * @param json the refusal as a program gets it, whose status and headers stay
+ */
+export async function refusalPage(refusal: Refusal, json: Response, requestId: string): Promise<Response> {
+  const { code, message } = errorBody(refusal, requestId).error;
+  const content = html`<p>${message}</p><dl>${fact('Code', code)}${fact('Request id', requestId)}</dl>`;
+  const page = await pageAnswer('This URL was refused', content, { status: json.status });
+  const headers = new Headers(json.headers);
+  for (const [name, value] of Object.entries(PAGE_HEADERS)) headers.set(name, value);
+  return new Response(page.body, { status: json.status, headers });
+}
+
+/** One line of a list of facts. */
+export const fact = (name: string, value: string | Html): Html =>
+  html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+
+/** A text that a reader copies. */
+export const code = (name: string, text: string): Html =>
+  html`<h3>${name}</h3><pre tabindex="0" aria-label="${name}"><code>${text}</code></pre>`;
+
+const STYLE = `
+:root { color-scheme: light dark }
+body { margin: 0; background: light-dark(#fff, #14161a); color: light-dark(#1c2129, #dfe3ea); font: 16px/1.5 system-ui, sans-serif }
+main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem }
+h1 { font-size: 1.5rem; overflow-wrap: anywhere }
+h2 { margin-top: 2rem; font-size: 1.15rem }
+h3 { margin: 1.2rem 0 0.3rem; font-size: 1rem; overflow-wrap: anywhere }
+dl { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0.75rem; margin: 1rem 0 }
+dl > div, pre { padding: 0.6rem 0.8rem; background: light-dark(#f5f6f8, #1c1f25); border: 1px solid light-dark(#d5d9e0, #343a45); border-radius: 8px }
+dt { color: light-dark(#525c6a, #9aa4b4); font-size: 0.875rem }
+dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums }
+pre { margin: 0; overflow-x: auto }
+code { font: 0.875em/1.5 ui-monospace, Menlo, Consolas, monospace; overflow-wrap: anywhere }
+a { color: light-dark(#1a56c4, #7fb0ff) }
+:focus-visible { outline: 2px solid light-dark(#1a56c4, #7fb0ff); outline-offset: 2px }
+`;
+
+/** The page loads nothing, runs nothing, is shown in no frame, and its origin is its own (HTML standard §7.1.5). */
+const PAGE_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'cache-control': 'no-store',
+  'content-security-policy': [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    'sandbox',
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'x-robots-tag': 'noindex, nofollow',
+};

@@ -1,0 +1,42 @@
+import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
+import type { Refusal } from '@presign/schema';
+import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
+import type { Policy } from '../grant/policy.ts';
+import type { VerifiedGrant } from '../grant/verify.ts';
+import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+
+/** A grant as its holder may see it. */
+export type Live = {
+  /** The grant's own budget. */
+  readonly own: BudgetFigures;
+  readonly isRevoked: boolean;
+  readonly endsMs: number;
+};
+
+/** Reads the live figures of a grant. They show its own limits, and not those of budgets that it shares with others. */
+export async function readLive(
+  deps: PolicyDeps,
+  requestId: string,
+  grant: VerifiedGrant,
+  { ref }: Policy,
+): Promise<{ live: Live } | { refusal: Refusal }> {
+  try {
+    for (let i = 0; i < OPENINGS; i++) {
+      const asked = [
+        readFigures(deps.redis, ref),
+        findRevoked(deps.redis, ref.partition, [ref]),
+        readEnd(deps.redis, ref),
+      ] as const;
+      const [[own], revoked, ends = grant.expiresAtMs] = await Promise.all(asked);
+      // The token of an old URL may end before the grant does.
+      const endsMs = Math.min(grant.expiresAtMs, ends);
+      if (own) return { live: { own, isRevoked: revoked.length > 0, endsMs } };
+      // Redis has lost the grant, or has its figures from before a loss.
+      const opened = await openGrantOnce(deps, grant);
+      if ('refusal' in opened) return opened;
+    }
+    return { refusal: UNAVAILABLE };
+  } catch (error) {
+    return { refusal: outageRefusal(deps.log, requestId, error) };
+  }
+}
