@@ -27,6 +27,7 @@ import {
   type VerifiedGrant,
   type Verifier,
 } from './grant/verify.ts';
+import { describeServer } from './holder/describe-server.ts';
 import { writeAnswer } from './http/discard.ts';
 import { preflight } from './http/preflight.ts';
 import { refusalAnswer } from './http/refuse.ts';
@@ -97,9 +98,8 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const callLlm = llmCall(llm);
   const callMcp = mcpCall(mcp);
   app.all('/llm/t/*', byHono(callLlm));
-  app.all('/mcp/mcp', byHono(callMcp));
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
-  app.all('/mcp/sse', byHono(callMcp));
+  for (const path of ['/mcp/mcp', '/mcp/sse']) app.get(path, describeServer(mcp)).all(path, byHono(callMcp));
   app.all('/mcp/bundle/:token', bundle(bundles));
   const postCall = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const requestId = randomUUID();

@@ -7,12 +7,18 @@ import { bindRefusal, boundOrigin } from '../grant/bind.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
+import { bundlePage } from '../holder/mcp-page.ts';
+import { asksForPage, type Html, pageAnswer, refusalPage } from '../holder/page.ts';
+import { type Live, readLive } from '../holder/read-live.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 
-/** `GET /mcp/bundle/<token>`: the bundle's document, or a client's configuration with `?format=`. It costs no use. */
+/**
+ * `GET /mcp/bundle/<token>`: the bundle's document, a client's configuration with `?format=`, or a page for a browser. It costs no
+ * use.
+ */
 export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   return async (c) => {
     const report = new CallReport('bundle', c.get('requestId'), c.env.incoming as IncomingMessage);
@@ -20,12 +26,14 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
     let refusal: Refusal | undefined = { code: 'internal_error' };
     let answer: Response | undefined;
     try {
-      const found = await findDocument(deps, report, c);
+      const format = c.req.query('format');
+      // A browser that asks for a format has followed a link of the page.
+      const asksPage = format === undefined && asksForPage(c);
+      const found = await findDocument(deps, report, c, { format, asksPage });
       refusal = 'refusal' in found ? found.refusal : undefined;
-      answer =
-        'refusal' in found
-          ? bundleRefusalAnswer(found.refusal, report.requestId)
-          : answerOf(c, report, found.body);
+      answer = await ('refusal' in found
+        ? refuse(found.refusal, report.requestId, asksPage)
+        : answerOf(c, report, found));
       return answer;
     } finally {
       deps.report(report, refusal, answer?.status);
@@ -33,24 +41,33 @@ export function bundle(deps: BundleDeps): Handler<GatewayEnv> {
   };
 }
 
-function answerOf(c: Context<GatewayEnv>, { policy }: CallReport, body: object | string): Response {
-  const origin = policy && boundOrigin(policy, c.env.incoming.headers);
-  const headers = { ...answerHeaders(origin), 'cache-control': 'no-store' };
-  if (typeof body !== 'string') return c.json(body, 200, headers);
-  return c.body(body, 200, { ...headers, 'content-type': 'application/toml' });
+function refuse(refusal: Refusal, requestId: string, asksPage: boolean): Response | Promise<Response> {
+  const json = bundleRefusalAnswer(refusal, requestId);
+  return asksPage ? refusalPage(refusal, json, requestId) : json;
 }
 
-/** Finds the bundle's document, in the format that is asked for. */
+type Document = { readonly body: object | string } | { readonly page: Html };
+
+function answerOf(c: Context<GatewayEnv>, { policy }: CallReport, found: Document) {
+  const origin = policy && boundOrigin(policy, c.env.incoming.headers);
+  if ('page' in found) return pageAnswer('A bundle of MCP servers', found.page, { origin });
+  const headers = { ...answerHeaders(origin), 'cache-control': 'no-store' };
+  if (typeof found.body !== 'string') return c.json(found.body, 200, headers);
+  return c.body(found.body, 200, { ...headers, 'content-type': 'application/toml' });
+}
+
+/** Finds the bundle's document, in the form that is asked for. */
 async function findDocument(
   deps: BundleDeps,
   report: CallReport,
   c: Context<GatewayEnv>,
-): Promise<{ body: object | string } | { refusal: Refusal }> {
+  { format, asksPage }: { readonly format: string | undefined; readonly asksPage: boolean },
+): Promise<Document | { refusal: Refusal }> {
   if (c.req.method !== 'GET' && c.req.method !== 'HEAD') return { refusal: NOT_A_SERVER };
-  const format = c.req.query('format');
   const incoming = c.env.incoming as IncomingMessage;
-  const found = await findBundle(deps, report, incoming, c.req.param('token') ?? '');
+  const found = await findBundle(deps, report, incoming, { token: c.req.param('token') ?? '', asksPage });
   if ('refusal' in found) return found;
+  if (found.live) return { page: bundlePage(found.bundle, FORMATS, found.live) };
   const body = format === undefined ? found.bundle : inFormat(found.bundle, format);
   return body === undefined ? { refusal: unknownFormat() } : { body };
 }
@@ -72,22 +89,25 @@ async function findBundle(
   deps: BundleDeps,
   report: CallReport,
   incoming: IncomingMessage,
-  token: string,
-): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
+  { token, asksPage }: { readonly token: string; readonly asksPage: boolean },
+): Promise<Found> {
   const verified = deps.verify(token);
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
   if ('refusal' in verified) return verified;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readBundle(deps, report, incoming, verified.grant).finally(begun.end);
+  return readBundle(deps, report, incoming, { grant: verified.grant, asksPage }).finally(begun.end);
 }
+
+/** The document, and the figures for a page if it is asked for. */
+type Found = { readonly bundle: McpBundle; readonly live?: Live } | { readonly refusal: Refusal };
 
 async function readBundle(
   deps: BundleDeps,
   report: CallReport,
   incoming: IncomingMessage,
-  grant: VerifiedGrant,
-): Promise<{ bundle: McpBundle } | { refusal: Refusal }> {
+  { grant, asksPage }: { readonly grant: VerifiedGrant; readonly asksPage: boolean },
+): Promise<Found> {
   const { requestId } = report;
   const found = await loadPolicy(deps, requestId, grant);
   if ('refusal' in found) return found;
@@ -100,7 +120,10 @@ async function readBundle(
   if ('refusal' in checked) return checked;
   const loaded = await loadSecret(deps, requestId, found.policy, checked.admitted.credentialVersion);
   if (loaded.is !== 'loaded') return { refusal: UNAVAILABLE };
-  return { bundle: JSON.parse(loaded.secret) as McpBundle };
+  const bundle = JSON.parse(loaded.secret) as McpBundle;
+  if (!asksPage) return { bundle };
+  const read = await readLive(deps, requestId, grant, found.policy);
+  return 'refusal' in read ? read : { bundle, live: read.live };
 }
 
 /**

@@ -60,7 +60,7 @@ type Unidentified = {
 /** Checks the token, and unseals what was sealed for its grant. */
 export function identify(
   deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory'>,
-  { url, method, headers }: IncomingMessage,
+  { url, method, headers }: Pick<IncomingMessage, 'url' | 'method' | 'headers'>,
 ): Identified | Unidentified {
   const asked = readMcpUrl(url ?? '');
   if (!asked) return { refusal: { code: 'token_invalid', reason: 'incomplete_url', message: INCOMPLETE } };
