@@ -54,14 +54,7 @@ export async function openConsole(
       await settled(page);
     },
     violations: () => audit(page),
-    picture: async (name, height = PICTURE.height) => {
-      if (!writesPictures) return;
-      await page.setViewportSize({ ...PICTURE, height });
-      const bytes = await page.screenshot({ animations: 'disabled' });
-      expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
-      writeFileSync(join(IMAGES, `console-${name}.png`), bytes);
-      await page.setViewportSize(LARGE);
-    },
+    picture: (name, height) => takePicture(page, `console-${name}`, height),
   };
 }
 
@@ -76,13 +69,24 @@ export async function signIn({ page }: ConsolePage, apiKey: string): Promise<voi
 export const settled = (page: Page): Promise<unknown> =>
   eventually(async () => (await page.getByText('Loading…').count()) === 0);
 
+/** Writes a picture for the docs, if it is to. */
+export async function takePicture(page: Page, name: string, height = PICTURE.height): Promise<void> {
+  if (!writesPictures) return;
+  await page.setViewportSize({ ...PICTURE, height });
+  const bytes = await page.screenshot({ animations: 'disabled' });
+  expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
+  writeFileSync(join(IMAGES, `${name}.png`), bytes);
+  await page.setViewportSize(LARGE);
+}
+
 const LARGE = { width: 1280, height: 800 };
 const SMALL = { width: 360, height: 740 };
 const PICTURE = { width: 920, height: 500 };
 
 type AxeResult = { id: string; nodes: { html: string; failureSummary?: string }[] };
 
-async function audit(page: Page): Promise<string[]> {
+/** The violations that axe finds, light and dark, on a large and a small screen. */
+export async function audit(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const colorScheme of ['light', 'dark'] as const) {
     for (const size of [LARGE, SMALL]) {

@@ -1,0 +1,93 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { audit, takePicture } from '../console/console-page.ts';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { urlOf } from '../mcp/holder.ts';
+import { REAL_KEY } from '../sdk/keys.ts';
+
+const CHAT = '/v1/chat/completions';
+
+describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
+  let stack: Stack;
+  let browser: Browser;
+  let page: Page;
+  const requests: string[] = [];
+  const problems: string[] = [];
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([
+      startStack({ providers: { openai: { base_url: 'http://127.0.0.1:9' } } }),
+      launchChromium(),
+    ]);
+    page = await browser.newPage();
+    page.on('request', (request) => requests.push(request.url()));
+    page.on('console', (message) => problems.push(message.text()));
+    page.on('pageerror', (error) => problems.push(error.message));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+  });
+
+  /** The policy of the page stops axe, too, so axe reads the page without it. */
+  async function violationsOf(url: string): Promise<string[]> {
+    const copy = await browser.newPage();
+    await copy.route('**', async (route) => {
+      const response = await route.fetch();
+      const { 'content-security-policy': _none, ...headers } = response.headers();
+      await route.fulfill({ response, headers });
+    });
+    await copy.goto(url);
+    const found = await audit(copy);
+    await copy.close();
+    return found;
+  }
+
+  test('reads what it allows and what is left, and the page asks for nothing else', async () => {
+    const { url } = await stack.issue({
+      ...{ provider: 'openai', path: CHAT, client_api_key: REAL_KEY, models: ['gpt-4o-mini'] },
+      ...{ max_uses: 20, cost_limit: 250_000, calls_per_minute: 10, expires_in: 3_600 },
+    });
+    const address = url.replace(CHAT, '');
+    await page.goto(address);
+    await page.getByRole('heading', { level: 1, name: 'A URL for openai' }).waitFor();
+    await page.getByText('20 of 20 left').waitFor();
+    await page.getByText('$0.25 of $0.25 left').waitFor();
+    expect(await page.evaluate('getComputedStyle(document.querySelector("main")).maxWidth')).not.toBe('none');
+    await takePicture(page, 'holder-page', 620);
+    expect(requests).toEqual([address]);
+    expect(problems).toEqual([]);
+    expect(await violationsOf(address)).toEqual([]);
+  });
+
+  test('reads a program with the keyboard alone', async () => {
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('curl');
+  });
+
+  test('gets the configuration of a client from the page of a bundle, by the keyboard alone', async () => {
+    const bundle = await stack.issueMcp({
+      servers: [{ name: 'docs', url: 'http://127.0.0.1:9/mcp', transport: 'http' }],
+    });
+    await page.goto(bundle.bundle_url);
+    await page.getByRole('heading', { level: 1, name: 'A bundle of MCP servers' }).waitFor();
+    expect(await violationsOf(bundle.bundle_url)).toEqual([]);
+    await page.getByRole('link', { name: 'cursor' }).focus();
+    const loaded = page.waitForResponse(/format=cursor/);
+    await page.keyboard.press('Enter');
+    const answer = await loaded;
+    expect(answer.request().headers()).not.toHaveProperty('referer');
+    expect(await answer.json()).toEqual({ mcpServers: { docs: { url: urlOf(bundle, 'docs') } } });
+    await page.goto(urlOf(bundle, 'docs'));
+    await page.getByRole('heading', { level: 1, name: 'The URL of an MCP server' }).waitFor();
+    expect(await violationsOf(urlOf(bundle, 'docs'))).toEqual([]);
+  });
+
+  test('reads why a URL is refused', async () => {
+    await page.goto(`${stack.gatewayUrls[0]}/llm/t/v4.public.none`);
+    await page.getByRole('heading', { level: 1, name: 'This URL was refused' }).waitFor();
+    await page.getByText('token_invalid').waitFor();
+    expect(await violationsOf(page.url())).toEqual([]);
+  });
+});
