@@ -136,10 +136,11 @@ export class McpAnswer implements Receiver {
     this.#whenUnread = callback;
   }
 
-  #endUpstream(): void {
+  #endUpstream(): true {
     this.#isUnread = true;
     this.#parts.answerMemory.release();
     this.#whenUnread?.();
+    return true;
   }
 
   /** Lets the rest of a stream pass without its events. Returns the first bytes of it. */
@@ -199,7 +200,7 @@ export class McpAnswer implements Receiver {
     const rest = await this.#masked?.end();
     const kept = this.#kept && joined([...this.#kept, ...(rest && rest.length > 0 ? [rest] : [])]);
     if (kept && mayLackMethod(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
-    if (this.#requests && this.#requests.unrun.uses > 0) await this.#refund(this.#requests);
+    if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
     clearInterval(this.#keepAlive);
     const shown = kept && this.#tools ? this.#tools.body(kept) : kept;
     if (!this.#isStream && (this.#isUnread || (kept && !shown))) return LIST_UNREAD;
@@ -238,10 +239,6 @@ export class McpAnswer implements Receiver {
   /** Nothing may be written after the end, even if a slow holder still has to read it. */
   get #isOver(): boolean {
     return this.#response.destroyed || this.#response.writableEnded;
-  }
-
-  #refund({ unrun }: UnrunRequests): Promise<void> {
-    return this.#parts.refund.give(unrun);
   }
 
   #cleaned(headers: FlatHeaders): FlatHeaders {
@@ -316,7 +313,7 @@ export class McpAnswer implements Receiver {
       if (this.#isOver) return;
       const event = legacy && readEvent(bytes);
       if (event?.name !== 'endpoint') {
-        if (this.#requests?.isDone) await this.#refund(this.#requests);
+        if (this.#requests?.isDone) await this.#parts.refund.give(this.#requests.unrun);
         this.#response.write(this.#secrets.mask(bytes));
         continue;
       }
@@ -335,10 +332,7 @@ export class McpAnswer implements Receiver {
     if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
     const early = this.#kept ?? [];
     this.#kept = undefined;
-    if (this.#tools) {
-      this.#endUpstream();
-      return true;
-    }
+    if (this.#tools) return this.#endUpstream();
     this.#parts.answerMemory.release();
     this.#writeHead();
     return this.#response.write(Buffer.concat(early));
