@@ -30,6 +30,8 @@ BEYOND_THE_DOCUMENT = {
     "ip_ranges": "addresses and ranges that can be parsed",
     "time_zone": "a name in the IANA database",
     "tokens_per_minute": "a path whose calls have a bound of tokens",
+    "concurrent_calls": "a bundle without a server over sse",
+    "grants": "at most 100 live URLs in the session, each of which can have these limits",
     "mcp_hosts": "a host as URLs have it",
     # Depends on the clock, or on another field.
     "expires_at": "a time to come, and at most a year",
