@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   type BudgetState,
   findGrant,
@@ -10,7 +11,9 @@ import {
 import type { Conditions, McpServerPolicy, Refusal } from '@presign/schema';
 import { statusOfGrant } from '@presign/schema/grant-status';
 import type { Logger } from 'pino';
+import type { CallReport } from '../call-report.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
+import { bindRefusal, type ClientAddress } from './bind.ts';
 import { type GrantMemory, type Policy, readDoc, remember, writeDoc } from './policy.ts';
 import type { GrantReader } from './read-grant.ts';
 import type { VerifiedGrant } from './verify.ts';
@@ -47,6 +50,23 @@ export async function loadPolicy(
   } catch (error) {
     return { refusal: outageRefusal(deps.log, requestId, error) };
   }
+}
+
+/**
+ * Loads the policy of a grant for a caller, and notes it in the report.
+ * @returns a refusal, too, where the grant is bound to other places than the caller's
+ */
+export async function loadPolicyFor(
+  deps: PolicyDeps & { readonly clientAddress: ClientAddress },
+  report: Pick<CallReport, 'requestId' | 'policy'>,
+  incoming: IncomingMessage,
+  grant: VerifiedGrant,
+): Promise<{ readonly policy: Policy } | { readonly refusal: Refusal }> {
+  const loaded = await loadPolicy(deps, report.requestId, grant);
+  if ('refusal' in loaded) return loaded;
+  report.policy = loaded.policy;
+  const stranger = bindRefusal(loaded.policy, incoming, deps.clientAddress);
+  return stranger ? { refusal: stranger } : loaded;
 }
 
 /**

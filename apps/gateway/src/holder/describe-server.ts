@@ -3,14 +3,13 @@ import type { Refusal } from '@presign/schema';
 import type { Context, Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, McpDeps } from '../deps.ts';
-import { bindRefusal, boundOrigin } from '../grant/bind.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { boundOrigin } from '../grant/bind.ts';
 import type { McpGrant } from '../grant/verify.ts';
 import { bundleRefusalAnswer } from '../mcp/refuse.ts';
 import { identify } from '../mcp/request.ts';
 import { serverPage } from './mcp-page.ts';
 import { asksForPage, type Html, pageAnswer, refusalPage } from './page.ts';
-import { readLive } from './read-live.ts';
+import { readForHolder } from './read-live.ts';
 
 /** A browser that opens the URL of an MCP server: a page that says what it allows. Other requests go on. It costs no use. */
 export function describeServer(deps: McpDeps): Handler<GatewayEnv> {
@@ -53,15 +52,9 @@ async function readServer(
   incoming: IncomingMessage,
   grant: McpGrant,
 ): Promise<Found> {
-  const { requestId } = report;
-  const loaded = await loadPolicy(deps, requestId, grant);
-  if ('refusal' in loaded) return loaded;
-  const { policy } = loaded;
-  report.policy = policy;
-  const stranger = bindRefusal(policy, incoming, deps.clientAddress);
-  if (stranger) return { refusal: stranger };
+  const found = await readForHolder(deps, report, incoming, grant);
+  if ('refusal' in found) return found;
+  const { policy, live } = found;
   if (!policy.server) return { refusal: { code: 'token_invalid' } };
-  const read = await readLive(deps, requestId, grant, policy);
-  if ('refusal' in read) return read;
-  return { page: serverPage(policy.server, read.live), origin: boundOrigin(policy, incoming.headers) };
+  return { page: serverPage(policy.server, live), origin: boundOrigin(policy, incoming.headers) };
 }

@@ -1,6 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
-import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
+import type { CallReport } from '../call-report.ts';
+import type { LlmDeps } from '../deps.ts';
+import { loadPolicyFor, OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
@@ -12,6 +15,22 @@ export type Live = {
   readonly isRevoked: boolean;
   readonly endsMs: number;
 };
+
+/** Reads the policy and the live figures of a grant, for a holder who may call it from where they are. */
+export async function readForHolder<G extends VerifiedGrant>(
+  deps: PolicyDeps & Pick<LlmDeps, 'clientAddress'>,
+  report: CallReport,
+  incoming: IncomingMessage,
+  grant: G,
+): Promise<
+  { readonly grant: G; readonly policy: Policy; readonly live: Live } | { readonly refusal: Refusal }
+> {
+  const loaded = await loadPolicyFor(deps, report, incoming, grant);
+  if ('refusal' in loaded) return loaded;
+  const { policy } = loaded;
+  const read = await readLive(deps, report.requestId, grant, policy);
+  return 'refusal' in read ? read : { grant, policy, live: read.live };
+}
 
 /** Reads the live figures of a grant. They show its own limits, and not those of budgets that it shares with others. */
 export async function readLive(

@@ -5,8 +5,7 @@ import { costsNothing, dialectOf, errorShapeOf, MODEL_FIELDS } from '@presign/pr
 import type { LastCall, Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { LlmDeps, ServeCall } from '../deps.ts';
-import { bindRefusal } from '../grant/bind.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
@@ -88,12 +87,9 @@ async function serve(
   const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;
-  const found = await loadPolicy(deps, requestId, grant);
+  const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
-  report.policy = policy;
-  const stranger = bindRefusal(policy, incoming, deps.clientAddress);
-  if (stranger) return stranger;
 
   const need = needOf(grant, target, policy);
   bodyMemory.belongsTo(grant.id);

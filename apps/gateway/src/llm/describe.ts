@@ -3,13 +3,12 @@ import { type GrantStatus, type LastCall, type Refusal, showLimits } from '@pres
 import type { Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { GatewayEnv, LlmDeps } from '../deps.ts';
-import { bindRefusal, boundOrigin } from '../grant/bind.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { boundOrigin } from '../grant/bind.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { llmPage } from '../holder/llm-page.ts';
 import { asksForPage, pageAnswer, refusalPage } from '../holder/page.ts';
-import { type Live, readLive } from '../holder/read-live.ts';
+import { type Live, readForHolder } from '../holder/read-live.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
 import { splitUrl } from './match.ts';
@@ -53,23 +52,7 @@ async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingM
   report.provider = verified.grant.provider.id;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;
-  return readStatus(deps, report, incoming, verified.grant).finally(begun.end);
-}
-
-async function readStatus(
-  deps: LlmDeps,
-  report: CallReport,
-  incoming: IncomingMessage,
-  grant: LlmGrant,
-): Promise<Found> {
-  const loaded = await loadPolicy(deps, report.requestId, grant);
-  if ('refusal' in loaded) return loaded;
-  const { policy } = loaded;
-  report.policy = policy;
-  const stranger = bindRefusal(policy, incoming, deps.clientAddress);
-  if (stranger) return { refusal: stranger };
-  const read = await readLive(deps, report.requestId, grant, policy);
-  return 'refusal' in read ? read : { grant, policy, live: read.live };
+  return readForHolder(deps, report, incoming, verified.grant).finally(begun.end);
 }
 
 const toStatus = (grant: LlmGrant, { own, isRevoked, endsMs }: Live): GrantStatus => ({

@@ -3,9 +3,9 @@ import type { McpBundle, McpServerEntry, Refusal } from '@presign/schema';
 import type { Context, Handler } from 'hono';
 import { CallReport } from '../call-report.ts';
 import type { BundleDeps, GatewayEnv } from '../deps.ts';
-import { bindRefusal, boundOrigin } from '../grant/bind.ts';
+import { boundOrigin } from '../grant/bind.ts';
 import { loadSecret } from '../grant/credential.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { bundlePage } from '../holder/mcp-page.ts';
 import { asksForPage, type Html, pageAnswer, refusalPage } from '../holder/page.ts';
@@ -109,11 +109,8 @@ async function readBundle(
   { grant, asksPage }: { readonly grant: VerifiedGrant; readonly asksPage: boolean },
 ): Promise<Found> {
   const { requestId } = report;
-  const found = await loadPolicy(deps, requestId, grant);
+  const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found;
-  report.policy = found.policy;
-  const stranger = bindRefusal(found.policy, incoming, deps.clientAddress);
-  if (stranger) return { refusal: stranger };
   // Charges nothing, and is refused when the bundle is revoked.
   const ask = { chargeId: newHoldId(), uses: 0, costMicrousd: 0, record: '{}' };
   const checked = await chargeCall(deps, requestId, grant, found.policy, ask);

@@ -2,8 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { McpDeps, ServeCall } from '../deps.ts';
-import { bindRefusal } from '../grant/bind.ts';
-import { loadPolicy } from '../grant/load-policy.ts';
+import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
 import { mayBeLarge } from '../http/body.ts';
@@ -109,12 +108,9 @@ async function serve(
   report.messages = messages?.all.length;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
-  const found = await loadPolicy(deps, requestId, grant);
+  const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return refused(found.refusal);
   const { policy } = found;
-  report.policy = policy;
-  const stranger = bindRefusal(policy, incoming, deps.clientAddress);
-  if (stranger) return refused(stranger);
   const { server } = policy;
   if (!server) return refused({ code: 'token_invalid' });
   const priced = priceCalls(messages?.all ?? [], server, deps.mcpPrices);
