@@ -1,38 +1,20 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { codeNamesIn, codesIn } from '../gateway/holder-page.ts';
-import { type Stack, startStack } from '../harness/stack.ts';
 import { expectRealKeyAlone } from '../sdk/keys.ts';
-import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { forTest, PROVIDERS } from './client-pages.ts';
+import { openSdkProject, type SdkProject } from './sdk-project.ts';
 
 const run = promisify(execFile);
 
-const upstreams = new Map<string, PacedUpstream>();
-let stack: Stack;
-let folder: string;
-
+let project: SdkProject;
 beforeAll(async () => {
-  const providers: Record<string, object> = {};
-  for (const [name, { start }] of PROVIDERS) {
-    const upstream = await start();
-    upstreams.set(name, upstream);
-    providers[name] = { base_url: upstream.url };
-  }
-  stack = await startStack({ providers });
-  folder = mkdtempSync(join(tmpdir(), 'presign-'));
-  symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
+  project = await openSdkProject();
 });
-afterAll(async () => {
-  await stack.close();
-  for (const upstream of upstreams.values()) await upstream.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => project.close());
 
 test.each([
   ['openai', '/v1/chat/completions'],
@@ -43,7 +25,7 @@ test.each([
   ['cohere', '/v2/chat'],
 ])('the page of a URL of %s for %s has programs that run as they are', async (provider, path) => {
   const { key = ['', ''], says = '' } = PROVIDERS.get(provider) ?? {};
-  const { url } = await stack.issue({ provider, path, ...forTest(says), max_uses: 2 });
+  const { url } = await project.stack.issue({ provider, path, ...forTest(says), max_uses: 2 });
   const address = url.replace(path, '');
   const page = await (await fetch(address, { headers: { accept: 'text/html' } })).text();
   const [names, codes] = [codeNamesIn(page), codesIn(page)];
@@ -53,13 +35,13 @@ test.each([
     expect.stringMatching(/^Python, package /),
   ]);
   const env = { PATH: process.env.PATH, PRESIGN_URL: address };
-  const seen = upstreams.get(provider)?.seen ?? [];
-  const options = { cwd: folder, env };
+  const seen = project.upstreams.get(provider)?.seen ?? [];
+  const options = { cwd: project.folder, env };
   const [curl = '', typescript = ''] = codes;
   await run('sh', ['-c', curl.replace('curl', 'curl -sS --fail-with-body')], options);
   expect(seen.at(-1)?.url).toBe(path);
   const before = seen.length;
-  writeFileSync(join(folder, 'page.mts'), typescript);
+  writeFileSync(join(project.folder, 'page.mts'), typescript);
   const { stdout } = await run(process.execPath, ['--import', 'tsx', 'page.mts'], options);
   expect(stdout.trim()).not.toMatch(/^(|undefined)$/);
   expect(seen.length).toBe(before + 1);

@@ -1,41 +1,23 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { clientRows, foreignClients, pinned, rowOf, sdkPackages } from '../foreign/client-table.ts';
-import { type Stack, startStack } from '../harness/stack.ts';
+import { startStack } from '../harness/stack.ts';
 import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
-import type { PacedUpstream } from '../sdk/upstreams/paced.ts';
 import { startSandboxUpstream } from '../sdk/upstreams/sandbox.ts';
 import { clientPages, forTest, PROVIDERS, runsInProject } from './client-pages.ts';
 import { codeIn } from './fences.ts';
+import { openSdkProject, type SdkProject } from './sdk-project.ts';
 
 const run = promisify(execFile);
 
-const upstreams = new Map<string, PacedUpstream>();
-let stack: Stack;
-let folder: string;
-
+let project: SdkProject;
 beforeAll(async () => {
-  const providers: Record<string, object> = {};
-  for (const [name, { start }] of PROVIDERS) {
-    const upstream = await start();
-    upstreams.set(name, upstream);
-    providers[name] = { base_url: upstream.url };
-  }
-  stack = await startStack({ providers });
-  folder = mkdtempSync(join(tmpdir(), 'presign-'));
-  // So that programs find the SDKs as a project's own files would.
-  symlinkSync(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'));
+  project = await openSdkProject();
 });
-afterAll(async () => {
-  await stack.close();
-  for (const upstream of upstreams.values()) await upstream.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => project.close());
 
 test('each guide to an SDK has a request and a program', () => {
   expect(clientPages.length).toBeGreaterThan(7);
@@ -53,13 +35,13 @@ const own = clientPages.flatMap(({ programs, ...page }) =>
 describe.each(own)('the TypeScript of $name', ({ name, request, code }) => {
   test('gets an answer, and prints why a second call is refused', async () => {
     const { says = '', key = ['', ''] } = PROVIDERS.get(request.provider) ?? {};
-    const { url } = await stack.issue({ ...request, ...forTest(says) });
+    const { url } = await project.stack.issue({ ...request, ...forTest(says) });
     const file = `${name}.mts`;
-    writeFileSync(join(folder, file), `const url = process.env.PRESIGN_URL as string;\n${code}`);
-    const options = { cwd: folder, env: { PATH: process.env.PATH, PRESIGN_URL: url } };
+    writeFileSync(join(project.folder, file), `const url = process.env.PRESIGN_URL as string;\n${code}`);
+    const options = { cwd: project.folder, env: { PATH: process.env.PATH, PRESIGN_URL: url } };
     const call = () => run(process.execPath, ['--import', 'tsx', file], options);
     expect((await call()).stdout).toContain(says);
-    const seen = upstreams.get(request.provider)?.seen.at(-1);
+    const seen = project.upstreams.get(request.provider)?.seen.at(-1);
     expect([request.path].flat()).toContain(seen?.url);
     expectRealKeyAlone(seen, ...key);
     const { stdout } = await call();
