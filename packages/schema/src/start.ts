@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
+import { Server as TcpServer } from 'node:net';
 import { constants } from 'node:os';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import journal from '../migrations/meta/_journal.json' with { type: 'json' };
 import { problemOf } from './await-store.ts';
@@ -135,8 +136,8 @@ export async function drainServer(server: Server, drainMs: number, onRefusing: (
     response.shouldKeepAlive = false;
   });
   if (drainMs > 0) await sleep(drainMs);
-  await acceptWaiting(server);
-  const closed = new Promise((resolve) => server.close(resolve));
+  const closed = new Promise((resolve) => server.once('close', resolve));
+  await refuseConnections(server);
   onRefusing();
   // A kept-alive connection becomes idle only after its last answer.
   const idle = setInterval(() => server.closeIdleConnections(), 50);
@@ -150,25 +151,29 @@ const QUIET_TURN_MS = 0.3;
 const ACCEPTING_MS = 2_000;
 
 /**
- * Accepts the connections that have arrived, because those that wait when a server closes are reset, and a load balancer
- * repeats no call that it has sent. Node accepts one in each turn of its event loop (libuv since 1.45, pull request 3696),
- * so this waits for a short turn without any.
+ * Stops listening, once the connections that have arrived are accepted: those that wait when a server closes are reset, and a
+ * load balancer repeats no call that it has sent. Node accepts one in each turn of its event loop (libuv since 1.45, pull request
+ * 3696), so this waits for a short turn without any, and closes in that turn. Any step in between would let connections arrive.
  */
-async function acceptWaiting(server: Server): Promise<void> {
+function refuseConnections(server: Server): Promise<void> {
   let accepted = 0;
   const count = () => void accepted++;
   server.on('connection', count);
   const end = performance.now() + ACCEPTING_MS;
-  // The turn that this began in may have asked the system for connections already. Every later one asks.
-  await nextTurn();
-  for (let began = performance.now(); began < end; ) {
-    const before = accepted;
-    await nextTurn();
-    const now = performance.now();
-    if (accepted === before && now - began < QUIET_TURN_MS) break;
-    began = now;
-  }
-  server.off('connection', count);
+  return new Promise((resolve) => {
+    const look = (before: number, began: number) => {
+      const now = performance.now();
+      const isQuiet = accepted === before && now - began < QUIET_TURN_MS;
+      if (!isQuiet && now < end) return void setImmediate(look, accepted, now);
+      TcpServer.prototype.close.call(server);
+      // Begun first, it would end all idle connections before it stops listening.
+      server.close();
+      server.off('connection', count);
+      resolve();
+    };
+    // The turn that this began in may have asked the system for connections already. Every later one asks.
+    setImmediate(() => setImmediate(look, accepted, performance.now()));
+  });
 }
 
 /**

@@ -24,6 +24,20 @@ const CLIENT = String.raw`
     socket.on('close', () => parentPort.postMessage(got.split('\r\n')[0]));
   }`;
 
+// Each one takes time, and a connection that arrives in that time is reset.
+test('a server that ends stops listening before it ends its first idle connection', async () => {
+  const server = createServer((_request, response) => void response.end('ok'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const listening: boolean[] = [];
+  const end = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => {
+    listening.push(server.listening);
+    end();
+  };
+  await drainServer(server, 0, () => {});
+  expect(new Set(listening)).toEqual(new Set([false]));
+});
+
 test('a server that ends answers every call that waits to be accepted', async () => {
   const server = createServer((_request, response) => void response.end('ok'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
