@@ -15,6 +15,8 @@ const PIECE: Readonly<Record<string, Buffer>> = {
   events: Buffer.from('data: {}\n\n'.repeat(6_000)),
   messages: Buffer.from('data: {"jsonrpc":"2.0","method":"m"}\n\n'.repeat(1_600)),
   'one event': Buffer.alloc(60_000, 'x'),
+  tools: Buffer.from('{"name":"x"},'.repeat(4_600)),
+  lists: Buffer.from(`data: {"id":2,"result":{"tools":[${'{},'.repeat(19_900)}{}]}}\n\n`),
 };
 const TAIL = `0],"usage":${JSON.stringify(usage)}}`;
 
@@ -45,7 +47,7 @@ const server = createServer((request, response) => {
     const isEmbedding = request.url?.includes('embeddings') === true;
     const kind = String(request.headers['x-answer'] ?? (isEmbedding ? 'numbers' : 'short'));
     const coding = request.headers['x-coding']?.toString();
-    const isStream = !['numbers', 'objects', 'short'].includes(kind);
+    const isStream = !['numbers', 'objects', 'short', 'tools'].includes(kind);
     response.writeHead(200, {
       'content-type': isStream ? 'text/event-stream' : 'application/json',
       ...(coding === undefined ? {} : { 'content-encoding': coding }),
@@ -57,7 +59,7 @@ const server = createServer((request, response) => {
       while (left-- > 0) if (!response.write(PIECE[kind])) return response.once('drain', more);
       return response.end(isStream ? '\n\n' : TAIL);
     };
-    if (!isStream) response.write('{"data":[');
+    if (!isStream) response.write(kind === 'tools' ? '{"result":{"tools":[' : '{"data":[');
     if (kind === 'one event') response.write('data: ');
     return more();
   });

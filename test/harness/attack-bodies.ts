@@ -31,6 +31,11 @@ const toolCall = (more: object = {}) => ({
   method: 'tools/call',
   params: { name: 'run', arguments: {}, ...more },
 });
+/** Lists the tools of a server, some of which the URL does not allow. */
+const LISTS = {
+  ask: { servers: [{ name: 'attacked', transport: 'http', tools: ['run'] }] },
+  body: () => JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }),
+};
 const embed = JSON.stringify({ model: 'text-embedding-3-small', input: 'x' });
 
 export const ATTACKS: readonly Attack[] = [
@@ -175,6 +180,16 @@ export const ATTACKS: readonly Attack[] = [
     ask: MCP,
     body: () => JSON.stringify(toolCall()),
     headers: { ...MCP_HEADERS, 'x-answer': 'one event' },
+  },
+  {
+    name: '60 MB of tools as one list',
+    ...LISTS,
+    headers: { ...MCP_HEADERS, 'x-answer': 'tools' },
+  },
+  {
+    name: '60 MB of lists of tools as events',
+    ...LISTS,
+    headers: { ...MCP_HEADERS, 'x-answer': 'lists' },
   },
   {
     name: '5 MB of 150,000 messages from eight URLs',

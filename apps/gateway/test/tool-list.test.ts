@@ -79,6 +79,7 @@ describe('a list of tools', () => {
     '{\'result\':{"tools":[]}}',
     listOf(...Array<string>(17_000).fill('{"name":"a"}')),
     `{"result":{"tools":${'['.repeat(300)}${']'.repeat(300)}}}`,
+    listOf(JSON.stringify({ name: 'a', description: 'x'.repeat(2 * 1024 * 1024) })),
   ])('that cannot be read is not shown: %.80s', (text) => {
     expect(shown(text)).toBeUndefined();
   });
@@ -136,8 +137,24 @@ describe('an event', () => {
     `data: ${listOf('{"name":"a"}')}\r\r`,
   ])('without others stays byte for byte: %j', (text) => expect(event(text)).toEqual([text]));
 
-  test('that cannot be read ends the events', () => {
-    const all = ['data: {}\n\n', 'data: {"tools"\n\n', 'data: {}\n\n'].map((text) => Buffer.from(text));
+  test.each([
+    ['is no JSON', 'data: {"tools"\n\n'],
+    ['has very many lines', `data: ${listOf('{"name":"a"}')}${'\ndata:'.repeat(60_000)}\n\n`],
+    [
+      'has very many lines that end with CR',
+      `data: ${listOf('{"name":"a"}')}${'\rdata:'.repeat(60_000)}\r\r`,
+    ],
+    ['is very long', `data: {"tools":"${'x'.repeat(2 * 1024 * 1024)}"}\n\n`],
+  ])('that %s ends the events', (_what, text) => {
+    const all = ['data: {}\n\n', text, 'data: {}\n\n'].map((each) => Buffer.from(each));
     expect(filter.events(all).map(String)).toEqual(['data: {}\n\n']);
+  });
+
+  test('of many lines, or long, passes if it cannot list tools', () => {
+    for (const text of [
+      `data: 1${'\ndata:'.repeat(60_000)}\n\n`,
+      `data: "${'x'.repeat(2 * 1024 * 1024)}"\n\n`,
+    ])
+      expect(event(text)).toEqual([text]);
   });
 });

@@ -131,9 +131,23 @@ function afterLineEnds(chunk: Buffer, start: number): number {
   return at;
 }
 
-/** Reads one server-sent event. Undefined for comments and events without data. */
+/** To read more lines at once would keep other calls waiting: a million take more than 100 ms. */
+const LINES_MAX = 50_000;
+
+/** Whether an event has too many lines to be read. */
+export function hasManyLines(bytes: Buffer): boolean {
+  if (bytes.length <= LINES_MAX) return false;
+  return [LF, CR].some((end) => {
+    let lines = 0;
+    let at = bytes.indexOf(end);
+    for (; at >= 0 && lines <= LINES_MAX; lines++) at = bytes.indexOf(end, at + 1);
+    return lines > LINES_MAX;
+  });
+}
+
+/** Reads one server-sent event. Undefined for comments, events without data, and events of too many lines. */
 export function readEvent(bytes: Buffer): StreamEvent | undefined {
-  if (!bytes.includes('data')) return undefined;
+  if (!bytes.includes('data') || hasManyLines(bytes)) return undefined;
   let data: string | undefined;
   let name: string | undefined;
   for (const line of bytes.toString('utf8').split(LINE_END)) {

@@ -6,9 +6,10 @@ import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
+import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { mayLackMethod, OpenRequests, readAnswers } from './messages.ts';
+import { ANSWER_MAX_BYTES, mayLackMethod, OpenRequests, readAnswers } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
@@ -27,21 +28,16 @@ type AnswerParts = {
   /** The memory of bytes that wait: an event that is not complete yet, or an answer in one piece. */
   readonly answerMemory: Reservation;
   readonly encryptionKeys: EncryptionKeys;
+  readonly turn: Turn;
 };
 
-/**
- * The longest event that is waited for, if there is memory for it. After a longer one the stream passes unread, or ends where its
- * lists of tools are filtered.
- */
+/** The longest event that is waited for. After a longer one the stream passes unread, or ends where its lists of tools are filtered. */
 const EVENT_MAX_BYTES = 16 * 1024 * 1024;
 /** Memory for incomplete events is reserved in steps of this size. */
 const EVENT_STEP_BYTES = 16 * 1024;
-/**
- * An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. A list of tools that is filtered
- * may be longer.
- */
+/** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
-/** How much the gateway itself writes into a stream that its holder does not read. The server's own events wait at the server. */
+/** How much the gateway writes into a stream that its holder does not read. The server's own events wait at the server. */
 const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
@@ -202,7 +198,7 @@ export class McpAnswer implements Receiver {
     if (kept && mayLackMethod(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
     clearInterval(this.#keepAlive);
-    const shown = kept && this.#tools ? this.#tools.body(kept) : kept;
+    const shown = kept && this.#tools ? await this.#tools.bodyInTurn(kept, this.#parts.turn) : kept;
     if (!this.#isStream && (this.#isUnread || (kept && !shown))) return LIST_UNREAD;
     if (this.#isOver) return undefined;
     if (shown) this.#writeHead();
@@ -297,7 +293,7 @@ export class McpAnswer implements Receiver {
     const { legacy } = this.#parts;
     if (!legacy && this.#open.size === 0) return false;
     this.#isResumable ||= hasId(bytes);
-    const event = readEvent(bytes);
+    const event = readShort(bytes);
     if (!event) return false;
     if (legacy && event.name === 'endpoint') return true;
     if (this.#open.size === 0) return false;
@@ -311,7 +307,7 @@ export class McpAnswer implements Receiver {
     const { legacy } = this.#parts;
     for (const bytes of events) {
       if (this.#isOver) return;
-      const event = legacy && readEvent(bytes);
+      const event = legacy && readShort(bytes);
       if (event?.name !== 'endpoint') {
         if (this.#requests?.isDone) await this.#parts.refund.give(this.#requests.unrun);
         this.#response.write(this.#secrets.mask(bytes));
@@ -328,7 +324,7 @@ export class McpAnswer implements Receiver {
     this.#kept?.push(chunk);
     const size = chunk.length + CHUNK_OVERHEAD_BYTES;
     this.#keptBytes += size;
-    const most = this.#tools ? EVENT_MAX_BYTES : KEPT_MAX_BYTES;
+    const most = this.#tools ? ANSWER_MAX_BYTES : KEPT_MAX_BYTES;
     if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
     const early = this.#kept ?? [];
     this.#kept = undefined;
@@ -348,3 +344,5 @@ export class McpAnswer implements Receiver {
     if (this.#isStream) sendHead(this.#response);
   }
 }
+
+const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes));

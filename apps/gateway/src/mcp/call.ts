@@ -173,8 +173,8 @@ async function run(
   const legacy = method === 'GET' ? new LegacyStream(deps, stream) : undefined;
   const answerMemory = deps.bodyMemory.newReservation();
   answerMemory.belongsTo(grant.id);
-  const { encryptionKeys } = deps;
-  const answer = new McpAnswer({ call, admitted, refund, legacy, answerMemory, encryptionKeys });
+  const shared = { encryptionKeys: deps.encryptionKeys, turn: deps.turns.of(grant.id) };
+  const answer = new McpAnswer({ call, admitted, refund, legacy, answerMemory, ...shared });
   const sent = await sendMcp(deps, call, admitted, answer);
   legacy?.close();
   const { requests } = refund;

@@ -45,7 +45,7 @@ export const INVALID_PARAMS = -32602;
 
 /** The most messages of a batch. Each is charged, and may need an error of its own. */
 export const BATCH_MAX = 100;
-/** The limits for JSON that is parsed, from the holder and from the server. */
+/** The limits for JSON of holders. A worker reads what is large. */
 export const MODEST = { depth: 200, parts: 1_000_000 };
 
 /**
@@ -213,6 +213,12 @@ export type RpcAnswer = { readonly id: unknown; readonly error: unknown };
 
 /** Texts up to this length are quick to parse, whatever they hold. */
 const SHORT_CHARS = 16_000;
+/**
+ * The limits for answers, which are read on the event loop. All that is done to one at these limits takes less than 20 ms. Lists of
+ * thousands of tools are smaller.
+ */
+export const ANSWER_MAX_BYTES = 2 * 1024 * 1024;
+export const ANSWER_MODEST = { depth: 200, parts: 50_000 };
 
 /** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, or would take long to parse. */
 export function readAnswers(text: string): readonly RpcAnswer[] {
@@ -225,7 +231,8 @@ export function readAnswers(text: string): readonly RpcAnswer[] {
 }
 
 function parse(text: string): unknown {
-  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), MODEST)) return undefined;
+  if (text.length > ANSWER_MAX_BYTES) return undefined;
+  if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), ANSWER_MODEST)) return undefined;
   try {
     return JSON.parse(text) as unknown;
   } catch {

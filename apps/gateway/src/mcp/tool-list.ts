@@ -1,6 +1,7 @@
 import { endOfString, isModest, type Refusal } from '@presign/schema';
-import { readEvent, replaceData } from '../http/sse.ts';
-import { MODEST } from './messages.ts';
+import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
+import type { Turn } from '../http/turns.ts';
+import { ANSWER_MAX_BYTES, ANSWER_MODEST } from './messages.ts';
 import type { McpCall } from './request.ts';
 
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
@@ -14,9 +15,21 @@ export class ToolFilter {
   /** An answer in one piece. Undefined if it may list tools and cannot be read. */
   body(bytes: Buffer): Buffer | undefined {
     if (!mayList(bytes)) return bytes;
+    if (bytes.length > ANSWER_MAX_BYTES) return undefined;
     const text = new TextDecoder().decode(bytes);
     const shown = this.#show(text);
     return shown === text ? bytes : shown === undefined ? undefined : Buffer.from(shown);
+  }
+
+  /** The same, in the URL's turn if the answer is large, because that takes milliseconds. */
+  async bodyInTurn(bytes: Buffer, turn: Turn): Promise<Buffer | undefined> {
+    if (bytes.length <= QUICK_BYTES) return this.body(bytes);
+    return new Promise((resolve) =>
+      turn.next(() => {
+        turn.take(bytes.length);
+        resolve(this.body(bytes));
+      }),
+    );
   }
 
   /** Events of a stream, up to the first that may list tools and cannot be read. */
@@ -32,6 +45,7 @@ export class ToolFilter {
 
   #event(bytes: Buffer): Buffer | undefined {
     if (!mayList(bytes)) return bytes;
+    if (bytes.length > ANSWER_MAX_BYTES || hasManyLines(bytes)) return undefined;
     const event = readEvent(bytes);
     if (!event) return bytes;
     const shown = this.#show(event.data);
@@ -80,17 +94,17 @@ export function toolFilterOf({ server, method, messages }: McpCall): ToolFilter 
 export const LIST_UNREAD: Refusal = {
   code: 'upstream_unreachable',
   message:
-    "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large for the gateway's memory.",
+    "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large.",
 };
 
 /** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
 const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
 
-/** More parts would keep other calls waiting: reading so many takes tens of milliseconds. A thousand tools have fewer. */
-const LIST_MODEST = { ...MODEST, parts: 50_000 };
+/** To filter a list of this size takes less than a millisecond. */
+const QUICK_BYTES = 16 * 1024;
 
 function isReadable(text: string): boolean {
-  if (!isModest(Buffer.from(text), LIST_MODEST)) return false;
+  if (!isModest(Buffer.from(text), ANSWER_MODEST)) return false;
   try {
     JSON.parse(text);
     return true;
