@@ -23,6 +23,20 @@ export const STREAMS: readonly string[] = [
   '{"a":1}\n{"b":"\\n"}\r\n',
 ];
 
+/** Answers of MCP servers to `tools/list`. */
+export const LISTS: readonly string[] = [
+  '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"shown"},{"name":"hidden","inputSchema":{"enum":["]","}"]}}]}}',
+  '[{"result":{"tools":[{"name":"hidden","name":"shown"},1,null]}},{"result":{"t\\u006fols":[{"n\\u0061me":"hidden"}]}}]',
+  '{"result":{"tools":[{"name":"sh\\u006fwn"}],"tools":[{"name":"hidden"}]},"result":{"x":{"tools":[]}}}',
+];
+
+/** Values of `X-Forwarded-For`. */
+export const FORWARDED: readonly string[] = [
+  '192.0.2.7, 10.1.2.3',
+  '[2001:db8::7]:443, ::ffff:10.0.0.1',
+  'unknown, , 10.0.0.1:80, fe80::1%eth0',
+];
+
 export const MESSAGES: readonly string[] = [
   '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deep","arguments":{"x":[1]}}}',
   '{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":["deep"]}}',

@@ -2,6 +2,7 @@ import { generateSigningKey, readPublicKeys, readSigningKey, signToken } from '@
 import { BUILT_IN_PROVIDERS, BUNDLED_PRICES } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { clientAddressReader } from '../src/grant/bind.ts';
 import { llmVerifier } from '../src/grant/verify.ts';
 import { EventSplitter } from '../src/http/sse.ts';
 import { Abridger } from '../src/llm/abridge.ts';
@@ -10,7 +11,8 @@ import { splitUrl } from '../src/llm/match.ts';
 import { planCall } from '../src/llm/plan.ts';
 import { readMessages } from '../src/mcp/messages.ts';
 import { readMcpUrl } from '../src/mcp/request.ts';
-import { BODIES, MESSAGES, STREAMS } from './corpus.ts';
+import { ToolFilter } from '../src/mcp/tool-list.ts';
+import { BODIES, FORWARDED, LISTS, MESSAGES, STREAMS } from './corpus.ts';
 
 /** `pnpm test` and `pnpm test:all`. fast-check prints the seed and the path of a failure. */
 const RUNS = process.env.TEST_ALL ? 20_000 : 500;
@@ -172,4 +174,45 @@ describe('MCP', () => {
       { numRuns: RUNS },
     );
   });
+
+  test('no reader of JSON finds a hidden tool in a filtered answer', () => {
+    const filter = new ToolFilter(['shown']);
+    fc.assert(
+      fc.property(near(LISTS), (bytes) => {
+        const shown = filter.body(bytes);
+        if (shown && !shown.equals(bytes)) expect(filter.body(shown)).toEqual(shown);
+        for (const message of readAll(shown)) {
+          const listed = message?.result?.tools;
+          if (Array.isArray(listed)) for (const tool of listed) expect(tool?.name).toBe('shown');
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+/** The messages of an answer as a client reads them. None if it is not JSON. */
+function readAll(bytes: Buffer | undefined) {
+  try {
+    return [JSON.parse(new TextDecoder().decode(bytes))].flat();
+  } catch {
+    return [];
+  }
+}
+
+test('the address of a client is that of the connection, or the last one in X-Forwarded-For that is not trusted', () => {
+  const read = clientAddressReader(['10.0.0.0/8']);
+  fc.assert(
+    fc.property(near(FORWARDED), fc.constantFrom('10.0.0.1', '203.0.113.9'), (bytes, remoteAddress) => {
+      const header = bytes.toString('latin1');
+      const address = read({ headers: { 'x-forwarded-for': header }, socket: { remoteAddress } });
+      if (remoteAddress === '203.0.113.9') expect(address).toBe(remoteAddress);
+      else if (address !== undefined && address !== remoteAddress) {
+        const entries = header.split(',').reverse();
+        const at = entries.findIndex((entry) => !/^\s*(\[?(::ffff:)?10\.[\d.]+\]?(:\d+)?)\s*$/i.test(entry));
+        expect((entries[at] ?? entries.at(-1) ?? '').includes(address)).toBe(true);
+      }
+    }),
+    { numRuns: RUNS },
+  );
 });
