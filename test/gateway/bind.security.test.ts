@@ -134,6 +134,9 @@ describe('bind.ip_ranges', () => {
     ['a name', 'localhost', false],
     ['an empty header', '', false],
     ['an empty last entry', '192.0.2.7,', false],
+    ['a client behind 32 proxies', `192.0.2.7${', 10.1.2.3'.repeat(31)}`, true],
+    ['a client behind more proxies', `192.0.2.7${', 10.1.2.3'.repeat(32)}`, false],
+    ['thousands of proxies', '10.1.2.3,'.repeat(1_700), false],
   ])('behind a trusted proxy: %s (%j)', async (_what, forwarded, passes) => {
     const url = at(await issue({ ip_ranges: ['192.0.2.0/24'] }));
     expect((await call(url, { 'x-forwarded-for': forwarded })).code).toBe(

@@ -45,9 +45,13 @@ export function readRanges(ranges: readonly string[]): AddressRanges {
   };
 }
 
+/** Real chains are shorter. A header can hold thousands of addresses, and to read all of them would take many milliseconds. */
+const MOST_PROXIES = 32;
+
 /**
  * Reads the address of a client. `X-Forwarded-For` counts only as far as trusted proxies have written it: from its end, to the
  * first address that belongs to no trusted proxy. Its beginning is whatever the client sent.
+ * Behind more than 32 proxies no address can be read.
  */
 export function clientAddressReader(trustedProxies: readonly string[]): ClientAddress {
   const trusted = readRanges(trustedProxies);
@@ -55,8 +59,8 @@ export function clientAddressReader(trustedProxies: readonly string[]): ClientAd
     const named = String(headers['x-forwarded-for'] ?? '').split(',');
     let address = socket.remoteAddress;
     if (headers['x-forwarded-for'] === undefined) return address;
-    while (address !== undefined && named.length > 0 && trusted.has(address))
-      address = addressIn(named.pop() ?? '');
+    for (let proxies = 0; address !== undefined && named.length > 0 && trusted.has(address); proxies++)
+      address = proxies < MOST_PROXIES ? addressIn(named.pop() ?? '') : undefined;
     return address;
   };
 }
