@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { startEmbeddedRedis } from '@presign/local';
 import { ledger } from '@presign/schema/ledger-tables';
+import { Redis } from 'ioredis';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -140,10 +141,14 @@ test('a call that Redis counted as the connection died is given back when it ans
   await works(url);
   const known = await rowCount();
   providers.seen.length = 0;
+  const direct = new Redis(redis.url);
+  const holds = async () => (await direct.keys('presign:*:hold:*')).length;
+  const before = await holds();
   road.loseReplies();
   const calling = call(url);
-  // Redis has the call, but the gateway got no answer to it.
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  // Redis has the call, but the gateway gets no answer to it.
+  await eventually(async () => (await holds()) > before);
+  direct.disconnect();
   await road.cut();
   expect((await calling).is).toBe('limits_unavailable');
   await road.mend();
