@@ -1,10 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { request } from 'undici';
+import { expect } from 'vitest';
 import { codeIn } from '../docs/fences.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -12,6 +13,8 @@ import { freePort } from '../harness/free-port.ts';
 /** A load balancer in a process of its own. */
 export type Balancer = {
   readonly url: string;
+  /** Takes the gateway at this port out before it stops, if the load balancer does not see that by itself. */
+  readonly leaves: (port: string) => Promise<void>;
   /** Resolves when it sends requests to the gateway at this port again. */
   readonly sees: (port: string) => Promise<void>;
   readonly close: () => Promise<void>;
@@ -34,8 +37,33 @@ export async function startBalancer(
   const ports = gateways.map((gateway) => gateway.port);
   const url = `http://127.0.0.1:${port}`;
   const conf = (dir: string) => nginxConf(dir, port, ports);
-  const close = await runBalancer(name, program, conf, `${url}/healthz`);
-  return { url, close, sees: isReady };
+  const nginx = await runBalancer(name, program, conf, `${url}/healthz`);
+  const [, takeOut = '', putBack = ''] = codeInGuide();
+  const run = (commands: string, gateway: string) => reloadNginx(nginx, commands, gateway);
+  return {
+    url,
+    close: nginx.close,
+    leaves: (gateway) => run(takeOut, gateway),
+    sees: async (gateway) => {
+      await isReady(gateway);
+      await run(putBack, gateway);
+    },
+  };
+}
+
+/** Runs commands of the guide for a gateway, and waits until the worker with the old settings has ended. */
+async function reloadNginx({ file, dir, child }: Running, commands: string, port: string): Promise<void> {
+  const [sed = '', reload] = commands.trim().split('\n');
+  expect(reload).toBe('nginx -s reload');
+  const own = sed.replace('10.0.0.1:8788', `127.0.0.1:${port}`).replace(GUIDE_FILE, file);
+  const before = readFileSync(file, 'utf8');
+  const ended = () =>
+    readFileSync(join(dir, 'error.log'), 'utf8').match(/worker process \d+ exited/g)?.length;
+  const workers = ended();
+  execFileSync('sh', ['-c', own]);
+  expect(readFileSync(file, 'utf8')).not.toBe(before);
+  child.kill('SIGHUP');
+  await eventually(async () => ended() !== workers);
 }
 
 export type ComposeProxy = Balancer & {
@@ -80,6 +108,7 @@ export async function startProxy(
     url: `http://127.0.0.1:${port}`,
     uses,
     printed: () => printed,
+    leaves: async () => {},
     // A gateway that has started is ready. The proxy takes it back at its next probe.
     sees: async (gateway) => {
       await isReady(gateway);
@@ -89,23 +118,28 @@ export async function startProxy(
   };
 }
 
-/**
- * Starts a load balancer with the settings that `conf` makes for a folder, and waits until `probe` is answered.
- * @returns what stops it
- */
+type Running = {
+  readonly child: ChildProcess;
+  /** Its settings. */
+  readonly file: string;
+  readonly dir: string;
+  readonly close: () => Promise<void>;
+};
+
+/** Starts a load balancer with the settings that `conf` makes for a folder, and waits until `probe` is answered. */
 export async function runBalancer(
   name: string,
   program: string | undefined,
   conf: (dir: string) => string,
   probe: string,
-): Promise<() => Promise<void>> {
+): Promise<Running> {
   const dir = mkdtempSync(join(tmpdir(), 'presign-balancer-'));
   const file = join(dir, `${name}.conf`);
   writeFileSync(file, conf(dir));
   const args = name === 'haproxy' ? ['-f', file] : ['-c', file, '-p', dir];
   const child = spawn(program ?? name, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   await answers(probe);
-  return () => stop(child);
+  return { child, file, dir, close: () => stop(child) };
 }
 
 async function stop(child: ChildProcess): Promise<void> {
@@ -129,10 +163,19 @@ const answers = (url: string) =>
     ),
   );
 
+const GUIDE = new URL('../../docs/guides/operate/load-balancers.md', import.meta.url);
+/** The file of settings in the guide. */
+const GUIDE_FILE = '/etc/nginx/conf.d/presign.conf';
+
+/** The settings of nginx, and the commands that take a gateway out and put it back. */
+const codeInGuide = () => {
+  const text = readFileSync(GUIDE, 'utf8');
+  return [...codeIn(text, ''), ...codeIn(text, 'sh').filter((code) => code.includes('nginx'))];
+};
+
 /** The settings of the operator guide, with other addresses. */
 function nginxConf(dir: string, port: number, [first = '', second = '']: readonly string[]): string {
-  const guide = new URL('../../docs/guides/operate/load-balancers.md', import.meta.url);
-  const [settings = ''] = codeIn(readFileSync(guide, 'utf8'), '');
+  const [settings = ''] = codeInGuide();
   const addresses = [
     ['10.0.0.1:8788', `127.0.0.1:${first}`],
     ['10.0.0.2:8788', `127.0.0.1:${second}`],
@@ -142,7 +185,7 @@ function nginxConf(dir: string, port: number, [first = '', second = '']: readonl
     if (!settings.includes(shown)) throw new Error(`the guide has no ${shown}`);
   const here = addresses.reduce((text, [shown, own]) => text.replace(shown, own), settings);
   return `
-daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log; worker_processes 1;
+daemon off; pid ${dir}/nginx.pid; error_log ${dir}/error.log notice; worker_processes 1;
 events { worker_connections 1024; }
 http {
   client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;

@@ -104,12 +104,28 @@ describe('a service that gets SIGTERM', () => {
 
 const CALLS = Number(process.env.ROLLING_CALLS ?? 1_500);
 const EVERY_MS = 10;
-/** Longer than a load balancer here takes to see that a gateway is unready. */
-const DRAIN_SECONDS = '2';
+/** The default: a load balancer on a busy machine, too, sees in that time that a gateway is unready. */
+const DRAIN_SECONDS = '10';
+
+/** Makes 100 calls a second until it is stopped, which returns those that did not get 200. */
+function callSteadily(call: () => Promise<number | string>) {
+  const outcomes: Promise<number | string>[] = [];
+  const began = Date.now();
+  // A busy machine runs a timer late, so calls that are due by the clock are made, too, and not all at once.
+  const timer = setInterval(() => {
+    const due = Math.min(Math.ceil((Date.now() - began) / EVERY_MS), outcomes.length + 3);
+    while (outcomes.length < due) outcomes.push(call());
+  }, EVERY_MS);
+  const stop = async () => {
+    clearInterval(timer);
+    return (await Promise.all(outcomes)).filter((each) => each !== 200);
+  };
+  return { made: () => outcomes.length, stop };
+}
 
 describe.each(balancers)('two gateways behind %s', (name, program) => {
   test.skipIf(!thorough || !program)(
-    `lose none of ${CALLS} calls at 100 a second while each is restarted again and again`,
+    `lose none of at least ${CALLS} calls at 100 a second while each is restarted`,
     async () => {
       const start = (port?: string): Promise<GatewayProcess> =>
         startGatewayProcess(stack, {
@@ -126,41 +142,35 @@ describe.each(balancers)('two gateways behind %s', (name, program) => {
       // From now on the grant is in Redis: the embedded Postgres is out of reach of other processes.
       await (await request(url, { method: 'POST', body: '{"model":"m"}' })).body.dump();
       const target = url.replace(stack.gatewayUrls[0] ?? '', balancer.url);
-      const outcomes: Promise<number | string>[] = [];
-      const call = () =>
-        request(target, { method: 'POST', body: '{"model":"m"}' }).then(
+      // nginx that reloads closes idle connections of callers, whatever they send at that moment.
+      const reset = name === 'nginx';
+      const load = callSteadily(() =>
+        request(target, { method: 'POST', body: '{"model":"m"}', reset }).then(
           async ({ statusCode, body }) => {
             const text = await body.text();
             return statusCode === 200 ? statusCode : `${statusCode} ${text}`;
           },
           (error: Error) => error.message,
-        );
-      const loaded = new Promise<void>((resolve) => {
-        const began = Date.now();
-        // A busy machine runs a timer late, so calls that are due by the clock are made, too, and not all at once.
-        const timer = setInterval(() => {
-          const late = Math.ceil((Date.now() - began) / EVERY_MS);
-          const due = Math.min(CALLS, late, outcomes.length + 3);
-          while (outcomes.length < due) outcomes.push(call());
-          if (due < CALLS) return;
-          clearInterval(timer);
-          resolve();
-        }, EVERY_MS);
-      });
+        ),
+      );
       let restarts = 0;
-      for (let i = 0; outcomes.length < CALLS - 500; i = 1 - i) {
-        const port = new URL(gateways[i]?.url ?? '').port;
-        expect(await gateways[i]?.stop()).toBe(0);
-        gateways[i] = await start(port);
-        await balancer.sees(port);
-        restarts++;
+      try {
+        for (; restarts < 2 || load.made() < CALLS; restarts++) {
+          const i = restarts % 2;
+          const port = new URL(gateways[i]?.url ?? '').port;
+          await balancer.leaves(port);
+          expect(await gateways[i]?.stop()).toBe(0);
+          gateways[i] = await start(port);
+          await balancer.sees(port);
+        }
+      } finally {
+        const failed = await load.stop();
+        process.stdout.write(`behind ${name}: ${load.made()} calls, ${restarts} restarts\n`);
+        await balancer.close();
+        await Promise.all(gateways.map((each) => each.kill()));
+        expect(failed).toEqual([]);
       }
-      await loaded;
-      const failed = (await Promise.all(outcomes)).filter((each) => each !== 200);
-      await balancer.close();
-      await Promise.all(gateways.map((each) => each.kill()));
-      expect({ failed, restarts: restarts > 0 }).toEqual({ failed: [], restarts: true });
     },
-    600_000,
+    1_200_000,
   );
 });

@@ -97,7 +97,7 @@ describe.each(TABLE)(
       const to = { issuer: host(stack.issuerUrl), gateway: host(stack.gatewayUrls[0]) };
       const conf = { port, to, cuts };
       const write = name === 'haproxy' ? () => haproxyConf(conf) : (dir: string) => nginxConf(dir, conf);
-      stop = await runBalancer(name, program, write, `${gatewayUrl}/healthz`);
+      ({ close: stop } = await runBalancer(name, program, write, `${gatewayUrl}/healthz`));
     });
     afterAll(async () => {
       if (!program) return;
