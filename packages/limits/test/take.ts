@@ -15,7 +15,7 @@ import {
 import { newHoldId, newOutcome } from './grant.ts';
 import { drainAll, drainRound, readGrant } from './ledger.ts';
 import { loseAll } from './redis.ts';
-import { keepBounds, rollOver } from './roll-over.ts';
+import { keepBounds, putClockBack, rollOver } from './roll-over.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
 import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
 import { isTermsStep, type TermsStep, takeTerms } from './terms.ts';
@@ -46,7 +46,17 @@ export type Step =
   | { readonly do: 'narrow'; readonly at: number; readonly share: number }
   | { readonly do: 'say again' | 'renew' | 'end lease' | 'ask again'; readonly at: number }
   | { readonly do: 'drain'; readonly most: number; readonly trims: boolean }
-  | { readonly do: 'sweep' | 'catch up' | 'restart' | 'flush' | 'snapshot' | 'put back' | 'roll over' };
+  | {
+      readonly do:
+        | 'sweep'
+        | 'catch up'
+        | 'restart'
+        | 'flush'
+        | 'snapshot'
+        | 'put back'
+        | 'roll over'
+        | 'clock back';
+    };
 
 /** Does one step. Returns the reply to an admission. */
 export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
@@ -71,6 +81,9 @@ export async function take(world: World, step: Step, nth: number): Promise<Admis
       return sweepAll(world);
     case 'roll over':
       await rollOver(world, redis);
+      return undefined;
+    case 'clock back':
+      await putClockBack(world, redis);
       return undefined;
     case 'restart':
     case 'catch up':

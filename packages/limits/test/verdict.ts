@@ -1,9 +1,10 @@
 import { expect } from 'vitest';
 import { type Admission, keys, type RedisClient } from '../src/index.ts';
+import { KEYS_KEPT_MS } from '../src/keys.ts';
 import { figures, tokenFigures } from './grant.ts';
 import type { Step } from './take.ts';
-import { highest, inForce } from './terms.ts';
-import { type Call, type Charged, latest, type World } from './world.ts';
+import { hasEnded, highest, inForce, isSuspended } from './terms.ts';
+import { type Call, type Charged, endsOf, isAskedAgain, latest, type World } from './world.ts';
 
 /**
  * Limits hold, and each budget has the sums of its calls. Under way, a settle tried again in a later
@@ -54,15 +55,17 @@ export const drawn = (world: World): Drawn =>
   );
 
 /**
- * Only an admission raises what was drawn, and after it all of it is within the limits in force. In a window that is over nothing
- * rises any more.
+ * Only an admission raises what was drawn, and after it all of it is within the limits in force. Outside of the present window
+ * nothing rises.
  */
 export async function expectAdmittedWithin(world: World, before: Drawn): Promise<void> {
-  for (const [id, now] of drawn(world)) {
-    const limits = await inForce(world, id);
+  const after = await Promise.all(
+    [...drawn(world)].map(async ([id, now]) => [id, now, await inForce(world, id)] as const),
+  );
+  for (const [id, now, limits] of after) {
     const { used = 0, money = 0, tokens = 0 } = before.get(id) ?? {};
-    const isOver = world.windows.slice(0, -1).some((window) => window.id === id);
-    if (isOver)
+    const isOutside = world.windows.some((window, at) => at !== world.present && window.id === id);
+    if (isOutside)
       expect({ id, rose: now.used > used || now.money > money || now.tokens > tokens }).toEqual({
         id,
         rose: false,
@@ -81,6 +84,18 @@ export async function expectRightly(
 ): Promise<void> {
   const grant = world.grants[ask.at % world.grants.length] as World['grants'][number];
   const revoked = world.revoked.has(grant.ref.id);
+  const [suspended, ended] = await Promise.all([isSuspended(world), hasEnded(world, grant)]);
+  if (suspended || answer.is === 'suspended') {
+    expect({ suspended, is: answer.is }).toEqual({ suspended: true, is: 'suspended' });
+    return;
+  }
+  // A gateway that must read Postgres learns there that the grant has ended, perhaps before Redis does.
+  if (answer.is === 'expired' || isAskedAgain(answer)) {
+    const now = answer.is === 'expired' ? ended : latest(world, grant).expiresAtMs <= Date.now();
+    expect({ is: answer.is, ended: now }).toEqual({ is: answer.is, ended: true });
+    return;
+  }
+  if (answer.is === 'admitted') expect(ended).toBe(false);
   if (answer.is === 'admitted' || answer.is === 'revoked') {
     expect(answer.is).toBe(revoked ? 'revoked' : 'admitted');
     return;
@@ -160,6 +175,22 @@ export async function expectAgreement(world: World): Promise<void> {
   }
 }
 
+/** The keys of a grant last at least as long as its tokens, and those of its own budget too: so they outlive every hold. */
+export async function expectKeysLast(world: World): Promise<void> {
+  const redis = world.gateways[0] as RedisClient;
+  for (const grant of world.grants) {
+    const [own = ''] = grant.ref.budgetIds;
+    const { answered = 0, revisions = [] } = world.terms.get(own) ?? {};
+    const known = endsOf(world, grant).filter((_, at) => (revisions[at]?.revision ?? 0) <= answered);
+    const least = Math.max(grant.expiresAtMs, ...known.map((end) => end ?? 0)) + KEYS_KEPT_MS;
+    for (const key of [keys.grant(world.partition, grant.ref.id), keys.budget(world.partition, own)]) {
+      const ends = await redis.pexpiretime(key);
+      if (ends !== NO_KEY) expect({ key, ends: Math.max(ends, least) }).toEqual({ key, ends });
+    }
+  }
+}
+const NO_KEY = -2;
+
 /** The sums that a budget must have after the calls made on it. */
 function sums(world: World, budgetId: string, counting: 'once' | 'repeats too') {
   const sum = { used: 0, settled: 0, held: 0, tokens: 0, tokensHeld: 0 };
@@ -214,13 +245,14 @@ function expectWithin(figure: number, least: number, most: number): void {
 async function believedBudgets(world: World) {
   const redis = world.gateways[0] as RedisClient;
   const reads = [...budgetsOf(world)].map(async ({ id }) => {
-    const [epoch, own] = await Promise.all([
+    const [epoch, own, sums, ofTokens] = await Promise.all([
       redis.hget(keys.partition(world.partition), 'epoch'),
       redis.hget(keys.budget(world.partition, id), 'epoch'),
+      figures(redis, world.partition, id),
+      tokenFigures(redis, world.partition, id),
     ]);
     if (epoch === null || epoch !== own) return [];
-    const ofTokens = await tokenFigures(redis, world.partition, id);
-    return [[id, { ...(await figures(redis, world.partition, id)), ofTokens }]] as const;
+    return [[id, { ...sums, ofTokens }]] as const;
   });
   return new Map((await Promise.all(reads)).flat());
 }

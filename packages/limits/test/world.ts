@@ -55,19 +55,35 @@ export type Charged = {
   back?: { uses: number; cost: number };
 };
 
-/** Every revision of a budget, as Postgres had them, and the last one that a PATCH was answered for. */
-export type Terms = { readonly revisions: BudgetState[]; answered: number };
+/** One revision of a budget, and of the end of the grant whose own budget it is. Undefined: the end was never moved. */
+export type Revision = BudgetState & { readonly expiresAtMs?: number | undefined };
 
-/** A partition, its Postgres, three grants (two share a budget, all share one with windows), and what happened. */
+/** Every revision of a budget, as Postgres had them, and the last one that a PATCH was answered for. */
+export type Terms = { readonly revisions: Revision[]; answered: number };
+
+/** Whether the account was suspended after each of its changes, and the last change that was answered. */
+export type Account = { readonly suspensions: boolean[]; answered: number };
+
+/** A partition, its Postgres, its first four grants (two share a budget, all share one with windows), and what happened. */
 export type World = {
   readonly gateways: readonly RedisClient[];
   readonly partition: number;
   readonly ledger: Ledger;
-  readonly grants: readonly GrantState[];
+  readonly grants: GrantState[];
+  /** Whose grants these are. */
+  readonly account: Account;
+  /** Budgets for good that new grants draw on, in addition to the present window. */
+  readonly lasting: BudgetState[];
   /** The revisions of each budget, by its id. */
   readonly terms: Map<string, Terms>;
-  /** The windows of the budget that all grants share, in their order. The last one counts now. */
+  /** The windows of a budget that grants share, in their order. */
   readonly windows: BudgetState[];
+  /** Which of them counts now. Beyond the last one: that budget was deleted, and its last window is over. */
+  present: number;
+  /** Whether that budget was deleted. */
+  isDeleted: boolean;
+  /** Deleted budgets and windows. Their limits do not change any more. */
+  readonly deleted: Set<string>;
   /** The grants as each gateway remembers them. */
   readonly known: ReadonlyMap<RedisClient, Map<string, GrantState>>;
   /** Grants as gateways have read them in Postgres, and may open late. */
@@ -88,11 +104,12 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
   const budget = newBudget({ maxUses: 9, costLimitMicrousd: 1_200, endsWithGrant: false });
   const window = newWindow({ maxUses: 11, costLimitMicrousd: 1_500, tokenLimit: 900 }, Date.now() - 60_000);
   const seeded = newGrant(partition, newBudget({ maxUses: 4, costLimitMicrousd: 1_000 }));
+  const grant = (...budgets: BudgetState[]) => sibling(seeded, budgets);
   const grants = [
     seeded,
-    newGrant(partition, newBudget({ maxUses: 6 }), budget, window),
-    newGrant(partition, newBudget({ costLimitMicrousd: 800, concurrentCalls: 3 }), budget, window),
-    newGrant(partition, newBudget({ maxUses: 8 }), window),
+    grant(newBudget({ maxUses: 6 }), budget, window),
+    grant(newBudget({ costLimitMicrousd: 800, concurrentCalls: 3 }), budget, window),
+    grant(newBudget({ maxUses: 8 }), window),
   ];
   seeder(one(gateways, 0))(partition, seeded.ref.id, seedOf(seeded));
   const ledger = newLedger(partition);
@@ -101,8 +118,13 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     partition,
     ledger,
     grants,
-    terms: newTerms(grants),
+    account: { suspensions: [false], answered: 0 },
+    lasting: [],
+    terms: new Map(grants.flatMap(({ budgets }) => budgets.map(newTerms))),
     windows: [window],
+    present: 0,
+    isDeleted: false,
+    deleted: new Set(),
     known: new Map(gateways.map((gateway) => [gateway, new Map()])),
     reads: [],
     revoked: new Set(),
@@ -144,19 +166,38 @@ export function one<T>(list: readonly T[], at: number): T {
   return list[at % list.length] as T;
 }
 
-const newTerms = (grants: readonly GrantState[]): Map<string, Terms> =>
-  new Map(
-    grants.flatMap(({ budgets }) =>
-      budgets.map((budget) => [budget.id, { revisions: [budget], answered: budget.revision }]),
-    ),
-  );
+/** Another grant of the same account in the same partition. */
+export function sibling({ ref: { partition, accountId } }: GrantState, budgets: BudgetState[]): GrantState {
+  const grant = newGrant(partition, ...budgets);
+  return { ...grant, ref: { ...grant.ref, accountId } };
+}
 
-/** A grant with the limits, and the window, that Postgres has now. */
+export const newTerms = (budget: BudgetState): [string, Terms] => [
+  budget.id,
+  { revisions: [budget], answered: budget.revision },
+];
+
+/** A grant with the limits, the end and the window that Postgres has now. */
 export function latest(world: World, grant: GrantState): GrantState {
-  const budgets = grant.budgets.map((budget) => {
-    const { id } = budget.window ? (world.windows.at(-1) ?? budget) : budget;
-    return world.terms.get(id)?.revisions.at(-1) ?? budget;
+  const present = world.windows[world.present];
+  const budgets = grant.budgets.flatMap((budget) => {
+    const now = budget.window ? present : budget;
+    return now ? (world.terms.get(now.id)?.revisions.at(-1) ?? now) : [];
   });
   const budgetIds = budgets.map(({ id }) => id);
-  return { ...grant, budgets, ref: { ...grant.ref, budgetIds }, doc: JSON.stringify({ budget: budgetIds }) };
+  const ends = endsOf(world, grant).flatMap((end) => end ?? []);
+  return {
+    ...grant,
+    budgets,
+    ref: { ...grant.ref, budgetIds },
+    doc: JSON.stringify({ budget: budgetIds }),
+    ...(ends.length > 0 && {
+      expiresAtMs: ends.at(-1) ?? 0,
+      signedUntilMs: Math.max(grant.expiresAtMs, ...ends),
+    }),
+  };
 }
+
+/** The end of a grant in each revision of its own budget. Undefined: it was not moved yet. */
+export const endsOf = (world: World, { ref }: GrantState): (number | undefined)[] =>
+  (world.terms.get(ref.budgetIds[0] ?? '')?.revisions ?? []).map(({ expiresAtMs }) => expiresAtMs);
