@@ -13,10 +13,7 @@ export type UsageAsked = Omit<UsageQuery, 'format' | 'group_by' | 'from' | 'to' 
   readonly after?: readonly (string | null)[] | undefined;
 };
 
-/** Exact sums: over many rows they may be larger than a JavaScript number holds. */
-export type UsageSums = Readonly<Record<(typeof USAGE_SUMS)[number], bigint>>;
-
-type Sums = Readonly<Record<keyof UsageSums, SQL>>;
+type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 
 /** A refund is a row of its own, and not a call. */
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
