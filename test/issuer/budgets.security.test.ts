@@ -168,6 +168,31 @@ test('a gateway whose clock is minutes off counts a call in the window of Redis,
   expect(used.reduce((sum, [, calls]) => sum + calls, 0)).toBe(2);
 });
 
+test('a new budget, then one revocation: each URL of the user that still works draws on the budget, while others are issued', async () => {
+  const { of } = await account();
+  const user = { external_user: 'ada' };
+  const urls = await Promise.all(Array.from({ length: 5 }, () => urlOf(of, user)));
+  let stopped = false;
+  const issuing = Promise.all(
+    [1, 2].map(async () => {
+      while (!stopped && urls.length < 200) urls.push(await urlOf(of, user));
+    }),
+  );
+  const { id } = await create(of, { scope: user, max_uses: 1 });
+  const revoked = await send(of, { method: 'DELETE', path: '/v1/sessions?external_user=ada' });
+  expect(revoked.status).toBe(204);
+  stopped = true;
+  await issuing;
+  const before = upstream.seen.length;
+  urls.push(await urlOf(of, user));
+  const codes = new Set(await Promise.all(urls.map((url) => call(url))));
+  expect([...codes].sort()).toEqual(
+    ['grant_revoked', 'ok', 'uses_exhausted'].filter((code) => codes.has(code)),
+  );
+  expect(upstream.seen.length - before).toBe(1);
+  expect(await list(of)).toMatchObject([{ id, current: { live: { used: 1 } } }]);
+});
+
 test('a suspended account is refused by its budgets’ routes and its URLs, and goes on where its budget was', async () => {
   const { id, of } = await account();
   const operator = {
