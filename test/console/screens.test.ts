@@ -246,12 +246,34 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood('keys');
   });
 
-  test('Webhooks: a test event is delivered and replayed', async () => {
+  test('Webhooks: events are chosen, the secret is rotated, a test event is delivered and replayed', async () => {
+    const stored = async () => {
+      const list = (await (await admin('GET', '/v1/webhooks')).json()) as {
+        data: { id: string; events: string[] | null }[];
+      };
+      return list.data[0];
+    };
     await ui.open('Webhooks');
     await press('Add a webhook');
     await dialog().getByLabel('URL').fill(`${receiver.url}/events`);
+    await dialog().getByLabel('grant.revoked').check();
     await dialog().getByRole('button', { name: 'Add' }).click();
-    await dialog().getByLabel('The secret that signs its events').waitFor();
+    const secret = await dialog().getByLabel('The secret that signs its events').inputValue();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    expect((await stored())?.events).toEqual(['grant.revoked']);
+    await press('Change');
+    await dialog().getByLabel('audit.entry').check();
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await eventually(async () => (await cells('/events'))[1] === 'grant.revoked, audit.entry');
+    await press('Change');
+    for (const type of ['grant.revoked', 'audit.entry']) await dialog().getByLabel(type).uncheck();
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await eventually(async () => (await stored())?.events === null);
+    await press('Rotate');
+    await dialog().getByRole('button', { name: 'Rotate' }).click();
+    const rotated = await dialog().getByLabel('The new secret that signs its events').inputValue();
+    expect(rotated).toMatch(/^whsec_/);
+    expect(rotated).not.toBe(secret);
     await dialog().getByRole('button', { name: 'Close' }).click();
     await press('Send a test');
     await dialog().getByRole('button', { name: 'Send' }).click();

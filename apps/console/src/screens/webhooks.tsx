@@ -16,19 +16,12 @@ export const Webhooks = () => (
         label="Add a webhook"
         title="Add a webhook"
         submit="Add"
-        run={async ({ url = '', description }) =>
-          presign.createWebhook({ url, ...(description !== undefined && { description }) })
+        run={async ({ url = '', description, ...fields }) =>
+          presign.createWebhook({ url, description, events: eventsOf(fields) })
         }
         show={({ secret }) => <Secret label="The secret that signs its events" value={secret} />}
       >
-        <Field
-          label="URL"
-          name="url"
-          type="url"
-          required
-          hint="It gets all events. Choose events with the API."
-        />
-        <Field label="Description" name="description" />
+        <Terms />
       </Action>
     </p>
     <PagedTable
@@ -42,43 +35,122 @@ export const Webhooks = () => (
   </Page>
 );
 
+type EventType = NonNullable<Webhook['events']>[number];
+
+/** Every type of event, in the order of the API. */
+const EVENTS = Object.keys({
+  'session.exhausted': true,
+  'session.threshold': true,
+  'budget.threshold': true,
+  'budget.exhausted': true,
+  'budget.reset': true,
+  'grant.revoked': true,
+  'grant.expired': true,
+  'usage.settled': true,
+  'audit.entry': true,
+} satisfies Record<EventType, true>) as EventType[];
+
+/** The fields that the owner of an endpoint chooses. */
+const Terms = ({ webhook }: { webhook?: Webhook }) => (
+  <>
+    <Field label="URL" name="url" type="url" required value={webhook?.url} />
+    <Field label="Description" name="description" value={webhook?.description ?? ''} />
+    <fieldset>
+      <legend>Events</legend>
+      <p class="soft">Choose none to send all of them except audit.entry.</p>
+      {EVENTS.map((type) => (
+        <label key={type}>
+          <input type="checkbox" name={type} defaultChecked={webhook?.events?.includes(type) ?? false} />{' '}
+          {type}
+        </label>
+      ))}
+    </fieldset>
+  </>
+);
+
+/** The chosen events. Undefined: none, which means all except `audit.entry`. */
+function eventsOf(fields: Readonly<Record<string, string>>): EventType[] | undefined {
+  const chosen = EVENTS.filter((type) => fields[type] !== undefined);
+  return chosen.length > 0 ? chosen : undefined;
+}
+
 const WEBHOOKS: readonly Column<Webhook>[] = [
-  { head: 'URL', cell: ({ id, url }) => <a href={href(`webhooks/${id}`)}>{url}</a> },
-  { head: 'Status', cell: ({ status }) => <Status of={status} /> },
-  { head: 'Events', cell: ({ events }) => events?.join(', ') ?? 'all' },
-  { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
   {
-    head: 'Change',
-    cell: ({ id, url, status }) => (
+    head: 'URL',
+    cell: ({ id, url, description }) => (
       <>
-        <Action
-          label="Send a test"
-          of={url}
-          title={`Send a test event to ${url}`}
-          submit="Send"
-          run={() => presign.testWebhook({ id })}
-        />
-        {status === 'disabled' && (
-          <Action
-            label="Enable"
-            of={url}
-            title={`Enable ${url}`}
-            submit="Enable"
-            run={() => presign.enableWebhook({ id })}
-          />
-        )}
-        <Action
-          label="Delete"
-          of={url}
-          title={`Delete ${url}?`}
-          submit="Delete"
-          isDanger
-          run={() => presign.deleteWebhook({ id })}
-        />
+        <a href={href(`webhooks/${id}`)}>{url}</a>
+        {description !== null && <div class="soft">{description}</div>}
       </>
     ),
   },
+  { head: 'Status', cell: ({ status }) => <Status of={status} /> },
+  { head: 'Events', cell: ({ events }) => events?.join(', ') ?? 'all except audit.entry' },
+  { head: 'Failing since', cell: ({ failing_since: at }) => <When at={at} /> },
+  { head: 'Change', cell: (webhook) => <ChangeWebhook webhook={webhook} /> },
 ];
+
+const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
+  const { id, url, status, revision, previous_secret_expires_at: until } = webhook;
+  return (
+    <>
+      <Action
+        label="Change"
+        of={url}
+        title={`Change ${url}`}
+        submit="Save"
+        run={async ({ url: next = '', description, ...fields }) => {
+          const events = eventsOf(fields) ?? null;
+          const change = { id, url: next, description: description ?? null, events };
+          return presign.changeWebhook(change, { ifRevision: revision });
+        }}
+      >
+        <Terms webhook={webhook} />
+      </Action>
+      <Action
+        label="Rotate"
+        of={url}
+        title={`Give ${url} a new secret`}
+        submit="Rotate"
+        run={() => presign.rotateWebhookSecret({ id })}
+        show={({ secret }) => <Secret label="The new secret that signs its events" value={secret} />}
+      >
+        <p>
+          Both secrets sign for 24 hours. If the present one has leaked, rotate twice: then it stops at once.
+        </p>
+        {until !== null && (
+          <p>
+            An older secret signs until <When at={until} />. It stops now.
+          </p>
+        )}
+      </Action>
+      <Action
+        label="Send a test"
+        of={url}
+        title={`Send a test event to ${url}`}
+        submit="Send"
+        run={() => presign.testWebhook({ id })}
+      />
+      {status === 'disabled' && (
+        <Action
+          label="Enable"
+          of={url}
+          title={`Enable ${url}`}
+          submit="Enable"
+          run={() => presign.enableWebhook({ id })}
+        />
+      )}
+      <Action
+        label="Delete"
+        of={url}
+        title={`Delete ${url}?`}
+        submit="Delete"
+        isDanger
+        run={() => presign.deleteWebhook({ id })}
+      />
+    </>
+  );
+};
 
 export const Deliveries = ({ id }: { id: string }) => (
   <Page title={`Deliveries of webhook ${short(id)}`}>
