@@ -102,6 +102,9 @@ test('a spent URL that is raised passes its next call, and an old revision chang
   const { revision } = await presign.getGrant({ id });
   expect(await presign.changeGrant({ id, max_uses: 2 }, { ifRevision: revision })).toMatchObject({ id });
   expect([await call(), await call()]).toEqual([200, 403]);
+  await eventually(async () =>
+    (await presign.getRefusals({ days: 1 })).data?.some(({ code }) => code === 'uses_exhausted'),
+  );
   const again = presign.changeGrant({ id, max_uses: 3 }, { ifRevision: revision });
   expect(await refusalOf(again)).toMatchObject({ status: 412, code: 'revision_mismatch' });
 });

@@ -59,6 +59,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     log: deps.log,
     memory,
     callEnded: deps.metrics.callEnded,
+    refused: deps.refusals.count,
     traces: deps.traces,
   });
   /** Refuses a request that reaches no route. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import type { Span } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
@@ -117,10 +117,13 @@ export function callReporter({
   log,
   memory,
   callEnded,
+  refused,
   traces,
 }: {
   /** Counts a call that took so many ms. */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
+  /** Counts a call that was not admitted, and is of an account that is known. */
+  readonly refused: (accountId: string, code: ErrorCode) => void;
   readonly log: Logger;
   readonly memory: GrantMemory;
   readonly traces:
@@ -134,13 +137,19 @@ export function callReporter({
     const answered = status ?? (refusal ? errorStatus(refusal) : (end?.upstreamStatus ?? 200));
     callEnded(call, refusal, ms);
     traces?.callEnded(call, refusal, answered);
-    if (end === undefined && refusal !== undefined && !mayLog(grant?.id ?? '')) return;
     const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
+    if (end === undefined && refusal !== undefined) {
+      if (policy && isOfCalls(call.kind)) refused(policy.accountId, refusal.code);
+      if (!mayLog(grant?.id ?? '')) return;
+    }
     const line = lineOf(call, refusal, answered, policy, ms);
     const level = end?.fault?.level ?? (end === undefined && line.status >= 500 ? 'warn' : 'info');
     log[level](line, 'call');
   };
 }
+
+/** The other kinds only ask about a URL. */
+const isOfCalls = (kind: CallKind): boolean => kind === 'llm' || kind === 'mcp';
 
 function lineOf(
   call: CallReport,

@@ -16,6 +16,7 @@ import type { BodyMemory } from './http/body-memory.ts';
 import type { Turns } from './http/turns.ts';
 import type { FreeWork } from './limits/free-work.ts';
 import type { Leases } from './limits/leases.ts';
+import type { RefusalCounts } from './limits/refusal-counts.ts';
 import type { Doubts } from './limits/retry.ts';
 import type { Revocations } from './limits/revocations.ts';
 import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
@@ -39,6 +40,7 @@ export type GatewayDeps = {
   /** Sends to upstreams, and refuses addresses that are not public. */
   readonly dispatcher: Dispatcher;
   readonly leases: Leases;
+  readonly refusals: RefusalCounts;
   readonly revocations: Revocations;
   readonly underWay: UnderWay;
   readonly doubts: Doubts;

@@ -15,6 +15,7 @@ import { boundPipelining } from './http/arrival.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { answerTurns } from './http/turns.ts';
 import { startLeases } from './limits/leases.ts';
+import { countRefusals } from './limits/refusal-counts.ts';
 import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
@@ -31,7 +32,7 @@ export type RunningGateway = {
 
 /** The dependencies that `startGateway` creates itself. */
 type OwnDeps =
-  | ('dispatcher' | 'leases' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
+  | ('dispatcher' | 'leases' | 'refusals' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
   | (
       | 'metrics'
       | 'clock'
@@ -101,9 +102,8 @@ export async function startGateway(
   const own = {
     ...{ metrics, clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
-    readQuota: quota,
-    uncounted: new Set<string>(),
-    doubts: createDoubts(),
+    ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
+    refusals: countRefusals(options.redis, options.now),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },
     bodyMemory: bodyMemory(options.maxHeldBodyBytes, options.maxBodyBytes),
@@ -131,6 +131,7 @@ export async function startGateway(
     clearTimeout(grace);
     await prices.close();
     await leases.close();
+    await own.refusals.close();
     for (const each of [revocations, clock, listeners]) each.close();
     await bodyWorkers.close();
     await dispatcher.destroy();

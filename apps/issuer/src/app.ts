@@ -3,6 +3,7 @@ import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
+  choosePartition,
   clockProblems,
   type Problem,
   REQUEST_LIMITS,
@@ -22,7 +23,6 @@ import { serveConsole } from './console/serve-console.ts';
 import { signIn } from './console/sign-in.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
-import { choosePartition } from './issue/choose-partition.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/docs-page.ts';

@@ -27,6 +27,7 @@ import type { Route } from './route.ts';
 import { getSession, revokeSession, revokeSessions } from './sessions.ts';
 import { getCall, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
+import { getRefusals } from './usage/refusals.ts';
 import { changeWebhook } from './webhooks/change-webhook.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
 import {
@@ -51,6 +52,7 @@ export const ROUTES: Readonly<Record<string, Route>> = {
   changeGrant,
   revokeGrant,
   getUsage,
+  getRefusals,
   listCalls,
   getCall,
   listAudit,

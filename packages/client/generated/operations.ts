@@ -36,6 +36,8 @@ export const OPERATIONS = {
   revokeGrant: {"method":"DELETE","path":"/v1/grants/{id}","fields":"query","idempotencyKey":false},
   /** Sum settled calls over a range, as JSON or CSV. */
   getUsage: {"method":"GET","path":"/v1/usage","fields":"query","idempotencyKey":false},
+  /** Count refused calls by day and code. */
+  getRefusals: {"method":"GET","path":"/v1/refusals","fields":"query","idempotencyKey":false},
   /** List calls, newest first, with their tokens, hold, cost and end. */
   listCalls: {"method":"GET","path":"/v1/calls","fields":"query","idempotencyKey":false},
   /** Get a call by the x-presign-request-id of its answer. */

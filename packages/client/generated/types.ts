@@ -935,6 +935,21 @@ export interface components {
                 output_tokens: number;
             };
         };
+        Refusals: {
+            /** @description The first day, in UTC: `2026-01-31`. */
+            from: string;
+            /** @description The present day, in UTC. */
+            to: string;
+            /** @description By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer. */
+            data: {
+                /** @description In UTC, `2026-01-31`. */
+                day: string;
+                /** @description The code of the error that the holder got. */
+                code: string;
+                /** @description About how many calls were refused with it. */
+                calls: number;
+            }[] | null;
+        };
         CallPage: {
             /** @description Newest first. */
             data: components["schemas"]["Call"][];
@@ -1922,6 +1937,7 @@ export type ChangedSession = components['schemas']['ChangedSession'];
 export type Grant = components['schemas']['Grant'];
 export type ChangedGrant = components['schemas']['ChangedGrant'];
 export type UsageReport = components['schemas']['UsageReport'];
+export type Refusals = components['schemas']['Refusals'];
 export type CallPage = components['schemas']['CallPage'];
 export type Call = components['schemas']['Call'];
 export type CallWithRefunds = components['schemas']['CallWithRefunds'];
@@ -2310,6 +2326,29 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UsageReport"];
                     "text/csv": string;
+                };
+            };
+        };
+    };
+    getRefusals: {
+        parameters: {
+            query?: {
+                /** @description How many days (UTC) to read, the present one included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusals"];
                 };
             };
         };

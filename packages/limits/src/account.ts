@@ -33,3 +33,41 @@ export const setAccountState = (
       args: { version, suspended: isSuspended ? 1 : 0, leastMs: TRACE_MS },
     }),
   );
+
+/** Refused calls of an account on a day of UTC, by code. */
+export type Refusals = {
+  readonly accountId: string;
+  /** `2026-01-31` */
+  readonly day: string;
+  readonly calls: ReadonlyMap<string, number>;
+};
+
+/**
+ * Adds refused calls to those that were counted on their day.
+ * @param keptSeconds how long the day is kept from now on. Throws what ioredis throws
+ */
+export async function addRefusals(
+  redis: RedisClient,
+  partition: number,
+  { accountId, day, calls }: Refusals,
+  keptSeconds: number,
+): Promise<void> {
+  const key = keys.refusals(partition, accountId, day);
+  const adding = redis.multi();
+  for (const [code, more] of calls) adding.hincrby(key, code, more);
+  await adding.expire(key, keptSeconds).exec();
+}
+
+/** Reads the refused calls of an account on these days, in their order. Throws what ioredis throws. */
+export const readRefusals = (
+  redis: RedisClient,
+  partition: number,
+  accountId: string,
+  days: readonly string[],
+): Promise<Refusals[]> =>
+  Promise.all(
+    days.map(async (day) => {
+      const found = await redis.hgetall(keys.refusals(partition, accountId, day));
+      return { accountId, day, calls: new Map(Object.entries(found).map(([code, n]) => [code, Number(n)])) };
+    }),
+  );

@@ -30,6 +30,9 @@ export const keys = {
   /** The key that a gateway or an issuer writes to learn whether Redis accepts writes. */
   probe: () => inPartition(0, 'probe'),
   survivors: (partition: number) => inPartition(partition, 'survivors'),
+  /** How many calls of an account were refused on a day of UTC, by code. */
+  refusals: (partition: number, accountId: string, day: string) =>
+    inPartition(partition, `refusals:${accountId}:${day}`),
   /** Requests of an API key in this minute. */
   rateLimit: (partition: number, id: string) => inPartition(partition, `rate:${id}`),
   /** The channel on which a stream of MCP's older transport listens for refusals. */

@@ -4,6 +4,16 @@ import { CRITICAL_LIMIT_NAMES } from './limits/kinds.ts';
 /** The number of partitions in Redis. It never changes, because tokens carry the partition of their grant. */
 export const PARTITIONS = 64;
 
+/** The Redis partition of a budget. It never changes. Ids are random, so their last byte spreads budgets evenly. */
+export const choosePartition = (budgetId: string): number =>
+  Number.parseInt(budgetId.slice(-2), 16) % PARTITIONS;
+
+/**
+ * The partition of all budgets that URLs of an account share, and of the URLs that draw on them: one script decides about all
+ * budgets of a call, and a script reaches one partition. The refusals of an account are counted there, too.
+ */
+export const homePartition = (accountId: string): number => choosePartition(accountId);
+
 const time = z.iso.datetime();
 
 /** The conditions and limits that a gateway must know of before it serves a URL. */

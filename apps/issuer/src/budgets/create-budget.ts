@@ -6,6 +6,7 @@ import {
   budgetParams,
   budgetRequest,
   budgetsQuery,
+  homePartition,
   RefusedError,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
@@ -16,7 +17,6 @@ import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
-import { homePartition } from '../issue/choose-partition.ts';
 import { after, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { storeCalendar } from './calendars.ts';

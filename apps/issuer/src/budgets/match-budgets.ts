@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { budgetValue, RefusedError } from '@presign/schema';
+import { budgetValue, homePartition, RefusedError } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
 import { and, asc, eq, isNull, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { homePartition } from '../issue/choose-partition.ts';
 
 /** A URL, as far as budgets choose by it. */
 export type Issued = {

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { seal, unseal } from '@presign/crypto';
 import {
   changedLimits,
+  choosePartition,
   conditionsOf,
   type KeyPolicy,
   type McpBundle,
@@ -23,7 +24,6 @@ import { inTime } from '../in-time.ts';
 import { claimIdempotencyKey, type EarlierGrant, readIdempotencyKey } from '../middleware/idempotency.ts';
 import { route } from '../route.ts';
 import { joinSession } from '../sessions.ts';
-import { choosePartition } from './choose-partition.ts';
 import { type BundleRows, type InsertBundle, prepareInsertBundle } from './insert.ts';
 import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-credential.ts';
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';

@@ -1,11 +1,10 @@
 import { countRequest } from '@presign/limits';
-import { RefusedError, rateLimited } from '@presign/schema';
+import { choosePartition, RefusedError, rateLimited } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { accounts, grants, sessions } from '@presign/schema/tables';
 import { and, eq, gt, isNull, sql } from 'drizzle-orm';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
-import { choosePartition } from './choose-partition.ts';
 
 /** How long a request waits to be counted. */
 const COUNTING_MS = 250;

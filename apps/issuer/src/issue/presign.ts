@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { seal } from '@presign/crypto';
 import {
   changedLimits,
+  choosePartition,
   conditionsOf,
   type KeyPolicy,
   ONE_YEAR_SECONDS,
@@ -31,7 +32,6 @@ import {
   checkTokens,
   findProvider,
 } from './check-callable.ts';
-import { choosePartition } from './choose-partition.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';

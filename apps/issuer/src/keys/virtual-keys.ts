@@ -3,6 +3,7 @@ import { seal } from '@presign/crypto';
 import type { RedisClient } from '@presign/limits';
 import {
   type Budget,
+  homePartition,
   pageQuery,
   RefusedError,
   type VirtualKeyAnswer,
@@ -21,7 +22,6 @@ import { liveFigures } from '../grants/live-figures.ts';
 import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { checkKey, findProvider } from '../issue/check-callable.ts';
-import { homePartition } from '../issue/choose-partition.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 

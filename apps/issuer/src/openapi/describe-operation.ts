@@ -148,6 +148,7 @@ export const TAGS = {
   Sessions: 'Groups of issued URLs.',
   Grants: 'Issued URLs, one by one.',
   Usage: 'Sums of what was called and spent.',
+  Refusals: 'How many calls did not pass.',
   Calls: 'Calls that passed, one by one.',
   Audit: 'Changes: by whom, when, before and after.',
   Models: 'Models that have a price.',

@@ -23,7 +23,7 @@ export const listCalls = route(
     path: '/v1/calls',
     summary: 'List calls, newest first, with their tokens, hold, cost and end',
     description:
-      'A call is listed when it has settled, about a second after its end. Refused calls are not listed: the gateway logs them. A call is kept for as long as the ledger keeps it.',
+      'A call is listed when it has settled, about a second after its end. Refused calls are not listed: the gateway logs them, and `GET /v1/refusals` counts them. A call is kept for as long as the ledger keeps it.',
     scope: 'read',
     query: callsQuery,
     answer: callPage,

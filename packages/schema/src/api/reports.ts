@@ -187,6 +187,39 @@ export const usageReport = z
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;
 
+/** How many days refusals are counted for, the present one included. */
+export const REFUSAL_DAYS = 90;
+
+/** Query of `GET /v1/refusals`. */
+export const refusalsQuery = z.strictObject(
+  {
+    days: limitUpTo(REFUSAL_DAYS, USAGE_DAYS, 'How many days (UTC) to read, the present one included.'),
+  },
+  QUERY,
+);
+
+/** Answer of `GET /v1/refusals`. */
+export const refusalsAnswer = z
+  .strictObject({
+    from: z.string().meta({ description: 'The first day, in UTC: `2026-01-31`.' }),
+    to: z.string().meta({ description: 'The present day, in UTC.' }),
+    data: z
+      .array(
+        z.strictObject({
+          day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
+          code: z.string().meta({ description: 'The code of the error that the holder got.' }),
+          calls: z.int().meta({ description: 'About how many calls were refused with it.' }),
+        }),
+      )
+      .nullable()
+      .meta({
+        description:
+          'By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer.',
+      }),
+  })
+  .meta({ id: 'Refusals' });
+export type RefusalsAnswer = z.infer<typeof refusalsAnswer>;
+
 /** The query of `GET /v1/models`. */
 export const modelsQuery = z
   .strictObject(
