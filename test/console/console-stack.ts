@@ -67,6 +67,20 @@ export async function makeCalls(
   return session_id;
 }
 
+/** Issues a URL of an account, and calls it as often as it is to be refused. */
+export async function makeRefusals(
+  stack: Stack,
+  { apiKey, user }: Issuing,
+  code: string,
+  times: number,
+): Promise<void> {
+  const body = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox' };
+  const issued = await stack.presign({ ...body, external_user: user }, { authorization: `Bearer ${apiKey}` });
+  const { url } = (await issued.json()) as { url: string };
+  for (let call = 0; call < times; call++)
+    expect(await (await callOnce(url, 'Hello')).json()).toMatchObject({ error: { code } });
+}
+
 export const callOnce = (url: string, question: string, model = 'sandbox-1'): Promise<Response> =>
   fetch(url, {
     method: 'POST',

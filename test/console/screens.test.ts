@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
-import { type ConsoleStack, callOnce, makeCalls, startConsole } from './console-stack.ts';
+import { type ConsoleStack, callOnce, makeCalls, makeRefusals, startConsole } from './console-stack.ts';
 
 /** Everything of the other account has this word in its name. */
 const OTHER = 'foreign';
@@ -69,6 +69,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
       },
       { authorization: `Bearer ${otherKey}` },
     );
+    await makeRefusals(stack, { apiKey, user: 'ada' }, 'uses_exhausted', 2);
+    await makeRefusals(stack, { apiKey: otherKey, user: `${OTHER} user` }, 'cost_limit_too_low', 3);
     await stack.issuer.ledger.drainAll();
     ui = await openConsole(browser, stack);
   });
@@ -126,13 +128,16 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' });
   });
 
-  test('Overview: what was spent, and what is near its limit', async () => {
+  test('Overview: what was spent, what was refused and why, and what is near its limit', async () => {
     await ui.open('Overview');
     await ui.page
       .getByText(dollars(await spent()), { exact: true })
       .first()
       .waitFor();
     expect(await texts()).toContain('Team');
+    expect(await cells('passed')).toEqual(['5', '5']);
+    await eventually(async () => (await cells('uses_exhausted')).at(-1) === '2');
+    expect(await texts()).not.toContain('cost_limit_too_low');
     expect(
       await ui.page
         .getByRole('img', { name: /Spending of each day/ })

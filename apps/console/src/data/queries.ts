@@ -70,6 +70,18 @@ export function useUsage(asked: UsageAsked) {
   });
 }
 
+/** The days that refusals are kept for. */
+const REFUSAL_DAYS = 90;
+
+/** Refused calls by day and code. */
+export const useRefusals = (days: number) =>
+  useQuery({
+    queryKey: ['refusals', days],
+    queryFn: () => presign.getRefusals({ days: Math.min(days, REFUSAL_DAYS) }),
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  });
+
 type Page = { readonly next_cursor: string | null };
 type Cursor = { readonly cursor?: string; readonly limit: number };
 

@@ -1,6 +1,7 @@
+import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
 import { count, money } from '../data/format.ts';
-import { useBudgets, useUsage } from '../data/queries.ts';
+import { useBudgets, useRefusals, useUsage } from '../data/queries.ts';
 import { nameOf, shareOf } from '../data/shared-budget.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Fullness } from '../parts/facts.tsx';
@@ -32,6 +33,8 @@ export function Overview({ params }: { params: Place['params'] }) {
           <>
             <Totals report={report} />
             <SpendByDay report={report} by={by} />
+            <h2>Calls and refusals</h2>
+            <Refusals report={report} days={days} />
           </>
         )}
       </Answer>
@@ -40,6 +43,53 @@ export function Overview({ params }: { params: Place['params'] }) {
     </Page>
   );
 }
+
+type Outcome = { readonly name: string; readonly today: number | undefined; readonly all: number };
+
+/** The calls that passed, and those that were refused, by code. */
+function Refusals({ report, days }: { report: UsageReport; days: number }) {
+  return (
+    <Answer of={useRefusals(days)}>
+      {({ to: today, data }) => {
+        const passed = {
+          name: 'passed',
+          // A report that is cut lacks the last days.
+          today: report.next_cursor === null ? callsOf(report.data, today) : undefined,
+          all: report.total.calls,
+        };
+        const codes = [...new Set(data?.map(({ code }) => code))].map((code): Outcome => {
+          const refused = data?.filter((each) => each.code === code) ?? [];
+          return { name: code, today: callsOf(refused, today), all: callsOf(refused) };
+        });
+        return (
+          <>
+            <Table
+              caption="Calls that passed, and refusals by code"
+              rows={[passed, ...codes.sort((a, b) => b.all - a.all)]}
+              keyOf={({ name }) => name}
+              columns={[
+                { head: 'Code', cell: ({ name }) => name },
+                { head: 'Today (UTC)', figure: true, cell: (each) => count(each.today) },
+                { head: `In ${days} days`, figure: true, cell: ({ all }) => count(all) },
+              ]}
+            />
+            <p class="soft">
+              {data === null
+                ? 'Refusals are in Redis, which does not answer.'
+                : 'Refusals are counted about once a second, without calls whose token is not valid.'}
+            </p>
+          </>
+        );
+      }}
+    </Answer>
+  );
+}
+
+type Counted = { readonly day?: string; readonly calls: number };
+
+/** The calls of one day, or of all. */
+const callsOf = (rows: readonly Counted[], day?: string): number =>
+  rows.reduce((sum, each) => sum + (day === undefined || each.day === day ? each.calls : 0), 0);
 
 /** A budget with at least this share used is near its limit. */
 const NEAR = 0.8;
