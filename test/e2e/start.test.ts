@@ -25,6 +25,7 @@ beforeAll(async () => {
     PRESIGN_DATA_DIR: dataDir,
     ISSUER_PORT: String(issuerPort),
     GATEWAY_PORT: String(gatewayPort),
+    SAMPLE_DATA: 'false',
   };
 });
 afterAll(() => {

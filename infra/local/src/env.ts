@@ -37,6 +37,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     proxy: readProxy(env),
     sandbox: readVariable(env, 'SANDBOX', true),
+    sampleData: readVariable(env, 'SAMPLE_DATA', true),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,
     upstreamTimeoutMs: readVariable(env, 'UPSTREAM_TIMEOUT_SECONDS', 3600) * 1000,
     ...readBodyLimits(env),

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { causeOf } from '@presign/schema';
 import { runProcess } from '@presign/schema/start';
 import { openLog } from '@presign/telemetry/log';
 import { type LocalEnv, readLocalEnv } from './env.ts';
@@ -6,8 +8,11 @@ import { type RunningLocal, runLocal } from './run.ts';
 /** `pnpm start`: both services in one process, and a first call to paste. */
 runProcess('start', portVariable, async () => {
   const env = readLocalEnv();
-  const local = await runLocal(env, openLog({ level: env.logLevel }));
+  const log = openLog({ level: env.logLevel });
+  const local = await runLocal(env, log);
   process.stdout.write(readyMessage(env, local));
+  // In the background: the first call does not wait for it.
+  local.writeSample?.().catch((error: unknown) => log.warn(causeOf(error), 'the sample is not complete'));
   return async () => {
     process.stdout.write('\nDraining and closing…\n');
     await local.close();
@@ -22,7 +27,7 @@ function portVariable(port: number): string {
   return port === issuerPort ? 'ISSUER_PORT' : 'GATEWAY_PORT';
 }
 
-function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): string {
+function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl, writeSample }: RunningLocal): string {
   const apiKey = keys.apiKeyFile === undefined ? 'BOOTSTRAP_API_KEY' : keys.apiKeyFile;
   const lines = [
     'Presign is ready.',
@@ -32,6 +37,8 @@ function readyMessage(env: LocalEnv, { keys, sandboxMcpUrl }: RunningLocal): str
     `  console        ${env.issuerUrl}/console/`,
     `  admin API key  in ${apiKey}`,
   ];
+  if (writeSample || existsSync(keys.sampleKeyFile))
+    lines.push(`  sample data    sign in to the console with ${keys.sampleKeyFile}`);
   if (sandboxMcpUrl !== undefined) {
     lines.push('  sandbox        provider "sandbox" (offline)', `  sandbox MCP    ${sandboxMcpUrl}`);
     lines.push(

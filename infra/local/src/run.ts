@@ -25,11 +25,14 @@ import type { LocalEnv } from './env.ts';
 import { startSandboxLlm } from './sandbox/llm.ts';
 import { startSandboxMcp } from './sandbox/mcp.ts';
 import { SANDBOX_MODELS } from './sandbox/reply.ts';
+import { writeSample } from './sandbox/sample.ts';
 
 /** Issuer and gateway in one process. */
 export type RunningLocal = {
   readonly keys: Keys;
   readonly sandboxMcpUrl: string | undefined;
+  /** Fills the account `sample`. Undefined: this is not the first start on the folder, or no sample is wanted. */
+  readonly writeSample: (() => Promise<void>) | undefined;
   /** Drains both services and closes what was opened. */
   readonly close: () => Promise<void>;
 };
@@ -90,11 +93,28 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     await issuer.ledger.drainAll();
     // Another process builds it, if it is not built yet. Until then its address asks to reload.
     buildConsole().catch((error: unknown) => log.warn(causeOf(error), 'the console is not built'));
-    return { keys, sandboxMcpUrl: sandbox?.mcpUrl, close };
+    const writeSample = sampleWriter(env, keys, sandbox?.mcpUrl, {
+      db,
+      drain: () => issuer.ledger.drainAll(),
+    });
+    return { keys, sandboxMcpUrl: sandbox?.mcpUrl, writeSample, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Only data of its own embedded stores get a sample. */
+function sampleWriter(
+  env: LocalEnv,
+  keys: Keys,
+  sandboxMcpUrl: string | undefined,
+  stores: Pick<Parameters<typeof writeSample>[0], 'db' | 'drain'>,
+): (() => Promise<void>) | undefined {
+  const isEmbedded = env.databaseUrl === undefined && env.redisUrl === undefined;
+  if (!keys.isNew || !isEmbedded || !env.sampleData || sandboxMcpUrl === undefined) return undefined;
+  const { apiKey, sampleKeyFile: keyFile } = keys;
+  return () => writeSample({ ...stores, issuerUrl: env.issuerUrl, apiKey, sandboxMcpUrl, keyFile });
 }
 
 async function traced(env: LocalEnv, service: string, closers: Closer[]): Promise<Traces | undefined> {
@@ -110,6 +130,10 @@ type Keys = {
   readonly apiKey: string;
   /** Where the admin API key can be read; undefined when it came from `BOOTSTRAP_API_KEY`. */
   readonly apiKeyFile: string | undefined;
+  /** Where the admin API key of the account `sample` is, once that is filled. */
+  readonly sampleKeyFile: string;
+  /** This start has made the admin API key. */
+  readonly isNew: boolean;
 };
 
 /** Takes keys from the environment, else from the data folder, where missing ones are made (mode 0600). */
@@ -117,6 +141,8 @@ function keepKeys(env: LocalEnv): Keys {
   mkdirSync(env.dataDir, { recursive: true, mode: 0o700 });
   const apiKeyFile = join(env.dataDir, 'api-key');
   return {
+    isNew: env.bootstrapApiKey === undefined && !existsSync(apiKeyFile),
+    sampleKeyFile: join(env.dataDir, 'sample-api-key'),
     signingKey: env.signingKey ?? keep(join(env.dataDir, 'token-signing-key'), generateSigningKey),
     encryptionKeys:
       env.encryptionKeys ?? keep(join(env.dataDir, 'encryption-keys'), () => generateEncryptionKey('k1')),

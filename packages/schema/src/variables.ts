@@ -164,6 +164,11 @@ export const VARIABLES = {
     'llm.example.internal,10.0.0.7:8443',
   ),
   SANDBOX: variable(flag, '`start`: run the offline provider and MCP server', 'true'),
+  SAMPLE_DATA: variable(
+    flag,
+    '`start`: on an empty data folder, fill an account named `sample` for the console',
+    'true',
+  ),
   HOLD_LEASE_SECONDS: variable(
     seconds,
     'how long a hold lives after its gateway died, before it is settled in full',

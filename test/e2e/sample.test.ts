@@ -1,0 +1,66 @@
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { createPresign, each, type Presign } from '@presign/client';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Local, startLocalForDocs } from '../docs/local.ts';
+import { eventually } from '../harness/eventually.ts';
+
+let local: Local;
+let url: string;
+let own: Presign;
+let sample: Presign;
+
+const keyFile = () => join(local.folder, '.presign', 'sample-api-key');
+const clientOf = (file: string) => createPresign({ url, apiKey: readFileSync(file, 'utf8').trim() });
+
+beforeAll(async () => {
+  local = await startLocalForDocs();
+  url = `http://127.0.0.1:${local.issuerPort}`;
+  own = clientOf(join(local.folder, '.presign', 'api-key'));
+  expect(existsSync(keyFile())).toBe(false);
+  await local.writeSample?.();
+  sample = clientOf(keyFile());
+});
+afterAll(() => local.close());
+
+test('the sample has calls of many days, whose sums, list and budgets agree to the microdollar', async () => {
+  expect(statSync(keyFile()).mode & 0o777).toBe(0o600);
+  const { data: days, total } = await sample.getUsage({ group_by: ['day'] });
+  expect(days.length).toBeGreaterThanOrEqual(10);
+  let [calls, cost] = [0, 0];
+  for await (const call of each(sample.listCalls, { limit: 100 })) {
+    calls++;
+    cost += call.cost ?? 0;
+    expect(call.settled_at).toBeGreaterThanOrEqual(call.started_at);
+    const session = await sample.getSession({ id: call.session_id });
+    expect(session.created_at).toBeLessThan(call.started_at);
+  }
+  expect({ calls, cost }).toEqual({ calls: total.calls, cost: total.cost });
+  const { data: budgets } = await sample.listBudgets({});
+  const all = budgets.find(({ name }) => name === 'All customers');
+  expect(all?.current?.live?.spent).toBe(total.cost);
+});
+
+test('the sample has a budget near its limit, refusals, an API key with a policy, and an MCP server', async () => {
+  const { data: budgets } = await sample.listBudgets({ external_user: 'ada' });
+  const [{ cost_limit: most, current } = {}] = budgets;
+  expect((current?.live?.spent ?? 0) / (most ?? 1)).toBeGreaterThan(0.8);
+  await eventually(async () => {
+    const codes = (await sample.getRefusals({})).data?.map(({ code }) => code) ?? [];
+    return codes.includes('uses_exhausted') && codes.includes('cost_limit_too_low');
+  });
+  const { data: keys } = await sample.listApiKeys({});
+  expect(keys.some(({ policy }) => policy !== null)).toBe(true);
+  const { data: providers } = await sample.getUsage({ group_by: ['provider'] });
+  expect(providers.map(({ provider }) => provider)).toEqual(['mcp', 'sandbox']);
+});
+
+test('the default account has nothing of the sample, and can delete it', async () => {
+  expect((await own.getUsage({})).total.calls).toBe(0);
+  for (const list of [own.listSessions, own.listBudgets, own.listVirtualKeys])
+    expect((await list({})).data).toEqual([]);
+  const { data: accounts } = await own.listAccounts({});
+  const { id = '' } = accounts.find(({ name }) => name === 'sample') ?? {};
+  await own.deleteAccount({ id });
+  await expect(sample.getUsage({})).rejects.toMatchObject({ status: 401 });
+});
