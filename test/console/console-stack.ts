@@ -46,6 +46,9 @@ export async function cookieOf(stack: Pick<Stack, 'issuerUrl'>, apiKey: string):
 
 export type Issuing = { readonly apiKey: string; readonly user: string; readonly model?: string };
 
+/** The least that issues a URL, together with a key. */
+export const CHAT = { provider: 'sandbox', path: '/v1/chat/completions' };
+
 /** Issues a URL of an account, and calls it some times. Returns its session. */
 export async function makeCalls(
   stack: Stack,
@@ -54,7 +57,7 @@ export async function makeCalls(
   times: number,
 ): Promise<string> {
   const body = {
-    ...{ provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox' },
+    ...{ ...CHAT, client_api_key: 'sk-sandbox' },
     ...{ external_user: user, cost_limit: 2_000_000, max_uses: 50 },
   };
   const issued = await stack.presign(body, { authorization: `Bearer ${apiKey}` });
@@ -74,7 +77,7 @@ export async function makeRefusals(
   code: string,
   times: number,
 ): Promise<void> {
-  const body = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key: 'sk-sandbox' };
+  const body = { ...CHAT, client_api_key: 'sk-sandbox' };
   const issued = await stack.presign({ ...body, external_user: user }, { authorization: `Bearer ${apiKey}` });
   const { url } = (await issued.json()) as { url: string };
   for (let call = 0; call < times; call++)

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
-import { type ConsoleStack, callOnce, makeCalls, makeRefusals, startConsole } from './console-stack.ts';
+import { CHAT, type ConsoleStack, callOnce, makeCalls, makeRefusals, startConsole } from './console-stack.ts';
 
 /** Everything of the other account has this word in its name. */
 const OTHER = 'foreign';
@@ -161,6 +161,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await press('Apply');
     await ui.page.getByRole('link', { name: 'grace' }).waitFor();
     expect((await cells('Total')).at(-1)).toBe(total);
+    // Over her budget.
+    expect((await cells('ada'))[0]).toBe('2');
     await expectGood('usage');
   });
 
@@ -238,6 +240,12 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await dialog().getByRole('button', { name: 'Close' }).click();
     expect((await admin('GET', '/v1/limits', undefined, made)).status).toBe(200);
     expect(await texts()).not.toContain(made);
+    await press('Change Batch jobs');
+    await dialog().getByLabel('Policy').fill('{"providers": ["openai"]}');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    const judged = await admin('POST', '/v1/presign', { ...CHAT, client_api_key: 'sk-sandbox' }, made);
+    expect(await judged.json()).toMatchObject({ error: { code: 'policy_forbids' } });
     await press('Create a virtual key');
     await dialog().getByLabel('Name').fill('Production');
     await dialog().getByLabel('Provider', { exact: true }).fill('sandbox');

@@ -66,7 +66,7 @@ describe('refused calls', () => {
     expect((await read(foreign)).data).toEqual([]);
   });
 
-  test('of a token that is not valid, requests that only ask, and calls that pass count for nobody', async () => {
+  test('of a token that is not valid, requests that only ask, and calls that pass are not counted', async () => {
     const url = await issue();
     const before = await read();
     expect(await call(url.replace(/.{8}(?=\/v1)/, 'AAAAAAAA'))).toBe(401);

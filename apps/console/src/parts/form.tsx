@@ -76,3 +76,18 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
     </search>
   );
 };
+
+/** Opens the page of one thing by its id. */
+export function OpenById({ label, path }: { label: string; path: string }) {
+  const open = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const { id } = textsOf(event.currentTarget);
+    if (id !== undefined) location.hash = href(`${path}/${encodeURIComponent(id)}`);
+  };
+  return (
+    <form class="filters" onSubmit={open}>
+      <Field label={label} name="id" required />
+      <button type="submit">Open</button>
+    </form>
+  );
+}

@@ -3,7 +3,7 @@ import { count, money, short } from '../data/format.ts';
 import { useCalls } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm } from '../parts/form.tsx';
+import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
 import { type Column, PagedTable } from '../parts/table.tsx';
 import { href, type Place } from '../place.ts';
 
@@ -11,10 +11,12 @@ export function Calls({ params }: { params: Place['params'] }) {
   const calls = useCalls(params);
   return (
     <Page title="Calls">
+      <OpenById label="Request id" path="calls" />
       <FilterForm path="calls">
         <Field label="User" name="external_user" value={params.external_user} />
         <Field label="Session (id)" name="session_id" value={params.session_id} />
         <Field label="URL (id)" name="grant_id" value={params.grant_id} />
+        <Field label="API key (id)" name="api_key" value={params.api_key} />
         <Field label="Provider" name="provider" value={params.provider} />
         <Field label="Model" name="model" value={params.model} />
         <Choice label="Outcome" name="outcome" value={params.outcome ?? ''} options={OUTCOMES} />

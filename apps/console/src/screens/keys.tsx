@@ -54,21 +54,48 @@ const API: readonly Column<ApiKey>[] = [
   { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
   {
     head: 'Change',
-    cell: ({ id, name, revoked_at: at }) =>
-      at === null && (
-        <Action
-          label="Revoke"
-          of={name}
-          title={`Revoke the API key ${name}?`}
-          submit="Revoke"
-          isDanger
-          run={() => presign.revokeApiKey({ id })}
-        >
-          <p>Requests with it get 401 at once. URLs that it issued go on.</p>
-        </Action>
-      ),
+    cell: (key) => key.revoked_at === null && <ChangeApiKey apiKey={key} />,
   },
 ];
+
+const ChangeApiKey = ({ apiKey: { id, name, policy, revision } }: { apiKey: ApiKey }) => (
+  <>
+    <Action
+      label="Change"
+      of={name}
+      title={`Change the API key ${name}`}
+      submit="Save"
+      run={async ({ name: next = '', policy: text }) =>
+        presign.changeApiKey(
+          { id, name: next, policy: text === undefined ? null : readPolicy(text) },
+          { ifRevision: revision },
+        )
+      }
+    >
+      <Field label="Name" name="name" value={name} required />
+      <PolicyField value={policy === null ? '' : JSON.stringify(policy)} />
+    </Action>
+    <Action
+      label="Revoke"
+      of={name}
+      title={`Revoke the API key ${name}?`}
+      submit="Revoke"
+      isDanger
+      run={() => presign.revokeApiKey({ id })}
+    >
+      <p>Requests with it get 401 at once. URLs that it issued go on.</p>
+    </Action>
+  </>
+);
+
+const PolicyField = ({ value }: { value?: string }) => (
+  <Field
+    label="Policy"
+    name="policy"
+    value={value}
+    hint='JSON, such as {"providers": ["openai"]}. Empty: it may issue everything.'
+  />
+);
 
 const SCOPES = ['presign', 'read', 'admin'] as const;
 
@@ -98,11 +125,7 @@ const CreateApiKey = () => (
         ))}
       </fieldset>
       <Field label="Days" name="days" type="number" hint="Empty: no end." />
-      <Field
-        label="Policy"
-        name="policy"
-        hint='JSON, such as {"providers": ["openai"]}. Empty: it may issue everything.'
-      />
+      <PolicyField />
     </Action>
   </p>
 );

@@ -1,10 +1,9 @@
 import type { SessionSummary } from '@presign/client';
-import type { JSX } from 'preact';
 import { count, short } from '../data/format.ts';
 import { useSessions } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
-import { Choice, Field, FilterForm, textsOf } from '../parts/form.tsx';
+import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
 import { type Column, PagedTable } from '../parts/table.tsx';
 import { href, type Place } from '../place.ts';
 
@@ -12,7 +11,7 @@ export function Sessions({ params }: { params: Place['params'] }) {
   const sessions = useSessions(params);
   return (
     <Page title="Sessions">
-      <FindSession />
+      <OpenById label="Session id" path="sessions" />
       <FilterForm path="sessions">
         <Field label="User" name="external_user" value={params.external_user} />
         <Field label="External session" name="external_session" value={params.external_session} />
@@ -46,18 +45,3 @@ const COLUMNS: readonly Column<SessionSummary>[] = [
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
   { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
 ];
-
-/** Opens a session by its id. */
-function FindSession() {
-  const open = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const { id } = textsOf(event.currentTarget);
-    if (id !== undefined) location.hash = href(`sessions/${encodeURIComponent(id)}`);
-  };
-  return (
-    <form class="filters" onSubmit={open}>
-      <Field label="Session id" name="id" required />
-      <button type="submit">Open</button>
-    </form>
-  );
-}

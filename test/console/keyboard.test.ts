@@ -1,0 +1,182 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
+
+/** Every element of a screen is reached with fewer presses of Tab. */
+const MOST_TABS = 150;
+
+describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+  let receiver: Upstream;
+  let ui: ConsolePage;
+  let request: string;
+
+  const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
+    const answer = await fetch(`${stack.issuerUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    expect(answer.ok, await answer.clone().text()).toBe(true);
+    return answer.json();
+  };
+  const list = async <T>(path: string) => ((await ask('GET', path)) as { data: T[] }).data;
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    receiver = await startUpstream((_seen, response) => void response.writeHead(204).end());
+    const scope = { external_user: 'ada' };
+    await ask('POST', '/v1/budgets', { name: 'Team', scope, cost_limit: 500_000, window: 'month' });
+    await makeCalls(stack, { apiKey: stack.apiKey, user: 'ada' }, 'Why is the sky blue? ', 1);
+    await stack.issuer.ledger.drainAll();
+    request = (await list<{ request_id: string }>('/v1/calls'))[0]?.request_id ?? '';
+    ui = await openConsole(browser, stack);
+    await signIn(ui, stack.apiKey);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+    await receiver?.close();
+  });
+
+  const press = (key: string) => ui.page.keyboard.press(key);
+  const type = (text: string) => ui.page.keyboard.type(text);
+  /** The text of the focused element, or the label of a field. */
+  const focused = async () =>
+    String(
+      await ui.page.evaluate(
+        '(document.activeElement.labels?.[0] ?? document.activeElement).textContent.replace(/\\s+/g, " ").trim()',
+      ),
+    );
+  const fits = (text: string, name: string | RegExp) =>
+    typeof name === 'string' ? text === name : name.test(text);
+  /** Presses Tab until the element with this text has the focus. */
+  async function tabTo(name: string | RegExp): Promise<void> {
+    for (let step = 0; step < MOST_TABS; step++) {
+      await press('Tab');
+      if (fits(await focused(), name)) return;
+    }
+    throw new Error(`Tab does not reach ${name}`);
+  }
+  const activate = async (name: string | RegExp) => {
+    await tabTo(name);
+    await press('Enter');
+  };
+  /** Goes to a screen by its link. Its heading gets the focus. */
+  async function open(name: string): Promise<void> {
+    await activate(name);
+    await ui.page.getByRole('heading', { level: 1, name }).waitFor();
+    await settled(ui.page);
+  }
+  const dialog = () => ui.page.getByRole('dialog');
+  /** Opens the dialog of a button. */
+  async function openDialog(button: string | RegExp): Promise<void> {
+    await activate(button);
+    await dialog().waitFor();
+  }
+  /** Waits until a dialog has closed. The button that opened it has the focus again. */
+  async function expectClosed(button: string): Promise<void> {
+    await dialog().waitFor({ state: 'hidden' });
+    expect(await focused()).toBe(button);
+  }
+
+  test('Overview: spending is shown by user', async () => {
+    await tabTo(/^Spend by/);
+    await type('user');
+    await activate('Apply');
+    await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by external user' }).waitFor();
+  });
+
+  test('Budgets: a limit is raised', async () => {
+    await open('Budgets');
+    await openDialog('Change Team');
+    expect(await ui.violations()).toEqual([]);
+    await tabTo('Limit in dollars');
+    await press('Control+A');
+    await type('0.75');
+    await activate('Save');
+    await expectClosed('Change Team');
+    expect((await list<{ cost_limit: number }>('/v1/budgets'))[0]?.cost_limit).toBe(750_000);
+  });
+
+  test('Calls: a call is found by its request id, and its session is opened and revoked', async () => {
+    await open('Calls');
+    await tabTo('Request id');
+    await type(request);
+    await press('Enter');
+    await ui.page.getByRole('heading', { name: 'Price' }).waitFor();
+    await settled(ui.page);
+    const [session] = await list<{ id: string }>('/v1/sessions');
+    await activate(session?.id.slice(0, 8) ?? '');
+    await openDialog('Revoke the session');
+    await activate('Revoke');
+    await ui.page.getByText('revoked').first().waitFor();
+    expect(await list('/v1/sessions?status=active')).toEqual([]);
+  });
+
+  test('Sessions: those of a user are listed', async () => {
+    await open('Sessions');
+    await tabTo('User');
+    await type('grace');
+    await press('Enter');
+    await ui.page.getByText('No session fits.').waitFor();
+  });
+
+  test('Usage: calls are summed by day, and saved', async () => {
+    await open('Usage');
+    await tabTo(/^Sum by/);
+    await type('day');
+    await activate('Apply');
+    await ui.page.getByRole('columnheader', { name: 'day', exact: true }).waitFor();
+    const saved = ui.page.waitForEvent('download');
+    await activate('Download CSV');
+    expect((await saved).suggestedFilename()).toBe('usage.csv');
+  });
+
+  test('Keys: an API key with one scope more is created, and its field selects the whole secret', async () => {
+    await open('Keys');
+    await openDialog('Create an API key');
+    await tabTo('Name');
+    await type('Reports');
+    await tabTo('read');
+    await press('Space');
+    await activate('Create');
+    await dialog().getByLabel('The new API key').waitFor();
+    await tabTo('The new API key');
+    const selected = 'document.activeElement.selectionEnd - document.activeElement.selectionStart';
+    expect(await ui.page.evaluate(selected)).toBeGreaterThan(40);
+    await activate('Close');
+    await expectClosed('Create an API key');
+    const keys = await list<{ name: string; scopes: string[] }>('/v1/api-keys');
+    expect(keys.find(({ name }) => name === 'Reports')?.scopes).toEqual(['presign', 'read']);
+  });
+
+  test('Webhooks: an endpoint for one event is added and tested', async () => {
+    await open('Webhooks');
+    await openDialog('Add a webhook');
+    await tabTo('URL');
+    await type(`${receiver.url}/events`);
+    await tabTo('grant.revoked');
+    await press('Space');
+    expect(await ui.violations()).toEqual([]);
+    await activate('Add');
+    await dialog().getByLabel('The secret that signs its events').waitFor();
+    await activate('Close');
+    await expectClosed('Add a webhook');
+    expect((await list<{ events: string[] }>('/v1/webhooks'))[0]?.events).toEqual(['grant.revoked']);
+    await openDialog(/^Send a test/);
+    await activate('Send');
+    await eventually(async () => receiver.seen.length > 0);
+  });
+
+  test('Audit: the states of a change are opened', async () => {
+    await open('Audit');
+    await activate('Before and after');
+    await ui.page.locator('details[open]').first().waitFor();
+  });
+});
