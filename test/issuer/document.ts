@@ -31,18 +31,22 @@ export function bodyOf({ requestBody }: Operation): Schema | undefined {
   return schema && resolved(schema);
 }
 
+/** A parameter or a field of a body. */
+type Field = { readonly name: string; readonly described: boolean; readonly secret: boolean };
+
 /** Every parameter and every field of the body that an operation takes, fields of fields by dotted names. */
-export function fieldsOf(operation: Operation): { name: string; described: boolean }[] {
+export function fieldsOf(operation: Operation): Field[] {
   const parameters = (operation.parameters ?? []).map(({ name, description, in: place }) => ({
     name,
     // The path already says what its id names.
     described: description !== undefined || place === 'path',
+    secret: false,
   }));
   const body = bodyOf(operation);
   return [...parameters, ...(body ? fieldsIn(body, '') : [])];
 }
 
-function fieldsIn(schema: Schema, prefix: string): { name: string; described: boolean }[] {
+function fieldsIn(schema: Schema, prefix: string): Field[] {
   const own = resolved(schema);
   const kinds = [...(own.anyOf ?? []), ...(own.oneOf ?? [])] as Schema[];
   const items = own.items === undefined ? [] : [own.items as Schema];
@@ -51,7 +55,9 @@ function fieldsIn(schema: Schema, prefix: string): { name: string; described: bo
     const inside = fieldsIn(property, `${prefix}${name}.`);
     // A reference can have a description of its own: JSON Schema 2020-12 reads keywords next to $ref.
     const description = property.description ?? resolved(property).description;
-    return [{ name: `${prefix}${name}`, described: description !== undefined }, ...inside];
+    const forms = [property, ...((property.anyOf ?? []) as Schema[])];
+    const secret = forms.some(({ format }) => format === 'password');
+    return [{ name: `${prefix}${name}`, described: description !== undefined, secret }, ...inside];
   });
   return [...fields, ...[...kinds, ...items].flatMap((each) => fieldsIn(each, prefix))];
 }

@@ -63,6 +63,22 @@ describe('the document', () => {
     expect(undescribed.map(({ name }) => name)).toEqual([]);
   });
 
+  test('marks the secrets of requests, and nothing else, so that forms hide them', () => {
+    const secrets = operations.flatMap(({ operation }) =>
+      fieldsOf(operation).flatMap(({ name, secret }) => (secret ? [`${operation.operationId} ${name}`] : [])),
+    );
+    expect(secrets).toEqual([
+      'presign client_api_key',
+      'mcpPresign servers.auth_config.token',
+      'mcpPresign servers.auth_config.key',
+      'mcpPresign servers.auth_config.access_token',
+      'mcpPresign servers.auth_config.client_secret',
+      'mcpPresign servers.auth_config.refresh_token',
+      'createVirtualKey key',
+      'rotateVirtualKey key',
+    ]);
+  });
+
   test('has only examples that match their schemas', () => {
     const examples = schemasIn(api).flatMap((schema) =>
       (schema.examples ?? []).map((example) => ({ schema, example })),

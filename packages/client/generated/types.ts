@@ -254,10 +254,16 @@ export interface components {
                 auth_type?: ("none" | "bearer" | "api_key" | "oauth") | null;
                 /** @description The fields of the auth_type. They are encrypted before they are stored. */
                 auth_config?: Record<string, never> | {
-                    /** @description Sent as "Authorization: Bearer …". */
+                    /**
+                     * Format: password
+                     * @description Sent as "Authorization: Bearer …".
+                     */
                     token: string;
                 } | {
-                    /** @description The key of the server. */
+                    /**
+                     * Format: password
+                     * @description The key of the server.
+                     */
                     key: string;
                     /** @description The header that carries the key. Left out: X-API-Key, unless query is given. */
                     header?: string | null;
@@ -1249,7 +1255,10 @@ export interface components {
             provider: string;
             /** @description Your name for it. */
             name: string;
-            /** @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it. */
+            /**
+             * Format: password
+             * @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it.
+             */
             key: string;
             /**
              * @description As config of POST /v1/presign, whose fields take precedence over these.
@@ -1338,7 +1347,10 @@ export interface components {
          *     }
          */
         RotationRequest: {
-            /** @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it. */
+            /**
+             * Format: password
+             * @description The provider's API key, or for a cloud the JSON text of its credential. It is encrypted before it is stored, and no answer shows any part of it.
+             */
             key: string;
         };
         /**

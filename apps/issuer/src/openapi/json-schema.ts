@@ -39,7 +39,8 @@ function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   // JSON Schema has no formats for blocks of addresses. Their patterns say the same.
   if (json.format?.startsWith('cidr')) delete json.format;
-  if (json.format !== undefined) delete json.pattern;
+  // Any text can be a password, so its pattern says more.
+  if (json.format !== undefined && json.format !== 'password') delete json.pattern;
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
   if (io === 'output' && json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
 }

@@ -94,6 +94,9 @@ export const headerSafe = (most: number) =>
       `expected 1 to ${most} visible ASCII characters without spaces`,
     );
 
+/** JSON Schema: a field that a form must not show (OpenAPI's registry of formats). */
+export const SECRET = { format: 'password' } as const;
+
 /**
  * A provider's key: one word, or the JSON text of a cloud's credential, which has spaces and line breaks. The issuer checks
  * that the provider can use it.
@@ -103,7 +106,8 @@ export const providerKey = z
   .regex(
     /^(?:[\x21-\x7e]{1,4096}|\{[\x20-\x7e\r\n\t]{1,8190}\}\s{0,4})$/,
     'expected 1 to 4096 visible ASCII characters without spaces, or the JSON text of a credential for a cloud',
-  );
+  )
+  .meta(SECRET);
 
 export const TIME_FORM =
   'Unix seconds with at most three decimals, or ISO 8601 with seconds and a zone, such as 2026-01-31T00:00:00Z (in a query, a + is written %2B)';

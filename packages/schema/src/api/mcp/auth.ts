@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { isJsonObject } from '../../json.ts';
-import { bytes, givenOneOf, headerSafe, optional } from '../fields.ts';
+import { bytes, givenOneOf, headerSafe, optional, SECRET } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
 
 /** Access tokens that carry claims (JWT) grow to several kilobytes. */
 const SECRET_MAX_CHARS = 8192;
 const URL_MAX_BYTES = 1536;
 
-const secret = headerSafe(SECRET_MAX_CHARS);
+const secret = headerSafe(SECRET_MAX_CHARS).meta(SECRET);
 
 const TEXT = { type: 'string' };
 const NULL = { type: 'null' };
@@ -81,7 +81,9 @@ const oauth = z
         description:
           'Where the gateway gets access tokens. Needs client_id, and client_secret or refresh_token.',
       }),
-      client_id: optional(secret).meta({ description: 'The id of the client at the token endpoint.' }),
+      client_id: optional(headerSafe(SECRET_MAX_CHARS)).meta({
+        description: 'The id of the client at the token endpoint.',
+      }),
       client_secret: optional(secret).meta({ description: "The client's secret, if it has one." }),
       refresh_token: optional(secret).meta({ description: 'Left out: client credentials are used.' }),
       scope: optional(
