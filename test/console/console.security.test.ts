@@ -240,11 +240,11 @@ describe('the pages of the console', () => {
   const page = (path = '', headers: Record<string, string> = {}) =>
     fetch(`${stack.consoleUrl}${path}`, { headers });
 
-  test('run and load only files of the issuer, and are shown in no frame', async () => {
+  test('run and load only files of the issuer, talk to it and the gateway, and are shown in no frame', async () => {
     const answer = await page();
     expect(answer.status).toBe(200);
     expect(answer.headers.get('content-security-policy')).toBe(
-      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+      `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self' ${stack.gatewayUrls[0]}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
     );
     expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
     expect(answer.headers.get('cross-origin-opener-policy')).toBe('same-origin');

@@ -6,8 +6,9 @@ import type { Context, Hono } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 
 /** Serves the built console below `/console/`. Without a folder there is no console. */
-export function serveConsole(app: Hono<IssuerEnv>, { consoleDir }: IssuerDeps): void {
+export function serveConsole(app: Hono<IssuerEnv>, { consoleDir, gatewayUrl }: IssuerDeps): void {
   if (consoleDir === undefined) return;
+  const policy = policyOf(new URL(gatewayUrl).origin);
   let files: ReadonlyMap<string, Asset> | undefined;
   const assets = () => {
     files ??= readAssets(consoleDir);
@@ -20,7 +21,7 @@ export function serveConsole(app: Hono<IssuerEnv>, { consoleDir }: IssuerDeps): 
     if (!all) return c.text(BUILDING, 503, { 'retry-after': '2' });
     const asset = all.get(c.req.path.slice('/console/'.length) || 'index.html');
     if (!asset) throw new RefusedError({ code: 'not_found' });
-    return send(c, asset);
+    return send(c, asset, policy);
   });
 }
 
@@ -61,11 +62,12 @@ function readAsset(file: string): Asset {
   };
 }
 
-function send(c: Context<IssuerEnv>, { type, bytes, gzipped, isHashed }: Asset): Response {
+function send(c: Context<IssuerEnv>, asset: Asset, policy: string): Response {
+  const { type, bytes, gzipped, isHashed } = asset;
   const isZipped = /\bgzip\b/.test(c.req.header('accept-encoding') ?? '');
   return c.body(isZipped ? gzipped : bytes, 200, {
     'content-type': type,
-    'content-security-policy': POLICY,
+    'content-security-policy': policy,
     'cross-origin-opener-policy': 'same-origin',
     'cross-origin-resource-policy': 'same-origin',
     vary: 'accept-encoding',
@@ -75,18 +77,19 @@ function send(c: Context<IssuerEnv>, { type, bytes, gzipped, isHashed }: Asset):
 }
 
 /**
- * The page runs and loads only files of the issuer, and talks to the issuer alone. It is shown in no frame, sends no form by itself, and
- * writes no HTML from text (Trusted Types).
+ * The page runs and loads only files of the issuer. It talks to the issuer, and to the gateway to try a URL. It is shown in no frame, sends
+ * no form by itself, and writes no HTML from text (Trusted Types).
  */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join('; ');
+const policyOf = (gateway: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    `connect-src 'self' ${gateway}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
