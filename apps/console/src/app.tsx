@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import { useRef } from 'preact/hooks';
 import { signOut } from './data/api.ts';
 import { useLimits } from './data/queries.ts';
+import { Issue } from './issue/issue.tsx';
 import { Failed, Waiting } from './parts/answer.tsx';
 import { type Can, canOf, Rights } from './parts/rights.ts';
 import { href, type Place, usePlace } from './place.ts';
@@ -40,6 +41,7 @@ const ENTRIES: readonly Entry[] = [
   { path: '', name: 'Overview', scope: 'read', screen: Overview },
   { path: 'budgets', name: 'Budgets', scope: 'read', screen: Budgets },
   { path: 'sessions', name: 'Sessions', scope: 'read', screen: Sessions, one: SessionPage },
+  { path: 'issue', name: 'Issue', scope: 'presign', screen: Issue, one: Issue },
   { path: 'calls', name: 'Calls', scope: 'read', screen: Calls, one: CallPage },
   { path: 'usage', name: 'Usage', scope: 'read', screen: Usage },
   { path: 'keys', name: 'Keys', scope: 'read', screen: Keys },
@@ -53,7 +55,8 @@ function Shell({ limits }: { limits: Limits }) {
   const can = canOf(limits);
   const [first = '', id] = path;
   const entries = ENTRIES.filter(({ scope }) => can(scope));
-  const entry = entries.find((each) => each.path === first);
+  // A key that cannot read begins with the first screen that it has.
+  const entry = entries.find((each) => each.path === first) ?? (first === '' ? entries[0] : undefined);
   const Screen = id === undefined ? entry?.screen : entry?.one;
   return (
     <Rights.Provider value={can}>
@@ -66,7 +69,7 @@ function Shell({ limits }: { limits: Limits }) {
           <ul>
             {entries.map((each) => (
               <li key={each.path}>
-                <a href={href(each.path)} aria-current={each.path === first ? 'page' : undefined}>
+                <a href={href(each.path)} aria-current={each === entry ? 'page' : undefined}>
                   {each.name}
                 </a>
               </li>

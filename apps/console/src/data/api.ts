@@ -1,9 +1,9 @@
 import { createPresign, PresignError } from '@presign/client';
 
-/** The issuer's address: the console is one folder below it. */
-const ISSUER = new URL('..', location.href).href;
+/** The issuer's address, without a slash at its end: the console is one folder below it. */
+export const ISSUER = new URL('..', location.href).href.replace(/\/$/, '');
 
-const SESSION = `${ISSUER}console/session`;
+const SESSION = `${ISSUER}/console/session`;
 
 /** Shows the issuer that the request comes from the console, which alone may use the cookie. */
 const FROM_CONSOLE = { 'x-presign-console': '1' };

@@ -102,7 +102,13 @@ export function Secret({ label, value }: { label: string; value: string }) {
     <>
       <p class="field">
         <label for={id}>{label}</label>
-        <input id={id} readOnly value={value} onFocus={(event) => event.currentTarget.select()} />
+        <input
+          id={id}
+          readOnly
+          autocomplete="off"
+          value={value}
+          onFocus={(event) => event.currentTarget.select()}
+        />
         <small class="soft">Copy it now: it is not shown again.</small>
       </p>
       <p>
