@@ -8,9 +8,11 @@ import { Secret } from '../parts/action.tsx';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Facts, When } from '../parts/facts.tsx';
 import { href } from '../place.ts';
+import { Code } from './code.tsx';
 import { Fields } from './fields.tsx';
 import './issue.css';
 import { readRequest, type Schema, type Texts } from './schema.ts';
+import { Variable } from './write-code.ts';
 
 /** A way to issue: its method of the client, and its name here. */
 const WAYS = [
@@ -20,7 +22,7 @@ const WAYS = [
 
 type Way = (typeof WAYS)[number];
 
-/** Issues a URL or a bundle. Nothing here is kept when the reader leaves the page. */
+/** Issues a URL or a bundle, and shows the code that does the same. Nothing here is kept when the reader leaves the page. */
 export function Issue({ id }: { id: string }) {
   const way = WAYS.find((each) => each.id === id) ?? WAYS[0];
   return (
@@ -80,7 +82,7 @@ type Issued = { readonly request: Readonly<Record<string, unknown>> } & (
 );
 
 /** What was entered and issued lives in this component alone: a cache would keep secrets after the page is left. */
-function Form({ way, schema }: { way: Way } & Operation) {
+function Form({ way, path, schema }: { way: Way } & Operation) {
   const client = useQueryClient();
   const [texts, setTexts] = useState<Texts>(new Map());
   const [issued, setIssued] = useState<Issued>();
@@ -110,6 +112,7 @@ function Form({ way, schema }: { way: Way } & Operation) {
     }
   };
   const [example] = (schema.examples ?? []) as Record<string, unknown>[];
+  const shown = readRequest(schema, texts, (name) => new Variable(name));
   return (
     <>
       <div class="issue">
@@ -117,6 +120,10 @@ function Form({ way, schema }: { way: Way } & Operation) {
           <Fields of={schema} example={example} texts={texts} />
           {error && <Failed error={error} />}
         </Entry>
+        <section aria-label="The same as code" class="beside">
+          <h2>The same as code</h2>
+          <Code of={{ path, method: way.method, body: shown }} />
+        </section>
       </div>
       {issued && (
         <section aria-label="What was issued">
