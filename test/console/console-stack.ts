@@ -11,9 +11,10 @@ const PRICE = { input: 150_000, output: 600_000 };
 export async function startConsole(options: Partial<StackOptions> = {}): Promise<ConsoleStack> {
   const [sandbox, consoleDir] = await Promise.all([startSandboxLlm(), buildConsole()]);
   const pricing = { 'sandbox-1': PRICE, 'sandbox-mini': PRICE };
+  const provider = { extends: ['openai', 'anthropic'], base_url: sandbox.url, pricing };
   const stack = await startStack({
-    providers: { sandbox: { extends: ['openai', 'anthropic'], base_url: sandbox.url, pricing } },
     ...options,
+    providers: { sandbox: provider, ...options.providers },
     issuer: { consoleDir, ...options.issuer },
   });
   const close = async () => {

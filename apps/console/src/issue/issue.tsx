@@ -11,6 +11,7 @@ import { href } from '../place.ts';
 import { Code } from './code.tsx';
 import { Fields } from './fields.tsx';
 import './issue.css';
+import { Playground } from './playground.tsx';
 import { readRequest, type Schema, type Texts } from './schema.ts';
 import { Variable } from './write-code.ts';
 
@@ -197,6 +198,7 @@ function Result({ of }: { of: Issued }) {
           ['Ends', <When key="ends" at={end} />],
         ]}
       />
+      {'url' in of && <Playground key={of.url.grant_id} issued={of.url} request={of.request} />}
     </>
   );
 }

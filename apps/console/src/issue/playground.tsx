@@ -1,0 +1,172 @@
+import type { PresignAnswer } from '@presign/client';
+import { useQuery } from '@tanstack/preact-query';
+import type { JSX } from 'preact';
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks';
+import { presign } from '../data/api.ts';
+import { count, limit, money, short } from '../data/format.ts';
+import { Failed, Waiting } from '../parts/answer.tsx';
+import { Facts } from '../parts/facts.tsx';
+import { Field, textsOf } from '../parts/form.tsx';
+import { Rights } from '../parts/rights.ts';
+import { href } from '../place.ts';
+import { callUrl, type Head, type Left, readLeft, splitUrl } from './call-url.ts';
+import { dialectOf } from './dialects.ts';
+
+type Request = Readonly<Record<string, unknown>>;
+type PlaygroundProps = { readonly issued: PresignAnswer; readonly request: Request };
+
+/** Calls an issued URL as its holder does, and shows what the call costs and what is left. */
+export function Playground({ issued, request }: PlaygroundProps) {
+  const { base, path } = splitUrl(issued.url);
+  const { model, isPending } = useModel(request);
+  const call = useCall();
+  const left = useLeft(issued.grant_id, base, call.isRunning);
+  const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const { path: asked = path, body = '' } = textsOf(event.currentTarget);
+    const method = String(request.method ?? 'POST');
+    void call.run({ base, path: asked, method, body: /^(GET|HEAD)$/.test(method) ? '' : body });
+  };
+  if (isPending) return <Waiting />;
+  return (
+    <>
+      <h2>Call it</h2>
+      <form onSubmit={send} aria-label="A call">
+        <Field label="Path" name="path" value={path} required hint="One that the URL allows." />
+        <BodyField value={bodyOf(path, model)} />
+        <p class="buttons">
+          <button type="submit" class="main" disabled={call.isRunning}>
+            Call
+          </button>
+          {call.isRunning && (
+            <button type="button" onClick={call.stop}>
+              Stop
+            </button>
+          )}
+        </p>
+      </form>
+      {call.error && <Failed error={call.error} />}
+      {call.head && (
+        <>
+          <section aria-label="The answer" aria-busy={call.isRunning}>
+            <pre>{call.text}</pre>
+          </section>
+          <p role="status">{call.isRunning ? 'The answer arrives.' : 'The call has ended.'}</p>
+        </>
+      )}
+      <Figures head={call.head} left={left.data} />
+    </>
+  );
+}
+
+function BodyField({ value }: { value: string }) {
+  const id = useId();
+  return (
+    <p class="field">
+      <label for={id}>Body</label>
+      <textarea id={id} name="body" rows={10} spellcheck={false} autocomplete="off" defaultValue={value} />
+    </p>
+  );
+}
+
+const bodyOf = (path: string, model: string): string => {
+  const body = dialectOf(path)?.body(model);
+  return body ? JSON.stringify(body, null, 2) : '';
+};
+
+/** The model of the call: the one that the URL is issued for, or the first of the provider that has a price. */
+function useModel({ provider, config, models }: Request): { model: string; isPending: boolean } {
+  const can = useContext(Rights);
+  const { model: fixed } = (config ?? {}) as { readonly model?: unknown };
+  const named = (models as readonly string[] | undefined)?.find((name) => !name.includes('*'));
+  const known = typeof fixed === 'string' ? fixed : named;
+  const { data, isLoading } = useQuery({
+    queryKey: ['models', provider],
+    queryFn: () => presign.listModels({ provider: String(provider) }),
+    enabled: known === undefined && can('read'),
+  });
+  return { model: known ?? data?.data[0]?.model ?? 'MODEL', isPending: isLoading };
+}
+
+type Asked = Omit<Parameters<typeof callUrl>[0], 'signal' | 'onHead' | 'onText'>;
+
+/** One call at a time, with its answer as far as it has arrived. It ends when the reader leaves the page. */
+function useCall() {
+  const [head, setHead] = useState<Head>();
+  const [text, setText] = useState('');
+  const [error, setError] = useState<Error>();
+  const [isRunning, setRunning] = useState(false);
+  const running = useRef<AbortController>();
+  const stop = () => running.current?.abort();
+  useEffect(() => stop, []);
+  const run = async (asked: Asked) => {
+    const own = new AbortController();
+    running.current = own;
+    setHead(undefined);
+    setText('');
+    setError(undefined);
+    setRunning(true);
+    const onText = (part: string) => setText((before) => before + part);
+    try {
+      await callUrl({ ...asked, signal: own.signal, onHead: setHead, onText });
+    } catch (cause) {
+      if (!own.signal.aborted) setError(cause as Error);
+    } finally {
+      setRunning(false);
+    }
+  };
+  return { head, text, error, isRunning, run, stop };
+}
+
+/** The figures change after the end of a call, when it is settled. */
+const EVERY_MS = 1_000;
+
+const useLeft = (grantId: string, base: string, isRunning: boolean) =>
+  useQuery({
+    queryKey: ['left', grantId, isRunning],
+    queryFn: () => readLeft(base),
+    placeholderData: (before) => before,
+    staleTime: 0,
+    refetchInterval: ({ state }) => (state.data?.held === 0 ? false : EVERY_MS),
+  });
+
+/** The charge of a call: its answer says it, or the ledger as soon as it has the call. */
+function useCost(head: Head | undefined) {
+  const can = useContext(Rights);
+  const requestId = head?.requestId ?? '';
+  const { data } = useQuery({
+    queryKey: ['call', requestId],
+    queryFn: () => presign.getCall({ request_id: requestId }),
+    enabled: head?.cost === null && head.status < 300 && requestId !== '' && can('read'),
+    refetchInterval: ({ state }) => (state.data ? false : EVERY_MS),
+  });
+  return head?.cost ?? data?.cost;
+}
+
+function Figures({ head, left }: { head: Head | undefined; left: Left | undefined }) {
+  const can = useContext(Rights);
+  const cost = useCost(head);
+  const room = left && left.cost_limit !== null ? left.cost_limit - left.spent - left.held : null;
+  const uses = left && left.max_uses !== -1 ? left.max_uses - left.used : null;
+  return (
+    <Facts
+      of={[
+        ['Status', head?.status ?? '–'],
+        ['Cost of the call', money(cost)],
+        ['Spent by the URL', money(left?.spent)],
+        ['Money left', left ? limit(room, money) : '–'],
+        ['Uses left', left ? limit(uses, count) : '–'],
+        [
+          'Request',
+          head?.requestId && can('read') ? (
+            <a key="request" href={href(`calls/${head.requestId}`)}>
+              {short(head.requestId)}
+            </a>
+          ) : (
+            (head?.requestId ?? '–')
+          ),
+        ],
+      ]}
+    />
+  );
+}
