@@ -10,3 +10,4 @@ export {
   mcpConfig,
   openaiOptions,
 } from './sdk-options.ts';
+export { MCP_TOOLS } from './tool-settings.ts';

@@ -8,6 +8,7 @@ import { Secret } from '../parts/action.tsx';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Facts, When } from '../parts/facts.tsx';
 import { href } from '../place.ts';
+import { BundleSettings } from './bundle-settings.tsx';
 import { Code } from './code.tsx';
 import { Fields } from './fields.tsx';
 import './issue.css';
@@ -198,7 +199,11 @@ function Result({ of }: { of: Issued }) {
           ['Ends', <When key="ends" at={end} />],
         ]}
       />
-      {'url' in of && <Playground key={of.url.grant_id} issued={of.url} request={of.request} />}
+      {'url' in of ? (
+        <Playground key={of.url.grant_id} issued={of.url} request={of.request} />
+      ) : (
+        <BundleSettings key={of.bundle.grant_id} bundle={of.bundle} />
+      )}
     </>
   );
 }
