@@ -85,6 +85,7 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     expect(await fact('Spent by the URL')).toBe(dollars);
     expect((await ui.region('The answer').innerText()).length).toBeGreaterThan(20);
     await takePart('Issue a URL', 'issue');
+    await page.setViewportSize({ width: 920, height: 370 });
     await page.evaluate('scrollTo(0, document.body.scrollHeight)');
     await ui.picture('playground', 370);
     await expectGood();

@@ -9,7 +9,7 @@ export type Head = {
   readonly cost: number | null;
 };
 
-/** What a URL has left, as `GET` on the URL without its path answers. Money is in microdollars. */
+/** The figures of a URL, as `GET` on the URL without its path answers. Money is in microdollars. */
 export type Left = {
   readonly used: number;
   readonly max_uses: number;

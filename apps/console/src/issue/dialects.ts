@@ -3,7 +3,7 @@ export type Dialect = {
   readonly ending: RegExp;
   readonly body: (model: string) => object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** What streams need in the query. */
+  /** The query that a stream needs. */
   readonly query?: string;
   /** The text in an event of a stream. */
   readonly textOf: (event: StreamEvent) => string | undefined;

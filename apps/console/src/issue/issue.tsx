@@ -29,7 +29,7 @@ export function Issue({ id }: { id: string }) {
   const way = WAYS.find((each) => each.id === id) ?? WAYS[0];
   return (
     <Page title="Issue a URL">
-      <nav aria-label="What to issue">
+      <nav aria-label="Ways to issue">
         <ul>
           {WAYS.map((each) => (
             <li key={each.id}>
@@ -83,7 +83,7 @@ type Issued = { readonly request: Readonly<Record<string, unknown>> } & (
   | { readonly bundle: McpPresignAnswer }
 );
 
-/** What was entered and issued lives in this component alone: a cache would keep secrets after the page is left. */
+/** The entered secrets and the issued URL live in this component alone: a cache would keep them after the page is left. */
 function Form({ way, path, schema }: { way: Way } & Operation) {
   const client = useQueryClient();
   const [texts, setTexts] = useState<Texts>(new Map());
@@ -128,7 +128,7 @@ function Form({ way, path, schema }: { way: Way } & Operation) {
         </section>
       </div>
       {issued && (
-        <section aria-label="What was issued">
+        <section aria-label="The result">
           <h2 ref={result} tabIndex={-1}>
             Issued
           </h2>

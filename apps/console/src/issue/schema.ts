@@ -31,7 +31,7 @@ export type RequestField = {
   readonly isRequired: boolean;
 };
 
-/** What was entered, by the names of the fields. */
+/** The entered texts, by the names of the fields. */
 export type Texts = ReadonlyMap<string, string>;
 
 /** The fields of an object. A field with a form for each value of another field has the form that fits the entered value. */
