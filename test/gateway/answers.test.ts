@@ -265,3 +265,52 @@ test('a body the holder sends with GET arrives', async () => {
   expect(readAnswers(text)[0]?.status).toBe(200);
   expect(providers.seen[0]?.body.toString()).toBe('{}');
 });
+
+const EVENTS = 'data: \xc3\xa9\n\ndata: {"x": "0\\r\\n"}\n\n';
+const streamed = (version: string, more = '') =>
+  `POST ${new URL(rawUrl).pathname} HTTP/${version}\r\nHost: g\r\n${more}Content-Length: 2\r\n\r\n{}`;
+const TEXT_STREAM = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n';
+
+test.each([
+  ['in one piece', `${TEXT_STREAM}\r\n${EVENTS}`],
+  [
+    'in chunks',
+    `${TEXT_STREAM}Transfer-Encoding: chunked\r\n\r\n5\r\ndata:\r\n${(EVENTS.length - 5).toString(16)}\r\n${EVENTS.slice(5)}\r\n0\r\n\r\n`,
+  ],
+  ['and is empty', `${TEXT_STREAM}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n`],
+])(
+  'an answer without a length that arrives %s reaches the holder in chunks, and its connection serves on',
+  async (_how, text) => {
+    wire = text;
+    const both = readAnswers(await exchange(new URL(rawUrl).origin, streamed('1.1').repeat(2), 2));
+    expect(both).toHaveLength(2);
+    for (const { status, headers, body } of both) {
+      expect(status).toBe(200);
+      expect(headers).toContainEqual(['transfer-encoding', 'chunked']);
+      expect(unchunked(body)).toBe(text.endsWith('\r\n\r\n0\r\n\r\n') ? '' : EVENTS);
+    }
+  },
+);
+
+test('an answer without a length reaches a holder of HTTP/1.0 as it is, and ends with its connection', async () => {
+  wire = `${TEXT_STREAM}\r\n${EVENTS}`;
+  const got = await exchange(new URL(rawUrl).origin, streamed('1.0'));
+  const [head = '', body] = got.split(/\r\n\r\n(.*)/s);
+  expect(head).toMatch(/^HTTP\/1\.1 200 /);
+  expect(head).not.toMatch(/transfer-encoding/i);
+  expect(body).toBe(EVENTS);
+});
+
+/** The content of a chunked body (RFC 9112 §7.1). Throws if it is framed wrongly. */
+function unchunked(body: string): string {
+  let content = '';
+  for (let rest = body; ; ) {
+    const [, size = ''] = /^([0-9a-f]+)\r\n/.exec(rest) ?? [];
+    const start = size.length + 2;
+    const end = start + Number.parseInt(size, 16);
+    if (size === '' || rest.slice(end, end + 2) !== '\r\n') throw new Error(`no chunk: ${rest}`);
+    if (end === start) return content;
+    content += rest.slice(start, end);
+    rest = rest.slice(end + 2);
+  }
+}
