@@ -124,8 +124,6 @@ async function sumUsage(
   const summed = async (tx: Transaction) => {
     const marks = await findMarks(tx, accountId);
     refuseParts(asked, marks);
-    // Compiling the statement takes Postgres longer than it saves, and a whole core meanwhile.
-    await tx.execute(sql`set local jit = off`);
     await tx.execute(sql`declare usage_report scroll cursor for ${selectUsage(accountId, asked, marks)}`);
     // The first row is the total, which is also the only group where there are no dimensions.
     const [total, ...groups] = await fetchRows(tx, `${Math.min(PIECE, asked.limit) + 1}`);
