@@ -68,6 +68,15 @@ if (workers.length > 0) {
     await cp(resolve(app, 'node_modules/gpt-tokenizer/data', name), resolve(dist, name));
   }
 }
+if (app.endsWith('issuer')) {
+  // The page at /docs is made of these.
+  const files = resolve(dist, 'docs-files');
+  const scalar = 'node_modules/@scalar/api-reference/dist/browser/standalone.js';
+  await cp(resolve(app, scalar), resolve(files, 'scalar.js'));
+  for (const name of ['README.md', 'docs/README.md', 'docs/guides', 'docs/reference']) {
+    await cp(resolve(app, '../..', name), resolve(files, name), { recursive: true });
+  }
+}
 await cp(resolve(packages, 'schema/migrations'), resolve(dist, 'migrations'), { recursive: true });
 // The code is ES modules wherever dist/ is copied to.
 await writeFile(resolve(dist, 'package.json'), '{ "type": "module" }\n');

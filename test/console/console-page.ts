@@ -70,9 +70,14 @@ export const settled = (page: Page): Promise<unknown> =>
   eventually(async () => (await page.getByText('Loading…').count()) === 0);
 
 /** Writes a picture for the docs, if it is to. */
-export async function takePicture(page: Page, name: string, height = PICTURE.height): Promise<void> {
+export async function takePicture(
+  page: Page,
+  name: string,
+  height = PICTURE.height,
+  width = PICTURE.width,
+): Promise<void> {
   if (!writesPictures) return;
-  await page.setViewportSize({ ...PICTURE, height });
+  await page.setViewportSize({ width, height });
   const bytes = await page.screenshot({ animations: 'disabled' });
   expect(bytes.length, name).toBeLessThan(MOST_PICTURE_BYTES);
   writeFileSync(join(IMAGES, `${name}.png`), bytes);

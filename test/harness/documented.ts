@@ -57,7 +57,7 @@ export function undocumented({ method, path, status, headers, text }: Answered):
 }
 
 /** For who runs the service: no part of the API. */
-const OPERATORS = new Set(['/healthz', '/readyz', '/openapi.json', '/docs']);
+const OPERATORS = new Set(['/healthz', '/readyz', '/openapi.json', '/docs', '/docs/scalar.js']);
 
 const ERROR = { $ref: '#/components/schemas/Error' };
 

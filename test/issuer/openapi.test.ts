@@ -1,8 +1,7 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { describeApi } from '@presign/issuer';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -194,73 +193,105 @@ describe('an operation answers as documented', () => {
   );
 });
 
-describe('the reference page', () => {
-  const page = async () => {
+describe('the page at /docs', () => {
+  test('runs Scalar and one script of its own, in a sandbox that connects to nothing', async () => {
     const answer = await fetch(`${stack.issuerUrl}/docs`);
-    return { answer, text: await answer.text() };
-  };
+    const text = await answer.text();
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    const scripts = Array.from(
+      text.matchAll(/<script([^>]*)>([\s\S]*?)<\/script>/g),
+      ([, tag = '', body = '']) => ({ tag, body }),
+    );
+    expect(scripts.map(({ tag }) => tag.trim().replace(/ data-configuration="[^"]*"/, ''))).toEqual([
+      '',
+      'id="api-reference" type="application/json"',
+      'src="docs/scalar.js"',
+    ]);
+    const own = createHash('sha256')
+      .update(scripts[0]?.body ?? '')
+      .digest('base64');
+    expect(answer.headers.get('content-security-policy')).toBe(
+      `sandbox allow-scripts; default-src 'none'; script-src 'self' 'sha256-${own}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    );
+    expect(answer.headers.has('set-cookie')).toBe(false);
+  });
 
-  test('needs no script and no other resource, and its policy allows none', async () => {
-    const { answer, text } = await page();
-    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8']);
-    const style = /<style>([\s\S]*?)<\/style>/.exec(text)?.[1] ?? '';
-    const hash = createHash('sha256').update(style).digest('base64');
-    const policy = answer.headers.get('content-security-policy');
-    expect(policy).toContain("default-src 'none'; style-src 'sha256-");
-    expect(policy).toContain(hash);
-    expect(text).not.toMatch(/<script|\son\w+=|\sstyle=|\ssrc=|@import|url\(/i);
-    const targets = Array.from(text.matchAll(/\shref="([^"]*)"/g), ([, target]) => target);
-    expect(targets.filter((target) => !target?.startsWith('#'))).toEqual(['openapi.json']);
-    for (const target of targets.filter((each) => each?.startsWith('#'))) {
-      expect(text).toContain(`id="${target?.slice(1)}"`);
+  test('is the same with gzip and without, and so is Scalar', async () => {
+    for (const path of ['/docs', '/docs/scalar.js']) {
+      const [zipped, plain] = await Promise.all(
+        ['gzip', 'identity'].map((coding) =>
+          fetch(`${stack.issuerUrl}${path}`, { headers: { 'accept-encoding': coding } }),
+        ),
+      );
+      expect(zipped?.headers.get('content-encoding')).toBe('gzip');
+      expect(plain?.headers.has('content-encoding')).toBe(false);
+      expect(await zipped?.text()).toBe(await plain?.text());
     }
   });
 
-  test.each(named)('has %s, with its path, every field and every code', async (name, place) => {
-    const { text } = await page();
-    const [section = ''] = new RegExp(`<section id="${name}">[\\s\\S]*?</section>`).exec(text) ?? [];
-    expect(section).toContain(`<code>${place.path}</code>`);
-    for (const field of fieldsOf(place.operation))
-      expect(section).toContain(`>${field.name.split('.').at(-1)}<`);
-    for (const status of Object.keys(place.operation.responses)) expect(section).toContain(`>${status}<`);
+  test('has every operation, tag and event of the OpenAPI document', async () => {
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const own = JSON.parse(JSON.stringify(describeApi(stack.issuerUrl)));
+    expect(document).toMatchObject({ info: own.info, paths: own.paths, webhooks: own.webhooks });
+    expect(document.tags.slice(0, own.tags.length)).toEqual(own.tags);
+    expect(document['x-tagGroups'].flatMap(({ tags }) => tags).sort()).toEqual(
+      document.tags.map(({ name }) => name).sort(),
+    );
   });
 
-  test.skipIf(spawnSync('curl', ['--version']).status !== 0)(
-    'has curl commands that work as they stand',
-    async () => {
-      const { text } = await page();
-      const commands = Array.from(text.matchAll(/<pre><code>(curl[\s\S]*?)<\/code>/g), ([, each]) =>
-        plain(each ?? ''),
-      );
-      expect(commands).toHaveLength(operations.length);
-      // An account of its own, because an account has one budget for each scope and window.
-      const { id } = await addAccount(stack);
-      const apiKey = await addApiKey(stack, id, { scopes: ['admin', 'operator'] });
-      for (const command of commands) {
-        const env = {
-          PATH: process.env.PATH,
-          PRESIGN_API_KEY: apiKey,
-          ID: randomUUID(),
-          DELIVERY_ID: randomUUID(),
-        };
-        const status = await run(`${command} -sS -o /dev/null -w '%{http_code}'`, env);
-        expect(status, command).toMatch(/\$(?:\w+_)?ID\b/.test(command) ? /^(404|2..)$/ : /^2..$/);
+  test('is valid OpenAPI 3.1 with the routes of the gateway', async () => {
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const { errors } = await new Validator().validate(document as unknown as Record<string, unknown>);
+    expect(errors).toBeUndefined();
+  });
+
+  test('describes only routes that the gateway has', async () => {
+    const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
+    const routes = Object.entries(document.paths).filter(([, { servers }]) => servers !== undefined);
+    expect(routes.length).toBeGreaterThan(3);
+    expect((await fetch(`${stack.gatewayUrls[0]}/llm/none`)).status).toBe(404);
+    for (const [path, { servers, ...methods }] of routes) {
+      expect(servers?.map(({ url }) => url)).toEqual(stack.gatewayUrls.slice(0, 1));
+      for (const method of Object.keys(methods)) {
+        const address = `${stack.gatewayUrls[0]}${path.replaceAll(/\{\w+\}/g, 'none')}`;
+        const answer = await fetch(address, { method, ...(method === 'post' && { body: '{}' }) });
+        expect(answer.status, `${method} ${path}: ${await answer.text()}`).not.toBe(404);
       }
-    },
-  );
+    }
+  });
 });
 
-/** HTML's escapes undone. */
-const plain = (text: string) =>
-  text
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&amp;', '&');
+test('requests made of the examples of the document are taken', async () => {
+  // An account of its own, because an account has one budget for each scope and window.
+  const { id } = await addAccount(stack);
+  const apiKey = await addApiKey(stack, id, { scopes: ['admin', 'operator'] });
+  for (const place of operations) {
+    const { method, operation } = place;
+    const query = (operation.parameters ?? [])
+      .filter((each) => each.in === 'query' && (each.required || exampleOf(each.schema) !== undefined))
+      .map(({ name, schema }): [string, string] => [name, String(exampleOf(schema))]);
+    const body = bodyOf(operation);
+    const answer = await fetch(`${stack.issuerUrl}${pathOf(place, {})}?${new URLSearchParams(query)}`, {
+      method,
+      headers: { authorization: `Bearer ${apiKey}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(exampleOf(body) ?? {}) }),
+    });
+    const named = place.path.includes('{');
+    expect(`${answer.status}`, `${operation.operationId}: ${await answer.text()}`).toMatch(
+      named ? /^(404|2..)$/ : /^2..$/,
+    );
+  }
+});
 
-/** The output of a shell command. The issuer, which is in this process, goes on meanwhile. */
-async function run(command: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const { stdout } = await promisify(execFile)('sh', ['-c', command], { env });
-  return stdout;
-}
+const exampleOf = ({ examples }: { examples?: unknown }): unknown =>
+  Array.isArray(examples) ? examples[0] : undefined;
+
+type DocsDocument = {
+  readonly tags: { readonly name: string }[];
+  readonly paths: Readonly<Record<string, { readonly servers?: { readonly url: string }[] }>>;
+  readonly 'x-tagGroups': { readonly tags: string[] }[];
+};
+
+/** The document that the page shows. */
+const documentIn = (page: string): DocsDocument =>
+  JSON.parse(/type="application\/json"[^>]*>([\s\S]*?)<\/script>/.exec(page)?.[1] ?? '');

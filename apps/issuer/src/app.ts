@@ -101,7 +101,10 @@ const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json)/;
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
 
-const OPERATORS = ['/healthz', '/readyz', '/docs', '/openapi.json'].map((path) => ({ method: 'GET', path }));
+const OPERATORS = ['/healthz', '/readyz', '/docs', '/docs/scalar.js', '/openapi.json'].map((path) => ({
+  method: 'GET',
+  path,
+}));
 const ADDRESSES = [
   ...Object.values(ROUTES).map(({ shape }) => ({ method: shape.method.toUpperCase(), path: shape.path })),
   ...OPERATORS,

@@ -44,7 +44,3 @@ function dropTruisms(json: JsonSchema, io: 'input' | 'output'): void {
   if (json.minimum === Number.MIN_SAFE_INTEGER) delete json.minimum;
   if (io === 'output' && json.maximum === Number.MAX_SAFE_INTEGER) delete json.maximum;
 }
-
-/** The first example of a schema. */
-export const exampleOf = ({ examples }: JsonSchema): unknown =>
-  Array.isArray(examples) ? examples[0] : undefined;

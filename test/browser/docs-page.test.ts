@@ -1,0 +1,137 @@
+import { readFileSync } from 'node:fs';
+import axe from 'axe-core';
+import type { Browser, Page, Request } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { takePicture } from '../console/console-page.ts';
+import { cookieOf } from '../console/console-stack.ts';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+
+/** Rules of axe that Scalar's own elements break. */
+const OF_SCALAR = [
+  'button-name',
+  'color-contrast',
+  'label-content-name-mismatch',
+  'landmark-unique',
+  'link-name',
+  'scrollable-region-focusable',
+];
+
+describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the console', () => {
+  let stack: Stack;
+  let browser: Browser;
+  let page: Page;
+  let address: string;
+  const requests: Request[] = [];
+  const problems: string[] = [];
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startStack({ providers: {} }), launchChromium()]);
+    address = `${stack.issuerUrl}/docs`;
+    page = await openDocs('light');
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+  });
+
+  async function openDocs(colorScheme: 'light' | 'dark'): Promise<Page> {
+    const context = await browser.newContext({ colorScheme, reducedMotion: 'reduce' });
+    const [name = '', value = ''] = (await cookieOf(stack, stack.apiKey)).split('=');
+    await context.addCookies([{ name, value, url: stack.issuerUrl, httpOnly: true, sameSite: 'Strict' }]);
+    const opened = await context.newPage();
+    opened.on('request', (request) => requests.push(request));
+    opened.on('console', (message) => {
+      if (message.type() !== 'info') problems.push(message.text());
+    });
+    opened.on('pageerror', (error) => problems.push(error.message));
+    await opened.goto(address);
+    await opened.getByRole('complementary').getByRole('link', { name: 'Quickstart' }).waitFor();
+    return opened;
+  }
+
+  const inNavigation = (name: string | RegExp) =>
+    page.getByRole('complementary').getByRole('link', { name, exact: true });
+
+  test('quickstart, authentication, routes of the gateway, operations and guides are in one navigation', async () => {
+    for (const [name, text] of [
+      ['Quickstart', 'npx -y pnpm@12 start'],
+      ['Authentication', 'Backends call the issuer with an API key.'],
+      ['Share a budget among URLs', 'Give each user a budget'],
+      ['OpenAI', 'baseURL'],
+      ['Rate limits', 'Tokens a minute'],
+    ] as const) {
+      await inNavigation(name).click();
+      await page.getByRole('heading', { level: 2, name, exact: true }).waitFor();
+      await page.getByRole('main').getByText(text).first().waitFor();
+    }
+    for (const [tag, operation, path] of [
+      ['Issuing', /^Issue a signed URL/, '/v1/presign'],
+      ['LLM calls', /^Call the provider/, '/llm/t/{token}/{path}'],
+    ] as const) {
+      await inNavigation(tag).click();
+      await inNavigation(operation).click();
+      await page.getByRole('heading', { level: 3, name: operation }).waitFor();
+      await page.getByRole('main').getByText(path).first().waitFor();
+    }
+    await takePicture(page, 'docs-page', 480, 1024);
+  });
+
+  test('every link on a page leads to a page of the navigation', async () => {
+    const text = await (await fetch(address)).text();
+    const links = new Set(Array.from(text.matchAll(/\]\((#[^)]*)\)/g), ([, link]) => link));
+    const entries = await page
+      .getByRole('complementary')
+      .getByRole('link')
+      .evaluateAll((all) => all.map((each) => each.getAttribute('href')));
+    expect(links.size).toBeGreaterThan(40);
+    expect([...links].filter((link) => !entries.includes(link ?? ''))).toEqual([]);
+    // Links to files of the repository would lead nowhere.
+    expect(text.match(/\]\((?!#tag\/|https?:|openapi\.json\))[^)\s]*\)/g)).toBeNull();
+  });
+
+  test('a link in the text leads to its page', async () => {
+    await inNavigation('LLM calls').click();
+    await page.getByRole('main').getByRole('link', { name: 'Errors', exact: true }).first().click();
+    await page.waitForURL(`${address}#tag/errors`);
+    await page.getByRole('heading', { level: 2, name: 'Errors', exact: true }).waitFor();
+  });
+
+  test('the page has an origin, a storage and cookies of its own, and can reach no address', async () => {
+    expect(await page.evaluate('self.origin')).toBe('null');
+    await expect(page.evaluate('document.cookie')).rejects.toThrow('sandboxed');
+    await expect(page.evaluate(`fetch('${stack.issuerUrl}/v1/limits')`)).rejects.toThrow('Failed to fetch');
+    expect(problems.splice(0).every((problem) => problem.includes('Content Security Policy'))).toBe(true);
+    const script = requests.find((request) => request.url().endsWith('/docs/scalar.js'));
+    expect(await script?.allHeaders()).not.toHaveProperty('cookie');
+    expect(await page.context().cookies()).toHaveLength(1);
+  });
+
+  test.each([
+    ['light', 'rgb(255, 255, 255)'],
+    ['dark', 'rgb(15, 15, 15)'],
+  ] as const)(
+    'in %s it asks for itself and its script alone, reports no error, and axe finds only faults of Scalar',
+    async (scheme, color) => {
+      requests.splice(0);
+      const opened = await openDocs(scheme);
+      expect(await opened.evaluate('getComputedStyle(document.body).backgroundColor')).toBe(color);
+      await opened.evaluate(axe.source);
+      const found = (await opened.evaluate('axe.run().then(({ violations }) => violations)')) as {
+        id: string;
+      }[];
+      expect(found.map(({ id }) => id).filter((rule) => !OF_SCALAR.includes(rule))).toEqual([]);
+      await opened.setViewportSize({ width: 360, height: 740 });
+      expect(await opened.evaluate('document.documentElement.scrollWidth')).toBe(360);
+      await opened.context().close();
+      const asked = requests.map((request) => request.url().split('#')[0]);
+      expect(asked).toEqual([address, `${address}/scalar.js`]);
+      expect(problems).toEqual([]);
+    },
+  );
+});
+
+test('the lockfile has Scalar without dependencies, because its one file contains them', () => {
+  const lockfile = readFileSync(new URL('../../pnpm-lock.yaml', import.meta.url), 'utf8');
+  expect(lockfile).toMatch(/^ {2}'@scalar\/api-reference@[\d.]+': \{\}$/m);
+});
