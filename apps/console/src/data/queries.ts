@@ -1,6 +1,7 @@
-import type { Input, Limits, UsageReport } from '@presign/client';
+import type { Input, Limits } from '@presign/client';
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
 import { isSignedOut, presign } from './api.ts';
+import { type Dimension, readByDay, readReport, type UsageAsked, type UsageFilters } from './usage.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
 
@@ -25,46 +26,22 @@ const REPORT_MS = 30_000;
 export const useReportEnd = () =>
   useQuery({ queryKey: ['report-end'], queryFn: () => Date.now() / 1000, refetchInterval: REPORT_MS });
 
-export type Dimension = UsageReport['group_by'][number];
-export type UsageFilters = Readonly<
-  Partial<Record<'external_user' | 'provider' | 'model' | 'api_key' | 'virtual_key' | 'session_id', string>>
->;
-/** A sum of calls: the days before now, the dimensions, and which calls. */
-export type UsageAsked = {
-  readonly days: number;
-  readonly groupBy: readonly Dimension[];
-  readonly filters?: UsageFilters;
-};
-
-/** The fields of the API for a sum that ends at this time. It begins with a day of UTC. */
-export const usageFields = ({ days, groupBy, filters = {} }: UsageAsked, end: number) => ({
-  ...filters,
-  from: (Math.floor(end / DAY) - days + 1) * DAY,
-  to: Math.round(end * 1000) / 1000,
-  group_by: groupBy,
-});
-
-const DAY = 86_400;
-
-/** Groups of one answer, and answers that a page reads. The CSV has all. */
-const GROUPS = 5_000;
-const MOST_ANSWERS = 6;
-
-/** Reads a report to its end, or as far as a page shows it: then `next_cursor` is not null. */
-async function readReport(fields: ReturnType<typeof usageFields>): Promise<UsageReport> {
-  let report = await presign.getUsage({ ...fields, limit: GROUPS });
-  for (let read = 1; read < MOST_ANSWERS && report.next_cursor !== null; read++) {
-    const more = await presign.getUsage({ ...fields, limit: GROUPS, cursor: report.next_cursor });
-    report = { ...report, data: [...report.data, ...more.data], next_cursor: more.next_cursor };
-  }
-  return report;
-}
-
 export function useUsage(asked: UsageAsked) {
   const { data: end } = useReportEnd();
   return useQuery({
     queryKey: ['usage', asked, end],
-    queryFn: () => readReport(usageFields(asked, end ?? 0)),
+    queryFn: () => readReport(presign.getUsage, asked, end ?? 0),
+    enabled: end !== undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** The spending of each day by one dimension, for a chart. */
+export function useSpendByDay(asked: { days: number; by: Dimension; filters?: UsageFilters }) {
+  const { data: end } = useReportEnd();
+  return useQuery({
+    queryKey: ['spend-by-day', asked, end],
+    queryFn: () => readByDay(presign.getUsage, asked, end ?? 0),
     enabled: end !== undefined,
     placeholderData: keepPreviousData,
   });

@@ -1,13 +1,10 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
 import { count } from '../data/format.ts';
-import type { Dimension } from '../data/queries.ts';
+import { type Dimension, MOST_NAMED, OTHERS } from '../data/usage.ts';
 import { type Series, SpendChart } from './chart.tsx';
 
 type Row = UsageReport['data'][number];
-
-/** Groups with a color of their own. The rest are one. */
-const MOST = 5;
 
 /** The name of a row in one dimension. */
 export const groupOf = (row: Row, by: Dimension): string => String(row[by] ?? 'none');
@@ -40,9 +37,9 @@ function stack({ data, from, to }: UsageReport, by: Dimension): { days: number[]
   const days = Array.from({ length }, (_, at) => (first + at) * DAY);
   const sums = new Map<string, number>();
   for (const row of data) sums.set(seriesOf(row, by), (sums.get(seriesOf(row, by)) ?? 0) + row.cost);
-  const largest = [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST);
-  const names = largest.map(([name]) => name);
-  if (sums.size > MOST) names.push(OTHERS);
+  const named = [...sums].filter(([name]) => name !== OTHERS).sort(([, a], [, b]) => b - a);
+  const names = named.slice(0, MOST_NAMED).map(([name]) => name);
+  if (sums.size > names.length) names.push(OTHERS);
   const series = names.map((name) => ({ name, microusd: days.map(() => 0) }));
   for (const row of data) {
     const at = names.indexOf(seriesOf(row, by));
@@ -54,4 +51,3 @@ function stack({ data, from, to }: UsageReport, by: Dimension): { days: number[]
 }
 
 const DAY = 86_400;
-const OTHERS = 'others';

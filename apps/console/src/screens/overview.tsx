@@ -1,7 +1,7 @@
 import type { UsageReport } from '@presign/client';
 import { useMemo } from 'preact/hooks';
 import { count, money } from '../data/format.ts';
-import { useBudgets, useRefusals, useUsage } from '../data/queries.ts';
+import { useBudgets, useRefusals, useSpendByDay } from '../data/queries.ts';
 import { nameOf, shareOf } from '../data/shared-budget.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Fullness } from '../parts/facts.tsx';
@@ -21,7 +21,7 @@ type By = (typeof BY)[number][0];
 export function Overview({ params }: { params: Place['params'] }) {
   const by: By = BY.find(([each]) => each === params.by)?.[0] ?? 'model';
   const days = Number(params.days) || 30;
-  const usage = useUsage({ days, groupBy: ['day', by] });
+  const usage = useSpendByDay({ days, by });
   return (
     <Page title="Overview">
       <FilterForm path="">

@@ -2,8 +2,9 @@ import type { UsageReport } from '@presign/client';
 import { useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, money } from '../data/format.ts';
-import { type Dimension, type UsageAsked, usageFields, useReportEnd, useUsage } from '../data/queries.ts';
+import { useReportEnd, useSpendByDay, useUsage } from '../data/queries.ts';
 import { saveText } from '../data/save-text.ts';
+import { type Dimension, type UsageAsked, usageFields } from '../data/usage.ts';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { groupOf, SpendByDay } from '../parts/spend-by-day.tsx';
@@ -27,7 +28,7 @@ export function Usage({ params }: { params: Place['params'] }) {
   const sum: UsageAsked = { days, groupBy: [by], filters };
   const report = useUsage(sum);
   // The chart needs the days of each group.
-  const daily = useUsage({ days, groupBy: by === 'day' ? ['day'] : ['day', by], filters });
+  const daily = useSpendByDay({ days, by, filters });
   return (
     <Page title="Usage">
       <FilterForm path="usage">
