@@ -70,8 +70,13 @@ test('an issuer that does not reach Postgres logs why, with the id of the reques
   });
   expect(answer.status).toBe(503);
   const id = String(answer.headers.get('x-request-id'));
-  expect(errorOf(id, logs)).toMatchObject({ msg: 'database_unavailable', ...refused });
-  expect(logs.find((line) => line.includes('ledger is behind'))).toContain(refused.message);
+  // The client may give a request the connection that has just been refused to another one.
+  expect(errorOf(id, logs)).toMatchObject({
+    msg: 'database_unavailable',
+    code: expect.stringMatching(/^(ECONNREFUSED|CONNECTION_CLOSED)$/),
+    message: expect.stringMatching(/^(connect ECONNREFUSED|write CONNECTION_CLOSED) 127\.0\.0\.1:1$/),
+  });
+  expect(logs.find((line) => line.includes('ledger is behind'))).toContain('127.0.0.1:1');
   for (const secret of [ask.client_api_key, stack.apiKey]) expect(logs.join('')).not.toContain(secret);
   await issuer.close();
 });
