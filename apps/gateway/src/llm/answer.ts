@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http';
 import type { Left } from '@presign/limits';
 import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
-import { framed, lastFrame, takesFraming } from '../http/chunks.ts';
 import {
   endWith,
   type FlatHeaders,
@@ -55,8 +54,6 @@ export class Answer {
   /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
-  /** Its chunks are framed here. */
-  #isChunked = false;
   /** How many bytes came after the holder had left. */
   #unheardBytes = 0;
   #secrets: readonly string[] = [];
@@ -147,8 +144,7 @@ export class Answer {
     const kept = this.#kept;
     if (kept) this.#writeHead(late);
     const parts = [...(kept ?? []), this.#last, rest].filter((part) => part !== undefined);
-    const last = joined(parts);
-    endWith(this.#response, this.#isChunked ? lastFrame(last) : last);
+    endWith(this.#response, joined(parts));
   }
 
   /** Destroys the connection of an answer that broke off, so that it does not look complete. */
@@ -170,7 +166,7 @@ export class Answer {
 
   /** The last bytes are written together with the end of the answer: one write instead of two. */
   #write(bytes: Buffer): boolean {
-    if (this.#left !== 0) return this.#response.write(this.#isChunked ? framed(bytes) : bytes);
+    if (this.#left !== 0) return this.#response.write(bytes);
     this.#last = bytes;
     return true;
   }
@@ -180,9 +176,7 @@ export class Answer {
     const own = this.#plan.ownHeaders(this.#status);
     const passed = own.includes(SHOULD_RETRY) ? withoutHeaders(this.#headers, [SHOULD_RETRY]) : this.#headers;
     this.#response.writeHead(this.#status, [...passed, ...own, ...late]);
-    if (!Number.isNaN(this.#left)) return;
-    sendHead(this.#response);
-    this.#isChunked = takesFraming(this.#response);
+    if (Number.isNaN(this.#left)) sendHead(this.#response);
   }
 }
 
