@@ -79,7 +79,8 @@ describe.each(engines)('arguments of scripts on %s', (_name, start) => {
         await within();
         const record = JSON.stringify({ ended: text });
         lastCall = JSON.stringify({ why: text });
-        const outcome = { uses: keeps ? uses : 0, costMicrousd: cost, record, lastCall };
+        // A cost above the hold is an overrun, which is charged in full.
+        const outcome = { uses: keeps ? uses : 0, costMicrousd: Math.min(cost, hold), record, lastCall };
         await settle(redis, ref, newOutcome(ask.holdId, outcome));
         records.set(ask.holdId, record);
         await within();
