@@ -92,6 +92,20 @@ export const useSessions = (filters: Filters) =>
 export const useSession = (id: string) =>
   usePages(['session', id], (at) => presign.getSession({ id, ...at }), LIVE_MS);
 
+/** The sessions that the newest calls belong to, with the live figures of their URLs: what is spent now is among them. */
+export const useCalledSessions = () =>
+  useQuery({
+    queryKey: ['called-sessions'],
+    queryFn: async () => {
+      const { data } = await presign.listCalls({ limit: 50 });
+      const ids = [...new Set(data.map(({ session_id: id }) => id))].slice(0, MOST_CALLED);
+      return Promise.all(ids.map((id) => presign.getSession({ id, limit: 50 })));
+    },
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  });
+const MOST_CALLED = 5;
+
 export const useCalls = (filters: Filters) =>
   usePages(['calls', filters], (at) => presign.listCalls({ ...filters, ...at } as Input<'listCalls'>));
 
