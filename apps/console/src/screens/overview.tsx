@@ -113,7 +113,7 @@ const NEAR = 0.8;
 /** Rows of the table. */
 const MOST_NEAR = 10;
 
-/** What is held, and the fullest limits: of the first page of budgets and virtual keys, and of the URLs that were called last. */
+/** The money that is held, and the fullest limits: of the first page of budgets and virtual keys, and of the URLs that were called last. */
 function Limits() {
   const budgets = useBudgets();
   const keys = useVirtualKeys();
