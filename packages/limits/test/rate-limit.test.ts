@@ -80,6 +80,18 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
     });
 
+    test('a call that misses nothing but a rounding error passes', async () => {
+      const grant = await opened(10);
+      // Until the clock has reached this time, nothing is filled.
+      const later = Date.now() + 600_000;
+      const passes = async (level: string) => {
+        await redis.hset(budgetKey(grant), at.replace(/at$/, 'level'), level, at, later);
+        return (await admit(redis, grant.ref, newAsk())).is;
+      };
+      expect(await passes('0.9999999999999999')).toBe('admitted');
+      expect(await passes('0.99999')).toBe('rate_limited');
+    });
+
     test('a batch counts each of its calls; one with more calls than the limit never passes, and owes nothing', async () => {
       const grant = await opened(10);
       const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));

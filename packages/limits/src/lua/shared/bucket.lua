@@ -2,7 +2,10 @@
 -- A clock that went back (another server's, after a failover) refills nothing.
 local function level_now(limit, window_ms, level, at, now)
   if not level then return limit end
-  return math.min(limit, level + math.max(now - at, 0) * limit / window_ms)
+  level = math.min(limit, level + math.max(now - at, 0) * limit / window_ms)
+  -- Sums of fractions can be off by their last digits: a call that waited as long as it was asked to would find 0.9999999999999999.
+  local nearest = math.floor(level + 0.5)
+  return math.abs(level - nearest) < 1e-9 and nearest or level
 end
 -- Milliseconds until so many calls may pass, which are no more than the limit.
 local function ms_until(limit, window_ms, level, calls)
