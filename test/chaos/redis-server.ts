@@ -31,7 +31,13 @@ export const hasRedisServer = (() => {
 })();
 
 /** @param settings as on its command line: `--appendfsync always` */
-export async function makeRedis(...settings: string[]): Promise<RedisServer> {
+export const makeRedis = (...settings: string[]): Promise<RedisServer> => makeRedisIn({}, ...settings);
+
+/** As `makeRedis`, with more variables in its environment. */
+export async function makeRedisIn(
+  env: Readonly<Record<string, string>>,
+  ...settings: string[]
+): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'presign-redis-'));
   const port = await freePort();
   const where = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', ''];
@@ -48,7 +54,7 @@ export async function makeRedis(...settings: string[]): Promise<RedisServer> {
     }
   };
   const start = async () => {
-    server = spawn('redis-server', args, { stdio: 'ignore' });
+    server = spawn('redis-server', args, { stdio: 'ignore', env: { ...process.env, ...env } });
     await eventually(() =>
       command('PING').then(
         () => true,

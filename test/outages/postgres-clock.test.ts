@@ -1,5 +1,3 @@
-import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { startEmbeddedRedis } from '@presign/local';
 import { connectDatabase, migrateDatabase, rowsOf } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
@@ -11,19 +9,15 @@ import { eventually } from '../harness/eventually.ts';
 import { startStack } from '../harness/stack.ts';
 import { claimsOf } from '../issuer/ask.ts';
 import { hasPostgres, makePostgres } from '../issuer/postgres-server.ts';
+import { fakeClock, hasFakeClock } from './fake-clock.ts';
 
-/** libfaketime, as Debian has it. */
-const FAKETIME = (existsSync('/usr/lib') ? readdirSync('/usr/lib') : [])
-  .map((each) => join('/usr/lib', each, 'faketime/libfaketime.so.1'))
-  .find(existsSync);
-const wanted = hasPostgres && FAKETIME !== undefined && Boolean(process.env.TEST_DATABASE_URL);
+const wanted = hasPostgres && hasFakeClock && Boolean(process.env.TEST_DATABASE_URL);
 
 describe.skipIf(!wanted)('a clock of Postgres that is off', () => {
   test.each(['+3600', '-3600'])(
     'by %s seconds changes no limit, no expiry and no revocation',
     async (off) => {
-      const env = { LD_PRELOAD: FAKETIME ?? '', FAKETIME: off, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
-      const postgres = await makePostgres({ env });
+      const postgres = await makePostgres({ env: fakeClock(off) });
       await migrateDatabase(postgres.url);
       const { db, close } = connectDatabase(postgres.url);
       const [row] = rowsOf(await db.execute(sql`select extract(epoch from now())::text as now`));

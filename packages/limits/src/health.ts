@@ -105,3 +105,30 @@ export function watchClock(redis: RedisClient, now: () => number, log: Log): Clo
   };
   return { offsetMs: () => offsetMs, farMs: () => (isFar ? offsetMs : undefined), close };
 }
+
+/** Whether leases that have run out by a partition's clock may be swept, after an answer that says what that clock reads. */
+export type JumpWatch = (partition: number, answer: { askedMs: number; redisMs: number }) => boolean;
+
+/**
+ * Sees when the clock of a Redis has jumped ahead: it was set, or a replica with another clock took over. By that clock, leases
+ * of running calls have then run out, until their gateways renew them. So a sweep waits for one lease. The first answer of a partition
+ * is only compared with, and nothing may be swept.
+ *
+ * It compares the clock with that of this process since its start, which never jumps. A slow answer is no jump: only the least
+ * that the clock can be ahead now counts, against the most that it can have been ahead before.
+ */
+export function watchForJumps(leaseMs: number, now: () => number = () => performance.now()): JumpWatch {
+  const mostAhead = new Map<number, number>();
+  const waitsUntil = new Map<number, number>();
+  return (partition, { askedMs, redisMs }) => {
+    const answeredMs = now();
+    const before = mostAhead.get(partition);
+    mostAhead.set(partition, redisMs - askedMs);
+    if (before === undefined) return false;
+    if (redisMs - answeredMs > before + leaseMs * HARMLESS) waitsUntil.set(partition, answeredMs + leaseMs);
+    return answeredMs >= (waitsUntil.get(partition) ?? 0);
+  };
+}
+
+/** Leases are renewed every third of their length, so this part of it ends none. */
+const HARMLESS = 1 / 6;

@@ -1,3 +1,4 @@
+import type { JumpWatch } from './health.ts';
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
 import { figure, flag, number, oneOf, optional, texts } from './reply.ts';
@@ -39,7 +40,11 @@ const narrowScript = script('narrow', {
   each: { keys: ['budget'] },
   reply: number,
 });
-const dueScript = script('due', { keys: ['leases'], args: ['most'], reply: texts });
+const dueScript = script('due', {
+  keys: ['leases'],
+  args: ['most'],
+  reply: oneOf({ due: { nowMs: figure, holdIds: texts } }),
+});
 
 /** The epoch of a call whose admission was never answered: it is given back if it was counted, and cannot be later. */
 export const UNHEARD = '';
@@ -167,16 +172,21 @@ export async function renewAll(
 /** Holds settled at once: a few, so that calls do not wait long behind them. */
 const SWEEP_BATCH = 100;
 
-/** Settles in full the holds of one partition whose lease has run out by Redis' clock; returns how many. */
-export async function sweep(redis: RedisClient, partition: number): Promise<number> {
+/**
+ * Settles in full the holds of one partition whose lease has run out by Redis' clock, unless `watch` sees that it has just jumped.
+ * Returns how many it settled.
+ */
+export async function sweep(redis: RedisClient, partition: number, watch?: JumpWatch): Promise<number> {
   for (let count = 0; ; ) {
-    const due = await dueScript.run(redis, {
+    const askedMs = performance.now();
+    const { nowMs, holdIds } = await dueScript.run(redis, {
       keys: { leases: keys.leases(partition) },
       args: { most: SWEEP_BATCH },
     });
-    const expired = await Promise.all(due.map((holdId) => expire(redis, partition, holdId)));
+    if (watch?.(partition, { askedMs, redisMs: nowMs }) === false) return count;
+    const expired = await Promise.all(holdIds.map((holdId) => expire(redis, partition, holdId)));
     count += expired.filter(Boolean).length;
-    if (due.length < SWEEP_BATCH) return count;
+    if (holdIds.length < SWEEP_BATCH) return count;
   }
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expire, keys, type RedisClient, renew, settle, sweep } from '../src/index.ts';
+import { expire, keys, type RedisClient, renew, settle, sweep, watchForJumps } from '../src/index.ts';
 import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -116,4 +116,20 @@ describe.each(engines)('leases on %s', (_name, start) => {
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
     expect(await redis.xlen(keys.usage(partition))).toBe(0);
   });
+});
+
+test('a clock that jumps ahead lets no sweep run for a lease; slow answers and clocks that go back or drift do not', () => {
+  let now = 0;
+  const watch = watchForJumps(60_000, () => now);
+  /** A sweep that begins at this time and whose answer is late, by a clock that is ahead. */
+  const sweeps = (askedMs: number, aheadMs: number, lateMs = 0) => {
+    now = askedMs + lateMs;
+    return watch(1, { askedMs, redisMs: askedMs + aheadMs });
+  };
+  expect([sweeps(0, 500), sweeps(10_000, 500), sweeps(20_000, 500, 30_000)]).toEqual([false, true, true]);
+  expect([sweeps(60_000, 500), sweeps(70_000, 5_000)]).toEqual([true, true]);
+  expect([sweeps(80_000, -3_600_000), sweeps(90_000, -3_600_000)]).toEqual([true, true]);
+  expect([sweeps(100_000, 500), sweeps(110_000, 500), sweeps(159_999, 500)]).toEqual([false, false, false]);
+  expect([1, 2].map(() => watch(2, { askedMs: 159_999, redisMs: 159_999 }))).toEqual([false, true]);
+  expect(sweeps(160_000, 500)).toBe(true);
 });

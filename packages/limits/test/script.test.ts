@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { figure, type Kinds, number, optional } from '../src/reply.ts';
+import { figure, type Kinds, number, optional, texts } from '../src/reply.ts';
 import { compileScript, type Names } from '../src/script.ts';
 
 const LUA = new URL('../src/lua/', import.meta.url);
@@ -16,10 +16,11 @@ const names = (given: Partial<Names>): Names => ({
   ...given,
 });
 const due = { keys: ['leases'], args: ['most'] };
+const dueReply = { due: { nowMs: figure, holdIds: texts } };
 
 describe('names of a script', () => {
   test('become positions', () => {
-    expect(compileScript('due', names(due))).toContain("'ZRANGE', KEYS[1], '-inf', whole(now_ms())");
+    expect(compileScript('due', names(due), dueReply)).toContain("'ZRANGE', KEYS[1], '-inf', whole(now)");
     const renew = compileScript(
       'renew',
       names({ keys: ['leases'], args: ['leaseMs'], eachArgs: ['holdId'] }),
@@ -32,10 +33,10 @@ describe('names of a script', () => {
   });
 
   test('that only one side has are refused', () => {
-    expect(() => compileScript('due', names({ keys: ['leases'] }))).toThrow(
+    expect(() => compileScript('due', names({ keys: ['leases'] }), dueReply)).toThrow(
       'due.lua uses arg.most, which is not declared',
     );
-    expect(() => compileScript('due', names({ ...due, keys: ['leases', 'holds'] }))).toThrow(
+    expect(() => compileScript('due', names({ ...due, keys: ['leases', 'holds'] }), dueReply)).toThrow(
       'due.lua does not use key.holds',
     );
   });

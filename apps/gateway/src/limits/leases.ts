@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { type RedisClient, type RedisTimeouts, sweep } from '@presign/limits';
+import { type JumpWatch, type RedisClient, type RedisTimeouts, sweep, watchForJumps } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { GatewayMetrics } from '../metrics.ts';
@@ -81,7 +81,10 @@ export function startLeases(deps: Deps): Leases {
     if (!thread?.isRenewing()) logFailed(log, await renewTables(redis, toStart, tables));
   };
   const renewing = setInterval(() => void renewHeld(), leaseMs / 3);
-  const sweeping = setInterval(() => void sweepAll(deps), leaseMs / 6);
+  const watch = watchForJumps(leaseMs);
+  const sweepNow = () => void sweepAll(deps, watch);
+  sweepNow();
+  const sweeping = setInterval(sweepNow, leaseMs / 6);
   const guards = startGuards(leaseMs, renewedMs);
   return {
     guard: guards.guard,
@@ -187,9 +190,9 @@ function logFailed(log: Logger, partitions: number): void {
   if (partitions > 0) log.warn({ partitions }, 'leases not renewed');
 }
 
-async function sweepAll({ redis, log, metrics }: Deps): Promise<void> {
+async function sweepAll({ redis, log, metrics }: Deps, watch: JumpWatch): Promise<void> {
   const partitions = Array.from({ length: PARTITIONS }, (_, id) => id);
-  const done = await Promise.allSettled(partitions.map((id) => sweep(redis, id)));
+  const done = await Promise.allSettled(partitions.map((id) => sweep(redis, id, watch)));
   const expired = done.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value : 0), 0);
   if (expired === 0) return;
   metrics.leasesExpired(expired);
