@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keys } from '@presign/limits';
 import { archiveParts, ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
@@ -12,10 +12,11 @@ import { seeded } from '../chaos/random.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
+import { canMount, makeSmallDisk } from '../outages/small-disk.ts';
 import { refused } from './ask.ts';
 import { csv, fresh, get, type Query, type Reader, row } from './ask-usage.ts';
 import { randomLedger, randomQuery } from './random-ledger.ts';
-import { type Sweeps, startSweeps } from './sweeps.ts';
+import { rowsIn, type Sweeps, startSweeps } from './sweeps.ts';
 
 const DAY_MS = 86_400_000;
 let stack: Stack;
@@ -236,6 +237,31 @@ test('calls whose archive cannot be written stay in Postgres, and no others foll
   await sweepCalls(of, 32);
   const ids = (await sweeps.archived('ledger')).map((each) => each['hold_id']);
   expect(ids.sort()).toEqual(rows.map(({ holdId }) => holdId).sort());
+});
+
+test.skipIf(!canMount)('an archive whose disk is full gets every call once it has room', async () => {
+  const of = await fresh(stack);
+  const settledAt = new Date('2026-01-01T12:00:00Z');
+  const rows = Array.from({ length: 800 }, () => row(of, { settledAt }));
+  await stack.db.insert(ledger).values(rows);
+  const disk = makeSmallDisk(1);
+  disk.fill();
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const archive = { folder: disk.folder };
+  const close = await sweep({ ledgerDays: 32, archive }, { log });
+  await eventually(async () => lines.some((line) => line.includes('ENOSPC')));
+  await close();
+  expect(await stack.db.$count(archiveParts)).toBeGreaterThan(0);
+  disk.free();
+  await sweep({ ledgerDays: 32, archive });
+  await eventually(async () => (await stack.db.$count(archiveParts)) === 0);
+  const names = await readdir(join(disk.folder, 'ledger'));
+  const files = await Promise.all(names.map((name) => readFile(join(disk.folder, 'ledger', name))));
+  const archived = files.flatMap(rowsIn).map((each) => each['hold_id']);
+  const ids = new Set(rows.map(({ holdId }) => holdId));
+  expect(archived.filter((id) => ids.has(id ?? '')).sort()).toEqual([...ids].sort());
+  disk.remove();
 });
 
 test('a call that its webhook event still needs stays', async () => {
