@@ -142,6 +142,12 @@ describe('one line is logged for a call that', () => {
     for (const name of ['uses', 'cost', 'upstream_ms', 'ended']) expect(line[name]).toBeUndefined();
   });
 
+  test('has a cost without a bound: the line has the model', async () => {
+    const body = JSON.stringify({ model: 'm', messages: [], not_known: 1 });
+    const sent = await send(await issue({ cost_limit: 1_000_000 }), 'POST', body);
+    expect(await lineOf(sent)).toMatchObject({ status: 422, code: 'cost_unbounded', model: 'm' });
+  });
+
   test('has a model without a price, and does not show its name', async () => {
     const model = `m-${randomUUID()}`;
     const sent = await send(

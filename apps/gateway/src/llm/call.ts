@@ -103,7 +103,10 @@ async function serve(
   const read = await report.reading(readBody(incoming, need, bodyMemory, policy.conditions?.max_body_bytes));
   if ('refusal' in read) return read.refusal;
   const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
-  if ('refusal' in planned) return planned.refusal;
+  if ('refusal' in planned) {
+    report.model = planned.model;
+    return planned.refusal;
+  }
   const { plan } = planned;
   report.model = plan.pricing && plan.model;
   const holdId = newHoldId();

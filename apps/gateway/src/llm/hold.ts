@@ -56,6 +56,9 @@ type Limited = Pick<PlanTerms, 'costLimited' | 'tokenLimited'> & {
 /** The counter of an encoding. */
 export type CounterOf = (encoding: Encoding) => CountTokens;
 
+/** A call that cannot be planned. `model` is the model that it names, if that has a price. */
+export type Unplannable = { readonly refusal: Refusal; readonly model?: string | undefined };
+
 /**
  * The most that a call can use, and the most that it can cost at the prices that its usage is charged at. Refuses calls
  * without a known bound.
@@ -64,7 +67,7 @@ export function worstCase(
   provider: Provider,
   { spend, body, path }: BoundCall,
   limited: Limited,
-): Held | { readonly refusal: Refusal } {
+): Held | Unplannable {
   const refuse = refuserOf(limited);
   if (!spend)
     return refuse({
@@ -81,6 +84,7 @@ export function worstCase(
     const message = `The price of ${briefly(model)} at ${provider.id} is not known, so no spend limit can hold.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
+  const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });
   const standard = spend.atStandardPrice?.(body) ?? body;
   const own = modelFacts(provider, model);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
@@ -88,16 +92,16 @@ export function worstCase(
   const encoding = limited.counterOf && encodingOf(provider, model);
   const count = encoding && limited.counterOf?.(encoding);
   const judged = spend.bound(standard, { path, bytes, facts, count });
-  if ('unbounded' in judged) return refuse(judged.unbounded);
+  if ('unbounded' in judged) return refusePriced(judged.unbounded);
   const { bound } = judged;
   const output = wholeOutput(bound, facts);
   if (bound.output && !output)
-    return refuse({ reason: `the bound of ${provider.id} does not cover the thinking of ${model}` });
+    return refusePriced({ reason: `the bound of ${provider.id} does not cover the thinking of ${model}` });
   const { inputTokens } = bound;
   const worstTokens = limited.tokenLimited ? tokensOf(inputTokens, output) : undefined;
   const hold =
     limited.costLimited && pricing ? holdOf(provider, model, pricing, { bound, output }) : undefined;
-  if (hold && 'unbounded' in hold) return refuse(hold.unbounded);
+  if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
   const statesInput = provider.statesInput === true && bound.readsInputOnce === true;
   const askedTokens = bound.output?.asked ?? 0;
   const known = { spend, model, pricing, body: standard, inputTokens, statesInput, askedTokens };

@@ -1,11 +1,11 @@
 import { type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
-import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import { type Policy, planTerms } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent } from './body.ts';
+import type { Unplannable } from './hold.ts';
 import type { Target } from './match.ts';
 import { type Plan, planCall } from './plan.ts';
 
@@ -38,7 +38,7 @@ export type Counting = {
 export async function planBody(
   { bodyWorkers, readQuota, prices }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota' | 'prices'>,
   call: Unplanned,
-): Promise<Planned | { refusal: Refusal }> {
+): Promise<Planned | Unplannable> {
   const { grant, target, policy, need, now, arrived } = call;
   const { raw, isJson } = arrived;
   const at = { prices: prices.current(), now };

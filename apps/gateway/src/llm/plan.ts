@@ -19,7 +19,7 @@ import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import type { Content } from './body.ts';
-import { type CounterOf, worstCase } from './hold.ts';
+import { type CounterOf, type Unplannable, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
 
 /** The highest cost of a call and the body to send, decided before it is admitted. */
@@ -82,7 +82,7 @@ export type Asked = {
 };
 
 /** Decides what a call can cost and what its body will be. It counts nothing. */
-export function planCall(asked: Asked): { plan: Plan } | { refusal: Refusal } {
+export function planCall(asked: Asked): { plan: Plan } | Unplannable {
   const { target, policy, content } = asked;
   const { provider, method } = asked.grant;
   const stray = fieldRefusal(asked) ?? modelRefusal(asked);
@@ -160,7 +160,7 @@ function freePlan(asked: Asked): Plan {
 }
 
 /** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
-function limitedPlan(asked: Asked): { plan: Plan } | { refusal: Refusal } {
+function limitedPlan(asked: Asked): { plan: Plan } | Unplannable {
   const { target, at, counterOf, policy } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);

@@ -12,12 +12,12 @@ import {
   type Provider,
   tokenCounter,
 } from '@presign/providers';
-import type { McpArguments, Refusal } from '@presign/schema';
+import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import type { PlanTerms } from '../grant/policy.ts';
 import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
-import type { CounterOf } from '../llm/hold.ts';
+import type { CounterOf, Unplannable } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
 import { givesBack, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
@@ -123,7 +123,7 @@ export type PlanData = {
   readonly body: readonly Uint8Array[];
 };
 
-export type PlanReply = { readonly plan: PlanData } | { readonly refusal: Refusal };
+export type PlanReply = { readonly plan: PlanData } | Unplannable;
 
 /** Reads and plans a call. It runs in a worker. */
 export function planInWorker(
