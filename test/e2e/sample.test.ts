@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createPresign, each, type Presign } from '@presign/client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -63,4 +63,28 @@ test('the default account has nothing of the sample, and can delete it', async (
   const { id = '' } = accounts.find(({ name }) => name === 'sample') ?? {};
   await own.deleteAccount({ id });
   await expect(sample.getUsage({})).rejects.toMatchObject({ status: 401 });
+});
+
+test.each([
+  ['SAMPLE_DATA=false', { SAMPLE_DATA: 'false' }],
+  ['SANDBOX=false', { SANDBOX: 'false' }],
+  ['an API key of the operator', { BOOTSTRAP_API_KEY: `presign_sk_${'a'.repeat(43)}` }],
+])('a start with %s makes no sample', async (_with, settings) => {
+  const other = await startLocalForDocs(settings as Record<string, string>);
+  try {
+    expect(other.writeSample).toBeUndefined();
+  } finally {
+    await other.close();
+  }
+});
+
+test('no package of the issuer and the gateway depends on the one that makes the sample', () => {
+  const root = join(import.meta.dirname, '../..');
+  const manifests = ['apps', 'packages'].flatMap((folder) =>
+    readdirSync(join(root, folder)).map((name) => join(folder, name, 'package.json')),
+  );
+  expect(manifests.length).toBeGreaterThan(5);
+  for (const manifest of manifests)
+    expect(readFileSync(join(root, manifest), 'utf8'), manifest).not.toContain('"@presign/local"');
+  expect(readFileSync(join(root, 'infra/local/package.json'), 'utf8')).toContain('"@presign/local"');
 });

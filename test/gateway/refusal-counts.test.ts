@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { countRefusals } from '@presign/gateway';
 import { readRefusals } from '@presign/limits';
-import { homePartition } from '@presign/schema';
+import { ERRORS, homePartition } from '@presign/schema';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -66,11 +66,13 @@ describe('refused calls', () => {
     expect((await read(foreign)).data).toEqual([]);
   });
 
-  test('of a token that is not valid, requests that only ask, and calls that pass are not counted', async () => {
+  test('of a token that is not valid or a URL that the gateway does not know, and calls that pass, are not counted', async () => {
     const url = await issue();
     const before = await read();
     expect(await call(url.replace(/.{8}(?=\/v1)/, 'AAAAAAAA'))).toBe(401);
     expect((await request(url.replace(/\/v1\/x$/, 'x'))).statusCode).toBe(401);
+    // No call of this URL has passed yet, so the gateway does not know its account.
+    expect(await call(url.replace('/v1/x', '/v1/w'))).toBe(403);
     expect(await call(url)).toBe(200);
     // Counted behind the others, by the same gateway.
     expect(await call(url.replace('/v1/x', '/v1/z'))).toBe(403);
@@ -78,6 +80,25 @@ describe('refused calls', () => {
     await eventually(async () => (await count('path_not_allowed')) === paths + 1);
     const codes = (await read()).data?.map(({ code }) => code);
     expect(codes).toEqual(['path_not_allowed', 'uses_exhausted']);
+  });
+
+  test('are kept and shown as days, codes and numbers, without a key and without text of a request', async () => {
+    const before = await count('path_not_allowed');
+    const url = await issue({ external_user: 'SECRET-user' });
+    expect(await call(url)).toBe(200);
+    const at = url.replace('/v1/x', '/v1/SECRET-path?q=SECRET-query');
+    const headers = { authorization: 'Bearer SECRET-header' };
+    const answer = await request(at, { method: 'POST', headers, body: '{"model":"SECRET-model"}' });
+    expect(await answer.body.text()).toContain('path_not_allowed');
+    await eventually(async () => (await count('path_not_allowed')) === before + 1);
+    const { from, to, data } = await read();
+    expect(JSON.stringify(data)).not.toMatch(/SECRET|sk-real/);
+    for (const each of data ?? []) expect(Object.keys(each)).toEqual(['day', 'code', 'calls']);
+    const id = await ownAccount(stack);
+    const kept = await readRefusals(stack.redis, homePartition(id), id, [from, dayBefore(to), to]);
+    const codes = kept.flatMap(({ calls }) => [...calls.keys()]);
+    expect(codes).toContain('path_not_allowed');
+    for (const code of codes) expect(Object.keys(ERRORS)).toContain(code);
   });
 
   test('are read by keys with the scope read, for 1 to 90 days', async () => {
