@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await texts()).includes('virtual key Nothing left'));
     await eventually(async () => (await texts()).includes(`URL ${url?.slice(0, 8)}`));
     await expectGood('overview');
-    await ui.page.getByRole('link', { name: url?.slice(0, 8) }).click();
+    await ui.page.getByRole('link', { name: url?.slice(0, 8) ?? '' }).click();
     await ui.page.getByRole('heading', { level: 1, name: 'Session' }).waitFor();
     expect((await admin('PATCH', `/v1/grants/${url}`, { max_uses: 50 })).status).toBe(200);
     expect((await admin('DELETE', `/v1/virtual-keys/${key}`)).status).toBe(204);
