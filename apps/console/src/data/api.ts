@@ -42,3 +42,5 @@ export const signOut = (): Promise<unknown> =>
 
 /** Whether an error says that there is no session, or no more. */
 export const isSignedOut = (error: unknown): boolean => error instanceof PresignError && error.status === 401;
+
+export const isGone = (error: unknown): boolean => error instanceof PresignError && error.status === 404;

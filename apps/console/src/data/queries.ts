@@ -1,6 +1,6 @@
 import type { Input, Limits } from '@presign/client';
 import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
-import { isSignedOut, presign } from './api.ts';
+import { isGone, isSignedOut, presign } from './api.ts';
 import { type Dimension, readByDay, readReport, type UsageAsked, type UsageFilters } from './usage.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
@@ -92,19 +92,28 @@ export const useSessions = (filters: Filters) =>
 export const useSession = (id: string) =>
   usePages(['session', id], (at) => presign.getSession({ id, ...at }), LIVE_MS);
 
-/** The sessions that the newest calls belong to, with the live figures of their URLs: what is spent now is among them. */
-export const useCalledSessions = () =>
+/** The newest calls and the sessions of them whose live figures are read. */
+const RECENT_CALLS = 100;
+const RECENT_SESSIONS = 10;
+
+/** The sessions of the newest calls, with their newest URLs. Two indexed reads, however many URLs there are. */
+export const useRecentSessions = () =>
   useQuery({
-    queryKey: ['called-sessions'],
+    queryKey: ['recent-sessions'],
     queryFn: async () => {
-      const { data } = await presign.listCalls({ limit: 50 });
-      const ids = [...new Set(data.map(({ session_id: id }) => id))].slice(0, MOST_CALLED);
-      return Promise.all(ids.map((id) => presign.getSession({ id, limit: 50 })));
+      const { data } = await presign.listCalls({ limit: RECENT_CALLS });
+      const ids = [...new Set(data.map((call) => call.session_id))].slice(0, RECENT_SESSIONS);
+      // Retention may have deleted a session whose calls are still in the ledger.
+      const read = ids.map((id) => presign.getSession({ id, limit: 50 }).catch(nullIfGone));
+      return (await Promise.all(read)).filter((session) => session !== null);
     },
-    refetchInterval: LIVE_MS,
-    placeholderData: keepPreviousData,
+    refetchInterval: REPORT_MS,
   });
-const MOST_CALLED = 5;
+
+function nullIfGone(error: unknown): null {
+  if (isGone(error)) return null;
+  throw error;
+}
 
 export const useCalls = (filters: Filters) =>
   usePages(['calls', filters], (at) => presign.listCalls({ ...filters, ...at } as Input<'listCalls'>));

@@ -14,21 +14,23 @@ export function metadataOf(metadata: Readonly<Record<string, string>>): string {
   return value === '*' ? `each ${key}` : `${key} ${value}`;
 }
 
-type Most = { readonly cost_limit: number | null; readonly max_uses: number };
-type Used = { readonly used: number; readonly spent: number; readonly held: number };
+type Limits = { readonly cost_limit: number | null; readonly max_uses: number };
+type Figures = { readonly used: number; readonly spent: number; readonly held?: number };
 
-/** The largest share of what is used of the limits of a shared budget, holds included. */
-export function shareOf(budget: SharedBudget): number {
-  const live = budget.current?.live;
-  if (!live) return 0;
-  const ofTokens = budget.tokens === null ? 0 : part(live.tokens + live.tokens_held, budget.tokens);
-  return Math.max(shareOfLimits(budget, live), ofTokens);
+/** The largest share of what is used of its limits, holds included. */
+export function shareOf({ current, tokens, ...limits }: SharedBudget): number {
+  const live = current?.live ?? { used: 0, spent: 0, held: 0, tokens: 0, tokens_held: 0 };
+  return Math.max(
+    shareUsed(limits, live),
+    tokens === null ? 0 : part(live.tokens + live.tokens_held, tokens),
+  );
 }
 
-/** The larger share of what is used of `cost_limit` and `max_uses`, holds included. */
-export const shareOfLimits = (
-  { cost_limit: cost, max_uses: uses }: Most,
-  { used, spent, held }: Used,
-): number => Math.max(cost === null ? 0 : part(spent + held, cost), uses === -1 ? 0 : part(used, uses));
+/** The largest share of what is used of a URL's or a virtual key's limits, holds included. */
+export const shareUsed = ({ cost_limit: cost, max_uses: uses }: Limits, figures: Figures): number =>
+  Math.max(
+    cost === null ? 0 : part(figures.spent + (figures.held ?? 0), cost),
+    uses === -1 ? 0 : part(figures.used, uses),
+  );
 
 const part = (used: number, most: number) => (most === 0 ? 1 : used / most);

@@ -1,0 +1,114 @@
+import type { Session, SharedBudget, VirtualKey } from '@presign/client';
+import { count, money, short } from '../data/format.ts';
+import { useBudgets, useRecentSessions, useVirtualKeys } from '../data/queries.ts';
+import { nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
+import { Answer } from '../parts/answer.tsx';
+import { Facts, Fullness } from '../parts/facts.tsx';
+import { Table } from '../parts/table.tsx';
+import { href } from '../place.ts';
+
+/** A limit with at least this share used is near its end. */
+const NEAR = 0.8;
+const MOST_ROWS = 20;
+
+type InUse = {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly href: string;
+  readonly held: number;
+  readonly spent: number;
+  readonly share: number;
+};
+
+/** The limits that hold money or are near their end: of budgets, of virtual keys, and of URLs that were called lately. */
+export function LimitsInUse() {
+  const [budgets, keys, sessions] = [useBudgets(), useVirtualKeys(), useRecentSessions()];
+  return (
+    <Answer of={budgets}>
+      {({ pages: ofBudgets }) => (
+        <Answer of={keys}>
+          {({ pages: ofKeys }) => (
+            <Answer of={sessions}>
+              {(recent) => (
+                <Found
+                  all={[
+                    ...ofBudgets.flatMap(({ data }) => data).flatMap(ofBudget),
+                    ...ofKeys.flatMap(({ data }) => data).flatMap(ofVirtualKey),
+                    ...recent.flatMap(ofSession),
+                  ]}
+                />
+              )}
+            </Answer>
+          )}
+        </Answer>
+      )}
+    </Answer>
+  );
+}
+
+/** One call can be held under several limits, so holds are not added up. */
+function Found({ all }: { all: readonly InUse[] }) {
+  const near = all.filter(({ share }) => share >= NEAR);
+  const rows = all
+    .filter(({ share, held }) => share >= NEAR || held > 0)
+    .sort((a, b) => b.share - a.share || b.held - a.held);
+  return (
+    <>
+      <Facts
+        of={[
+          ['Holding money', count(all.filter(({ held }) => held > 0).length)],
+          ['Near a limit', count(near.length)],
+        ]}
+      />
+      <Table
+        caption="Limits that hold money or are near their end"
+        rows={rows.slice(0, MOST_ROWS)}
+        keyOf={({ id }) => id}
+        empty="No limit holds money or is 80 % used."
+        columns={[
+          { head: 'Limit', cell: (each) => <a href={each.href}>{each.name}</a> },
+          { head: 'Of', cell: ({ kind }) => kind },
+          { head: 'Held', figure: true, cell: ({ held }) => money(held) },
+          { head: 'Spent', figure: true, cell: ({ spent }) => money(spent) },
+          { head: 'Full', cell: ({ name, share }) => <Fullness of={name} used={share} most={1} /> },
+        ]}
+      />
+      <p class="soft">
+        The newest 50 budgets and virtual keys, and URLs of the sessions with the newest calls.
+      </p>
+    </>
+  );
+}
+
+function ofBudget(budget: SharedBudget): InUse[] {
+  const live = budget.deleted_at === null ? budget.current?.live : undefined;
+  if (!live) return [];
+  const { held, spent } = live;
+  const names = { id: budget.id, kind: 'budget', name: nameOf(budget), href: href('budgets') };
+  return [{ ...names, held, spent, share: shareOf(budget) }];
+}
+
+function ofVirtualKey({ id, name, budget, revoked_at: end }: VirtualKey): InUse[] {
+  if (!budget || end !== null) return [];
+  const figures = { held: 0, ...(budget.live ?? budget.settled) };
+  const share = shareUsed(budget, figures);
+  return [{ id, kind: 'virtual key', name, href: href('keys'), ...figures, share }];
+}
+
+/**
+ * URLs that have ended are near no limit. An exhausted one is: an operator can raise its limit. The servers of a bundle have the
+ * figures of the bundle, so they are left out.
+ */
+const ofSession = ({ id: session, grants }: Session): InUse[] =>
+  grants
+    .filter(
+      ({ status, bundle_id: bundle }) => bundle === null && (status === 'active' || status === 'exhausted'),
+    )
+    .map((grant) => {
+      const figures = { held: 0, ...(grant.live ?? grant.settled) };
+      const name =
+        grant.external_user === null ? short(grant.id) : `${short(grant.id)} of ${grant.external_user}`;
+      const at = href(`sessions/${session}`);
+      return { id: grant.id, kind: 'URL', name, href: at, ...figures, share: shareUsed(grant, figures) };
+    });
