@@ -219,6 +219,9 @@ describe('a virtual key', () => {
     const raised = bodyOf(await patch(`/v1/virtual-keys/${id}`, { budget: { max_uses: 3 } }));
     expect(raised).toMatchObject({ budget: { max_uses: 3, cost_limit: null, live: { used: 1 } } });
     expect([await call(url), await call(url, 1), await call(url)]).toEqual(['ok', 'ok', 'uses_exhausted']);
+    const none = bodyOf(await patch(`/v1/virtual-keys/${id}`, { budget: { max_uses: 0 } }));
+    expect(none).toMatchObject({ budget: { max_uses: 0 } });
+    expect([await call(url), await call(url, 1)]).toEqual(['uses_exhausted', 'uses_exhausted']);
     bodyOf(await patch(`/v1/virtual-keys/${id}`, { budget: { max_uses: -1, cost_limit: 0 } }));
     // Each gateway remembers the URL from before its first cost limit, and reads it again.
     expect(['cost_limit_reached', 'limits_unavailable']).toContain(await call(url));

@@ -1335,7 +1335,7 @@ export interface components {
             } | null;
             /** @description The limits of its budget. A virtual key without one cannot get one. */
             budget?: {
-                /** @description Calls over all its URLs, those that were made included. -1: unlimited. */
+                /** @description Calls over all its URLs, those that were made included. -1: unlimited. 0: no call passes. */
                 max_uses?: number;
                 /** @description Microdollars over all its URLs, those that are spent included. null: no limit. */
                 cost_limit?: number | null;

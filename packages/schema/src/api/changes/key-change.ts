@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { jsonObject, maxUses, microusd, perMinute } from '../fields.ts';
+import { changedFields } from '../../limits/fields.ts';
+import { jsonObject, perMinute } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
 import { keyName, keyScopes } from '../keys.ts';
 import { keyPolicy } from '../policy.ts';
@@ -58,10 +59,11 @@ export const virtualKeyChange = z
       budget: z
         .strictObject(
           {
-            max_uses: maxUses.optional().meta({
-              description: 'Calls over all its URLs, those that were made included. -1: unlimited.',
+            max_uses: changedFields.max_uses.meta({
+              description:
+                'Calls over all its URLs, those that were made included. -1: unlimited. 0: no call passes.',
             }),
-            cost_limit: microusd.nullable().optional().meta({
+            cost_limit: changedFields.cost_limit.meta({
               description: 'Microdollars over all its URLs, those that are spent included. null: no limit.',
             }),
           },
