@@ -17,6 +17,7 @@ let upstream: Upstream;
 let stack: Stack;
 beforeAll(async () => {
   upstream = await startUpstream((seen, response) => {
+    if (seen.headers['x-behave'] === 'silent') return;
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.write('data: {"choices":[{"delta":{"content":"Hello"}}]}\n\n');
     // A call that asks for it gets an answer without an end.
@@ -109,6 +110,25 @@ describe('a suspended account', () => {
     for (const each of cut) await each;
     const first = await spared.body?.getReader().read();
     expect(first?.done).toBe(false);
+  });
+
+  test('is named as the reason to the holder of a call without an answer, and in the record of the call', async () => {
+    const account = await newAccount();
+    const url = await urlOf(account);
+    const before = upstream.seen.length;
+    const waiting = call(url, 'silent');
+    await eventually(async () => upstream.seen.length > before);
+    expect((await ask('POST', `/${account.id}/suspend`)).status).toBe(204);
+    const answer = await waiting;
+    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'account_suspended']);
+    await ask('POST', `/${account.id}/resume`);
+    const path = `/v1/calls/${answer.headers.get('x-presign-request-id')}`;
+    const found = await eventually(async () => {
+      const sent = await send(stack, { method: 'GET', path, apiKey: account.api_key.key });
+      return sent.status === 200 ? sent : undefined;
+    });
+    expect(read(found)).toMatchObject({ failure: 'account_suspended' });
+    expect(await outcomes(url)).toEqual(SERVED);
   });
 
   test('gets no request of its API keys through, whatever it asks', async () => {

@@ -272,12 +272,15 @@ export async function readEnd(redis: RedisClient, { partition, id }: GrantRef): 
   return ends === null ? undefined : Number(ends);
 }
 
-/** Returns the ids of those grants of one partition that are revoked, whose credential is, or whose account is suspended. */
+/** A grant whose calls must end: it or its credential is revoked for good, or its account is suspended. */
+export type Revoked = { readonly id: string; readonly why: 'revoked' | 'suspended' };
+
+/** Returns those grants of one partition that are revoked, whose credential is, or whose account is suspended. */
 export async function findRevoked(
   redis: RedisClient,
   partition: number,
   grants: readonly Pick<GrantRef, 'id' | 'accountId' | 'credentialId'>[],
-): Promise<readonly string[]> {
+): Promise<readonly Revoked[]> {
   const positions = await revokedScript.run(redis, {
     each: grants.map(({ id, accountId, credentialId }) => ({
       grant: keys.grant(partition, id),
@@ -285,7 +288,10 @@ export async function findRevoked(
       account: keys.account(partition, accountId),
     })),
   });
-  return positions.map((position) => grants[position - 1]?.id ?? '');
+  return positions.map((position) => ({
+    id: grants[Math.abs(position) - 1]?.id ?? '',
+    why: position < 0 ? 'suspended' : 'revoked',
+  }));
 }
 
 /**

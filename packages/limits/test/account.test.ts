@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { admit, findRevoked, keys, openGrant, type RedisClient, setAccountState } from '../src/index.ts';
+import {
+  admit,
+  findRevoked,
+  keys,
+  openGrant,
+  type RedisClient,
+  revokeGrant,
+  setAccountState,
+} from '../src/index.ts';
 import { newAsk, newBudget, newGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -40,13 +48,19 @@ describe.each(engines)('accounts on %s', (_name, start) => {
     expect(await outcomes(others)).toEqual(['admitted', 'admitted']);
     for (const [i, ref] of mine.entries()) {
       const other = { ...(others[i] ?? ref), partition: ref.partition };
-      expect(await findRevoked(redis, ref.partition, [other, ref])).toEqual([ref.id]);
+      const found = [{ id: ref.id, why: 'suspended' }];
+      expect(await findRevoked(redis, ref.partition, [other, ref])).toEqual(found);
       expect(await redis.hget(keys.budget(ref.partition, ref.budgetIds[0] ?? ''), 'used')).toBe('0');
       expect(await redis.pttl(keys.account(ref.partition, id))).toBe(-1);
     }
+    const [first] = mine;
+    if (!first) throw new Error('no grant');
+    await revokeGrant(redis, { ...first, expiresAtMs: Date.now() + 60_000 });
+    const gone = [{ id: first.id, why: 'revoked' }];
+    expect(await findRevoked(redis, first.partition, [first])).toEqual(gone);
     await set(id, 2, false);
-    expect(await outcomes(mine)).toEqual(['admitted', 'admitted']);
-    expect(await findRevoked(redis, partitions[0] ?? 0, mine.slice(0, 1))).toEqual([]);
+    expect(await outcomes(mine)).toEqual(['revoked', 'admitted']);
+    expect(await findRevoked(redis, partitions[1] ?? 0, mine.slice(1))).toEqual([]);
   });
 
   test('an earlier state that arrives late changes nothing, in either direction', async () => {

@@ -144,7 +144,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     await revokeGrant(redis, { ...revoked.ref, expiresAtMs: revoked.expiresAtMs });
     await withdrawCredential(redis, withdrawn.ref.credentialId, [partition]);
     const found = await findRevoked(redis, partition, [withdrawn.ref, alive.ref, revoked.ref]);
-    expect(found).toEqual([withdrawn.ref.id, revoked.ref.id]);
+    expect(found).toEqual([withdrawn, revoked].map(({ ref }) => ({ id: ref.id, why: 'revoked' })));
   });
 
   test('a scan yields every copy, however many, and nothing else', async () => {

@@ -36,10 +36,15 @@ export type Why = 'timeout' | 'left' | 'failure' | CutReason;
  * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
  * `unread`: the rest of its answer is of no use.
  */
-export type CutReason = 'revoked' | 'expired' | 'closing' | 'unleased' | 'unread';
+export type CutReason = 'revoked' | 'suspended' | 'expired' | 'closing' | 'unleased' | 'unread';
 
 export const isCut = (why: Why): why is CutReason =>
-  why === 'revoked' || why === 'expired' || why === 'closing' || why === 'unleased' || why === 'unread';
+  why === 'revoked' ||
+  why === 'suspended' ||
+  why === 'expired' ||
+  why === 'closing' ||
+  why === 'unleased' ||
+  why === 'unread';
 
 class CutError extends Error {
   override readonly name = 'CutError';

@@ -1,9 +1,11 @@
-import { findRevoked, type GrantRef, type RedisClient } from '@presign/limits';
+import { findRevoked, type GrantRef, type RedisClient, type Revoked } from '@presign/limits';
 
 /** Ends calls that were admitted before their grant was revoked. */
 export type Revocations = {
-  /** Calls `cut` soon after the grant or its credential is revoked, until the returned function is called. */
-  readonly watch: (grant: GrantRef, cut: () => void) => () => void;
+  /**
+   * Calls `cut` soon after the grant or its credential is revoked, or its account is suspended, until the returned function is called.
+   */
+  readonly watch: (grant: GrantRef, cut: Cut) => () => void;
   readonly close: () => void;
 };
 
@@ -11,7 +13,9 @@ export type Revocations = {
 const EVERY_MS = 500;
 
 /** A call under way. */
-type Watched = { readonly ref: GrantRef; readonly cut: () => void };
+type Watched = { readonly ref: GrantRef; readonly cut: Cut };
+
+type Cut = (why: Revoked['why']) => void;
 
 /** Checks the grants of all calls under way, with one script per partition. */
 export function watchRevocations(redis: RedisClient): Revocations {
@@ -48,8 +52,12 @@ async function cutRevoked(
   watched: ReadonlySet<Watched>,
 ): Promise<void> {
   // While Redis does not answer, no call is ended; no new call passes either.
-  const revoked = new Set(await findRevoked(redis, partition, [...grants.values()]).catch(() => []));
-  if (revoked.size === 0) return;
+  const found = await findRevoked(redis, partition, [...grants.values()]).catch(() => []);
+  if (found.length === 0) return;
+  const revoked = new Map(found.map(({ id, why }) => [id, why]));
   // Not of a copy: a call that ends meanwhile must not be cut any more.
-  for (const { ref, cut } of watched) if (revoked.has(ref.id)) cut();
+  for (const { ref, cut } of watched) {
+    const why = revoked.get(ref.id);
+    if (why) cut(why);
+  }
 }

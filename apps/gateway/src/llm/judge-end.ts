@@ -159,6 +159,7 @@ export function endRefusal(sent: Sent): Refusal | undefined {
 const UNANSWERED = {
   timeout: 'upstream_timeout',
   revoked: 'grant_revoked',
+  suspended: 'account_suspended',
   expired: 'token_expired',
   closing: 'overloaded',
   unleased: 'limits_unavailable',

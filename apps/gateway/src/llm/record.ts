@@ -85,7 +85,8 @@ export function endOf(
 
 function faultOf(sent: Sent, upstream: string): Pick<NonNullable<CallReport['end']>, 'fault'> {
   if (sent.is === 'unsealable') return { fault: { level: 'error', hint: UNSEALABLE_HINT } };
-  const isUnreached = sent.is === 'unsent' || (sent.is === 'unanswered' && sent.why !== 'revoked');
+  const isEnded = sent.is === 'unanswered' && (sent.why === 'revoked' || sent.why === 'suspended');
+  const isUnreached = sent.is === 'unsent' || (sent.is === 'unanswered' && !isEnded);
   const hint = sent.is === 'unsent' && sent.blocked ? BLOCKED_HINT : undefined;
   return isUnreached ? { fault: { level: 'warn', upstream, hint } } : {};
 }

@@ -89,7 +89,7 @@ async function sendWithCredential(
   answer.hide(authorized.secrets);
   const upstream = { ...unauthorized, ...authorized.changes, body: sent };
   const cutter = new Cutter();
-  const unwatch = deps.revocations.watch(policy.ref, () => cutter.cut('revoked'));
+  const unwatch = deps.revocations.watch(policy.ref, (why) => cutter.cut(why));
   const { partition } = grant;
   const unguard =
     admitted.places > 0 ? deps.leases.guard({ partition, askedMs }, () => cutter.cut('unleased')) : undefined;

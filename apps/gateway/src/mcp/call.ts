@@ -234,6 +234,7 @@ const UNANSWERED = {
   left: BROKEN_OFF,
   failure: BROKEN_OFF,
   revoked: { code: 'grant_revoked' },
+  suspended: { code: 'account_suspended' },
   expired: { code: 'token_expired' },
   unleased: { code: 'limits_unavailable', retryAfterSeconds: 1 },
   unread: LIST_UNREAD,

@@ -101,14 +101,14 @@ export const isKeptBack = (call: McpCall, status: number): boolean =>
   refusesCredential(status) || redirects(status) || transportRefusal(call, status) !== undefined;
 
 /**
- * Ends a call when its grant is revoked, and a stream that only waits for events when the gateway closes or the grant
+ * Ends a call when its grant is revoked or its account suspended, and a stream that only waits for events when the gateway closes or the grant
  * expires. A call that was admitted before `expires_at` may finish, but takes no longer than a call to a provider.
  */
 function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { revocations, leases, closing, now, upstreamTimeoutMs } = deps;
   const { policy, grant, method, messages, placedMs } = call;
   const cutter = new Cutter();
-  const unwatch = revocations.watch(policy.ref, () => cutter.cut('revoked'));
+  const unwatch = revocations.watch(policy.ref, (why) => cutter.cut(why));
   answer.whenUnread(() => cutter.cut('unread'));
   const unguard =
     placedMs === undefined
