@@ -193,13 +193,15 @@ test('a deleted account is refused for good, and the keys of its virtual keys ar
     .innerJoin(credentials, eq(credentials.id, virtualKeys.credentialId))
     .where(eq(virtualKeys.id, id));
   expect(row?.sealed).toBe('');
-  expect((await shown(account.id)).deleted_at).toBeGreaterThan(0);
-  for (const [method, path] of [
-    ['POST', '/resume'],
-    ['POST', '/suspend'],
-    ['DELETE', ''],
-  ] as const)
-    refused(await ask(method, `/${account.id}${path}`), 'not_found');
+  const deleted = await shown(account.id);
+  expect(deleted.deleted_at).toBeGreaterThan(0);
+  for (const path of ['/resume', '/suspend'])
+    refused(await ask('POST', `/${account.id}${path}`), 'not_found');
+  // For a caller who has lost the answer, or got a 202.
+  expect((await ask('DELETE', `/${account.id}`)).status).toBe(204);
+  expect(await shown(account.id)).toEqual(deleted);
+  expect(await outcomes(url)).toEqual(SUSPENDED);
+  refused(await ask('DELETE', `/${randomUUID()}`), 'not_found');
 });
 
 describe('the scope operator', () => {

@@ -237,6 +237,8 @@ type Account = typeof accounts.$inferSelect;
 type StateChange = {
   readonly action: AuditAction;
   readonly next: (tx: Transaction, account: Account, now: Date) => Promise<Partial<Account>>;
+  /** A deleted account takes it, too, because it stays as it is. */
+  readonly isRepeatable?: true;
 };
 
 export const SUSPEND: StateChange = {
@@ -248,10 +250,11 @@ export const RESUME: StateChange = { action: 'account.resumed', next: async () =
 
 export const END: StateChange = {
   action: 'account.deleted',
-  next: async (tx, { id, suspendedAt }, now) => {
+  next: async (tx, { id, suspendedAt, deletedAt }, now) => {
     await eraseVirtualKeys(tx, id, now);
-    return { suspendedAt: suspendedAt ?? now, deletedAt: now };
+    return { suspendedAt: suspendedAt ?? now, deletedAt: deletedAt ?? now };
   },
+  isRepeatable: true,
 };
 
 /** The stores and the clock of a change. */
@@ -261,18 +264,18 @@ type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 
  * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis
  * again.
  * @returns undefined once every gateway has it, else `PENDING`
- * @throws RefusedError `not_found`, also for a deleted account; `own_account`
+ * @throws RefusedError `not_found`, also for a deleted account that is not deleted again; `own_account`
  */
 export async function change(
   deps: Deps,
   by: Actor,
   id: string,
-  { action, next }: StateChange,
+  { action, next, isRepeatable }: StateChange,
 ): Promise<Pending | undefined> {
   const now = new Date(deps.now());
   const stored = deps.db.transaction(async (tx) => {
     const [account] = await tx.select().from(accounts).where(eq(accounts.id, id)).for('no key update');
-    if (!account || account.deletedAt) throw new RefusedError({ code: 'not_found' });
+    if (!account || (account.deletedAt && !isRepeatable)) throw new RefusedError({ code: 'not_found' });
     if (account.id === by.accountId) throw new RefusedError({ code: 'own_account' });
     const set = { ...(await next(tx, account, now)), version: account.version + 1 };
     const [changed = account] = await tx
