@@ -120,7 +120,11 @@ describe('a suspended account', () => {
     await eventually(async () => upstream.seen.length > before);
     expect((await ask('POST', `/${account.id}/suspend`)).status).toBe(204);
     const answer = await waiting;
-    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual([403, 'account_suspended']);
+    const refused = [403, 'account_suspended'];
+    expect([answer.status, answer.headers.get('x-presign-code')]).toEqual(refused);
+    // `GET` without a path shows the state of a URL.
+    const status = await fetch(url.replace('/v1/chat/completions', ''));
+    expect([status.status, status.headers.get('x-presign-code')]).toEqual(refused);
     await ask('POST', `/${account.id}/resume`);
     const path = `/v1/calls/${answer.headers.get('x-presign-request-id')}`;
     const found = await eventually(async () => {

@@ -49,6 +49,8 @@ export async function readLive(
       const [[own], revoked, ends = grant.expiresAtMs] = await Promise.all(asked);
       // The token of an old URL may end before the grant does.
       const endsMs = Math.min(grant.expiresAtMs, ends);
+      // Its account may resume, so the URL is not revoked.
+      if (revoked.some(({ why }) => why === 'suspended')) return { refusal: { code: 'account_suspended' } };
       if (own) return { live: { own, isRevoked: revoked.length > 0, endsMs } };
       // Redis has lost the grant, or has its figures from before a loss.
       const opened = await openGrantOnce(deps, grant);
