@@ -1,5 +1,5 @@
-import type { Input, Limits } from '@presign/client';
-import { keepPreviousData, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
+import type { Input, Limits, UsageReport } from '@presign/client';
+import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
 import { isGone, isSignedOut, presign } from './api.ts';
 import { type Dimension, readByDay, readReport, type UsageAsked, type UsageFilters } from './usage.ts';
 
@@ -26,13 +26,19 @@ const REPORT_MS = 30_000;
 export const useReportEnd = () =>
   useQuery({ queryKey: ['report-end'], queryFn: () => Date.now() / 1000, refetchInterval: REPORT_MS });
 
+/** While a report moves on, the last one of the same question stays. The rows of another question have other names. */
+const lastOf =
+  (asked: object) =>
+  (report: UsageReport | undefined, query: Pick<Query, 'queryKey'> | undefined): UsageReport | undefined =>
+    JSON.stringify(query?.queryKey[1]) === JSON.stringify(asked) ? report : undefined;
+
 export function useUsage(asked: UsageAsked) {
   const { data: end } = useReportEnd();
   return useQuery({
     queryKey: ['usage', asked, end],
     queryFn: () => readReport(presign.getUsage, asked, end ?? 0),
     enabled: end !== undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: lastOf(asked),
   });
 }
 
@@ -43,7 +49,7 @@ export function useSpendByDay(asked: { days: number; by: Dimension; filters?: Us
     queryKey: ['spend-by-day', asked, end],
     queryFn: () => readByDay(presign.getUsage, asked, end ?? 0),
     enabled: end !== undefined,
-    placeholderData: keepPreviousData,
+    placeholderData: lastOf(asked),
   });
 }
 

@@ -40,9 +40,9 @@ export async function readReport(ask: AskUsage, asked: UsageAsked, end: number):
   return report;
 }
 
-/** Groups with a name of their own in a chart. The rest are one. */
+/** Groups with a name of their own in a chart. The rest are one, whose key no user or model has as its name: Postgres stores no NUL. */
 export const MOST_NAMED = 5;
-export const OTHERS = 'others';
+export const OTHERS = '\0others';
 
 /**
  * Reads a report by day and one more dimension. If it would have more groups than one answer, only the groups that cost most are

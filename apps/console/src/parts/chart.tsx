@@ -26,7 +26,7 @@ export function SpendChart({
       <figcaption>
         <ul class="legend">
           {series.map(({ name }, at) => (
-            <li key={name}>
+            <li key={at}>
               <span class="swatch" style={{ background: colorOf(at) }} /> {name}
             </li>
           ))}

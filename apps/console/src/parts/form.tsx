@@ -1,6 +1,6 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useId } from 'preact/hooks';
-import { href } from '../place.ts';
+import { useEffect, useId, useRef } from 'preact/hooks';
+import { href, usePlace } from '../place.ts';
 
 type FieldProps = {
   readonly label: string;
@@ -41,12 +41,13 @@ type ChoiceProps = Pick<FieldProps, 'label' | 'name' | 'value'> & {
 
 export function Choice({ label, name, value, options }: ChoiceProps) {
   const id = useId();
+  // The property to which a reset of the form returns. The types of Preact lack it.
   return (
     <p class="field">
       <label for={id}>{label}</label>
-      <select id={id} name={name} defaultValue={value}>
+      <select id={id} name={name}>
         {options.map(([each, text]) => (
-          <option key={each} value={each} selected={each === value}>
+          <option key={each} value={each} {...{ defaultSelected: each === value }}>
             {text}
           </option>
         ))}
@@ -61,15 +62,18 @@ export function textsOf(form: HTMLFormElement): Record<string, string> {
   return Object.fromEntries(all.filter(([, value]) => value !== ''));
 }
 
-/** A form whose fields become the parameters of the address. */
+/** A form whose fields become the parameters of the address, and follow it when a link or the Back button changes it. */
 export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
+  const form = useRef<HTMLFormElement>(null);
+  const place = usePlace();
+  useEffect(() => form.current?.reset(), [place]);
   const apply = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
     location.hash = href(path, textsOf(event.currentTarget));
   };
   return (
     <search>
-      <form class="filters" onSubmit={apply}>
+      <form ref={form} class="filters" onSubmit={apply}>
         {children}
         <button type="submit">Apply</button>
       </form>

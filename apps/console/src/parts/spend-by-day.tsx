@@ -6,8 +6,13 @@ import { type Series, SpendChart } from './chart.tsx';
 
 type Row = UsageReport['data'][number];
 
-/** The name of a row in one dimension. */
-export const groupOf = (row: Row, by: Dimension): string => String(row[by] ?? 'none');
+/** Identifies the group of a row in one dimension. */
+export const groupOf = (row: Row, by: Dimension): string => row[by] ?? NONE;
+/** As `OTHERS`, no name of a user. */
+const NONE = '\0none';
+
+/** The text of a group. */
+export const groupName = (group: string): string => group.replace('\0', '');
 
 /** A report by day and one more dimension as a chart. */
 export function SpendByDay({ report, by }: { report: UsageReport; by: Dimension }) {
@@ -40,7 +45,7 @@ function stack({ data, from, to }: UsageReport, by: Dimension): { days: number[]
   const named = [...sums].filter(([name]) => name !== OTHERS).sort(([, a], [, b]) => b - a);
   const names = named.slice(0, MOST_NAMED).map(([name]) => name);
   if (sums.size > names.length) names.push(OTHERS);
-  const series = names.map((name) => ({ name, microusd: days.map(() => 0) }));
+  const series = names.map((name) => ({ name: groupName(name), microusd: days.map(() => 0) }));
   for (const row of data) {
     const at = names.indexOf(seriesOf(row, by));
     const { microusd } = series[at === -1 ? series.length - 1 : at] ?? {};

@@ -5,7 +5,7 @@ import { Page } from '../parts/answer.tsx';
 import { Json, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { type Column, PagedTable } from '../parts/table.tsx';
-import type { Place } from '../place.ts';
+import { href, type Place } from '../place.ts';
 
 export const Audit = ({ params }: { params: Place['params'] }) => (
   <Page title="Audit">
@@ -39,8 +39,22 @@ const KINDS = [['', 'all'] as const, ...TARGETS.map((kind) => [kind, kind.replac
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { head: 'Time', cell: ({ at }) => <When at={at} /> },
   { head: 'Action', cell: ({ action }) => action },
-  { head: 'Changed', cell: ({ target }) => `${target.kind} ${short(target.id)}` },
-  { head: 'Actor', cell: ({ actor }) => (/^[0-9a-f-]{36}$/.test(actor) ? `API key ${short(actor)}` : actor) },
+  {
+    head: 'Changed',
+    cell: ({ target: { kind, id } }) => (
+      <a href={href('audit', { target_kind: kind, target_id: id })}>
+        {kind.replace('_', ' ')} {kind === 'external_user' ? id : short(id)}
+      </a>
+    ),
+  },
+  {
+    head: 'Actor',
+    cell: ({ actor }) => (
+      <a href={href('audit', { actor })}>
+        {/^[0-9a-f-]{36}$/.test(actor) ? `API key ${short(actor)}` : actor}
+      </a>
+    ),
+  },
   { head: 'From', cell: ({ remote_address: address }) => address ?? '–' },
   {
     head: 'States',

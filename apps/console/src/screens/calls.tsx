@@ -17,6 +17,7 @@ export function Calls({ params }: { params: Place['params'] }) {
         <Field label="Session (id)" name="session_id" value={params.session_id} />
         <Field label="URL (id)" name="grant_id" value={params.grant_id} />
         <Field label="API key (id)" name="api_key" value={params.api_key} />
+        <Field label="Virtual key (id)" name="virtual_key" value={params.virtual_key} />
         <Field label="Provider" name="provider" value={params.provider} />
         <Field label="Model" name="model" value={params.model} />
         <Choice label="Outcome" name="outcome" value={params.outcome ?? ''} options={OUTCOMES} />

@@ -7,13 +7,13 @@ import { saveText } from '../data/save-text.ts';
 import { type Dimension, type UsageAsked, usageFields } from '../data/usage.ts';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
-import { groupOf, SpendByDay } from '../parts/spend-by-day.tsx';
+import { groupName, groupOf, SpendByDay } from '../parts/spend-by-day.tsx';
 import { Table } from '../parts/table.tsx';
 import { DAYS, Totals } from '../parts/totals.tsx';
 import { href, type Place } from '../place.ts';
 
 const BY: readonly (readonly [Dimension, string])[] = [
-  ['day', 'day'],
+  ['day', 'day (UTC)'],
   ['model', 'model'],
   ['external_user', 'user'],
   ['provider', 'provider'],
@@ -37,13 +37,15 @@ export function Usage({ params }: { params: Place['params'] }) {
         <Field label="User" name="external_user" value={filters.external_user} />
         <Field label="Model" name="model" value={filters.model} />
         <Field label="Provider" name="provider" value={filters.provider} />
+        <Field label="API key (id)" name="api_key" value={filters.api_key} />
+        <Field label="Virtual key (id)" name="virtual_key" value={filters.virtual_key} />
       </FilterForm>
       <Answer of={report}>
         {(data) => (
           <>
             <Totals report={data} />
             {daily.data && <SpendByDay report={daily.data} by={by} />}
-            <UsageTable report={data} by={by} days={days} />
+            <UsageTable report={data} by={by} sum={sum} />
             {data.next_cursor !== null && <p class="soft">The table is cut. The CSV has all rows.</p>}
           </>
         )}
@@ -53,7 +55,7 @@ export function Usage({ params }: { params: Place['params'] }) {
   );
 }
 
-function UsageTable({ report, by, days }: { report: UsageReport; by: Dimension; days: number }) {
+function UsageTable({ report, by, sum }: { report: UsageReport; by: Dimension; sum: UsageAsked }) {
   const { data, total } = report;
   const isFilter = by !== 'day';
   return (
@@ -75,11 +77,18 @@ function UsageTable({ report, by, days }: { report: UsageReport; by: Dimension; 
           head: BY.find(([each]) => each === by)?.[1] ?? by,
           cell: (row) =>
             isFilter && row[by] ? (
-              <a href={href('usage', { by: 'day', days: String(days), [by]: groupOf(row, by) })}>
+              <a
+                href={href('usage', {
+                  ...sum.filters,
+                  by: 'day',
+                  days: String(sum.days),
+                  [by]: String(row[by]),
+                })}
+              >
                 {groupOf(row, by)}
               </a>
             ) : (
-              groupOf(row, by)
+              groupName(groupOf(row, by))
             ),
         },
         { head: 'Calls', figure: true, cell: ({ calls }) => count(calls) },

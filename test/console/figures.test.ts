@@ -1,0 +1,144 @@
+import { randomUUID } from 'node:crypto';
+import { ledger } from '@presign/schema/ledger-tables';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { row } from '../issuer/ask-usage.ts';
+import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
+
+/** A script for every place that shows a name as HTML. */
+const SCRIPT = '<img src=x onerror="document.title=1">';
+const LONG = 'n'.repeat(255);
+const MOST = Number.MAX_SAFE_INTEGER;
+
+describe.skipIf(!hasChromium)('the figures of the console', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+  let ui: ConsolePage;
+  let session: string;
+  const mcpCall = randomUUID();
+
+  const admin = async (method: string, path: string, body?: object): Promise<Listed> => {
+    const answer = await fetch(`${stack.issuerUrl}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${stack.apiKey}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    expect(answer.ok, await answer.clone().text()).toBe(true);
+    return (await answer.json()) as Listed;
+  };
+  type Listed = { data: { id: string; name: string; cost_limit: number; revoked_at: number | null }[] };
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    const account = await ownAccount(stack);
+    const budget = { window: 'month', cost_limit: 1_000_000 };
+    await admin('POST', '/v1/budgets', { ...budget, name: 'Team', scope: { external_user: 'ada' } });
+    await admin('POST', '/v1/budgets', { ...budget, name: SCRIPT, scope: { external_user: SCRIPT } });
+    await admin('POST', '/v1/budgets', { ...budget, name: LONG, scope: { external_user: LONG } });
+    const most = { name: 'Most', scope: { metadata: { plan: SCRIPT } }, cost_limit: MOST };
+    await admin('POST', '/v1/budgets', { ...budget, ...most });
+    const { apiKey } = stack;
+    session = await makeCalls(stack, { apiKey, user: 'ada' }, 'Why is the sky blue? '.repeat(60), 2);
+    await makeCalls(stack, { apiKey, user: 'ada', model: 'sandbox-mini' }, 'How do planes fly?', 1);
+    await makeCalls(stack, { apiKey, user: SCRIPT }, 'Hello', 1);
+    await addApiKey(stack, account, { name: 'Old', expiresAt: new Date(Date.now() - 1_000) });
+    await stack.issuer.ledger.drainAll();
+    const of = { issuerUrl: stack.issuerUrl, apiKey, account };
+    const names = [null, 'none', 'others', 'u1', 'u2', 'u3', 'u4', 'u5'];
+    const rows = names.map((externalUser, at) =>
+      row(of, { externalUser, costMicrousd: 1_000 * (20 - at), model: SCRIPT, settledAt: new Date() }),
+    );
+    const mcp = { requestId: mcpCall, provider: 'mcp', model: null, server: SCRIPT, tool: 'add' };
+    await stack.db.insert(ledger).values([...rows, row(of, { ...mcp, settledAt: new Date() })]);
+    ui = await openConsole(browser, stack);
+    await signIn(ui, stack.apiKey);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+  });
+
+  const texts = () => ui.page.locator('main').innerText();
+  const cells = async (name: string) =>
+    (await ui.page.getByRole('row').filter({ hasText: name }).first().getByRole('cell').allInnerTexts()).map(
+      (each) => each.trim(),
+    );
+  const press = (name: string) => ui.page.getByRole('button', { name }).first().click();
+  const dialog = () => ui.page.getByRole('dialog');
+  /** Waits for the answer of a changed question. */
+  const loaded = async (heading: string) => {
+    await ui.page.getByRole('heading', { level: 1, name: heading }).waitFor();
+    await settled(ui.page);
+  };
+
+  test('the fields of a filter show the filter in force, also after a link and the Back button', async () => {
+    const { page } = ui;
+    await ui.open('Sessions');
+    await page.getByLabel('User').fill('ada');
+    await page.getByLabel('Status').selectOption('active');
+    await press('Apply');
+    await eventually(async () => (await page.getByRole('row').count()) === 3);
+    await ui.open('Sessions');
+    await eventually(async () => (await page.getByRole('row').count()) === 4);
+    expect(await page.getByLabel('User').inputValue()).toBe('');
+    expect(await page.getByLabel('Status').inputValue()).toBe('');
+    await page.goBack();
+    await eventually(async () => (await page.getByLabel('User').inputValue()) === 'ada');
+    expect(await page.getByLabel('Status').inputValue()).toBe('active');
+    await eventually(async () => (await page.getByRole('row').count()) === 3);
+  });
+
+  test('the link of a row of usage leads to exactly the calls of this row', async () => {
+    const { page } = ui;
+    await page.goto(`${stack.consoleUrl}#/usage?by=external_user&model=sandbox-mini`);
+    await page.getByRole('link', { name: 'ada', exact: true }).waitFor();
+    const cost = (await cells('ada')).at(-1) ?? '';
+    await page.getByRole('link', { name: 'ada', exact: true }).click();
+    await page.getByRole('columnheader', { name: 'day (UTC)' }).waitFor();
+    expect((await cells('Total')).at(-1)).toBe(cost);
+    expect(await page.getByLabel('User').inputValue()).toBe('ada');
+    expect(await page.getByLabel('Model').inputValue()).toBe('sandbox-mini');
+  });
+
+  test('a filter by API key stays visible and in force when another filter is added', async () => {
+    const { page } = ui;
+    await page.goto(`${stack.consoleUrl}#/usage?by=api_key`);
+    const key = page.getByRole('rowheader').getByRole('link').first();
+    const id = await key.innerText();
+    await key.click();
+    await eventually(async () => (await page.getByLabel('API key (id)').inputValue()) === id);
+    await page.getByLabel('User').fill('ada');
+    await press('Apply');
+    await page.waitForURL(/external_user=ada/);
+    expect(page.url()).toContain(id);
+  });
+
+  test('users named as the groups of a chart are groups of their own', async () => {
+    const { page } = ui;
+    await page.goto(`${stack.consoleUrl}#/usage?by=external_user`);
+    await page.getByRole('link', { name: 'others', exact: true }).waitFor();
+    const legend = page.getByRole('figure').getByRole('listitem');
+    await eventually(async () => (await legend.count()) === 6);
+    const names = (await legend.allInnerTexts()).map((each) => each.trim());
+    expect(names).toEqual(['none', 'none', 'others', 'u1', 'u2', 'others']);
+    expect(await page.getByRole('rowheader', { name: 'none', exact: true }).count()).toBe(2);
+  });
+
+  test('the audit log leads from a change to all changes of the same thing', async () => {
+    await ui.open('Audit');
+    await ui.page.getByRole('row').filter({ hasText: 'budget.changed' }).first().waitFor();
+    const { data } = await admin('GET', '/v1/budgets');
+    const id = data.find(({ name }) => name === 'Most')?.id ?? '';
+    await ui.page
+      .getByRole('link', { name: `budget ${id.slice(0, 8)}` })
+      .first()
+      .click();
+    await loaded('Audit');
+    expect(await ui.page.getByLabel('Id of what changed').inputValue()).toBe(id);
+    await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
+  });
+});
