@@ -128,6 +128,26 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect(await page.getByRole('rowheader', { name: 'none', exact: true }).count()).toBe(2);
   });
 
+  test('the largest amount is saved as it was read', async () => {
+    await ui.open('Budgets');
+    expect(await cells('Most')).toContain('$9,007,199,254.740991');
+    await press('Change Most');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    const { data } = await admin('GET', '/v1/budgets');
+    expect(data.find(({ name }) => name === 'Most')?.cost_limit).toBe(MOST);
+    await press('Change Most');
+    await dialog().getByLabel('Limit in dollars').fill('9007199254.740992');
+    await dialog().getByRole('button', { name: 'Save' }).click();
+    await dialog().getByRole('alert').getByText('expected dollars up to').waitFor();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
+  });
+
+  test('an API key that has ended is not shown as active', async () => {
+    await ui.open('Keys');
+    expect((await cells('Old'))[1]).toBe('expired');
+  });
+
   test('the audit log leads from a change to all changes of the same thing', async () => {
     await ui.open('Audit');
     await ui.page.getByRole('row').filter({ hasText: 'budget.changed' }).first().waitFor();
@@ -140,5 +160,28 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await loaded('Audit');
     expect(await ui.page.getByLabel('Id of what changed').inputValue()).toBe(id);
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
+  });
+
+  test('without Redis, the figures of the ledger stand there as such, and not as zero', async () => {
+    const { page } = ui;
+    await ui.open('Budgets');
+    const [, , , , spent = ''] = await cells('Team');
+    expect(spent).not.toBe('$0.00');
+    stack.redis.disconnect();
+    await page.getByText('Redis does not answer').waitFor();
+    const without = await cells('Team');
+    expect(without[4]).toBe(spent);
+    expect(without[5]).toBe('–');
+    await page.goto(`${stack.consoleUrl}#/sessions/${session}`);
+    await page.getByText('Redis does not answer').waitFor();
+    expect(await texts()).toContain('2 of 50');
+  });
+
+  test('without the issuer, a screen says so and shows no zero', async () => {
+    await stack.issuer.close();
+    await ui.page.goto(`${stack.consoleUrl}#/usage?by=provider`);
+    await ui.page.getByRole('alert').first().waitFor();
+    expect(await texts()).not.toContain('$0.00');
+    expect(await texts()).not.toContain('No calls');
   });
 });

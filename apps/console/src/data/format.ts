@@ -8,10 +8,15 @@ export function money(microusd: number | null | undefined): string {
   return `${microusd < 0 ? '−' : ''}$${count(Math.floor(all / 1_000_000))}.${part}`;
 }
 
+/** Microdollars as the text of a form, which `readMoney` reads back without a loss. */
+export const writeMoney = (microusd: number): string =>
+  money(microusd).replace(/[$,]/g, '').replace(/\.00$/, '');
+
 /** Reads dollars as microdollars, without floating-point arithmetic. Undefined: not an amount. */
 export function readMoney(text: string): number | undefined {
   const [, whole, part = ''] = /^\$?(\d{1,10})(?:\.(\d{1,6}))?$/.exec(text.trim()) ?? [];
-  return whole === undefined ? undefined : Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
+  const amount = Number(whole) * 1_000_000 + Number(part.padEnd(6, '0'));
+  return Number.isSafeInteger(amount) ? amount : undefined;
 }
 
 export const count = (value: number | null | undefined): string =>
@@ -20,6 +25,10 @@ export const count = (value: number | null | undefined): string =>
 /** A limit. −1 and null mean no limit. */
 export const limit = (value: number | null, show: (value: number) => string): string =>
   value === null || value === -1 ? 'no limit' : show(value);
+
+/** How much of a limit is used. Without a limit, this amount alone. */
+export const usedOf = (used: number | null | undefined, most: number | null, show: typeof money): string =>
+  most === null || most === -1 ? show(used) : `${show(used)} of ${show(most)}`;
 
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const time = (seconds: number): string => TIME.format(seconds * 1000);

@@ -15,15 +15,16 @@ export function metadataOf(metadata: Readonly<Record<string, string>>): string {
 }
 
 type Limits = { readonly cost_limit: number | null; readonly max_uses: number };
-type Figures = { readonly used: number; readonly spent: number; readonly held?: number };
+type Figures = { readonly used: number; readonly spent: number; readonly held?: number | null };
+
+/** The figures of Redis, or those of the ledger if Redis does not answer. The ledger knows no holds. */
+export const figuresOf = ({ current }: Pick<SharedBudget, 'current'>) =>
+  current?.live ?? { used: 0, spent: 0, tokens: 0, ...current?.settled, held: null, tokens_held: null };
 
 /** The largest share of what is used of its limits, holds included. */
-export function shareOf({ current, tokens, ...limits }: SharedBudget): number {
-  const live = current?.live ?? { used: 0, spent: 0, held: 0, tokens: 0, tokens_held: 0 };
-  return Math.max(
-    shareUsed(limits, live),
-    tokens === null ? 0 : part(live.tokens + live.tokens_held, tokens),
-  );
+export function shareOf({ current, tokens: most, ...limits }: SharedBudget): number {
+  const { tokens, tokens_held: held, ...figures } = figuresOf({ current });
+  return Math.max(shareUsed(limits, figures), most === null ? 0 : part(tokens + (held ?? 0), most));
 }
 
 /** The largest share of what is used of a URL's or a virtual key's limits, holds included. */

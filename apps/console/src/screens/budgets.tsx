@@ -1,12 +1,12 @@
 import type { SharedBudget } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
-import { count, limit, money, readMoney, short } from '../data/format.ts';
+import { count, limit, money, readMoney, short, usedOf, writeMoney } from '../data/format.ts';
 import { useBudgets } from '../data/queries.ts';
-import { metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
+import { figuresOf, metadataOf, nameOf, shareOf } from '../data/shared-budget.ts';
 import { Action } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
-import { Fullness, When } from '../parts/facts.tsx';
+import { Fullness, NotLive, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
@@ -21,6 +21,7 @@ export function Budgets({ params }: { params: Place['params'] }) {
         <Field label="User" name="external_user" value={params.external_user} />
       </FilterForm>
       {can('admin') && <CreateBudget />}
+      {data?.pages.some((page) => page.data.some(({ current }) => current?.live === null)) && <NotLive />}
       <PagedTable
         of={{ data, ...rest }}
         rowsOf={(page) => page.data}
@@ -45,18 +46,18 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
   {
     head: 'Spent',
     figure: true,
-    cell: ({ current }) => money(current?.live?.spent ?? current?.settled.spent),
+    cell: (each) => money(each.current && figuresOf(each).spent),
   },
   { head: 'Held', figure: true, cell: ({ current }) => money(current?.live?.held) },
   {
     head: 'Uses',
     figure: true,
-    cell: ({ current, max_uses: most }) => `${count(current?.live?.used)} of ${limit(most, count)}`,
+    cell: (each) => usedOf(each.current && figuresOf(each).used, each.max_uses, count),
   },
   {
     head: 'Tokens',
     figure: true,
-    cell: ({ current, tokens }) => `${count(current?.live?.tokens)} of ${limit(tokens, count)}`,
+    cell: (each) => usedOf(each.current && figuresOf(each).tokens, each.tokens, count),
   },
   { head: 'Full', cell: (each) => <Fullness of={nameOf(each)} used={shareOf(each)} most={1} /> },
 ];
@@ -81,7 +82,9 @@ function costOf(text: string | undefined): number | null {
   if (text === undefined) return null;
   const amount = readMoney(text);
   if (amount === undefined)
-    throw new Error('Limit: expected dollars with at most six decimals, such as 25 or 0.50.');
+    throw new Error(
+      'Limit: expected dollars up to 9007199254.740991 with at most six decimals, such as 25 or 0.50.',
+    );
   return amount;
 }
 
@@ -94,7 +97,7 @@ const Limits = ({ budget }: { budget?: SharedBudget }) => (
     <Field
       label="Limit in dollars"
       name="cost"
-      value={budget?.cost_limit == null ? '' : String(budget.cost_limit / 1_000_000)}
+      value={budget?.cost_limit == null ? '' : writeMoney(budget.cost_limit)}
       hint="Empty: no limit. It holds from the next call on."
     />
     <Field

@@ -1,11 +1,11 @@
 import type { ApiKey, VirtualKey } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
-import { limit, money, short } from '../data/format.ts';
+import { money, usedOf } from '../data/format.ts';
 import { useApiKeys, useVirtualKeys } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Page } from '../parts/answer.tsx';
-import { Json, Status, When } from '../parts/facts.tsx';
+import { Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
@@ -13,13 +13,15 @@ import { href } from '../place.ts';
 
 export function Keys() {
   const can = useContext(Rights);
+  const keys = useVirtualKeys();
   return (
     <Page title="Keys">
       {can('admin') && <ApiKeys />}
       <h2>Virtual keys</h2>
       {can('admin') && <CreateVirtualKey />}
+      {keys.data?.pages.some(({ data }) => data.some(({ budget }) => budget?.live === null)) && <NotLive />}
       <PagedTable
-        of={useVirtualKeys()}
+        of={keys}
         rowsOf={({ data }) => data}
         caption="Virtual keys"
         keyOf={({ id }) => id}
@@ -47,7 +49,7 @@ const ApiKeys = () => (
 const API: readonly Column<ApiKey>[] = [
   { head: 'Name', cell: ({ id, name }) => <a href={href('sessions', { api_key: id })}>{name}</a> },
   { head: 'Key', cell: ({ hint }) => <code>{hint}</code> },
-  { head: 'Status', cell: ({ revoked_at: at }) => <Status of={at === null ? 'active' : 'revoked'} /> },
+  { head: 'Status', cell: (key) => <Status of={statusOf(key)} /> },
   { head: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
   { head: 'Policy', cell: ({ policy }) => (policy ? <Json label="Policy" of={policy} /> : 'none') },
   { head: 'Last used', cell: ({ last_used_at: at }) => <When at={at} /> },
@@ -57,6 +59,9 @@ const API: readonly Column<ApiKey>[] = [
     cell: (key) => key.revoked_at === null && <ChangeApiKey apiKey={key} />,
   },
 ];
+
+const statusOf = ({ revoked_at: revoked, expires_at: end }: ApiKey): string =>
+  revoked !== null ? 'revoked' : end !== null && end * 1_000 <= Date.now() ? 'expired' : 'active';
 
 const ChangeApiKey = ({ apiKey: { id, name, policy, revision } }: { apiKey: ApiKey }) => (
   <>
@@ -147,7 +152,7 @@ const VIRTUAL: readonly Column<VirtualKey>[] = [
     head: 'Spent',
     figure: true,
     cell: ({ budget }) =>
-      budget ? `${money((budget.live ?? budget.settled).spent)} of ${limit(budget.cost_limit, money)}` : '–',
+      budget ? usedOf((budget.live ?? budget.settled).spent, budget.cost_limit, money) : '–',
   },
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
 ];
@@ -196,7 +201,7 @@ const CreateVirtualKey = () => (
       }
       show={({ id }) => (
         <p>
-          Issue URLs with <code>{short(id)}…</code>: the list shows the whole id.
+          Issue URLs with <code>{id}</code> as <code>virtual_key</code>. The list shows it, too.
         </p>
       )}
     >

@@ -1,11 +1,11 @@
 import type { Session, SessionGrant } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
-import { count, limit, money, short } from '../data/format.ts';
+import { count, money, short, usedOf } from '../data/format.ts';
 import { useSession } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
 import { Answer, Page } from '../parts/answer.tsx';
-import { Facts, Json, Status, When } from '../parts/facts.tsx';
+import { Facts, Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Field } from '../parts/form.tsx';
 import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
@@ -18,6 +18,7 @@ export function SessionPage({ id }: { id: string }) {
     <Page title={`Session ${short(id)}`}>
       <Answer of={session}>{({ pages: [first] }) => first && <About session={first} />}</Answer>
       <h2>URLs</h2>
+      {session.data?.pages.some(({ grants }) => grants.some(({ live }) => live === null)) && <NotLive />}
       <PagedTable
         of={session}
         rowsOf={({ grants }) => grants}
@@ -75,13 +76,12 @@ const COLUMNS: readonly Column<SessionGrant>[] = [
   {
     head: 'Uses',
     figure: true,
-    cell: ({ live, settled, max_uses: most }) => `${count((live ?? settled).used)} of ${limit(most, count)}`,
+    cell: ({ live, settled, max_uses: most }) => usedOf((live ?? settled).used, most, count),
   },
   {
     head: 'Spent',
     figure: true,
-    cell: ({ live, settled, cost_limit: most }) =>
-      `${money((live ?? settled).spent)} of ${limit(most, money)}`,
+    cell: ({ live, settled, cost_limit: most }) => usedOf((live ?? settled).spent, most, money),
   },
   { head: 'Held', figure: true, cell: ({ live }) => money(live?.held) },
   { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
