@@ -143,6 +143,19 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
+  test('a form that is sent twice at once makes one key', async () => {
+    await ui.open('Keys');
+    await press('Create an API key');
+    await dialog().getByLabel('Name').fill('Twice');
+    const form = 'document.querySelector("dialog[open] form")';
+    await ui.page.evaluate(`${form}.requestSubmit(); ${form}.requestSubmit()`);
+    await dialog().getByLabel('The new API key').waitFor();
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await settled(ui.page);
+    const { data } = await admin('GET', '/v1/api-keys');
+    expect(data.filter(({ name }) => name === 'Twice')).toHaveLength(1);
+  });
+
   test('an API key that has ended is not shown as active', async () => {
     await ui.open('Keys');
     expect((await cells('Old'))[1]).toBe('expired');

@@ -31,17 +31,22 @@ export function Action<Answer>({
   children,
 }: ActionProps<Answer>) {
   const dialog = useRef<HTMLDialogElement>(null);
+  /** A second press can arrive before the button is drawn as disabled. */
+  const isSent = useRef(false);
   /** As they were when the dialog was opened: later readings must not change the request. */
   const [opened, setOpened] = useState<{ run: typeof run; children: typeof children }>();
   const heading = useId();
   const client = useQueryClient();
   const change = useMutation({
     mutationFn: (fields: Readonly<Record<string, string>>) => (opened?.run ?? run)(fields),
+    onSettled: () => {
+      isSent.current = false;
+      // Also after a conflict: the page then shows what there is now.
+      return client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
+    },
     onSuccess: (answer) => {
       if (!shownOf(answer)) dialog.current?.close();
     },
-    // Also after a conflict: the page then shows what there is now.
-    onSettled: () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' }),
   });
   const shownOf = (answer: Answer): ComponentChildren => (isPending(answer) ? PENDING : show?.(answer));
   const open = () => {
@@ -51,6 +56,8 @@ export function Action<Answer>({
   };
   const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
+    if (isSent.current) return;
+    isSent.current = true;
     change.mutate(textsOf(event.currentTarget));
   };
   return (
