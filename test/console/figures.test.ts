@@ -143,6 +143,15 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await dialog().getByRole('button', { name: 'Cancel' }).click();
   });
 
+  test('a long name leaves the other columns where they can be reached', async () => {
+    const { page } = ui;
+    await ui.open('Budgets');
+    await page.getByRole('rowheader', { name: LONG }).waitFor();
+    for (const name of await page.getByRole('rowheader').all())
+      expect((await name.boundingBox())?.width).toBeLessThan(400);
+    expect(await ui.violations()).toEqual([]);
+  });
+
   test('a form that is sent twice at once makes one key', async () => {
     await ui.open('Keys');
     await press('Create an API key');
@@ -161,6 +170,13 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     expect((await cells('Old'))[1]).toBe('expired');
   });
 
+  test('an MCP call has a price and no lines of tokens', async () => {
+    await ui.page.goto(`${stack.consoleUrl}#/calls/${mcpCall}`);
+    await ui.page.getByRole('row', { name: 'Charged' }).waitFor();
+    expect(await texts()).toContain('A call of an MCP server has one price');
+    expect(await ui.page.getByRole('row', { name: 'Input tokens' }).count()).toBe(0);
+  });
+
   test('the audit log leads from a change to all changes of the same thing', async () => {
     await ui.open('Audit');
     await ui.page.getByRole('row').filter({ hasText: 'budget.changed' }).first().waitFor();
@@ -173,6 +189,16 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await loaded('Audit');
     expect(await ui.page.getByLabel('Id of what changed').inputValue()).toBe(id);
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
+  });
+
+  test('names are text and never markup', async () => {
+    for (const name of ['Overview', 'Budgets', 'Sessions', 'Calls', 'Usage', 'Keys', 'Audit']) {
+      await ui.open(name);
+      expect(await ui.page.locator('main img').count(), name).toBe(0);
+    }
+    await ui.open('Calls');
+    await ui.page.getByText(SCRIPT).first().waitFor();
+    expect(ui.problems).toEqual([]);
   });
 
   test('without Redis, the figures of the ledger stand there as such, and not as zero', async () => {

@@ -42,11 +42,11 @@ export function Table<Row>({ caption, columns, rows, keyOf, empty = 'None yet.',
               {columns.map(({ head, cell, figure }, at) =>
                 at === 0 ? (
                   <th key={head} scope="row">
-                    {cell(row)}
+                    <div class="cell">{cell(row)}</div>
                   </th>
                 ) : (
                   <td key={head} class={figure && 'figure'}>
-                    {cell(row)}
+                    <div class="cell">{cell(row)}</div>
                   </td>
                 ),
               )}

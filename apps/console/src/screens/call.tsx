@@ -71,17 +71,20 @@ type Line = {
 /** The charge line by line: the tokens at the listed rates, and what was held, charged and given back. */
 function Price({ call }: { call: CallWithRefunds }) {
   const rates = useRates(call.provider, call.model).data?.data[0]?.rates;
-  const lines: Line[] = [
-    tokens('Input tokens', call.input_tokens, rates?.input),
-    tokens('Output tokens', call.output_tokens, rates?.output),
-  ];
-  const known = lines.every(({ microusd }) => microusd !== null);
+  const isMcp = call.server !== null || call.tool !== null;
+  const lines: Line[] = isMcp
+    ? []
+    : [
+        tokens('Input tokens', call.input_tokens, rates?.input),
+        tokens('Output tokens', call.output_tokens, rates?.output),
+      ];
+  const known = !isMcp && lines.every(({ microusd }) => microusd !== null);
   // The gateway rounds the sum up, once.
   const sum = known ? Math.ceil(lines.reduce((all, { microusd }) => all + (microusd ?? 0), 0) - 1e-9) : null;
   const fixed = (name: string, microusd: number | null) => ({ name, amount: '', rate: '', microusd });
   const rows = [
     ...lines,
-    fixed('At the listed rates, rounded up', sum),
+    ...(isMcp ? [] : [fixed('At the listed rates, rounded up', sum)]),
     fixed('Held before the call', call.hold),
     fixed('Above the hold', call.overrun),
     ...call.refunds.map(({ cost }, at) =>
@@ -102,6 +105,11 @@ function Price({ call }: { call: CallWithRefunds }) {
           { head: 'Dollars', figure: true, cell: ({ microusd }) => exact(microusd) },
         ]}
       />
+      {isMcp && (
+        <p class="soft">
+          A call of an MCP server has one price, which the bundle or the operator sets for its tool.
+        </p>
+      )}
       {known && call.cost !== null && sum !== call.cost && (
         <p class="soft">
           The charge is another amount than these lines: it can include cached or other tokens and fees, other
