@@ -316,7 +316,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('link', { name: 'Budgets' }).first().focus();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'Budgets' }).waitFor();
-    await page.waitForFunction('document.activeElement.tagName === "H1"');
+    await eventually(async () => (await page.evaluate('document.activeElement.tagName')) === 'H1');
     await settled(page);
     await page.getByRole('button', { name: 'Create a budget' }).focus();
     await page.keyboard.press('Enter');
