@@ -19,6 +19,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
   let browser: Browser;
   let ui: ConsolePage;
   let session: string;
+  let account: string;
   const mcpCall = randomUUID();
 
   const admin = async (method: string, path: string, body?: object): Promise<Listed> => {
@@ -28,13 +29,13 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
       ...(body && { body: JSON.stringify(body) }),
     });
     expect(answer.ok, await answer.clone().text()).toBe(true);
-    return (await answer.json()) as Listed;
+    return JSON.parse((await answer.text()) || '{}') as Listed;
   };
   type Listed = { data: { id: string; name: string; cost_limit: number; revoked_at: number | null }[] };
 
   beforeAll(async () => {
     [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
-    const account = await ownAccount(stack);
+    account = await ownAccount(stack);
     const budget = { window: 'month', cost_limit: 1_000_000 };
     await admin('POST', '/v1/budgets', { ...budget, name: 'Team', scope: { external_user: 'ada' } });
     await admin('POST', '/v1/budgets', { ...budget, name: SCRIPT, scope: { external_user: SCRIPT } });
@@ -199,6 +200,34 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await ui.open('Calls');
     await ui.page.getByText(SCRIPT).first().waitFor();
     expect(ui.problems).toEqual([]);
+  });
+
+  test('the price of a call fits on a phone', async () => {
+    const { page } = ui;
+    const calls = (await admin('GET', '/v1/calls?external_user=ada')) as unknown as {
+      data: { request_id: string }[];
+    };
+    await page.setViewportSize({ width: 360, height: 740 });
+    await page.goto(`${stack.consoleUrl}#/calls/${calls.data[0]?.request_id}`);
+    await page.getByText('a million').first().waitFor();
+    const hidden =
+      'document.querySelector("section.scroll").scrollWidth - document.querySelector("section.scroll").clientWidth';
+    expect(await page.evaluate(hidden)).toBe(0);
+    await page.setViewportSize({ width: 1280, height: 800 });
+  });
+
+  test('a key that is revoked while its page is open leads to the sign-in, also from the form that issues', async () => {
+    const own = await openConsole(browser, stack);
+    const apiKey = await addApiKey(stack, account, { name: 'Short' });
+    await own.page.getByLabel('API key').fill(apiKey);
+    await own.page.getByRole('button', { name: 'Sign in' }).click();
+    await own.page.getByLabel('provider (required)').fill('sandbox');
+    await own.page.getByLabel('path (required)').fill('/v1/chat/completions');
+    const { data } = await admin('GET', '/v1/api-keys');
+    await admin('DELETE', `/v1/api-keys/${data.find(({ name }) => name === 'Short')?.id}`);
+    await own.page.getByRole('button', { name: 'Issue', exact: true }).click();
+    await own.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await own.page.context().close();
   });
 
   test('without Redis, the figures of the ledger stand there as such, and not as zero', async () => {

@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     await tabTo(/^Sum by/);
     await type('day');
     await activate('Apply');
-    await ui.page.getByRole('columnheader', { name: 'day', exact: true }).waitFor();
+    await ui.page.getByRole('columnheader', { name: 'day (UTC)' }).waitFor();
     const saved = ui.page.waitForEvent('download');
     await activate('Download CSV');
     expect((await saved).suggestedFilename()).toBe('usage.csv');

@@ -8,6 +8,9 @@ const SESSION = `${ISSUER}/console/session`;
 /** Shows the issuer that the request comes from the console, which alone may use the cookie. */
 const FROM_CONSOLE = { 'x-presign-console': '1' };
 
+/** The event of the window when an answer says that there is no session, or no more. */
+export const SIGNED_OUT = 'presign-signed-out';
+
 /** The client wants a key. The cookie takes its place, and this text is never sent. */
 const NO_KEY = '[no-key-in-the-browser]';
 
@@ -15,9 +18,15 @@ const NO_KEY = '[no-key-in-the-browser]';
 export const presign = createPresign({
   url: ISSUER,
   apiKey: NO_KEY,
-  fetch: (url, { headers, ...init }) => {
+  fetch: async (url, { headers, ...init }) => {
     const { authorization: _none, ...rest } = headers as Record<string, string>;
-    return fetch(url, { ...init, headers: { ...rest, ...FROM_CONSOLE }, credentials: 'same-origin' });
+    const answer = await fetch(url, {
+      ...init,
+      headers: { ...rest, ...FROM_CONSOLE },
+      credentials: 'same-origin',
+    });
+    if (answer.status === 401) dispatchEvent(new Event(SIGNED_OUT));
+    return answer;
   },
 });
 
