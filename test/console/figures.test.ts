@@ -243,6 +243,9 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await page.goto(`${stack.consoleUrl}#/sessions/${session}`);
     await page.getByText('Redis does not answer').waitFor();
     expect(await texts()).toContain('2 of 50');
+    await ui.open('Overview');
+    await page.getByText('Redis does not answer. These figures').waitFor();
+    expect(await texts()).toContain('Holding money\n–');
   });
 
   test('without the issuer, a screen says so and shows no zero', async () => {

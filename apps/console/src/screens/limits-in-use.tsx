@@ -1,9 +1,9 @@
 import type { Session, SharedBudget, VirtualKey } from '@presign/client';
 import { count, money, short } from '../data/format.ts';
 import { useBudgets, useRecentSessions, useVirtualKeys } from '../data/queries.ts';
-import { nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
+import { figuresOf, nameOf, shareOf, shareUsed } from '../data/shared-budget.ts';
 import { Answer } from '../parts/answer.tsx';
-import { Facts, Fullness } from '../parts/facts.tsx';
+import { Facts, Fullness, NotLive } from '../parts/facts.tsx';
 import { Table } from '../parts/table.tsx';
 import { href } from '../place.ts';
 
@@ -16,7 +16,8 @@ type InUse = {
   readonly kind: string;
   readonly name: string;
   readonly href: string;
-  readonly held: number;
+  /** Null: Redis does not answer. */
+  readonly held: number | null;
   readonly spent: number;
   readonly share: number;
 };
@@ -49,18 +50,20 @@ export function LimitsInUse() {
 
 /** One call can be held under several limits, so holds are not added up. */
 function Found({ all }: { all: readonly InUse[] }) {
+  const isLive = all.every(({ held }) => held !== null);
   const near = all.filter(({ share }) => share >= NEAR);
   const rows = all
-    .filter(({ share, held }) => share >= NEAR || held > 0)
-    .sort((a, b) => b.share - a.share || b.held - a.held);
+    .filter(({ share, held }) => share >= NEAR || (held ?? 0) > 0)
+    .sort((a, b) => b.share - a.share || (b.held ?? 0) - (a.held ?? 0));
   return (
     <>
       <Facts
         of={[
-          ['Holding money', count(all.filter(({ held }) => held > 0).length)],
+          ['Holding money', isLive ? count(all.filter(({ held }) => (held ?? 0) > 0).length) : '–'],
           ['Near a limit', count(near.length)],
         ]}
       />
+      {!isLive && <NotLive />}
       <Table
         caption="Limits that hold money or are near their end"
         rows={rows.slice(0, MOST_ROWS)}
@@ -82,16 +85,15 @@ function Found({ all }: { all: readonly InUse[] }) {
 }
 
 function ofBudget(budget: SharedBudget): InUse[] {
-  const live = budget.deleted_at === null ? budget.current?.live : undefined;
-  if (!live) return [];
-  const { held, spent } = live;
+  if (budget.deleted_at !== null || !budget.current) return [];
+  const { held, spent } = figuresOf(budget);
   const names = { id: budget.id, kind: 'budget', name: nameOf(budget), href: href('budgets') };
   return [{ ...names, held, spent, share: shareOf(budget) }];
 }
 
 function ofVirtualKey({ id, name, budget, revoked_at: end }: VirtualKey): InUse[] {
   if (!budget || end !== null) return [];
-  const figures = { held: 0, ...(budget.live ?? budget.settled) };
+  const figures = { held: null, ...(budget.live ?? budget.settled) };
   const share = shareUsed(budget, figures);
   return [{ id, kind: 'virtual key', name, href: href('keys'), ...figures, share }];
 }
@@ -106,7 +108,7 @@ const ofSession = ({ id: session, grants }: Session): InUse[] =>
       ({ status, bundle_id: bundle }) => bundle === null && (status === 'active' || status === 'exhausted'),
     )
     .map((grant) => {
-      const figures = { held: 0, ...(grant.live ?? grant.settled) };
+      const figures = { held: null, ...(grant.live ?? grant.settled) };
       const name =
         grant.external_user === null ? short(grant.id) : `${short(grant.id)} of ${grant.external_user}`;
       const at = href(`sessions/${session}`);
