@@ -200,7 +200,8 @@ test('a deleted account is refused for good, and the keys of its virtual keys ar
   const deleted = await shown(account.id);
   expect(deleted.deleted_at).toBeGreaterThan(0);
   for (const path of ['/resume', '/suspend'])
-    refused(await ask('POST', `/${account.id}${path}`), 'not_found');
+    refused(await ask('POST', `/${account.id}${path}`), 'account_deleted');
+  refused(await ask('PATCH', `/${account.id}`, { name: 'again' }), 'account_deleted');
   // For a caller who has lost the answer, or got a 202.
   expect((await ask('DELETE', `/${account.id}`)).status).toBe(204);
   expect(await shown(account.id)).toEqual(deleted);

@@ -183,7 +183,7 @@ describe('a budget', () => {
     expect((await ask(of, 'DELETE', `/${id}`)).status).toBe(204);
     expect([await is(url), await is(url, 1), await is(await urlOf(of))]).toEqual(['ok', 'ok', 'ok']);
     expect(await read(of, id)).toMatchObject({ revision: 4, deleted_at: expect.any(Number) });
-    refused(await ask(of, 'PATCH', `/${id}`, { max_uses: 1 }), 'not_found');
+    refused(await ask(of, 'PATCH', `/${id}`, { max_uses: 1 }), 'budget_deleted');
     expect((await ask(of, 'DELETE', `/${id}`)).status).toBe(204);
   });
 

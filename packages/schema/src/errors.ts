@@ -118,11 +118,7 @@ export const ERRORS = {
     'conflict_error',
     'Another request has used this Idempotency-Key. Use a new key.',
   ],
-  last_admin_key: [
-    409,
-    'conflict_error',
-    'This is the last valid admin key of the account. Create another one first.',
-  ],
+  last_admin_key: [409, 'conflict_error', 'This is the last valid admin key. Create another one first.'],
   own_account: [
     409,
     'conflict_error',
@@ -139,6 +135,8 @@ export const ERRORS = {
     'conflict_error',
     'This API key has expired or was revoked, and does not come back. Create another one.',
   ],
+  budget_deleted: [409, 'conflict_error', 'This budget was deleted. Create another one.'],
+  account_deleted: [409, 'conflict_error', 'This account was deleted. Create another one.'],
   budget_conflict: [
     409,
     'conflict_error',

@@ -44,7 +44,7 @@ export const changeBudget = route(
     answer: budgetAnswer,
     etag: true,
     pending: true,
-    errors: ['not_found', 'revision_mismatch'],
+    errors: ['not_found', 'budget_deleted', 'revision_mismatch'],
   },
   (deps) =>
     async ({ by, params, body, c }): Promise<BudgetAnswer | Pending> => {
@@ -98,7 +98,7 @@ async function change(
   const row = await lock(tx, deps, asked.by, asked.id);
   const { budget } = row;
   checkRevision(asked.c, budget);
-  if (budget.deletedAt) throw new RefusedError({ code: 'not_found' });
+  if (budget.deletedAt) throw new RefusedError({ code: 'budget_deleted' });
   const before = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
   const limits = {
     maxUses: uses === undefined ? before.maxUses : uses === -1 ? null : uses,

@@ -128,7 +128,7 @@ export const changeAccount = route(
     body: accountChange,
     answer: accountAnswer,
     etag: true,
-    errors: ['not_found', 'revision_mismatch'],
+    errors: ['not_found', 'account_deleted', 'revision_mismatch'],
   },
   ({ db }) =>
     async ({ by, params, body, c }) => {
@@ -142,7 +142,7 @@ export const changeAccount = route(
 /**
  * Stores the name and the limits of an account, with the audit entry.
  * @param check refuses the account as it is
- * @throws RefusedError `not_found`, also for a deleted account
+ * @throws RefusedError `not_found`, `account_deleted`
  */
 export async function storeTerms(
   tx: Transaction,
@@ -152,7 +152,8 @@ export async function storeTerms(
   check: (account: Account) => void = () => {},
 ): Promise<Account> {
   const [account] = await tx.select().from(accounts).where(eq(accounts.id, id)).for('no key update');
-  if (!account || account.deletedAt) throw new RefusedError({ code: 'not_found' });
+  if (!account) throw new RefusedError({ code: 'not_found' });
+  if (account.deletedAt) throw new RefusedError({ code: 'account_deleted' });
   check(account);
   const limits = change.limits ? changedLimits(account.limits, change.limits) : account.limits;
   const next = { ...account, name: change.name ?? account.name, limits };
@@ -190,7 +191,7 @@ export const suspendAccount = route(
     scope: 'operator',
     params: accountParams,
     pending: true,
-    errors: ['not_found', 'own_account'],
+    errors: ['not_found', 'account_deleted', 'own_account'],
   },
   (deps) =>
     async ({ by, params }) =>
@@ -206,7 +207,7 @@ export const resumeAccount = route(
     scope: 'operator',
     params: accountParams,
     pending: true,
-    errors: ['not_found', 'own_account'],
+    errors: ['not_found', 'account_deleted', 'own_account'],
   },
   (deps) =>
     async ({ by, params }) =>
@@ -264,7 +265,7 @@ type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 
  * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis
  * again.
  * @returns undefined once every gateway has it, else `PENDING`
- * @throws RefusedError `not_found`, also for a deleted account that is not deleted again; `own_account`
+ * @throws RefusedError `not_found`; `account_deleted`, unless it is deleted again; `own_account`
  */
 export async function change(
   deps: Deps,
@@ -275,7 +276,8 @@ export async function change(
   const now = new Date(deps.now());
   const stored = deps.db.transaction(async (tx) => {
     const [account] = await tx.select().from(accounts).where(eq(accounts.id, id)).for('no key update');
-    if (!account || (account.deletedAt && !isRepeatable)) throw new RefusedError({ code: 'not_found' });
+    if (!account) throw new RefusedError({ code: 'not_found' });
+    if (account.deletedAt && !isRepeatable) throw new RefusedError({ code: 'account_deleted' });
     if (account.id === by.accountId) throw new RefusedError({ code: 'own_account' });
     const set = { ...(await next(tx, account, now)), version: account.version + 1 };
     const [changed = account] = await tx
