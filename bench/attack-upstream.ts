@@ -1,5 +1,5 @@
 // A provider and MCP server in a process of its own: a short completion, 60 MB of embeddings, or 60 MB of a stream, coded if the call
-// asks for it. Counts the calls that arrive. Sends its port to its parent, and the count when the parent asks.
+// asks for it. Counts the calls that arrive and cost a use. Sends its port to its parent, and the count when the parent asks.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
@@ -41,11 +41,12 @@ function codedAnswer(kind: string, coding: string): Buffer {
 
 let calls = 0;
 const server = createServer((request, response) => {
-  calls++;
+  const isMcp = request.url?.startsWith('/mcp') === true;
+  const isEmbedding = request.url?.includes('embeddings') === true;
+  const kind = String(request.headers['x-answer'] ?? (isEmbedding ? 'numbers' : 'short'));
+  // To ask for the list of tools costs no use.
+  if (!['tools', 'lists'].includes(kind)) calls++;
   request.resume().once('end', () => {
-    const isMcp = request.url?.startsWith('/mcp') === true;
-    const isEmbedding = request.url?.includes('embeddings') === true;
-    const kind = String(request.headers['x-answer'] ?? (isEmbedding ? 'numbers' : 'short'));
     const coding = request.headers['x-coding']?.toString();
     const isStream = !['numbers', 'objects', 'short', 'tools'].includes(kind);
     response.writeHead(200, {
