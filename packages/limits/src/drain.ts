@@ -1,6 +1,6 @@
 import { keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { type Field, flag, number, oneOf, texts } from './reply.ts';
+import { type Field, flag, number, numbers, oneOf, texts } from './reply.ts';
 import { script } from './script.ts';
 
 const entries: Field<UsageEntry[]> = {
@@ -9,6 +9,10 @@ const entries: Field<UsageEntry[]> = {
   isList: true,
 };
 
+const lookScript = script('look', {
+  each: { keys: ['partition', 'usage'], args: ['epoch', 'lastId'] },
+  reply: oneOf({ found: { at: numbers } }),
+});
 const drainScript = script('drain', {
   keys: ['partition', 'usage', 'leases', 'survivors'],
   args: ['epoch', 'lastId', 'most'],
@@ -47,6 +51,20 @@ export type UsageEntry = {
 
 /** Where the ledger stands in a partition's usage stream. */
 export type Cursor = { readonly partition: number; readonly epoch: number; readonly lastId: string };
+
+/**
+ * Looks at the partitions of a group (`groupsOf`) in one script, and returns the cursors whose partition may have work: entries that are not
+ * drained or not trimmed, or an epoch that is not open in Redis as Postgres knows it. Throws what ioredis throws.
+ */
+export async function withWork(redis: RedisClient, cursors: readonly Cursor[]): Promise<Cursor[]> {
+  if (cursors.length === 0) return [];
+  const { at } = await lookScript.run(redis, {
+    each: cursors.map(({ partition, epoch, lastId }) => ({
+      ...{ partition: keys.partition(partition), usage: keys.usage(partition), epoch, lastId },
+    })),
+  });
+  return at.flatMap((place) => cursors[place - 1] ?? []);
+}
 
 /**
  * All kinds but `ok` want a new epoch, above those of Redis and Postgres: first in Postgres, then through `reopen`.

@@ -16,6 +16,5 @@ export * from './figures.ts';
 export * from './grant.ts';
 export * from './health.ts';
 export * from './keys.ts';
-export * from './rate-limit.ts';
 export * from './redis.ts';
 export * from './settle.ts';

@@ -135,6 +135,10 @@ export function writeTogether(redis: RedisClient): void {
   });
 }
 
+/** The partitions that one script can take together: those of a Cluster may each be on another node. */
+export const groupsOf = <T>(redis: RedisClient, partitions: readonly T[]): (readonly T[])[] =>
+  redis instanceof Cluster ? partitions.map((each) => [each]) : [partitions];
+
 /** What EVAL and EVALSHA take after the script: the number of keys, KEYS, ARGV. */
 export type Places = [keys: number, ...(string | number)[]];
 

@@ -1,7 +1,7 @@
 import type { JumpWatch } from './health.ts';
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { figure, flag, number, oneOf, optional, texts } from './reply.ts';
+import { figure, flag, number, numbers, oneOf, optional, texts } from './reply.ts';
 import { script } from './script.ts';
 
 /** `lua/settle.lua`. Both `settle` and `sweep` run it. */
@@ -41,9 +41,9 @@ const narrowScript = script('narrow', {
   reply: number,
 });
 const dueScript = script('due', {
-  keys: ['leases'],
   args: ['most'],
-  reply: oneOf({ due: { nowMs: figure, holdIds: texts } }),
+  each: { keys: ['leases'] },
+  reply: oneOf({ due: { nowMs: figure, at: numbers, holdIds: texts } }),
 });
 
 /** The epoch of a call whose admission was never answered: it is given back if it was counted, and cannot be later. */
@@ -85,24 +85,11 @@ export async function settle(
   grant: GrantRef,
   outcome: Outcome,
 ): Promise<Left | undefined> {
-  const { holdId, uses, costMicrousd, usedTokens, epoch, record, lastCall } = outcome;
+  const { holdId, costMicrousd: cost, ...ended } = outcome;
   const budgetIds = grant.budgetIds.join(',');
-  const { keys, each } = settleKeys(grant.partition, holdId, grant.budgetIds);
   const reply = await settleScript.run(redis, {
-    keys,
-    each,
-    args: {
-      holdId,
-      mode: 'settle',
-      uses,
-      cost: costMicrousd,
-      epoch,
-      grantId: grant.id,
-      budgetIds,
-      record,
-      lastCall,
-      usedTokens,
-    },
+    ...settleKeys(grant.partition, holdId, grant.budgetIds),
+    args: { ...NOTHING_SAID, ...ended, holdId, mode: 'settle', cost, grantId: grant.id, budgetIds },
   });
   if (reply.is === 'other_budgets') {
     const budgetIds = await heldBudgets(redis, grant.partition, holdId);
@@ -169,25 +156,39 @@ export async function renewAll(
   return done.filter((each) => each.status === 'rejected').length;
 }
 
-/** Holds settled at once: a few, so that calls do not wait long behind them. */
+/** Holds of a partition that are settled at once: a few, so that calls do not wait long behind them. */
 const SWEEP_BATCH = 100;
 
 /**
- * Settles in full the holds of one partition whose lease has run out by Redis' clock, unless `watch` sees that it has just jumped.
- * Returns how many it settled.
+ * Settles in full the holds of a group of partitions (`groupsOf`) whose lease has run out by Redis' clock, unless `watch` sees
+ * that it has just jumped. A hold that cannot be settled stays for the next sweep, and keeps no other from it. Returns how many it settled.
  */
-export async function sweep(redis: RedisClient, partition: number, watch?: JumpWatch): Promise<number> {
-  for (let count = 0; ; ) {
+export async function sweep(
+  redis: RedisClient,
+  partitions: readonly number[],
+  watch: JumpWatch = () => true,
+): Promise<number> {
+  let count = 0;
+  for (let left = partitions; left.length > 0; ) {
     const askedMs = performance.now();
-    const { nowMs, holdIds } = await dueScript.run(redis, {
-      keys: { leases: keys.leases(partition) },
+    const { nowMs, at, holdIds } = await dueScript.run(redis, {
       args: { most: SWEEP_BATCH },
+      each: left.map((partition) => ({ leases: keys.leases(partition) })),
     });
-    if (watch?.(partition, { askedMs, redisMs: nowMs }) === false) return count;
-    const expired = await Promise.all(holdIds.map((holdId) => expire(redis, partition, holdId)));
-    count += expired.filter(Boolean).length;
-    if (holdIds.length < SWEEP_BATCH) return count;
+    const mayEnd = new Set(left.filter((partition) => watch(partition, { askedMs, redisMs: nowMs })));
+    const due = holdIds
+      .map((holdId, i) => ({ holdId, partition: left[(at[i] ?? 0) - 1] ?? -1 }))
+      .filter(({ partition }) => mayEnd.has(partition));
+    const ended = await Promise.allSettled(
+      due.map(({ partition, holdId }) => expire(redis, partition, holdId)),
+    );
+    count += ended.filter((each) => each.status === 'fulfilled' && each.value).length;
+    const settled = new Map<number, number>();
+    for (const [i, { partition }] of due.entries())
+      if (ended[i]?.status === 'fulfilled') settled.set(partition, (settled.get(partition) ?? 0) + 1);
+    left = left.filter((partition) => settled.get(partition) === SWEEP_BATCH);
   }
+  return count;
 }
 
 /** Settles a hold in full if its lease has run out by Redis' clock; returns whether it did. */
@@ -202,11 +203,7 @@ export async function expire(redis: RedisClient, partition: number, holdId: stri
 }
 
 /** The budgets that a hold draws on; undefined where Redis has no such hold. */
-async function heldBudgets(
-  redis: RedisClient,
-  partition: number,
-  holdId: string,
-): Promise<string[] | undefined> {
+async function heldBudgets(redis: RedisClient, partition: number, holdId: string) {
   const budgetIds = await redis.hget(keys.hold(partition, holdId), 'budgets');
   return budgetIds?.split(',');
 }

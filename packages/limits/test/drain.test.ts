@@ -1,5 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { drain, keys, type RedisClient, reopen, settle, trim } from '../src/index.ts';
+import {
+  type Cursor,
+  drain,
+  groupsOf,
+  keys,
+  type RedisClient,
+  reopen,
+  settle,
+  trim,
+  withWork,
+} from '../src/index.ts';
 import { admitted, newOutcome, openedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -92,6 +102,40 @@ describe.each(engines)('drain on %s', (_name, start) => {
     expect(await drain(redis, at(2), 10)).toMatchObject({ is: 'ok', entries: [{ id: ids[3] }] });
     await trim(redis, { ...at(3), epoch: 2 });
     expect(await redis.xlen(keys.usage(partition))).toBe(1);
+  });
+
+  test('a look finds the partitions with work among idle ones, and no other', async () => {
+    const opened = async (calls = 0): Promise<Cursor> => {
+      const { cursor } = newLedger(await openPartition(redis));
+      await settleMany(cursor.partition, calls);
+      return cursor;
+    };
+    const committed = async (): Promise<Cursor> => {
+      const ledger = newLedger((await opened(2)).partition);
+      const drained = await drain(redis, ledger.cursor, 10);
+      commit(ledger, drained.is === 'ok' ? drained.entries : []);
+      return ledger.cursor;
+    };
+    const idle = await opened();
+    const full = await opened(1);
+    const closed = await opened();
+    const empty = await opened();
+    const restarted = await opened();
+    const untrimmed = await committed();
+    const trimmed = await committed();
+    await trim(redis, trimmed);
+    await reopen(redis, closed.partition, 2);
+    await redis.del(keys.partition(empty.partition));
+    await redis.hset(keys.partition(restarted.partition), 'run', 'another');
+    const working = [
+      ...[full, { ...closed, epoch: 2 }, empty, restarted, untrimmed, { ...(await opened()), epoch: 2 }],
+      // Another issuer has drained and trimmed it since this one looked.
+      { ...trimmed, lastId: '0-0' },
+    ];
+    const known = [idle, ...working, trimmed];
+    const found = await Promise.all(groupsOf(redis, known).map((group) => withWork(redis, group)));
+    expect(found.flat()).toEqual(working);
+    expect(await withWork(redis, [])).toEqual([]);
   });
 
   test('a fresh Redis is reported as lost, once', async () => {

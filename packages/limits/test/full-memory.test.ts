@@ -87,7 +87,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     expect(
       await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 30, lastCall: '{}' })),
     ).toBeDefined();
-    expect(await sweep(redis, partition)).toBe(1);
+    expect(await sweep(redis, [partition])).toBe(1);
     expect(await of(grant)).toEqual({ used: '2', settled: '130', held: '0' });
     expect(await redis.xlen(keys.usage(partition))).toBe(2);
   });
@@ -131,7 +131,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     const hold = await admitted(redis, grant, { leaseMs: 0 });
     await fill();
     expect(await renew(redis, partition, 60_000, [hold])).toBe(1);
-    expect(await sweep(redis, partition)).toBe(0);
+    expect(await sweep(redis, [partition])).toBe(0);
   });
 
   test('raises tombstones, also of grants and credentials that it does not know', async () => {

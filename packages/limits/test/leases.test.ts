@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expire, keys, type RedisClient, renew, settle, sweep, watchForJumps } from '../src/index.ts';
+import {
+  expire,
+  groupsOf,
+  keys,
+  type RedisClient,
+  renew,
+  settle,
+  sweep,
+  watchForJumps,
+} from '../src/index.ts';
 import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -20,7 +29,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const ended = { uses: 2, holdMicrousd: 100, leaseMs: 0, record: '{"beg":1}' };
     const holds = await Promise.all(Array.from({ length: 50 }, () => admitted(redis, grant, ended)));
     const alive = await admitted(redis, grant, { holdMicrousd: 7 });
-    const swept = await Promise.all(gateways.map((gateway) => sweep(gateway, partition)));
+    const swept = await Promise.all(gateways.map((gateway) => sweep(gateway, [partition])));
     expect(swept.reduce((sum, count) => sum + count)).toBe(50);
     const after = { used: '101', settled: '5000', held: '7' };
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual(after);
@@ -36,15 +45,47 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     await Promise.all(Array.from({ length: 230 }, () => admitted(redis, grant, { leaseMs: 0 })));
-    expect(await sweep(redis, partition)).toBe(230);
+    expect(await sweep(redis, [partition])).toBe(230);
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
+  });
+
+  test('a sweep of several partitions settles those that are due in each, and none of one whose clock has jumped', async () => {
+    const due = [130, 0, 3, 2];
+    const partitions = await Promise.all(due.map(() => openPartition(redis)));
+    for (const [i, partition] of partitions.entries()) {
+      const grant = await openedGrant(redis, partition);
+      await admitted(redis, grant);
+      await Promise.all(Array.from({ length: due[i] ?? 0 }, () => admitted(redis, grant, { leaseMs: 0 })));
+    }
+    const watch = (partition: number) => partition !== partitions[3];
+    const swept = groupsOf(redis, partitions).map((group) => sweep(redis, group, watch));
+    expect((await Promise.all(swept)).reduce((sum, count) => sum + count)).toBe(133);
+    const left = await Promise.all(partitions.map((partition) => redis.zcard(keys.leases(partition))));
+    expect(left).toEqual([1, 1, 1, 3]);
+  });
+
+  test('a hold that cannot be settled keeps no other from it, in its partition or in another one', async () => {
+    const partitions = [await openPartition(redis), await openPartition(redis)];
+    for (const partition of partitions) {
+      const grant = await openedGrant(redis, partition);
+      await Promise.all(Array.from({ length: 120 }, () => admitted(redis, grant, { leaseMs: 0 })));
+    }
+    const broken = partitions[0] ?? -1;
+    await redis.set(keys.hold(broken, 'broken'), 'no hash');
+    await redis.zadd(keys.leases(broken), '0', 'broken');
+    const sweepAll = async () => {
+      const swept = await Promise.all(groupsOf(redis, partitions).map((group) => sweep(redis, group)));
+      return swept.reduce((sum, count) => sum + count);
+    };
+    expect([await sweepAll(), await sweepAll(), await sweepAll()]).toEqual([99 + 120, 21, 0]);
+    expect(await redis.zrange(keys.leases(broken), '0', '-1')).toEqual(['broken']);
   });
 
   test('a settle after the lease ran out and was swept changes nothing', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 300, leaseMs: 0 });
-    expect(await sweep(redis, partition)).toBe(1);
+    expect(await sweep(redis, [partition])).toBe(1);
     expect(await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 1 }))).toBeUndefined();
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
@@ -61,7 +102,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const ended = { holdMicrousd: 100, leaseMs: 0 };
     const holds = await Promise.all(Array.from({ length: 20 }, () => admitted(redis, grant, ended)));
     const [, , ...settled] = await Promise.all([
-      ...gateways.map((gateway) => sweep(gateway, partition)),
+      ...gateways.map((gateway) => sweep(gateway, [partition])),
       ...holds.map((hold) => settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 1 }))),
     ]);
     const mine = settled.filter(Boolean).length;
@@ -82,7 +123,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
       await admitted(redis, grant, { leaseMs: 0 }),
     ];
     expect(await renew(redis, partition, 60_000, [kept])).toBe(1);
-    expect(await sweep(redis, partition)).toBe(1);
+    expect(await sweep(redis, [partition])).toBe(1);
     expect(await settle(redis, grant.ref, newOutcome(left))).toBeUndefined();
     expect(await settle(redis, grant.ref, newOutcome(kept))).toBeDefined();
   });
@@ -100,7 +141,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     const expired = await admitted(redis, grant, { leaseMs: 0 });
-    await sweep(redis, partition);
+    await sweep(redis, [partition]);
     const settled = await admitted(redis, grant);
     await settle(redis, grant.ref, newOutcome(settled));
     expect(await renew(redis, partition, 60_000, [expired, settled, newHoldId()])).toBe(0);
@@ -112,7 +153,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
     const hold = await admitted(redis, grant, { leaseMs: 0 });
     await redis.del(keys.hold(partition, hold));
-    expect(await sweep(redis, partition)).toBe(0);
+    expect(await sweep(redis, [partition])).toBe(0);
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
     expect(await redis.xlen(keys.usage(partition))).toBe(0);
   });

@@ -163,7 +163,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
       expect(await reread()).toBe('ok');
       expect(await budget()).toEqual({ used: '1', settled: '0', held: '400' });
     }
-    expect(await sweep(redis, partition)).toBe(1);
+    expect(await sweep(redis, [partition])).toBe(1);
     await drainAll(redis, ledger);
     expect(await budget()).toEqual({ used: '1', settled: '400', held: '0' });
     expect(ledger.budgets.get(grant.ref.budgetIds[0] ?? '')).toEqual({ used: 1, settled: 400, tokens: 0 });
@@ -216,7 +216,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     await drainAll(redis, ledger);
     await reread();
     expect(await budget()).toEqual({ used: '2', settled: '250', held: '400' });
-    expect(await sweep(redis, partition)).toBe(1);
+    expect(await sweep(redis, [partition])).toBe(1);
     await drainAll(redis, ledger);
     expect(await budget()).toEqual({ used: '1', settled: '250', held: '0' });
     expect(ledger.rows.get(hold)).toMatchObject({ costMicrousd: 250, outcome: 'settled' });

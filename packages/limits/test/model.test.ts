@@ -9,7 +9,7 @@ const LONG_RUNS = Number(process.env.MODEL_RUNS ?? 0);
 const SEED = process.env.MODEL_SEED ? Number(process.env.MODEL_SEED) : undefined;
 /** `MODEL_MINUTES` ends each test of a long run earlier. */
 const MINUTES = Number(process.env.MODEL_MINUTES ?? 0);
-const RUNS = LONG_RUNS || (process.env.TEST_ALL ? 100 : 25);
+const RUNS = LONG_RUNS || (process.env.TEST_ALL ? 100 : 15);
 /** Shrinking a counterexample takes many runs. */
 const TIMEOUT_MS = LONG_RUNS > 0 ? 86_400_000 : 120_000;
 

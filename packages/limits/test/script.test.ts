@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { figure, type Kinds, number, optional, texts } from '../src/reply.ts';
+import { figure, type Kinds, number, numbers, optional, texts } from '../src/reply.ts';
 import { compileScript, type Names } from '../src/script.ts';
 
 const LUA = new URL('../src/lua/', import.meta.url);
@@ -15,12 +15,12 @@ const names = (given: Partial<Names>): Names => ({
   eachArgs: [],
   ...given,
 });
-const due = { keys: ['leases'], args: ['most'] };
-const dueReply = { due: { nowMs: figure, holdIds: texts } };
+const due = { args: ['most'], eachKeys: ['leases'] };
+const dueReply = { due: { nowMs: figure, at: numbers, holdIds: texts } };
 
 describe('names of a script', () => {
   test('become positions', () => {
-    expect(compileScript('due', names(due), dueReply)).toContain("'ZRANGE', KEYS[1], '-inf', whole(now)");
+    expect(compileScript('due', names(due), dueReply)).toContain("'ZRANGE', KEYS[0 + i], '-inf', whole(now)");
     const renew = compileScript(
       'renew',
       names({ keys: ['leases'], args: ['leaseMs'], eachArgs: ['holdId'] }),
@@ -33,10 +33,10 @@ describe('names of a script', () => {
   });
 
   test('that only one side has are refused', () => {
-    expect(() => compileScript('due', names({ keys: ['leases'] }), dueReply)).toThrow(
+    expect(() => compileScript('due', names({ eachKeys: ['leases'] }), dueReply)).toThrow(
       'due.lua uses arg.most, which is not declared',
     );
-    expect(() => compileScript('due', names({ ...due, keys: ['leases', 'holds'] }), dueReply)).toThrow(
+    expect(() => compileScript('due', names({ ...due, keys: ['holds'] }), dueReply)).toThrow(
       'due.lua does not use key.holds',
     );
   });

@@ -219,7 +219,7 @@ function tokensOf({ tokens: most }: Call, share: number | null) {
 }
 
 async function sweepAll(world: World): Promise<undefined> {
-  await Promise.all(world.gateways.map((gateway) => sweep(gateway, world.partition)));
+  await Promise.all(world.gateways.map((gateway) => sweep(gateway, [world.partition])));
   for (const made of world.calls) if (made.is === 'live' && made.leaseEnded) made.is = 'full';
   for (const made of world.charges) if (made.leaseEnded) made.places = 0;
 }

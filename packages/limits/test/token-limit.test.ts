@@ -110,7 +110,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     await take(grant, 100);
     const late = await take(grant, 300);
     await renew(redis, grant.ref.partition, -1_000, [late]);
-    await sweep(redis, grant.ref.partition);
+    await sweep(redis, [grant.ref.partition]);
     await end(grant, late, 1);
     expect((await tokens(grant))[1]).toEqual([500, 100]);
   });

@@ -147,7 +147,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     const inNext = await admitted(redis, later, { holdMicrousd: 100 });
     // Its gateway knows only the next window by now.
     await settle(redis, later.ref, newOutcome(settled, { costMicrousd: 30 }));
-    await sweep(redis, partition);
+    await sweep(redis, [partition]);
     expect(await of(first)).toEqual({ used: '2', settled: '80', held: '0' });
     expect(await of(second)).toEqual({ used: '1', settled: '0', held: '100' });
     await settle(redis, later.ref, newOutcome(inNext, { costMicrousd: 5 }));

@@ -1,9 +1,15 @@
 #!lua flags=no-writes
 -- due: the holds whose lease has run out by Redis' own clock.
--- KEYS     leases
--- ARGV     most: ids to return
--- Returns  due: now_ms, hold_ids
+-- KEYS     each: leases
+-- ARGV     most: ids to return of each
+-- Returns  due: now_ms; at: for each id, the position of its partition in the list; hold_ids
 -- include: clock, whole
 local now = now_ms()
-local due = redis.call('ZRANGE', key.leases, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, arg.most)
-return reply.due{now_ms = now, hold_ids = due}
+local at, hold_ids = {}, {}
+for i = 1, #each do
+  for _, id in ipairs(redis.call('ZRANGE', each.leases[i], '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, arg.most)) do
+    at[#at + 1] = i
+    hold_ids[#hold_ids + 1] = id
+  end
+end
+return reply.due{now_ms = now, at = at, hold_ids = hold_ids}
