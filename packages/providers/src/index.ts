@@ -21,6 +21,7 @@ export {
   type PathMatcher,
 } from './path.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
+export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';

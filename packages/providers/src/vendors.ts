@@ -99,6 +99,7 @@ const NAME_MAX_CHARS = 255;
 
 /** The row with the longest name that begins the model's name, if only suffixes follow it. */
 function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
+  if (rows && Object.hasOwn(rows, model)) return rows[model];
   if (model.length > NAME_MAX_CHARS) return undefined;
   const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
   const longest = names

@@ -30,20 +30,19 @@ export const only =
     values.includes(value) ? 'harmless' : { unbounded: reason };
 
 /** The effect of all fields of an object. A field that is null counts as omitted. */
-export const judge = (list: AllowList, body: JsonObject): Effect => worst(fieldEffects(list, body));
-
-function* fieldEffects(list: AllowList, body: JsonObject): Iterable<Effect> {
-  for (const field of Object.keys(body)) yield judgeField(list.get(field), field, body[field], body);
-}
-
-/** The effect of several things together. It asks for none after the first that is unbounded. */
-export function worst(effects: Iterable<Effect>): Effect {
+export function judge(list: AllowList, body: JsonObject): Effect {
   let known: Effect = 'harmless';
-  for (const effect of effects) {
-    if (typeof effect === 'object') return effect;
-    if (effect === 'whole window') known = effect;
+  for (const field of Object.keys(body)) {
+    known = worse(known, judgeField(list.get(field), field, body[field], body));
+    if (typeof known === 'object') return known;
   }
   return known;
+}
+
+/** The effect of two things together. */
+export function worse(one: Effect, other: Effect): Effect {
+  if (typeof one === 'object') return one;
+  return other === 'harmless' ? one : other;
 }
 
 /** An effect that was found below a field or an index. */
@@ -63,17 +62,17 @@ export const asUnbounded = ({ unbounded, at }: Exclude<Effect, string>): Unbound
 /** The effect of all objects of a list. Any other element is unbounded. */
 export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Effect): Effect {
   if (!Array.isArray(value)) return { unbounded: 'is not a list' };
-  return worst(elementEffects(value, judgeOne));
+  let known: Effect = 'harmless';
+  for (let index = 0; index < value.length; index++) {
+    const element: unknown = value[index];
+    const effect = isJsonObject(element) ? judgeOne(element) : NO_OBJECT;
+    known = worse(known, below(index, effect));
+    if (typeof known === 'object') return known;
+  }
+  return known;
 }
 
-function* elementEffects(
-  list: readonly unknown[],
-  judgeOne: (element: JsonObject) => Effect,
-): Iterable<Effect> {
-  for (const [index, element] of list.entries()) {
-    yield below(index, isJsonObject(element) ? judgeOne(element) : { unbounded: 'is not an object' });
-  }
-}
+const NO_OBJECT: Effect = { unbounded: 'is not an object' };
 
 function judgeField(rule: Rule | undefined, field: string, value: unknown, body: JsonObject): Effect {
   if (rule === undefined) return { unbounded: 'the cost of this field is not known', at: field };

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
-import { asUnbounded, below, type Effect, worst } from './allow-list.ts';
+import { asUnbounded, below, type Effect, worse } from './allow-list.ts';
 import { grownByNormalising, grownByRewriting } from './count-text.ts';
 
 /**
@@ -18,7 +18,7 @@ export const unboundedShare = (reason: string): Share => ({ effect: { unbounded:
 
 /** Several parts as one. */
 export const together = (shares: readonly Share[]): Share => ({
-  effect: worst(shares.map(({ effect }) => effect)),
+  effect: shares.reduce<Effect>((known, { effect }) => worse(known, effect), 'harmless'),
   extra: shares.reduce((sum, { extra }) => sum + extra, 0),
 });
 

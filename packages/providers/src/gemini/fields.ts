@@ -11,7 +11,6 @@ import {
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
-import { type Dialect, fieldName } from '../dialect.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 
 /** Fields of generateContent (`@google/genai` 3.1, generateContentParametersToMldev; https://ai.google.dev/api/generate-content). */
@@ -185,75 +184,3 @@ function mediaShare({ inlineData, fileData, mediaProcessing }: JsonObject, ownCo
   const isImage = /^image\/(png|jpeg|webp|heic|heif)$/i.test(mimeType);
   return isImage && !ownCount ? { effect: 'harmless', extra: IMAGE_TOKENS - data.length } : WHOLE_WINDOW;
 }
-
-/** Fields below which the caller chooses the names. They stay as they are. */
-const CALLERS_OWN: ReadonlySet<string> = new Set([
-  'args',
-  'labels',
-  'parameters',
-  'parametersJsonSchema',
-  'partMetadata',
-  'response',
-  'responseJsonSchema',
-  '_responseJsonSchema',
-  'responseSchema',
-]);
-
-const PROTO: Dialect = { id: 'proto', settings: [], protoJson: { callersOwn: [] } };
-
-/** The one form of a field's name: `generation_config` and `generationConfig` are `generationConfig`. */
-export const protoName = (name: string): string => fieldName(PROTO, name);
-
-/**
- * A body with each field under its one name, and without those that are null: in protocol-buffer JSON both mean
- * that the field is not set (https://protobuf.dev/programming-guides/json/#field-names).
- */
-export function withProtoNames(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withProtoNames);
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([, inner]) => inner !== null)
-      .map(([key, inner]) => {
-        const name = protoName(key);
-        return [name, CALLERS_OWN.has(name) ? inner : withProtoNames(inner)];
-      }),
-  );
-}
-
-/** A field that one object has under two names. The API reads one of them, and does not document which. */
-export function namedTwice(value: unknown): string | undefined {
-  if (Array.isArray(value)) return first(value.map(namedTwice));
-  if (!isJsonObject(value)) return undefined;
-  return (
-    repeated(Object.keys(value).map(protoName)) ??
-    first(
-      Object.entries(value).map(([key, inner]) =>
-        CALLERS_OWN.has(protoName(key)) ? undefined : namedTwice(inner),
-      ),
-    )
-  );
-}
-
-/** The first name that a list contains twice. */
-function repeated(names: readonly string[]): string | undefined {
-  const seen = new Set<string>();
-  return names.find((name) => seen.size === seen.add(name).size);
-}
-
-/** A body with one field of an inner object set. All spellings of the object and of the field become one. */
-export function withField(
-  body: JsonObject,
-  [outer, inner]: readonly [string, string],
-  value: unknown,
-): JsonObject {
-  const held = Object.entries(body).filter(([key]) => protoName(key) === outer);
-  const rest = Object.entries(body).filter(([key]) => protoName(key) !== outer);
-  const kept = held
-    .flatMap(([, object]) => (isJsonObject(object) ? Object.entries(object) : []))
-    .filter(([key]) => protoName(key) !== inner);
-  return Object.fromEntries([...rest, [outer, Object.fromEntries([...kept, [inner, value]])]]);
-}
-
-const first = (found: readonly (string | undefined)[]): string | undefined =>
-  found.find((name) => name !== undefined);

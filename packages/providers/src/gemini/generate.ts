@@ -24,16 +24,8 @@ import {
   usageOf,
 } from '../spend.ts';
 import { geminiErrors } from './errors.ts';
-import {
-  EMBED_FIELDS,
-  GENERATE_FIELDS,
-  geminiContent,
-  geminiTools,
-  namedTwice,
-  protoName,
-  withField,
-  withProtoNames,
-} from './fields.ts';
+import { EMBED_FIELDS, GENERATE_FIELDS, geminiContent, geminiTools } from './fields.ts';
+import { namedTwice, protoName, withField, withProtoNames } from './proto-names.ts';
 
 const shared = {
   model: (_body: JsonObject, path: string) => modelIn(path),

@@ -184,10 +184,11 @@ const partsFor = (imagesKnown: boolean): Parts =>
   ]);
 
 /** Text and images of the pages: together at most the whole window. */
-const fileOf: Rule = (part, body) => {
-  const judged = partOf(
-    harmless('file_data', 'file_id', 'file_url', 'filename', 'detail', 'prompt_cache_breakpoint'),
-  );
-  const effect = typeof judged === 'function' ? judged(part, body) : judged;
+const fileOf: Rule = (part) => {
+  const effect = filePart(part);
   return typeof effect === 'object' ? effect : 'whole window';
 };
+
+const filePart = partOf(
+  harmless('file_data', 'file_id', 'file_url', 'filename', 'detail', 'prompt_cache_breakpoint'),
+);

@@ -1,6 +1,7 @@
 import { calcPrice, type ModelPrice as ListedRates } from '@pydantic/genai-prices';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
+import { type PlainRates, plainCost, plainRates } from './plain-rates.ts';
 import {
   dearestOf,
   feeOf,
@@ -12,13 +13,12 @@ import {
   type Pricing,
   tokensMicrousd,
 } from './price.ts';
+import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
 
 const HOUR_MS = 3_600_000;
 /** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
 const HOURS_AHEAD = 24;
-
-type TokenKind = (typeof TOKEN_KINDS)[number];
 
 /**
  * The price of a model in a list.
@@ -70,60 +70,16 @@ export function listedPricing(
       plain ??= plainRates(prices[0] ?? {}, cost) ?? 'none';
       return (plain === 'none' ? undefined : plainCost(plain, usage)) ?? cost(usage);
     },
+    lines: (usage, costMicrousd) => {
+      const tokenRate = (kind: TokenKind) => rateDue(prices[0] ?? {}, rates, kind, usage).due;
+      return linesOf(usage, costMicrousd, tokenRate, (unit) => rates[unit]);
+    },
     dearestInput,
     dearestOutput,
     contextWindow: entry.context_window,
     fees: (used) => feesOf(rates, used),
   };
 }
-
-/** Rates of the tokens of most calls, in microdollars per million tokens. */
-type PlainRates = Readonly<Record<keyof typeof PLAIN, number>>;
-
-/** A usage of so many tokens, all of this kind. */
-const PLAIN = {
-  input_tokens: (all: number): Usage => ({ input_tokens: all }),
-  cache_read_tokens: (all: number): Usage => ({ input_tokens: all, cache_read_tokens: all }),
-  cache_write_tokens: (all: number): Usage => ({ input_tokens: all, cache_write_tokens: all }),
-  output_tokens: (all: number): Usage => ({ output_tokens: all }),
-  output_reasoning_tokens: (all: number): Usage => ({ output_tokens: all, output_reasoning_tokens: all }),
-};
-
-/**
- * The rates of a price that has no tiers, no fee and no part of a microdollar. The library is asked for them once, because it takes 4 % of the CPU time of a
- * call to find and apply a price, and there each count costs its rate.
- */
-function plainRates(price: ListedRates, cost: Pricing['cost']): PlainRates | undefined {
-  const hasTiers = Object.values(price).some((rate) => typeof rate === 'object');
-  if (hasTiers || cost({}) !== 0) return undefined;
-  const rates = Object.entries(PLAIN).map(([unit, usage]) => {
-    const rate = cost(usage(1_000_000)) ?? Number.NaN;
-    const isWhole = cost(usage(1_000_000_000)) === 1_000 * rate;
-    return [unit, isWhole ? rate : undefined] as const;
-  });
-  return rates.some(([, rate]) => rate === undefined)
-    ? undefined
-    : (Object.fromEntries(rates) as Record<keyof typeof PLAIN, number>);
-}
-
-/** Undefined when the usage has other units, contradicts itself, or is too large for exact arithmetic in floats. */
-function plainCost(rates: PlainRates, usage: Usage): number | undefined {
-  for (const [unit, count] of Object.entries(usage))
-    if (count !== 0 && !Object.hasOwn(PLAIN, unit)) return undefined;
-  const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
-  const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
-  if (read + written > input || thought > output) return undefined;
-  const picodollars =
-    (input - read - written) * rates.input_tokens +
-    read * rates.cache_read_tokens +
-    written * rates.cache_write_tokens +
-    (output - thought) * rates.output_tokens +
-    thought * rates.output_reasoning_tokens;
-  return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
-}
-
-/** Up to here a float divided by a million is rounded up right. */
-const EXACT_MAX = 2 ** 50;
 
 /** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
 function listed(usage: Usage, model: string, provider: ListedProvider, at: number) {
@@ -181,13 +137,6 @@ function dearestListed(
   return Math.max(known, ...listedRates);
 }
 
-/** Kinds that are part of another kind, and are billed as that one where they have no rate of their own. */
-const PART_OF: Readonly<Partial<Record<TokenKind, TokenKind>>> = {
-  cache_write_1h: 'cache_write',
-  cache_audio_read: 'input_audio',
-  cache_image_read: 'input_image',
-};
-
 const TEXT: ReadonlySet<TokenKind> = new Set([
   ...(['input', 'cache_read', 'cache_write', 'cache_write_1h'] as const),
   ...(['output', 'output_reasoning', 'output_citation'] as const),
@@ -198,21 +147,32 @@ const TEXT: ReadonlySet<TokenKind> = new Set([
  * the whole, which here costs the dearest known rate, and a fee without a rate as 0, which here costs an older list's fee.
  */
 function missing(price: ListedRates, rates: ModelPrice, usage: Usage): number {
-  const rateNow = (kind: TokenKind) => rateAt(price[tokenKey(kind)], usage.input_tokens ?? 0);
   const tokens = TOKEN_KINDS.filter((kind) => price[tokenKey(kind)] === undefined).map((kind) => {
     const count = usage[`${kind}_tokens`] ?? 0;
     if (count === 0) return 0;
-    const whole = kind.startsWith('output') ? 'output' : 'input';
-    const part = PART_OF[kind];
-    const paid = (part && rateNow(part)) ?? rateNow(whole) ?? 0;
-    const alike = kindsOf(whole).filter((each) => TEXT.has(each) || !TEXT.has(kind));
-    const due = rates[kind] ?? Math.max(...alike.map((each) => rateNow(each) ?? 0));
-    return tokensMicrousd(count, Math.max(0, due - paid));
+    const { paid, due } = rateDue(price, rates, kind, usage);
+    return tokensMicrousd(count, due - paid);
   });
   const fees = FEE_UNITS.filter((unit) => price[feeKey(unit)] === undefined).map(
     (unit) => (unit === 'requests' ? 1 : (usage[unit] ?? 0)) * (rates[unit] ?? 0),
   );
   return [...tokens, ...fees].reduce((sum, each) => sum + each, 0);
+}
+
+/**
+ * The rate of a kind of tokens: what the library takes for it, and what it costs here. A kind without a rate costs an older list's
+ * rate or the dearest known one, but never less than the library takes.
+ */
+function rateDue(price: ListedRates, rates: ModelPrice, kind: TokenKind, usage: Usage) {
+  const rateNow = (each: TokenKind) => rateAt(price[tokenKey(each)], usage.input_tokens ?? 0);
+  const listed = rateNow(kind);
+  if (listed !== undefined) return { paid: listed, due: listed };
+  const whole = kind.startsWith('output') ? 'output' : 'input';
+  const part = WITHIN[kind];
+  const paid = (part && rateNow(part)) ?? rateNow(whole) ?? 0;
+  const alike = kindsOf(whole).filter((each) => TEXT.has(each) || !TEXT.has(kind));
+  const due = rates[kind] ?? Math.max(...alike.map((each) => rateNow(each) ?? 0));
+  return { paid, due: Math.max(paid, due) };
 }
 
 /** A rate in microdollars per million tokens, in the tier of a call with so much input. */

@@ -1,5 +1,6 @@
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
+import { linesOf, type PriceLine, type TokenKind } from './price-lines.ts';
 
 /** Rates are whole microdollars per million tokens. */
 const PER_MTOK = 1_000_000n;
@@ -18,6 +19,11 @@ export type Pricing = {
   readonly rates: ModelPrice;
   /** Whole microdollars, rounded up once. Undefined when the usage cannot be priced. */
   readonly cost: (usage: Usage) => number | undefined;
+  /**
+   * How the cost of a usage follows from the rates. Undefined when the usage contradicts itself.
+   * @param costMicrousd as `cost` returned it
+   */
+  readonly lines: (usage: Usage, costMicrousd: number) => readonly PriceLine[] | undefined;
   /**
    * The highest rate over every tier, cache write and modality, in microdollars per million tokens. Undefined when
    * the price has no rate for such tokens: a model that reads pages or seconds, or writes none.
@@ -45,6 +51,8 @@ const isExact = (count: unknown): boolean => Number.isSafeInteger(count) && Numb
 
 /** The rates of an operator or a vendor's page, in exact arithmetic. */
 export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
+  const wholeRate = (kind: TokenKind) => (kind.startsWith('output') ? price.output : price.input);
+  const tokenRate = (kind: TokenKind) => price[kind] ?? priceOfAlike(price, kind) ?? wholeRate(kind);
   return {
     origin,
     rates: price,
@@ -55,6 +63,7 @@ export function fixedPricing(price: ModelPrice, origin: PriceOrigin): Pricing {
       if (input === undefined || output === undefined || feesMicrousd === undefined) return undefined;
       return ceilMicrousd(input + output) + feesMicrousd;
     },
+    lines: (usage, cost) => linesOf(usage, cost, tokenRate, (unit) => price[unit]),
     dearestInput: dearestOf(price, 'input'),
     dearestOutput: dearestOf(price, 'output'),
     contextWindow: undefined,
@@ -91,43 +100,51 @@ export function dearestOf(rates: ModelPrice, whole: 'input' | 'output'): number 
 export const kindsOf = (whole: 'input' | 'output') =>
   TOKEN_KINDS.filter((kind) => kind.startsWith('output') === (whole === 'output'));
 
+/** The rate of kinds of cached tokens that an operator gives no rate of their own. */
+function priceOfAlike(price: ModelPrice, kind: TokenKind): number | undefined {
+  if (kind === 'cache_write_1h') return price.cache_write;
+  return kind.startsWith('cache_') && kind.endsWith('_read') ? price.cache_read : undefined;
+}
+
 /** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
 function inputCost(price: ModelPrice, usage: Usage): bigint | undefined {
-  const { input_tokens: total = 0, cache_read_tokens: read = 0, input_audio_tokens: audio = 0 } = usage;
+  const { input_tokens: total = 0, cache_read_tokens: read = 0 } = usage;
   const { cache_write_tokens: written = 0, cache_write_1h_tokens: long = 0 } = usage;
   const { input } = price;
   if (input === undefined) return total === 0 ? 0n : undefined;
-  const {
-    cache_read = input,
-    cache_write = input,
-    cache_write_1h = cache_write,
-    input_audio = input,
-  } = price;
-  const heard = input_audio === input ? 0 : audio;
-  // Sound may be cached, too, and usage does not say how much of it is.
-  if (heard > 0 && read + written > 0) return undefined;
+  const { cache_read = input, cache_write = input, cache_write_1h = cache_write } = price;
+  const media = MEDIA.map((kind) => [usage[`${kind}_tokens`] ?? 0, price[kind] ?? input] as const);
+  const dearer = media.filter(([count, rate]) => count > 0 && rate !== input);
+  // Sound and pictures may be cached, too, and usage does not say how much of them is.
+  if (dearer.length > 0 && read + written > 0) return undefined;
+  const cached = CACHED_MEDIA.filter((kind) => (price[kind] ?? cache_read) !== cache_read);
+  if (cached.some((kind) => (usage[`${kind}_tokens`] ?? 0) > 0)) return undefined;
   return sumOf(total, input, [
     [read, cache_read],
     [written - long, cache_write],
     [long, cache_write_1h],
-    [heard, input_audio],
+    ...dearer,
   ]);
 }
+
+const MEDIA = ['input_audio', 'input_image', 'input_video'] as const;
+const CACHED_MEDIA = ['cache_audio_read', 'cache_image_read'] as const;
 
 /** Times a million. Undefined when the tokens have no rate, or their kinds are more than the whole. */
 function outputCost(price: ModelPrice, usage: Usage): bigint | undefined {
   const { output_tokens: total = 0, output_reasoning_tokens: thought = 0 } = usage;
   const { output_audio_tokens: audio = 0, output_citation_tokens: cited = 0 } = usage;
-  const { output_image_tokens: drawn = 0 } = usage;
+  const { output_image_tokens: drawn = 0, output_video_tokens: filmed = 0 } = usage;
   const { output } = price;
   if (output === undefined) return total === 0 ? 0n : undefined;
   const { output_reasoning = output, output_audio = output, output_citation = output } = price;
-  const { output_image = output } = price;
+  const { output_image = output, output_video = output } = price;
   return sumOf(total, output, [
     [thought, output_reasoning],
     [audio, output_audio],
     [cited, output_citation],
     [drawn, output_image],
+    [filmed, output_video],
   ]);
 }
 
@@ -172,6 +189,7 @@ export function dearerOf(a: Pricing, b: Pricing): Pricing {
       const costs = [a.cost(usage), b.cost(usage)];
       return costs.includes(undefined) ? undefined : dearer(...(costs as [number, number]));
     },
+    lines: (usage, cost) => (a.cost(usage) === cost ? a : b).lines(usage, cost),
     dearestInput: dearer(a.dearestInput, b.dearestInput),
     dearestOutput: dearer(a.dearestOutput, b.dearestOutput),
     contextWindow:

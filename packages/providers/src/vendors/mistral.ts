@@ -1,4 +1,4 @@
-import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
+import { type AllowList, allow, harmless, type Rule } from '../bounds/allow-list.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
@@ -61,7 +61,7 @@ const chat = openaiChat('mistral-chat', RULES, {
   outputBound: 'max_tokens',
   seed: 'random_seed',
   fields: FIELDS,
-  parts: new Map([
+  parts: new Map<string, Rule>([
     ['thinking', 'whole window'],
     ['reference', partOf(harmless('reference_ids'))],
   ]),

@@ -68,6 +68,7 @@ describe("an operator's price", () => {
     ...{ input: 1_000_000, cache_read: 100_000, cache_write: 2_000_000, cache_write_1h: 3_000_000 },
     ...{ input_audio: 10_000_000, output: 4_000_000, output_reasoning: 5_000_000, output_citation: 500_000 },
     ...{ output_audio: 20_000_000, requests: 7, web_searches: 10_000 },
+    ...{ input_image: 3_000_000, cache_audio_read: 200_000, output_video: 9_000_000 },
   };
   const { cost, fees, dearestInput, dearestOutput } = operatorPrice(rates);
 
@@ -83,6 +84,14 @@ describe("an operator's price", () => {
       7 + 12 + 12,
     ],
     ['sound that is read', { input_tokens: 10, input_audio_tokens: 4 }, 7 + 6 + 40],
+    ['pictures that are read', { input_tokens: 10, input_image_tokens: 4 }, 7 + 6 + 12],
+    ['more pictures than tokens', { input_tokens: 3, input_image_tokens: 4 }, undefined],
+    [
+      'cached sound, whose rate is no rate of cached text',
+      { input_tokens: 9, cache_read_tokens: 1, cache_audio_read_tokens: 1 },
+      undefined,
+    ],
+    ['video that is written', { output_tokens: 4, output_video_tokens: 1 }, 7 + 12 + 9],
     [
       'each kind of output',
       { output_tokens: 10, output_reasoning_tokens: 2, output_audio_tokens: 3 },

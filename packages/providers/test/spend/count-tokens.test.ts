@@ -9,6 +9,8 @@ import { tokenCounter } from '../../src/openai/count-tokens.ts';
 const resolve = createRequire(import.meta.url).resolve;
 const fileOf = (encoding: string) => readFileSync(resolve(`gpt-tokenizer/data/${encoding}.tiktoken`));
 
+const RUNS = process.env.TEST_ALL ? 1_000 : 300;
+
 /** Texts on which readers of Unicode, patterns and normal forms differ, or where merges depend on what is near. */
 const snags = fc.constantFrom(
   ...[
@@ -92,7 +94,7 @@ describe.each([
           Buffer.byteLength(before) + counted + Buffer.byteLength(after),
         );
       }),
-      { numRuns: 3_000 },
+      { numRuns: 3 * RUNS },
     );
   });
 
@@ -103,7 +105,7 @@ describe.each([
         const cut = one.split(/<\|[a-z_]+\|>/).reduce((sum, part) => sum + tokens(part) + 1, -1);
         expect(count(one)).toBeGreaterThanOrEqual(Math.max(special, cut));
       }),
-      { numRuns: 1_000 },
+      { numRuns: RUNS },
     );
   });
 
@@ -112,7 +114,7 @@ describe.each([
       fc.property(text, (one) => {
         expect(count(one)).toBeLessThanOrEqual(Buffer.byteLength(one));
       }),
-      { numRuns: 1_000 },
+      { numRuns: RUNS },
     );
   });
 

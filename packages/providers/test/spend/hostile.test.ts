@@ -3,6 +3,9 @@ import { describe, expect, it } from 'vitest';
 import { BUILT_IN_PROVIDERS, type JsonObject, type Spend, spendOf as spendOn } from '../../src/index.ts';
 import { FACTS, spendOf } from './openai-call.ts';
 
+/** For each endpoint. */
+const RUNS = process.env.TEST_ALL ? 400 : 100;
+
 /** Every endpoint of every vendor that money may be spent on. */
 const SPENDS = new Map<Spend, { readonly name: string; readonly path: string }>();
 for (const provider of BUILT_IN_PROVIDERS.values()) {
@@ -75,7 +78,7 @@ describe.each([...SPENDS].map(([spend, at]) => ({ ...at, spend })))('$name', ({ 
         const asks = spend.askUsage?.(body) ?? body;
         expect(spend.withOutputBound?.(asks, 7)).toBeTypeOf('object');
       }),
-      { numRuns: 400 },
+      { numRuns: RUNS },
     );
   });
 
@@ -93,7 +96,7 @@ describe.each([...SPENDS].map(([spend, at]) => ({ ...at, spend })))('$name', ({ 
           expect(Object.values(told?.usage ?? {}).every(isAmount)).toBe(true);
         }
       }),
-      { numRuns: 400 },
+      { numRuns: RUNS },
     );
   });
 

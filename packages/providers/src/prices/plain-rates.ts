@@ -1,0 +1,51 @@
+import type { ModelPrice as ListedRates } from '@pydantic/genai-prices';
+import type { Usage } from '../spend.ts';
+import type { Pricing } from './price.ts';
+
+/** Rates of the tokens of most calls, in microdollars per million tokens. */
+export type PlainRates = Readonly<Record<keyof typeof PLAIN, number>>;
+
+/** A usage of so many tokens, all of this kind. */
+const PLAIN = {
+  input_tokens: (all: number): Usage => ({ input_tokens: all }),
+  cache_read_tokens: (all: number): Usage => ({ input_tokens: all, cache_read_tokens: all }),
+  cache_write_tokens: (all: number): Usage => ({ input_tokens: all, cache_write_tokens: all }),
+  output_tokens: (all: number): Usage => ({ output_tokens: all }),
+  output_reasoning_tokens: (all: number): Usage => ({ output_tokens: all, output_reasoning_tokens: all }),
+};
+
+/**
+ * The rates of a price that has no tiers, no fee and no part of a microdollar. The library is asked for them once, because it takes 4 % of the CPU time of a
+ * call to find and apply a price, and there each count costs its rate.
+ */
+export function plainRates(price: ListedRates, cost: Pricing['cost']): PlainRates | undefined {
+  const hasTiers = Object.values(price).some((rate) => typeof rate === 'object');
+  if (hasTiers || cost({}) !== 0) return undefined;
+  const rates = Object.entries(PLAIN).map(([unit, usage]) => {
+    const rate = cost(usage(1_000_000)) ?? Number.NaN;
+    const isWhole = cost(usage(1_000_000_000)) === 1_000 * rate;
+    return [unit, isWhole ? rate : undefined] as const;
+  });
+  return rates.some(([, rate]) => rate === undefined)
+    ? undefined
+    : (Object.fromEntries(rates) as Record<keyof typeof PLAIN, number>);
+}
+
+/** Undefined when the usage has other units, contradicts itself, or is too large for exact arithmetic in floats. */
+export function plainCost(rates: PlainRates, usage: Usage): number | undefined {
+  for (const [unit, count] of Object.entries(usage))
+    if (count !== 0 && !Object.hasOwn(PLAIN, unit)) return undefined;
+  const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
+  const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
+  if (read + written > input || thought > output) return undefined;
+  const picodollars =
+    (input - read - written) * rates.input_tokens +
+    read * rates.cache_read_tokens +
+    written * rates.cache_write_tokens +
+    (output - thought) * rates.output_tokens +
+    thought * rates.output_reasoning_tokens;
+  return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
+}
+
+/** Up to here a float divided by a million is rounded up right. */
+const EXACT_MAX = 2 ** 50;
