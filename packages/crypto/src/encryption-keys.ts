@@ -1,5 +1,4 @@
 import { createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
-import { KeyError } from './key-error.ts';
 
 /** The keys that seal stored secrets: the first seals, all unseal. Printing them shows only their ids. */
 export class EncryptionKeys {
@@ -72,4 +71,12 @@ function readEntry(entry: string, place: number): { id: string; bytes: Buffer } 
     throw new KeyError(`encryption key ${place}: expected ${KEY_BYTES} bytes in base64 behind the id`);
   }
   return { id, bytes };
+}
+
+/**
+ * A key in the configuration is missing or malformed. The message names the entry and the expected form. It never quotes
+ * the entry, which may be a secret.
+ */
+export class KeyError extends Error {
+  override readonly name = 'KeyError';
 }

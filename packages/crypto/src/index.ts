@@ -1,6 +1,5 @@
 export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } from './api-key.ts';
-export { EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from './encryption-keys.ts';
-export { KeyError } from './key-error.ts';
+export { EncryptionKeys, generateEncryptionKey, KeyError, readEncryptionKeys } from './encryption-keys.ts';
 export { checkMac, deriveBytes, mac } from './mac.ts';
 export {
   reseal,

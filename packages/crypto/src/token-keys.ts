@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
 import { hash } from '@stablelib/blake2b';
 import { decodeBase64url, encodeBase64url } from './base64url.ts';
-import { KeyError } from './key-error.ts';
+import { KeyError } from './encryption-keys.ts';
 
 /** An Ed25519 key that signs tokens. When printed or turned into JSON, it shows only its public half. */
 export class SigningKey {

@@ -197,9 +197,8 @@ for (const [net, bits] of [
   ['203.0.113.0', 24],
   ['224.0.0.0', 4],
   ['240.0.0.0', 4],
-] as const) {
+] as const)
   RESERVED_V4.addSubnet(net, bits, 'ipv4');
-}
 
 /**
  * Everything outside 2000::/3, the only block of global addresses (RFC 4291 §2.4, IANA's registry): loopback, link-local,
@@ -217,6 +216,5 @@ for (const [net, bits] of [
   ['2001:db8::', 32],
   ['2002::', 16],
   ['3fff::', 20],
-] as const) {
+] as const)
   RESERVED_V6.addSubnet(net, bits, 'ipv6');
-}

@@ -1,8 +1,8 @@
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { sql } from 'drizzle-orm';
-import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
-import { drizzle } from 'drizzle-orm/postgres-js';
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 import postgres from 'postgres';
 import { PARTITIONS } from './claims.ts';
@@ -11,7 +11,7 @@ import { type Environment, MALFORMED, parseVariable, readVariable } from './read
 import * as tables from './tables.ts';
 
 /** Postgres through Drizzle, whichever engine is behind it. */
-export type Database = PgDatabase<PgQueryResultHKT, typeof tables>;
+export type Database = PostgresJsDatabase<typeof tables>;
 
 /** How every Drizzle instance of the project is made. */
 export const DRIZZLE = { schema: tables, casing: 'snake_case' } as const;
@@ -71,6 +71,17 @@ export function connectDatabase(
   return { db, close: () => client.end({ timeout: CLOSE_SECONDS }) };
 }
 
+/**
+ * Opens the one session of an engine in this process. `connect` returns a line that speaks Postgres' protocol with it, so
+ * that the driver, its types and its errors are those of a server.
+ */
+export function connectEngine(connect: () => Duplex): { db: Database; close: () => Promise<void> } {
+  // The driver's types lack `socket`, and it ends a session after an hour unless told otherwise.
+  const options = { ...OPTIONS, max: 1, max_lifetime: null, user: 'postgres', socket: async () => connect() };
+  const client = postgres(options as postgres.Options<Record<string, never>>);
+  return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
+}
+
 /** A transaction may wait for its service, and so for Redis, as long as this many statements may take. */
 const IDLE_STATEMENTS = 3;
 
@@ -116,13 +127,17 @@ export async function migrateDatabase(url: string): Promise<void> {
   try {
     await client.begin(async (locking) => {
       await locking`select pg_advisory_xact_lock(${MIGRATION_LOCK})`;
-      const db = drizzle({ client, ...DRIZZLE });
-      await migrate(db, { migrationsFolder: MIGRATIONS });
-      await addPartitions(db);
+      await updateTables(drizzle({ client, ...DRIZZLE }));
     });
   } finally {
     await client.end({ timeout: CLOSE_SECONDS });
   }
+}
+
+/** Brings the tables of one database up to date. Nobody else may do so at the same time. */
+export async function updateTables(db: Database): Promise<void> {
+  await migrate(db, { migrationsFolder: MIGRATIONS });
+  await addPartitions(db);
 }
 
 /** Adds a row for every partition. The drainer opens the partitions in Redis. */
@@ -151,12 +166,8 @@ export async function databaseAnswers(db: Database): Promise<boolean> {
 /** The transaction that `db.transaction` passes to its function. */
 export type Transaction = Parameters<Parameters<Database['transaction']>[0]>[0];
 
-/** A row of columns that were selected as text, which all drivers read alike. */
-export type TextRow = Readonly<Record<string, string | null>>;
-
-/** The result of a plain statement: rows from one driver, an object with rows from the other. */
-export const rowsOf = (result: unknown): readonly TextRow[] =>
-  Array.isArray(result) ? result : (result as { readonly rows: readonly TextRow[] }).rows;
+/** A row of columns that were selected as text. */
+export type TextRow = Record<string, string | null>;
 
 /** The SQLSTATE (or the driver's own code) of what a query threw, through Drizzle's wrapping. */
 export function sqlState(error: unknown): string | undefined {

@@ -1,15 +1,14 @@
+export * from './api/accounts.ts';
 export * from './api/audit.ts';
 export * from './api/calls.ts';
-export * from './api/changes/account-limits.ts';
 export * from './api/changes/grant-change.ts';
 export * from './api/changes/key-change.ts';
-export * from './api/changes/session-change.ts';
-export * from './api/changes/webhook-change.ts';
 export { type Pending, pendingAnswer } from './api/fields.ts';
 export * from './api/invalid-request.ts';
 export * from './api/keys.ts';
 export * from './api/limits.ts';
 export * from './api/mcp/auth.ts';
+export * from './api/mcp/bundle.ts';
 export * from './api/mcp/tools.ts';
 export * from './api/mcp-presign.ts';
 export * from './api/page.ts';

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { date, index, integer, numeric, pgTable, smallint, text, uuid } from 'drizzle-orm/pg-core';
-import { time, whole } from './columns.ts';
+import { jsonText, time, whole } from './columns.ts';
 
 /** How far each Redis partition's usage stream has reached the ledger. */
 export const partitions = pgTable('partitions', {
@@ -42,6 +42,11 @@ export const ledger = pgTable(
     heldMicrousd: whole(),
     /** `source:id` of the list that priced the call. */
     priceList: text(),
+    /**
+     * The cost line by line: unit, count, and rate in microdollars for a million tokens or for each other unit. Null when the cost
+     * does not follow from a usage, and for calls of an older gateway.
+     */
+    priceLines: jsonText<readonly (readonly [unit: string, count: number, rate: number])[]>(),
     /** All tokens of input and of output, as the provider reported them. Null when it did not. */
     inputTokens: whole(),
     outputTokens: whole(),

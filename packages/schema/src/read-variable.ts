@@ -67,3 +67,29 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** For `problem` where the error's own message may quote the text. */
 export const MALFORMED = (): string => 'is malformed';
+
+/** Reads how long a service waits for Redis. */
+export const readRedisTimeouts = (env: Environment) => ({
+  connectMs: readVariable(env, 'REDIS_CONNECT_TIMEOUT_SECONDS', 5) * 1_000,
+  commandMs: readVariable(env, 'REDIS_COMMAND_TIMEOUT_SECONDS', 5) * 1_000,
+});
+
+/** Reads the proxy for https upstreams. Undefined: there is none. */
+export function readProxy(env: Environment) {
+  const url = readVariable(env, 'HTTPS_PROXY', undefined);
+  return url === undefined ? undefined : { url, noProxy: readVariable(env, 'NO_PROXY', undefined) };
+}
+
+/**
+ * Reads where the operator's list of model prices is, and how often services read it again.
+ * @throws VariableError when both a file and a URL are set
+ */
+export function readPriceSchedule(env: Environment) {
+  const path = readVariable(env, 'PRICES_FILE', undefined);
+  const url = readVariable(env, 'PRICES_URL', undefined);
+  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
+  if (path !== undefined && url !== undefined)
+    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
+  const file = path === undefined ? undefined : ({ is: 'file', path } as const);
+  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
+}

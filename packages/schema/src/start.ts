@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import journal from '../migrations/meta/_journal.json' with { type: 'json' };
 import { problemOf } from './await-store.ts';
-import { type Database, isDatabaseOutage, rowsOf, sqlState } from './database.ts';
-import { type Environment, readVariable, VariableError } from './read-variable.ts';
+import { type Database, isDatabaseOutage, sqlState } from './database.ts';
+import { VariableError } from './read-variable.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;
@@ -94,7 +94,7 @@ const NEWEST_MIGRATION = Math.max(...journal.entries.map(({ when }) => when));
 export async function requireTables(db: Database): Promise<void> {
   const newest = sql`select max(created_at)::text as newest from drizzle.__drizzle_migrations`;
   try {
-    const [row] = rowsOf(await db.execute(newest));
+    const [row] = await db.execute(newest);
     if (Number(row?.['newest']) >= NEWEST_MIGRATION) return;
   } catch (error) {
     // Another user may have made the tables, and keep the list of migrations for itself.
@@ -196,33 +196,6 @@ async function closeOnce(): Promise<void> {
  * at that moment.
  */
 export const KEEP_ALIVE_MS = 620_000;
-
-/** Reads how long a service waits for Redis. */
-export const readRedisTimeouts = (env: Environment) => ({
-  connectMs: readVariable(env, 'REDIS_CONNECT_TIMEOUT_SECONDS', 5) * 1_000,
-  commandMs: readVariable(env, 'REDIS_COMMAND_TIMEOUT_SECONDS', 5) * 1_000,
-});
-
-/** Reads the proxy for https upstreams. Undefined: there is none. */
-export function readProxy(env: Environment) {
-  const url = readVariable(env, 'HTTPS_PROXY', undefined);
-  return url === undefined ? undefined : { url, noProxy: readVariable(env, 'NO_PROXY', undefined) };
-}
-
-/**
- * Reads where the operator's list of model prices is, and how often services read it again.
- * @throws VariableError when both a file and a URL are set
- */
-export function readPriceSchedule(env: Environment) {
-  const path = readVariable(env, 'PRICES_FILE', undefined);
-  const url = readVariable(env, 'PRICES_URL', undefined);
-  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
-  if (path !== undefined && url !== undefined) {
-    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
-  }
-  const file = path === undefined ? undefined : ({ is: 'file', path } as const);
-  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
-}
 
 /**
  * Makes a function that takes the path of a service's public URL off a request target, because a proxy may pass that path on. It

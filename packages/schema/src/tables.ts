@@ -10,9 +10,9 @@ import {
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core';
+import type { AccountLimits } from './api/accounts.ts';
 import { AUDIT_ACTIONS, AUDIT_TARGETS } from './api/audit.ts';
-import type { AccountLimits } from './api/changes/account-limits.ts';
-import type { McpServerPolicy } from './api/mcp-presign.ts';
+import type { McpServerPolicy } from './api/mcp/bundle.ts';
 import type { KeyPolicy } from './api/policy.ts';
 import type { Conditions } from './api/presign.ts';
 import { jsonText, revision, time, whole } from './columns.ts';

@@ -230,7 +230,7 @@ export const VARIABLES = {
     // Bodies of the largest size must fit in addition to the memory that is kept free for small ones.
     whole(40 * MIB),
     'how many bytes of request bodies and unfinished events a gateway holds in memory, at least 41943040; further calls get 503',
-    '134217728',
+    '67108864',
   ),
   TRUSTED_PROXIES: variable(
     z

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { apiKeyId, externalId, microusd, requestId, sessionId, TIME_FORM, time } from './fields.ts';
-import { pageOf, pageQuery } from './page.ts';
-import { name } from './reports.ts';
+import { apiKeyId, externalId, grantId, microusd, requestId, sessionId, TIME_FORM, time } from './fields.ts';
+import { QUERY } from './invalid-request.ts';
+import { limitUpTo, pageOf, pageQuery } from './page.ts';
+import { name, USAGE_DAYS } from './reports.ts';
 
 /** The kinds of rows of the ledger. */
 export const CALL_OUTCOMES = ['settled', 'expired', 'refunded'] as const;
@@ -12,7 +13,7 @@ export const callsQuery = pageQuery.extend({
   to: time.optional().meta({ description: `Calls settled before this time. ${TIME_FORM}.` }),
   external_user: externalId.optional().meta({ description: 'Only calls of this external_user.' }),
   session_id: sessionId.optional().meta({ description: 'Only calls of this session.' }),
-  grant_id: z.guid().optional().meta({ description: 'Only calls of this grant.' }),
+  grant_id: grantId.optional().meta({ description: 'Only calls of this grant.' }),
   api_key: apiKeyId.optional().meta({ description: 'Only calls of URLs that this API key issued.' }),
   virtual_key: name.optional().meta({ description: 'Only calls with this virtual key.' }),
   provider: name.optional().meta({ description: 'Only calls of this provider; `mcp` for MCP servers.' }),
@@ -83,8 +84,110 @@ export const callPage = pageOf(callSummary).meta({ id: 'CallPage' });
 export const callAnswer = z
   .strictObject({
     ...callFields,
+    price_lines: z
+      .array(
+        z.strictObject({
+          unit: z.string().meta({
+            description:
+              'Tokens of one kind without those of other lines (`input_tokens`, `cache_read_tokens`, …), another unit that is billed (`web_searches`), `calls` of MCP tools, or `other` for roundings and rules of the price list that are no rate.',
+          }),
+          count: z.int(),
+          rate: z.int().meta({
+            description: 'Microdollars for a million tokens, or for each of another unit.',
+          }),
+        }),
+      )
+      .nullable()
+      .meta({
+        description:
+          'How the cost follows from the usage. Their sum, rounded up once, is `cost` + `overrun`. null: the cost does not follow from a usage (a call that the provider refused, or one that is charged its hold), the usage contradicts itself, it is a batch of MCP calls of more than 20 prices, or a gateway before this field served it.',
+      }),
     refunds: z
       .array(z.strictObject({ settled_at: seconds, uses: z.int(), cost }))
       .meta({ description: 'Its refunds, oldest first.' }),
   })
   .meta({ id: 'CallWithRefunds' });
+
+/** A usage has fewer kinds of units, and MCP calls have fewer lines. */
+const LINES_MOST = 50;
+
+/**
+ * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
+ * The names are short, because Redis stores them with every running call.
+ */
+export const callRecord = z.object({
+  /** Account, session and grant. */
+  acc: z.guid(),
+  ses: z.guid(),
+  grt: z.guid(),
+  /** Provider, and the model if it is known. */
+  prv: z.string(),
+  mod: z.string().optional(),
+  /** MCP: the server's name, and the tool that was called (the first one of a batch), else the method. */
+  srv: z.string().optional(),
+  tol: z.string().optional(),
+  /** The call's `x-presign-request-id`. */
+  rid: z.guid().optional(),
+  /** The caller's own user id, for billing. */
+  usr: z.string().optional(),
+  /** The provider's status; absent when no answer came. */
+  sta: z.int().optional(),
+  /** All tokens of input and of output, as the provider reported them. */
+  inp: z.int().optional(),
+  out: z.int().optional(),
+  /** Microdollars of the reported usage beyond the hold. */
+  ovr: z.int().optional(),
+  /** Microdollars that were held for the call; absent when its URL limits no spending. */
+  hld: z.int().optional(),
+  /** The price list, as `source:id`; absent when the model has no price. */
+  prc: z.string().optional(),
+  /**
+   * The cost line by line: unit, count, and rate in microdollars for a million tokens or for each other unit. They only explain
+   * the cost, so lines that cannot be read are left out, and the call is recorded without them.
+   */
+  lin: z
+    .array(z.tuple([z.string(), z.int(), z.int()]))
+    .max(LINES_MOST)
+    .optional()
+    .catch(undefined),
+  /** How the call failed; absent when its holder got a whole answer below 400. */
+  cod: z.string().optional(),
+  /** When the call was admitted, Unix milliseconds by the gateway's clock. */
+  beg: z.int(),
+});
+
+export type CallRecord = z.infer<typeof callRecord>;
+
+/** How many days refusals are counted for, the present one included. */
+export const REFUSAL_DAYS = 90;
+
+/** Query of `GET /v1/refusals`. */
+export const refusalsQuery = z.strictObject(
+  {
+    days: limitUpTo(REFUSAL_DAYS, USAGE_DAYS, 'How many days (UTC) to read, the present one included.'),
+  },
+  QUERY,
+);
+
+/** Answer of `GET /v1/refusals`. */
+export const refusalsAnswer = z
+  .strictObject({
+    from: z.string().meta({ description: 'The first day, in UTC: `2026-01-31`.' }),
+    to: z.string().meta({ description: 'The present day, in UTC.' }),
+    data: z
+      .array(
+        z.strictObject({
+          day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
+          code: z.string().meta({ description: 'The code of the error that the holder got.' }),
+          calls: z.int().meta({ description: 'About how many calls were refused with it.' }),
+        }),
+      )
+      .nullable()
+      .meta({
+        description:
+          'By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer.',
+      }),
+  })
+  .meta({ id: 'Refusals' });
+
+export type RefusalsAnswer = z.infer<typeof refusalsAnswer>;

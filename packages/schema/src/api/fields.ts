@@ -142,8 +142,9 @@ const uuid = z
   .guid(expected('a UUID, such as "123e4567-e89b-42d3-a456-426614174000"'))
   .transform((id) => id.toLowerCase());
 
-/** The ids of a session, of an API key, of a shared budget, and of a call. */
+/** The ids of a session, of a grant, of an API key, of a shared budget, and of a call. */
 export const sessionId = uuid;
+export const grantId = uuid;
 export const apiKeyId = uuid;
 export const budgetId = uuid;
 export const requestId = uuid;

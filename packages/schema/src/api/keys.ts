@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { accountLimits, accountLimitsChange } from './changes/account-limits.ts';
 import {
   EXTERNAL_ID_MAX_CHARS,
   externalId,
@@ -229,54 +228,3 @@ export type VirtualKeyAnswer = z.infer<typeof virtualKeyAnswer>;
 
 /** Answer of `GET /v1/virtual-keys`. */
 export const virtualKeyPage = pageOf(virtualKeyAnswer).meta({ id: 'VirtualKeyPage' });
-
-/** Body of `POST /v1/accounts`. */
-export const accountRequest = z
-  .strictObject(
-    {
-      name: keyName.meta({ description: 'Your name for it.' }),
-      limits: optional(accountLimitsChange).meta({
-        description: 'The most that the account may have. Left out: no limits.',
-      }),
-    },
-    expected('a JSON object'),
-  )
-  .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a', limits: { cost_limit: 5_000_000 } }] });
-
-/** Body of `PATCH /v1/accounts/{id}`. Fields that are left out stay as they are. */
-export const accountChange = z
-  .strictObject(
-    {
-      name: keyName.optional().meta({ description: 'Your name for it.' }),
-      limits: accountLimitsChange.optional(),
-    },
-    expected('a JSON object'),
-  )
-  .refine(({ name, limits }) => name !== undefined || limits !== undefined, 'expected name, limits or both')
-  .meta({ id: 'AccountChange', minProperties: 1, examples: [{ limits: { urls_per_minute: 600 } }] });
-export type AccountChange = z.output<typeof accountChange>;
-
-export const accountParams = z.object({ id: z.guid() });
-
-const accountFields = {
-  id: z.guid(),
-  name: z.string(),
-  created_at: z.number().meta({ description: 'Unix time in seconds.' }),
-  suspended_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not suspended.' }),
-  deleted_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
-  limits: accountLimits,
-  revision: z.int().meta({ description: '1. Every change of its name or limits adds 1.' }),
-};
-
-/** An account as the operator sees it. */
-export const accountAnswer = z.strictObject(accountFields).meta({ id: 'Account' });
-export type AccountAnswer = z.infer<typeof accountAnswer>;
-
-/** Answer of `POST /v1/accounts`. */
-export const newAccountAnswer = z
-  .strictObject({ ...accountFields, api_key: newApiKeyAnswer })
-  .meta({ id: 'NewAccount' });
-export type NewAccountAnswer = z.infer<typeof newAccountAnswer>;
-
-/** Answer of `GET /v1/accounts`. */
-export const accountPage = pageOf(accountAnswer).meta({ id: 'AccountPage' });

@@ -7,7 +7,7 @@ import {
   mcpRangeFields,
   mcpRanges,
 } from '../limits/fields.ts';
-import { accountLimits } from './changes/account-limits.ts';
+import { accountLimits } from './accounts.ts';
 import { DEFAULT_EXPIRES_IN, EXTERNAL_ID_MAX_CHARS, METADATA_MAX_BYTES } from './fields.ts';
 import { SCOPES } from './keys.ts';
 import { MCP_TOOLS_MAX } from './mcp/tools.ts';

@@ -4,43 +4,6 @@ import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } f
 import { QUERY } from './invalid-request.ts';
 import { limitUpTo } from './page.ts';
 
-/**
- * The facts of a call in addition to its uses and cost. The gateway writes them, and the issuer copies them to the ledger.
- * The names are short, because Redis stores them with every running call.
- */
-export const callRecord = z.object({
-  /** Account, session and grant. */
-  acc: z.guid(),
-  ses: z.guid(),
-  grt: z.guid(),
-  /** Provider, and the model if it is known. */
-  prv: z.string(),
-  mod: z.string().optional(),
-  /** MCP: the server's name, and the tool that was called (the first one of a batch), else the method. */
-  srv: z.string().optional(),
-  tol: z.string().optional(),
-  /** The call's `x-presign-request-id`. */
-  rid: z.guid().optional(),
-  /** The caller's own user id, for billing. */
-  usr: z.string().optional(),
-  /** The provider's status; absent when no answer came. */
-  sta: z.int().optional(),
-  /** All tokens of input and of output, as the provider reported them. */
-  inp: z.int().optional(),
-  out: z.int().optional(),
-  /** Microdollars of the reported usage beyond the hold. */
-  ovr: z.int().optional(),
-  /** Microdollars that were held for the call; absent when its URL limits no spending. */
-  hld: z.int().optional(),
-  /** The price list, as `source:id`; absent when the model has no price. */
-  prc: z.string().optional(),
-  /** How the call failed; absent when its holder got a whole answer below 400. */
-  cod: z.string().optional(),
-  /** When the call was admitted, Unix milliseconds by the gateway's clock. */
-  beg: z.int(),
-});
-export type CallRecord = z.infer<typeof callRecord>;
-
 /** The dimensions that usage can be summed by. The fields of a row have the same names. */
 export const USAGE_DIMENSIONS = [
   'external_user',
@@ -186,39 +149,6 @@ export const usageReport = z
   })
   .meta({ id: 'UsageReport' });
 export type UsageReport = z.infer<typeof usageReport>;
-
-/** How many days refusals are counted for, the present one included. */
-export const REFUSAL_DAYS = 90;
-
-/** Query of `GET /v1/refusals`. */
-export const refusalsQuery = z.strictObject(
-  {
-    days: limitUpTo(REFUSAL_DAYS, USAGE_DAYS, 'How many days (UTC) to read, the present one included.'),
-  },
-  QUERY,
-);
-
-/** Answer of `GET /v1/refusals`. */
-export const refusalsAnswer = z
-  .strictObject({
-    from: z.string().meta({ description: 'The first day, in UTC: `2026-01-31`.' }),
-    to: z.string().meta({ description: 'The present day, in UTC.' }),
-    data: z
-      .array(
-        z.strictObject({
-          day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
-          code: z.string().meta({ description: 'The code of the error that the holder got.' }),
-          calls: z.int().meta({ description: 'About how many calls were refused with it.' }),
-        }),
-      )
-      .nullable()
-      .meta({
-        description:
-          'By day, then by code. Days and codes without a refusal are left out. null: Redis does not answer.',
-      }),
-  })
-  .meta({ id: 'Refusals' });
-export type RefusalsAnswer = z.infer<typeof refusalsAnswer>;
 
 /** The query of `GET /v1/models`. */
 export const modelsQuery = z

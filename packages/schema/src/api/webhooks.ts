@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { hasField } from './changes/key-change.ts';
 import { NO_NUL, optional } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';
 import { URL_PATTERN } from './mcp/auth.ts';
@@ -166,3 +167,26 @@ function isPlainUrl(text: string): boolean {
   const { username, password, hash } = new URL(text);
   return username === '' && password === '' && hash === '' && !text.includes('#');
 }
+
+/** Body of `PATCH /v1/webhooks/{id}`. Fields that are left out stay as they are. */
+export const webhookChange = z
+  .strictObject(
+    {
+      url: webhookFields.url.optional().meta({
+        description:
+          'Where events are sent from now on, also those whose delivery is under way. The secret stays.',
+      }),
+      events: webhookFields.events
+        .nullable()
+        .optional()
+        .meta({ description: 'Types of events that happen from now on. null: all except audit.entry.' }),
+      description: webhookFields.description
+        .nullable()
+        .optional()
+        .meta({ description: 'Your description of it. null: none.' }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(hasField, 'expected at least one of url, events and description')
+  .meta({ id: 'WebhookChange', minProperties: 1, examples: [{ events: ['grant.revoked', 'audit.entry'] }] });
+export type WebhookChange = z.output<typeof webhookChange>;

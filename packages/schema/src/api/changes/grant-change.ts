@@ -3,7 +3,9 @@ import { changedFields } from '../../limits/fields.ts';
 import { LIMIT_NAMES } from '../../limits/kinds.ts';
 import { jsonObject, METADATA_MAX_BYTES } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
-import { sessionGrant } from '../session.ts';
+import { keyName } from '../keys.ts';
+import { sessionGrant, sessionMetadata, sessionSummary } from '../session.ts';
+import { hasField } from './key-change.ts';
 
 const TIME = expected('a time in whole Unix seconds');
 const SOME = `expected at least one of ${LIMIT_NAMES.join(', ')}, expires_at and metadata`;
@@ -45,3 +47,49 @@ export const changedGrant = z
   })
   .meta({ id: 'ChangedGrant' });
 export type ChangedGrant = z.infer<typeof changedGrant>;
+
+/** The live URLs that one request changes. */
+export const SESSION_GRANTS_MAX = 100;
+
+/** Body of `PATCH /v1/sessions/{id}`. Fields that are left out stay as they are. */
+export const sessionChange = z
+  .strictObject(
+    {
+      name: keyName.nullable().optional().meta({ description: 'Your name for it. null: none.' }),
+      metadata: jsonObject(METADATA_MAX_BYTES)
+        .nullable()
+        .optional()
+        .meta({ description: "Replaces all of the session's own metadata. null: none." }),
+      grants: grantChange.optional().meta({
+        description: `The change of each of its live URLs and bundles, at most ${SESSION_GRANTS_MAX}, as \`PATCH /v1/grants/{id}\` takes it. All of them are changed, or none. A limit is that of each URL, not of all together.`,
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .refine(hasField, 'expected at least one of name, metadata and grants')
+  .meta({
+    id: 'SessionChange',
+    minProperties: 1,
+    examples: [{ name: 'chat of user 42', grants: { max_uses: 500 } }],
+  });
+export type SessionChange = z.output<typeof sessionChange>;
+
+/** Answer of `PATCH /v1/sessions/{id}`. */
+export const changedSession = z
+  .strictObject({
+    ...sessionSummary.shape,
+    metadata: sessionMetadata,
+    changed: z
+      .array(
+        z.strictObject({
+          id: z.guid(),
+          url: z.string().nullable().meta({
+            description:
+              'The URL that lasts until expires_at, if that is the end of its token. null: the URL stays.',
+          }),
+        }),
+      )
+      .meta({ description: 'The live URLs and bundles that `grants` was for.' }),
+  })
+  .meta({ id: 'ChangedSession' });
+export type ChangedSession = z.infer<typeof changedSession>;

@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { microusd, optional, perMinute } from './fields.ts';
+import { expected } from './invalid-request.ts';
+import { keyName, newApiKeyAnswer } from './keys.ts';
+import { pageOf } from './page.ts';
+
+const MOST = 1_000_000;
+const COUNT = expected(`a whole number from 0 to ${MOST}`);
+const count = z.int(COUNT).min(0, COUNT).max(MOST, COUNT);
+
+const fields = {
+  api_keys: count.meta({ description: 'API keys that are neither revoked nor expired.' }),
+  sessions: count.meta({ description: 'Sessions with a URL that has neither expired nor been revoked.' }),
+  urls_per_minute: perMinute.meta({ description: 'URLs and bundles that its API keys issue in a minute.' }),
+  cost_limit: microusd.meta({
+    description: 'The highest cost_limit of a URL or a bundle, in microdollars. Each must then have one.',
+  }),
+};
+
+/** The same limit, or null for none. */
+const orNone = <T extends z.ZodType>(limit: T) =>
+  limit.nullable().meta({ description: z.globalRegistry.get(limit)?.description ?? '' });
+
+/** The limits of an account in a request. A field that is left out stays as it is. */
+export const accountLimitsChange = z
+  .strictObject(
+    {
+      api_keys: orNone(fields.api_keys).optional(),
+      sessions: orNone(fields.sessions).optional(),
+      urls_per_minute: orNone(fields.urls_per_minute).optional(),
+      cost_limit: orNone(fields.cost_limit).optional(),
+    },
+    expected('a JSON object'),
+  )
+  .meta({ description: 'The most that the account may have. null removes a limit.' });
+
+/** The limits of an account in an answer. */
+export const accountLimits = z
+  .strictObject({
+    api_keys: orNone(fields.api_keys),
+    sessions: orNone(fields.sessions),
+    urls_per_minute: orNone(fields.urls_per_minute),
+    cost_limit: orNone(fields.cost_limit),
+  })
+  .meta({ id: 'AccountLimits', description: 'The most that the account may have. null: no limit.' });
+export type AccountLimits = z.infer<typeof accountLimits>;
+
+export type AccountLimitsChange = z.output<typeof accountLimitsChange>;
+
+/** The limits of an account that has none. */
+export const NO_LIMITS: AccountLimits = {
+  api_keys: null,
+  sessions: null,
+  urls_per_minute: null,
+  cost_limit: null,
+};
+
+/** Body of `POST /v1/accounts`. */
+export const accountRequest = z
+  .strictObject(
+    {
+      name: keyName.meta({ description: 'Your name for it.' }),
+      limits: optional(accountLimitsChange).meta({
+        description: 'The most that the account may have. Left out: no limits.',
+      }),
+    },
+    expected('a JSON object'),
+  )
+  .meta({ id: 'AccountRequest', examples: [{ name: 'customer-a', limits: { cost_limit: 5_000_000 } }] });
+
+/** Body of `PATCH /v1/accounts/{id}`. Fields that are left out stay as they are. */
+export const accountChange = z
+  .strictObject(
+    {
+      name: keyName.optional().meta({ description: 'Your name for it.' }),
+      limits: accountLimitsChange.optional(),
+    },
+    expected('a JSON object'),
+  )
+  .refine(({ name, limits }) => name !== undefined || limits !== undefined, 'expected name, limits or both')
+  .meta({ id: 'AccountChange', minProperties: 1, examples: [{ limits: { urls_per_minute: 600 } }] });
+
+export type AccountChange = z.output<typeof accountChange>;
+
+export const accountParams = z.object({ id: z.guid() });
+
+const accountFields = {
+  id: z.guid(),
+  name: z.string(),
+  created_at: z.number().meta({ description: 'Unix time in seconds.' }),
+  suspended_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not suspended.' }),
+  deleted_at: z.number().nullable().meta({ description: 'Unix time in seconds; null: not deleted.' }),
+  limits: accountLimits,
+  revision: z.int().meta({ description: '1. Every change of its name or limits adds 1.' }),
+};
+
+/** An account as the operator sees it. */
+export const accountAnswer = z.strictObject(accountFields).meta({ id: 'Account' });
+
+export type AccountAnswer = z.infer<typeof accountAnswer>;
+
+/** Answer of `POST /v1/accounts`. */
+export const newAccountAnswer = z
+  .strictObject({ ...accountFields, api_key: newApiKeyAnswer })
+  .meta({ id: 'NewAccount' });
+
+export type NewAccountAnswer = z.infer<typeof newAccountAnswer>;
+
+/** Answer of `GET /v1/accounts`. */
+export const accountPage = pageOf(accountAnswer).meta({ id: 'AccountPage' });
