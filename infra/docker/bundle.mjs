@@ -1,10 +1,11 @@
-// Bundles the app whose folder this runs in into dist/: one file for each entry point, and what it reads at run time.
+// Bundles the app whose folder this runs in into dist/, or into the folder that is its argument: one file for each entry
+// point, and what it reads at run time.
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const app = process.cwd();
-const dist = resolve(app, 'dist');
+const dist = resolve(app, process.argv[2] ?? 'dist');
 const packages = resolve(import.meta.dirname, '../../packages');
 
 /** The entry points that an app may have: what a container of it may run. */

@@ -1,8 +1,7 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
 import { readRetention } from '@presign/issuer';
-import { readVariable } from '@presign/schema';
+import { readPriceSchedule, readProxy, readRedisTimeouts, readVariable } from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
-import { readPriceSchedule, readProxy, readRedisTimeouts } from '@presign/schema/start';
 
 /**
  * Reads what `start` runs with; the only reader of `process.env` here. Everything has a default.

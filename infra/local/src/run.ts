@@ -18,7 +18,7 @@ import { connectDatabase, type Database, migrateDatabase } from '@presign/schema
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces, type Traces } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
-import { migrateEmbedded, openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+import { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
 import { lockFolder } from './engines/lock-folder.ts';
 import type { LocalEnv } from './env.ts';
@@ -165,9 +165,9 @@ async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database>
     closers.push(close);
     return db;
   }
-  const { db, close } = await openEmbeddedPostgres(join(env.dataDir, 'postgres'));
+  const { db, migrate, close } = await openEmbeddedPostgres(join(env.dataDir, 'postgres'));
   closers.push(close);
-  await migrateEmbedded(db);
+  await migrate();
   return db;
 }
 

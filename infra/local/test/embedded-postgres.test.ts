@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
 import { openEmbeddedPostgres } from '../src/engines/embedded-postgres.ts';
@@ -8,19 +9,27 @@ import { kill, runProgram } from './programs/run-program.ts';
 
 const SLOW_START_MS = 60_000;
 
-// In `pnpm test` the stacks of the other tests run on one.
-test.runIf(process.env.TEST_ALL)(
-  'without a folder it is a Postgres in memory, reached through Drizzle',
-  {
-    timeout: SLOW_START_MS,
-  },
-  async () => {
-    const { db, close } = await openEmbeddedPostgres(undefined);
-    const { rows } = await db.execute(sql`select 1 + ${41} as answer`);
-    expect(rows).toEqual([{ answer: 42 }]);
-    await close();
-  },
-);
+test('without a folder it is a Postgres in memory, whose transactions stay apart whatever their size', {
+  timeout: SLOW_START_MS,
+}, async () => {
+  const { db, close } = await openEmbeddedPostgres(undefined);
+  await db.execute(sql`create table parts (of int, body text)`);
+  const large = 'x'.repeat(100_000);
+  const lost = [1, 2, 3].map((of) =>
+    db.transaction(async (tx) => {
+      await tx.execute(sql`insert into parts values (${of}, ${large})`);
+      await setImmediate();
+      await tx.execute(sql`insert into parts values (${of}, 'small')`);
+      throw new Error('rolled back');
+    }),
+  );
+  const kept = db.transaction((tx) => tx.execute(sql`insert into parts values (4, ${large})`));
+  const settled = await Promise.allSettled([...lost, kept]);
+  expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'fulfilled']);
+  const rows = await db.execute(sql`select of, length(body) as length from parts`);
+  expect([...rows]).toEqual([{ of: 4, length: large.length }]);
+  await close();
+});
 
 test('after kill -9 what was committed is there, and nothing else', { timeout: SLOW_START_MS }, async () => {
   const dir = mkdtempSync(join(tmpdir(), 'embedded-postgres-'));

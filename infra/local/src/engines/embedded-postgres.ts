@@ -1,29 +1,58 @@
 import { mkdirSync } from 'node:fs';
+import { Duplex } from 'node:stream';
 import { PGlite } from '@electric-sql/pglite';
-import { addPartitions, DRIZZLE, MIGRATIONS } from '@presign/schema/database';
-import type * as tables from '@presign/schema/tables';
-import { drizzle, type PgliteDatabase } from 'drizzle-orm/pglite';
-import { migrate } from 'drizzle-orm/pglite/migrator';
+import { connectEngine, updateTables } from '@presign/schema/database';
+
+/** Each page of its cache stays in memory. The default of 128 MB took 135 MB more, and one process has little to cache. */
+const START_PARAMS = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 /**
  * Opens a Postgres in this process on the folder `dir` (made if missing), or in memory without one.
  *
  * A committed transaction survives the process being killed. One process may have the folder open at a time:
  * the engine does not check, so hold the folder's lock. The first start of a folder takes seconds.
+ *
+ * It has one session. Use `pglite` itself only while `db` has nothing under way.
  * @param begin the dump of another one (`dumpDataDir`), which is faster than an empty start
  */
 export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob) {
   if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: 0o700 });
   const pglite = await PGlite.create({
+    startParams: START_PARAMS,
     ...(dir === undefined ? {} : { dataDir: dir }),
     ...(begin === undefined ? {} : { loadDataDir: begin }),
   });
-  const db = drizzle({ client: pglite, ...DRIZZLE, logger: false });
-  return { db, pglite, close: () => pglite.close() };
+  const { db, close } = connectEngine(() => lineTo(pglite));
+  return {
+    db,
+    pglite,
+    /** Brings the tables up to date. */
+    migrate: () => updateTables(db),
+    close: async () => {
+      await close();
+      await pglite.close();
+    },
+  };
 }
 
-/** Brings the embedded Postgres' tables up to date. */
-export async function migrateEmbedded(db: PgliteDatabase<typeof tables>): Promise<void> {
-  await migrate(db, { migrationsFolder: MIGRATIONS });
-  await addPartitions(db);
-}
+/** A line to the engine, which answers several messages of the driver at once: a query of Drizzle's is one or two calls. */
+const lineTo = (pglite: PGlite): Duplex =>
+  new Duplex({
+    allowHalfOpen: false,
+    read: () => {},
+    async write(messages: Buffer, _encoding, done) {
+      try {
+        // Terminate would end the engine, not only this session.
+        if (messages[0] !== TERMINATE) this.push(await pglite.execProtocolRaw(messages));
+        done();
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+    final(done) {
+      this.push(null);
+      done();
+    },
+  });
+
+const TERMINATE = 'X'.charCodeAt(0);
