@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
 import type { UpstreamTimes } from './http/forward.ts';
+import { boundRefusals } from './limits/refusal-counts.ts';
 
 /** `other`: a request that is no call, because it is malformed or has no route. */
 type CallKind = 'llm' | 'mcp' | 'describe' | 'bundle' | 'other';
@@ -200,31 +201,4 @@ const tenths = (ms: number): number => Math.round(ms * 10) / 10;
 function reasonOf({ reason, details = {} }: Refusal) {
   const { limit_of, budget, limit, used, needed, remaining } = details;
   return { reason, limit_of, budget, limit, used, needed, remaining };
-}
-
-/** Refused calls of one URL that are logged in a second, and of all requests together that show no valid URL. */
-const REFUSALS_A_SECOND = 20;
-const SECOND_MS = 1_000;
-
-/**
- * Bounds the lines of refused calls, so that a flood of them does not fill the disk. Once a second it logs how many were
- * left out.
- * @returns whether one more refusal may be logged, by the id of its grant, or '' for all that have none
- */
-function boundRefusals(log: Logger): (grant: string) => boolean {
-  const counts = new Map<string, number>();
-  const flush = () => {
-    for (const [grant, count] of counts) {
-      if (count <= REFUSALS_A_SECOND) continue;
-      const left_out = count - REFUSALS_A_SECOND;
-      log.warn({ grant: grant === '' ? undefined : grant, left_out }, 'refused calls were not logged');
-    }
-    counts.clear();
-  };
-  return (grant) => {
-    if (counts.size === 0) setTimeout(flush, SECOND_MS).unref();
-    const count = (counts.get(grant) ?? 0) + 1;
-    counts.set(grant, count);
-    return count <= REFUSALS_A_SECOND;
-  };
 }

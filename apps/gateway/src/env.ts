@@ -1,8 +1,16 @@
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
-import { parseVariable, readNamedFile, readVariable, VariableError } from '@presign/schema';
+import {
+  parseVariable,
+  readNamedFile,
+  readPriceSchedule,
+  readProxy,
+  readRedisTimeouts,
+  readVariable,
+  VariableError,
+} from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
-import { readPriceSchedule, readProxy, readRedisTimeouts, shutdownOf } from '@presign/schema/start';
+import { shutdownOf } from '@presign/schema/start';
 import { type McpPrices, readMcpPrices } from './mcp/price.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,7 +62,7 @@ export function readGatewayEnv(env: Environment = process.env) {
 /** The limits on reading and holding bodies. The largest body must fit twice, in addition to the share of small ones. */
 export function readBodyLimits(env: Environment) {
   const maxBodyBytes = readVariable(env, 'MAX_BODY_BYTES', 16_777_216);
-  const maxHeldBodyBytes = readVariable(env, 'MAX_HELD_BODY_BYTES', 134_217_728);
+  const maxHeldBodyBytes = readVariable(env, 'MAX_HELD_BODY_BYTES', 67_108_864);
   if (maxHeldBodyBytes < 2.5 * maxBodyBytes) {
     throw new VariableError('MAX_HELD_BODY_BYTES', 'is less than two and a half times MAX_BODY_BYTES');
   }

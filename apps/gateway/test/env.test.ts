@@ -84,7 +84,7 @@ test('what is left out has the documented default', () => {
     allowPrivateUpstreams: false,
     leaseMs: 60_000,
     upstreamTimeoutMs: 3_600_000,
-    maxHeldBodyBytes: 134_217_728,
+    maxHeldBodyBytes: 67_108_864,
     maxBodyBytes: 16_777_216,
     logLevel: 'info',
   });

@@ -1,7 +1,8 @@
 import { createServer } from 'node:net';
 import { guardedDispatcher } from '@presign/outbound';
 import { expect, test } from 'vitest';
-import { Cutter, forward } from '../src/http/forward.ts';
+import { Cutter } from '../src/http/cut.ts';
+import { forward } from '../src/http/forward.ts';
 import { answerTurns } from '../src/http/turns.ts';
 
 /** The ways to frame an answer that ends its connection. */

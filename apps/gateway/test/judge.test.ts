@@ -22,6 +22,7 @@ const plan = (limited: boolean, free = false): Plan => ({
     origin: { source: 'bundled', list: undefined, date: undefined },
     rates: {},
     cost: ({ input_tokens }) => input_tokens,
+    lines: ({ input_tokens: count = 0 }) => [{ unit: 'input_tokens', count, rate: 1_000_000 }],
     dearestInput: 1,
     dearestOutput: 1,
     contextWindow: undefined,
@@ -71,6 +72,8 @@ describe('under a spend limit', () => {
           const charge = judge(sent, reporting(cost, ownError), plan(true));
           expect(charge.costMicrousd).toBeLessThanOrEqual(HELD);
           expect(charge.overrunMicrousd).toBe(charge.usage ? Math.max(0, Number(cost) - HELD) : 0);
+          const paid = Number(charge.costMicrousd) + charge.overrunMicrousd;
+          expect(charge.lines?.[0]?.count).toBe(charge.usage ? paid : undefined);
         },
       ),
     );

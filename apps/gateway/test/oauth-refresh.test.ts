@@ -20,7 +20,7 @@ beforeAll(async () => {
   pglite = await PGlite.create();
   const embedded = drizzle({ client: pglite, ...DRIZZLE });
   await migrate(embedded, { migrationsFolder: MIGRATIONS });
-  db = embedded as Database;
+  db = embedded as unknown as Database;
 }, 60_000);
 afterAll(() => pglite.close());
 

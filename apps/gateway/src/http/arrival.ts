@@ -1,6 +1,6 @@
-import type { IncomingMessage, RequestListener } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { Chunks } from './body-memory.ts';
 import { answerTurns, type Turn } from './turns.ts';
 
 /** All requests of a process share its event loop, so they share these turns. */
@@ -49,46 +49,6 @@ export function turnOfRefused(bytes: number): Promise<void> | undefined {
 /** Resolves when a refused request has its turn, so that a URL that repeats it is slowed. Waits for at most a second. */
 export function refusalTurn(request: IncomingMessage): Promise<void> | undefined {
   return arrivals.get(request)?.nextTurn();
-}
-
-/** Clients send one request after the other. A connection that sends very many at once would keep all others waiting. */
-const PIPELINED_MAX = 4;
-/** A connection with this many further requests is read no more. Its client may lose the answers then. No SDK sends so many at once. */
-const FLOOD = 64;
-
-/**
- * Serves requests. A connection that has too many at once is closed after these, and its later requests are neither served nor
- * counted (RFC 9112 §9.3.2: a client may send them again).
- */
-export const boundPipelining = (serve: RequestListener): RequestListener => {
-  /** For each connection: how many of its requests are being served, and how many came after these and are ignored. */
-  const pipelined = new WeakMap<Socket, { serving: number; ignored: number; isClosing: boolean }>();
-  return (incoming, outgoing) => {
-    const { socket } = incoming;
-    const state = pipelined.get(socket) ?? { serving: 0, ignored: 0, isClosing: false };
-    pipelined.set(socket, state);
-    if (state.isClosing) {
-      if (++state.ignored === 1) abortCheaply(socket);
-      if (state.ignored === FLOOD) socket.pause();
-      return;
-    }
-    state.serving++;
-    state.isClosing = state.serving >= PIPELINED_MAX;
-    if (state.isClosing) outgoing.shouldKeepAlive = false;
-    outgoing.once('close', () => state.serving--);
-    serve(incoming, outgoing);
-  };
-};
-
-/** When a connection closes, Node makes an error for each of its requests. Thousands of stacks would take a tenth of a second. */
-function abortCheaply(socket: Socket): void {
-  const { stackTraceLimit } = Error;
-  socket.prependOnceListener('close', () => {
-    Error.stackTraceLimit = 0;
-  });
-  socket.once('close', () => {
-    Error.stackTraceLimit = stackTraceLimit;
-  });
 }
 
 /** A body on its way in. */
@@ -222,44 +182,5 @@ class Arrival extends Readable {
         if (!this.#isFlushing) this.#steer();
       }),
     );
-  }
-}
-
-/** Chunks shorter than this are copied together, because a buffer of its own takes a kilobyte, however short it is. */
-const SHORT_BYTES = 1024;
-const BLOCK_BYTES = 16 * 1024;
-const NOTHING = Buffer.alloc(0);
-
-/** The chunks of a body. The first is never copied, because most bodies have no other. */
-export class Chunks {
-  #chunks: Buffer[] = [];
-  #block = NOTHING;
-  #used = 0;
-
-  push(chunk: Buffer): void {
-    if (chunk.length >= SHORT_BYTES || this.#chunks.length === 0) {
-      this.#endBlock();
-      this.#chunks.push(chunk);
-      return;
-    }
-    if (this.#used + chunk.length > this.#block.length) {
-      this.#endBlock();
-      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-    }
-    this.#used += chunk.copy(this.#block, this.#used);
-  }
-
-  /** Returns the chunks so far, and forgets them. */
-  take(): readonly Buffer[] {
-    this.#endBlock();
-    const chunks = this.#chunks;
-    this.#chunks = [];
-    return chunks;
-  }
-
-  #endBlock(): void {
-    if (this.#used > 0) this.#chunks.push(this.#block.subarray(0, this.#used));
-    this.#block = NOTHING;
-    this.#used = 0;
   }
 }

@@ -79,3 +79,42 @@ export const movable = (parts: readonly Uint8Array[]): ArrayBuffer[] =>
   [...new Set(parts.map(({ buffer }) => buffer as ArrayBuffer))].filter(
     ({ byteLength }) => byteLength > Buffer.poolSize,
   );
+
+/** Chunks shorter than this are copied together, because a buffer of its own takes a kilobyte, however short it is. */
+const SHORT_BYTES = 1024;
+const BLOCK_BYTES = 16 * 1024;
+const NOTHING = Buffer.alloc(0);
+
+/** The chunks of a body. The first is never copied, because most bodies have no other. */
+export class Chunks {
+  #chunks: Buffer[] = [];
+  #block = NOTHING;
+  #used = 0;
+
+  push(chunk: Buffer): void {
+    if (chunk.length >= SHORT_BYTES || this.#chunks.length === 0) {
+      this.#endBlock();
+      this.#chunks.push(chunk);
+      return;
+    }
+    if (this.#used + chunk.length > this.#block.length) {
+      this.#endBlock();
+      this.#block = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    }
+    this.#used += chunk.copy(this.#block, this.#used);
+  }
+
+  /** Returns the chunks so far, and forgets them. */
+  take(): readonly Buffer[] {
+    this.#endBlock();
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
+  }
+
+  #endBlock(): void {
+    if (this.#used > 0) this.#chunks.push(this.#block.subarray(0, this.#used));
+    this.#block = NOTHING;
+    this.#used = 0;
+  }
+}

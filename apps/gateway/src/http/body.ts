@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { pipeline, Readable, type Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import type { Refusal } from '@presign/schema';
-import { bodyOf, Chunks, turnOfRefused } from './arrival.ts';
-import { CHUNK_OVERHEAD_BYTES, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
+import { bodyOf, turnOfRefused } from './arrival.ts';
+import { CHUNK_OVERHEAD_BYTES, Chunks, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
 import { discardRest } from './discard.ts';
 
 /** A body: the holder's bytes as they arrive, all of them, or none. */

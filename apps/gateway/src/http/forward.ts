@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import { type Dispatcher, errors } from 'undici';
+import { type CutReason, type Cutter, cutReason } from './cut.ts';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
 import type { Turn } from './turns.ts';
 
@@ -31,51 +32,6 @@ export type Ended =
 
 /** Why an answer is missing or incomplete. `left`: the holder closed the connection. */
 export type Why = 'timeout' | 'left' | 'failure' | CutReason;
-
-/**
- * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
- * `unread`: the rest of its answer is of no use.
- */
-export type CutReason = 'revoked' | 'suspended' | 'expired' | 'closing' | 'unleased' | 'unread';
-
-export const isCut = (why: Why): why is CutReason =>
-  why === 'revoked' ||
-  why === 'suspended' ||
-  why === 'expired' ||
-  why === 'closing' ||
-  why === 'unleased' ||
-  why === 'unread';
-
-class CutError extends Error {
-  override readonly name = 'CutError';
-  readonly reason: CutReason;
-
-  constructor(reason: CutReason) {
-    super(`the gateway ended the call: ${reason}`);
-    this.reason = reason;
-  }
-}
-
-/**
- * Lets the gateway end one call itself. The first reason counts. Each call has one, and needs less than an `AbortController`
- * has: no signal, no events, one listener.
- */
-export class Cutter {
-  #error: CutError | undefined;
-  #whenCut: ((error: Error) => void) | undefined;
-
-  cut(reason: CutReason): void {
-    if (this.#error) return;
-    this.#error = new CutError(reason);
-    this.#whenCut?.(this.#error);
-  }
-
-  /** Calls back when the call is cut, also if that was before. One call back at a time. */
-  watch(whenCut: ((error: Error) => void) | undefined): void {
-    this.#whenCut = whenCut;
-    if (this.#error) whenCut?.(this.#error);
-  }
-}
 
 /** The holder's side of an answer. */
 export type Receiver = {
@@ -250,5 +206,3 @@ function whyNot(error: Error): Why {
   const isTimeout = error instanceof errors.HeadersTimeoutError || error instanceof errors.BodyTimeoutError;
   return cutReason(error) ?? (isTimeout ? 'timeout' : 'failure');
 }
-
-const cutReason = (error: Error) => (error instanceof CutError ? error.reason : undefined);

@@ -1,5 +1,12 @@
 import { Worker } from 'node:worker_threads';
-import { type JumpWatch, type RedisClient, type RedisTimeouts, sweep, watchForJumps } from '@presign/limits';
+import {
+  groupsOf,
+  type JumpWatch,
+  type RedisClient,
+  type RedisTimeouts,
+  sweep,
+  watchForJumps,
+} from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { GatewayMetrics } from '../metrics.ts';
@@ -192,7 +199,9 @@ function logFailed(log: Logger, partitions: number): void {
 
 async function sweepAll({ redis, log, metrics }: Deps, watch: JumpWatch): Promise<void> {
   const partitions = Array.from({ length: PARTITIONS }, (_, id) => id);
-  const done = await Promise.allSettled(partitions.map((id) => sweep(redis, id, watch)));
+  const done = await Promise.allSettled(
+    groupsOf(redis, partitions).map((group) => sweep(redis, group, watch)),
+  );
   const expired = done.reduce((sum, each) => sum + (each.status === 'fulfilled' ? each.value : 0), 0);
   if (expired === 0) return;
   metrics.leasesExpired(expired);

@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import type { Left } from '@presign/limits';
 import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import {
@@ -14,7 +13,7 @@ import {
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
-import { type Charge, keepsUse, surelyKeepsUse } from './judge-end.ts';
+import { keepsUse, surelyKeepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import { type Call, givesBack } from './plan.ts';
 
@@ -195,15 +194,6 @@ export function answerPlan(
     keepsLast: givesBack(call.plan),
     memory,
   };
-}
-
-/** The headers that state a settled call's cost, for an answer whose head was kept back. */
-export function costHeaders(charge: Charge, admitted: Admitted, left: Left | undefined): FlatHeaders {
-  const headers: FlatHeaders = [];
-  const costMicrousd = left?.isKept ? admitted.heldMicrousd : charge.costMicrousd;
-  if (costMicrousd !== undefined) headers.push('x-presign-cost', String(costMicrousd));
-  if (left?.microusd !== undefined) headers.push('x-presign-cost-remaining', String(left.microusd));
-  return headers;
 }
 
 function callHeaders(

@@ -174,3 +174,16 @@ function ambiguous(key: string): Refusal {
   const message = `${key}: this key is repeated, or differs from a known name only in case, so readers may understand it differently.`;
   return { code: 'invalid_request', param: key, message };
 }
+
+/** Refuses headers that HTTP allows and the gateway does not support. */
+export function unservableHeader({ headers }: IncomingMessage): Refusal | undefined {
+  if (headers.upgrade !== undefined) {
+    return { code: 'invalid_request', param: 'Upgrade', message: 'Upgrade: this URL cannot be upgraded.' };
+  }
+  // RFC 9112 §6.1: a server has to remove every other coding itself. The gateway offers none.
+  if ((headers['transfer-encoding'] ?? 'chunked').toLowerCase() !== 'chunked') {
+    const message = 'Transfer-Encoding: only chunked is understood.';
+    return { code: 'invalid_request', param: 'Transfer-Encoding', message };
+  }
+  return undefined;
+}

@@ -1,5 +1,7 @@
-import { billingOf, type ErrorFacts, type VendorRefusals } from '@presign/providers';
+import type { Left } from '@presign/limits';
+import { billingOf, type ErrorFacts, type PriceLine, type VendorRefusals } from '@presign/providers';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import type { FlatHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { Metered } from './meter.ts';
 import type { Plan } from './plan.ts';
@@ -16,6 +18,8 @@ export type Charge = {
   readonly usage: Readonly<Record<string, number>> | undefined;
   /** Input and output. Undefined: not known. */
   readonly usedTokens: number | undefined;
+  /** How the cost, before it was limited to the hold, follows from the usage. Undefined when it does not. */
+  readonly lines: readonly PriceLine[] | undefined;
 };
 
 /** The facts of a call that judge its end. */
@@ -38,7 +42,8 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
   const usedTokens = isFree ? 0 : tokensIn(usage);
-  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage, usedTokens };
+  const lines = usage && paid !== undefined && !isFree ? plan.pricing?.lines(usage, paid) : undefined;
+  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage, usedTokens, lines };
 }
 
 function tokensIn(usage: Charge['usage']): number | undefined {
@@ -167,3 +172,12 @@ const UNANSWERED = {
   left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;
+
+/** The headers that state a settled call's cost, for an answer whose head was kept back. */
+export function costHeaders(charge: Charge, admitted: Admitted, left: Left | undefined): FlatHeaders {
+  const headers: FlatHeaders = [];
+  const costMicrousd = left?.isKept ? admitted.heldMicrousd : charge.costMicrousd;
+  if (costMicrousd !== undefined) headers.push('x-presign-cost', String(costMicrousd));
+  if (left?.microusd !== undefined) headers.push('x-presign-cost-remaining', String(left.microusd));
+  return headers;
+}

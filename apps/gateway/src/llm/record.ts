@@ -54,6 +54,7 @@ function endFields({ hold, pricing }: Call['plan'], { sent, failure, charge, hel
     ovr: charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
     hld: hold && heldMicrousd,
     prc: pricing && `${pricing.origin.source}:${pricing.origin.list ?? ''}`,
+    lin: charge.lines?.map(({ unit, count, rate }) => [unit, count, rate] as [string, number, number]),
     cod: failure?.code,
   };
 }

@@ -3,15 +3,9 @@ import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
+import { Cutter } from '../http/cut.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
-import {
-  type Bounds,
-  Cutter,
-  type Ended,
-  forward,
-  HEADERS_TIMEOUT_MS,
-  type Receiver,
-} from '../http/forward.ts';
+import { type Bounds, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import {
   cleanQuery,
   type FlatHeaders,

@@ -7,8 +7,8 @@ import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
 import { mayBeLarge } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
+import { isCut } from '../http/cut.ts';
 import { discardRest } from '../http/discard.ts';
-import { isCut } from '../http/forward.ts';
 import { isDead } from '../http/refuse.ts';
 import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/admit.ts';
 import { leaveCall } from '../limits/settle.ts';
@@ -22,7 +22,7 @@ import {
 } from './legacy-sse.ts';
 import { type Messages, wantsAnswer } from './messages.ts';
 import { NOTHING, priceCalls } from './price.ts';
-import { endOf, mcpRecord } from './record.ts';
+import { endOf, mcpRecord, priceLines } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, isLegacy, type McpCall, readPost } from './request.ts';
@@ -133,7 +133,8 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   // Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work.
   const isCharged = new Set(charged.map(({ message }) => message));
   const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
-  const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record: mcpRecord(call) };
+  const record = mcpRecord(call, { lin: priceLines(charged) });
+  const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record };
   const counted = await call.report.admitting(chargeCall(deps, requestId, grant, policy, ask));
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
   const drawn = { ...call, policy: counted.policy };

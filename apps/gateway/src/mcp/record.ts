@@ -1,14 +1,18 @@
 import type { CallRecord, LastCall } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
-import { BLOCKED_HINT, isCut } from '../http/forward.ts';
-import type { Amount } from './price.ts';
+import { isCut } from '../http/cut.ts';
+import { BLOCKED_HINT } from '../http/forward.ts';
+import type { Amount, Charged } from './price.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, type McpSent } from './send.ts';
 
 /** The holder writes the tool's name, and Redis and the ledger store it with every call. */
 const NAME_MAX_CHARS = 255;
 
-/** The fields that the ledger stores of a charge besides its uses and cost, as JSON. */
+/**
+ * The fields that the ledger stores of a charge besides its uses and cost, as JSON.
+ * @param more the price lines of a charge, or the server's status in a refund
+ */
 export function mcpRecord(
   {
     requestId,
@@ -18,7 +22,7 @@ export function mcpRecord(
     messages,
     beganMs,
   }: Pick<McpCall, 'requestId' | 'policy' | 'grant' | 'server' | 'messages' | 'beganMs'>,
-  status?: number,
+  more: Pick<CallRecord, 'sta' | 'lin'>,
 ): string {
   const tool = toolOf(messages?.all ?? []);
   const record: CallRecord = {
@@ -31,9 +35,20 @@ export function mcpRecord(
     beg: beganMs,
     ...(tool === undefined ? {} : { tol: tool.slice(0, NAME_MAX_CHARS) }),
     ...(policy.externalUser === undefined ? {} : { usr: policy.externalUser }),
-    ...(status === undefined ? {} : { sta: status }),
+    ...more,
   };
   return JSON.stringify(record);
+}
+
+/** The most lines of one charge: a batch may call tools of many prices. */
+const LINES_MOST = 20;
+
+/** The cost of a charge line by line: the calls of each price. Undefined when it has too many prices. */
+export function priceLines(charged: readonly Charged[]): CallRecord['lin'] {
+  const calls = new Map<number, number>();
+  for (const { costMicrousd } of charged) calls.set(costMicrousd, (calls.get(costMicrousd) ?? 0) + 1);
+  if (calls.size > LINES_MOST) return undefined;
+  return [...calls].map(([microusd, count]) => ['calls', count, microusd]);
 }
 
 /** The first tool that the messages call, or else the first method. */

@@ -42,7 +42,7 @@ export class ChargeRefund {
   async #give({ uses, costMicrousd }: Amount, status: number | undefined): Promise<void> {
     if (uses === 0) return;
     const { chargeId, policy } = this.#call;
-    const record = mcpRecord(this.#call, status);
+    const record = mcpRecord(this.#call, { sta: status });
     const what = { chargeId, refundId: newHoldId(), uses, costMicrousd, record };
     const work = refundCharge(this.#deps, policy.ref, what);
     this.#deps.underWay.track(work);

@@ -1,0 +1,46 @@
+/**
+ * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
+ * `unread`: the rest of its answer is of no use.
+ */
+export type CutReason = 'revoked' | 'suspended' | 'expired' | 'closing' | 'unleased' | 'unread';
+
+export const isCut = (why: string): why is CutReason =>
+  why === 'revoked' ||
+  why === 'suspended' ||
+  why === 'expired' ||
+  why === 'closing' ||
+  why === 'unleased' ||
+  why === 'unread';
+
+class CutError extends Error {
+  override readonly name = 'CutError';
+  readonly reason: CutReason;
+
+  constructor(reason: CutReason) {
+    super(`the gateway ended the call: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Lets the gateway end one call itself. The first reason counts. Each call has one, and needs less than an `AbortController`
+ * has: no signal, no events, one listener.
+ */
+export class Cutter {
+  #error: CutError | undefined;
+  #whenCut: ((error: Error) => void) | undefined;
+
+  cut(reason: CutReason): void {
+    if (this.#error) return;
+    this.#error = new CutError(reason);
+    this.#whenCut?.(this.#error);
+  }
+
+  /** Calls back when the call is cut, also if that was before. One call back at a time. */
+  watch(whenCut: ((error: Error) => void) | undefined): void {
+    this.#whenCut = whenCut;
+    if (this.#error) whenCut?.(this.#error);
+  }
+}
+
+export const cutReason = (error: Error) => (error instanceof CutError ? error.reason : undefined);
