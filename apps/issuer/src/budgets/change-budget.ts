@@ -20,9 +20,9 @@ import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { announceBudgets } from '../webhooks/announce-budgets.ts';
 import { announcedUnder, type ChangedBudget } from '../webhooks/levels.ts';
-import { findBudget } from './create-budget.ts';
 import {
   describeBudget,
+  findBudget,
   type Limits,
   limitsOf,
   scopeOf,

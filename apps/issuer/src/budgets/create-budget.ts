@@ -2,25 +2,20 @@ import { randomUUID } from 'node:crypto';
 import {
   type BudgetRequest,
   budgetAnswer,
-  budgetPage,
-  budgetParams,
   budgetRequest,
-  budgetsQuery,
   homePartition,
   RefusedError,
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, budgets, virtualKeys } from '@presign/schema/tables';
-import { and, eq, isNull, ne, type SQL } from 'drizzle-orm';
+import { and, eq, isNull, ne } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
-import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
-import { after, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { storeCalendar } from './calendars.ts';
-import { ANY, describeBudget, selectBudgets } from './describe-budget.ts';
+import { ANY, describeBudget, findBudget, type Scope } from './describe-budget.ts';
 
 /** `POST /v1/budgets`: URLs that are issued after the answer draw on the budget. */
 export const createBudget = route(
@@ -43,73 +38,6 @@ export const createBudget = route(
       return describeBudget(deps.redis, await findBudget(deps, by.accountId, id));
     },
 );
-
-/** `GET /v1/budgets`: the account's shared budgets, newest first, with deleted ones. */
-export const listBudgets = route(
-  {
-    method: 'get',
-    path: '/v1/budgets',
-    summary: 'List shared budgets, newest first, with the figures of their present windows',
-    scope: 'read',
-    query: budgetsQuery,
-    answer: budgetPage,
-  },
-  (deps) =>
-    async ({ apiKey, query }) => {
-      const { template, external_user: user } = query;
-      const filter = and(
-        eq(sharedBudgets.accountId, apiKey.accountId),
-        template === undefined ? undefined : eq(sharedBudgets.templateId, template),
-        user === undefined ? undefined : isExactly('external_user', user),
-        after(query.cursor, sharedBudgets),
-      );
-      const rows = selectBudgets(deps.db, deps.now())
-        .where(filter)
-        .orderBy(...newestFirst(sharedBudgets))
-        .limit(query.limit + 1);
-      const page = pageOfRows(await inTime(rows), query.limit, (row) => row);
-      const data = await Promise.all(page.data.map((row) => describeBudget(deps.redis, row)));
-      return { data, next_cursor: page.next_cursor };
-    },
-);
-
-/** `GET /v1/budgets/{id}`. */
-export const getBudget = route(
-  {
-    method: 'get',
-    path: '/v1/budgets/{id}',
-    summary: 'Get a shared budget with the figures of its present window',
-    description: 'The `ETag` of the answer is its revision.',
-    scope: 'read',
-    params: budgetParams,
-    answer: budgetAnswer,
-    etag: true,
-    errors: ['not_found'],
-  },
-  (deps) =>
-    async ({ apiKey, params, c }) => {
-      const row = await findBudget(deps, apiKey.accountId, params.id);
-      sendRevision(c, row.budget);
-      return describeBudget(deps.redis, row);
-    },
-);
-
-/** @throws RefusedError `not_found` */
-export async function findBudget({ db, now }: Pick<IssuerDeps, 'db' | 'now'>, accountId: string, id: string) {
-  const own = and(eq(sharedBudgets.accountId, accountId), eq(sharedBudgets.id, id));
-  const [row] = await inTime(selectBudgets(db, now()).where(own));
-  if (!row) throw new RefusedError({ code: 'not_found' });
-  return row;
-}
-
-type Scope = Pick<typeof sharedBudgets.$inferSelect, 'scope' | 'scopeKey' | 'scopeValue' | 'isTemplate'>;
-
-const isExactly = (scope: Scope['scope'], value: string): SQL | undefined =>
-  and(
-    eq(sharedBudgets.scope, scope),
-    eq(sharedBudgets.scopeValue, value),
-    eq(sharedBudgets.isTemplate, false),
-  );
 
 /** @throws RefusedError `budget_conflict`, `invalid_request` for a key that the account does not have */
 async function store(tx: Transaction, deps: IssuerDeps, by: Actor, request: BudgetRequest): Promise<string> {

@@ -1,12 +1,93 @@
 import type { RedisClient } from '@presign/limits';
-import type { BudgetAnswer } from '@presign/schema';
+import {
+  type BudgetAnswer,
+  budgetAnswer,
+  budgetPage,
+  budgetParams,
+  budgetsQuery,
+  RefusedError,
+} from '@presign/schema';
 import { budgetCalendars, sharedBudgets } from '@presign/schema/budget-tables';
 import type { Database, Transaction } from '@presign/schema/database';
 import { budgets } from '@presign/schema/tables';
-import { and, eq, gt, isNull, lte, or } from 'drizzle-orm';
+import { and, eq, gt, isNull, lte, or, type SQL } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
+import type { IssuerDeps } from '../deps.ts';
 import { liveWindow } from '../grants/live-figures.ts';
-import { micros } from '../page.ts';
+import { sendRevision } from '../grants/store-limits.ts';
+import { inTime } from '../in-time.ts';
+import { after, micros, newestFirst, pageOfRows } from '../page.ts';
+import { route } from '../route.ts';
+
+/** `GET /v1/budgets`: the account's shared budgets, newest first, with deleted ones. */
+export const listBudgets = route(
+  {
+    method: 'get',
+    path: '/v1/budgets',
+    summary: 'List shared budgets, newest first, with the figures of their present windows',
+    scope: 'read',
+    query: budgetsQuery,
+    answer: budgetPage,
+  },
+  (deps) =>
+    async ({ apiKey, query }) => {
+      const { template, external_user: user } = query;
+      const filter = and(
+        eq(sharedBudgets.accountId, apiKey.accountId),
+        template === undefined ? undefined : eq(sharedBudgets.templateId, template),
+        user === undefined ? undefined : isExactly('external_user', user),
+        after(query.cursor, sharedBudgets),
+      );
+      const rows = selectBudgets(deps.db, deps.now())
+        .where(filter)
+        .orderBy(...newestFirst(sharedBudgets))
+        .limit(query.limit + 1);
+      const page = pageOfRows(await inTime(rows), query.limit, (row) => row);
+      const data = await Promise.all(page.data.map((row) => describeBudget(deps.redis, row)));
+      return { data, next_cursor: page.next_cursor };
+    },
+);
+
+/** `GET /v1/budgets/{id}`. */
+export const getBudget = route(
+  {
+    method: 'get',
+    path: '/v1/budgets/{id}',
+    summary: 'Get a shared budget with the figures of its present window',
+    description: 'The `ETag` of the answer is its revision.',
+    scope: 'read',
+    params: budgetParams,
+    answer: budgetAnswer,
+    etag: true,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ apiKey, params, c }) => {
+      const row = await findBudget(deps, apiKey.accountId, params.id);
+      sendRevision(c, row.budget);
+      return describeBudget(deps.redis, row);
+    },
+);
+
+/** @throws RefusedError `not_found` */
+export async function findBudget({ db, now }: Pick<IssuerDeps, 'db' | 'now'>, accountId: string, id: string) {
+  const own = and(eq(sharedBudgets.accountId, accountId), eq(sharedBudgets.id, id));
+  const [row] = await inTime(selectBudgets(db, now()).where(own));
+  if (!row) throw new RefusedError({ code: 'not_found' });
+  return row;
+}
+
+export type Scope = Pick<
+  typeof sharedBudgets.$inferSelect,
+  'scope' | 'scopeKey' | 'scopeValue' | 'isTemplate'
+>;
+
+const isExactly = (scope: Scope['scope'], value: string): SQL | undefined =>
+  and(
+    eq(sharedBudgets.scope, scope),
+    eq(sharedBudgets.scopeValue, value),
+    eq(sharedBudgets.isTemplate, false),
+  );
 
 /** Shared budgets with their calendars, templates and present windows. */
 export function selectBudgets(db: Database | Transaction, nowMs: number) {

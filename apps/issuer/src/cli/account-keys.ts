@@ -9,8 +9,10 @@ import { apiKeys, virtualKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { byCli } from '../audit/audit-log.ts';
 import { readProviders } from '../env.ts';
-import { describeApiKey, endApiKey, makeApiKey } from '../keys/api-keys.ts';
-import { endVirtualKey, replaceKey } from '../keys/change-virtual-key.ts';
+import { describeApiKey, makeApiKey } from '../keys/api-keys.ts';
+import { endApiKey } from '../keys/change-api-key.ts';
+import { endVirtualKey } from '../keys/change-virtual-key.ts';
+import { replaceKey } from '../keys/rotate-virtual-key.ts';
 import { describeVirtualKey, selectVirtualKeys, storeVirtualKey } from '../keys/virtual-keys.ts';
 import {
   aligned,
@@ -116,9 +118,8 @@ export const VIRTUAL_KEYS: readonly Command[] = [
       const body = readBody(virtualKeyRequest, { ...requestOf(given), key: await readSecret(io) });
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));
-        io.out(
-          await storeVirtualKey({ db, encryptionKeys, providers, now: Date.now }, byCli(accountId), body),
-        );
+        const deps = { db, encryptionKeys, providers, now: Date.now };
+        io.out(await storeVirtualKey(deps, byCli(accountId), body));
       });
     },
   },

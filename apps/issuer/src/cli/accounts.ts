@@ -10,17 +10,9 @@ import type { Database } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
 import { byCli, recordChange } from '../audit/audit-log.ts';
-import {
-  change,
-  changedLimits,
-  describeAccount,
-  END,
-  RESUME,
-  SUSPEND,
-  storeTerms,
-  termsOf,
-} from '../keys/accounts.ts';
+import { changedLimits, describeAccount, storeTerms, termsOf } from '../keys/accounts.ts';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
+import { change, END, RESUME, SUSPEND } from '../keys/suspend-account.ts';
 import { aligned, type Command, CommandError, type Given, numberOf, readBody } from './command.ts';
 import { withDatabase, withStores } from './stores.ts';
 

@@ -7,9 +7,8 @@ import {
   resealCopy,
   scanCredentials,
 } from '@presign/limits';
-import { type Environment, mcpAuth } from '@presign/schema';
+import { type Environment, mcpAuth, readRedisTimeouts } from '@presign/schema';
 import { type Database, readDatabaseSettings, sqlState } from '@presign/schema/database';
-import { readRedisTimeouts } from '@presign/schema/start';
 import { credentialContext, credentials, oauthTokens, oauthTokensContext } from '@presign/schema/tables';
 import { webhookContext, webhooks } from '@presign/schema/webhook-tables';
 import { and, asc, eq, gt, inArray, isNotNull, ne, not, type SQL, sql } from 'drizzle-orm';

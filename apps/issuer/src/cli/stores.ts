@@ -1,8 +1,7 @@
 import { type EncryptionKeys, readEncryptionKeys } from '@presign/crypto';
 import { connectRedis, type RedisClient, redisReady } from '@presign/limits';
-import { addressOf, MALFORMED, parseVariable, readVariable } from '@presign/schema';
+import { addressOf, MALFORMED, parseVariable, readRedisTimeouts, readVariable } from '@presign/schema';
 import { connectDatabase, type Database, readDatabaseSettings } from '@presign/schema/database';
-import { readRedisTimeouts } from '@presign/schema/start';
 import { accounts } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';

@@ -5,7 +5,6 @@ import {
   type AccountChange,
   type AccountLimits,
   type AccountLimitsChange,
-  type AuditAction,
   accountAnswer,
   accountChange,
   accountPage,
@@ -13,16 +12,14 @@ import {
   accountRequest,
   NO_LIMITS,
   newAccountAnswer,
-  type Pending,
   pageQuery,
   RefusedError,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { accounts, apiKeys, credentials, virtualKeys } from '@presign/schema/tables';
-import { and, eq, getTableColumns, inArray, isNull } from 'drizzle-orm';
+import { accounts, apiKeys } from '@presign/schema/tables';
+import { eq, getTableColumns } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
-import type { Actor, IssuerDeps } from '../deps.ts';
-import { applyChange, queueAccount, queueCredential } from '../grants/pending-changes.ts';
+import type { Actor } from '../deps.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
@@ -180,130 +177,7 @@ export function changedLimits(limits: AccountLimits | null, change: AccountLimit
 /** The fields of an account that an operator chooses. */
 export const termsOf = ({ name, limits }: AccountAnswer) => ({ name, limits });
 
-/** `POST /v1/accounts/{id}/suspend`: every gateway refuses its calls and cuts those under way, until it resumes. */
-export const suspendAccount = route(
-  {
-    method: 'post',
-    path: '/v1/accounts/{id}/suspend',
-    summary: 'Suspend an account',
-    description:
-      'Its API keys and all its URLs are refused, and calls under way are cut within a second. Nothing is deleted.',
-    scope: 'operator',
-    params: accountParams,
-    pending: true,
-    errors: ['not_found', 'account_deleted', 'own_account'],
-  },
-  (deps) =>
-    async ({ by, params }) =>
-      change(deps, by, params.id, SUSPEND),
-);
-
-/** `POST /v1/accounts/{id}/resume`: URLs that have not ended meanwhile work again. */
-export const resumeAccount = route(
-  {
-    method: 'post',
-    path: '/v1/accounts/{id}/resume',
-    summary: 'End the suspension of an account',
-    scope: 'operator',
-    params: accountParams,
-    pending: true,
-    errors: ['not_found', 'account_deleted', 'own_account'],
-  },
-  (deps) =>
-    async ({ by, params }) =>
-      change(deps, by, params.id, RESUME),
-);
-
-/** `DELETE /v1/accounts/{id}`: suspends it for good, and erases the keys of its virtual keys. Usage and ledger stay. */
-export const deleteAccount = route(
-  {
-    method: 'delete',
-    path: '/v1/accounts/{id}',
-    summary: 'Delete an account',
-    description:
-      'As a suspension without an end. The provider keys of its virtual keys are erased. Its usage and its calls are kept.',
-    scope: 'operator',
-    params: accountParams,
-    pending: true,
-    errors: ['not_found', 'own_account'],
-  },
-  (deps) =>
-    async ({ by, params }) =>
-      change(deps, by, params.id, END),
-);
-
-type Account = typeof accounts.$inferSelect;
-
-/** A change that every gateway must follow. */
-type StateChange = {
-  readonly action: AuditAction;
-  readonly next: (tx: Transaction, account: Account, now: Date) => Promise<Partial<Account>>;
-  /** A deleted account takes it, too, because it stays as it is. */
-  readonly isRepeatable?: true;
-};
-
-export const SUSPEND: StateChange = {
-  action: 'account.suspended',
-  next: async (_tx, { suspendedAt }, now) => ({ suspendedAt: suspendedAt ?? now }),
-};
-
-export const RESUME: StateChange = { action: 'account.resumed', next: async () => ({ suspendedAt: null }) };
-
-export const END: StateChange = {
-  action: 'account.deleted',
-  next: async (tx, { id, suspendedAt, deletedAt }, now) => {
-    await eraseVirtualKeys(tx, id, now);
-    return { suspendedAt: suspendedAt ?? now, deletedAt: deletedAt ?? now };
-  },
-  isRepeatable: true,
-};
-
-/** The stores and the clock of a change. */
-type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now'> & Partial<Pick<IssuerDeps, 'log'>>;
-
-/**
- * Changes an account: first in Postgres, and then in every Redis partition. A change that is repeated is written to Redis
- * again.
- * @returns undefined once every gateway has it, else `PENDING`
- * @throws RefusedError `not_found`; `account_deleted`, unless it is deleted again; `own_account`
- */
-export async function change(
-  deps: Deps,
-  by: Actor,
-  id: string,
-  { action, next, isRepeatable }: StateChange,
-): Promise<Pending | undefined> {
-  const now = new Date(deps.now());
-  const stored = deps.db.transaction(async (tx) => {
-    const [account] = await tx.select().from(accounts).where(eq(accounts.id, id)).for('no key update');
-    if (!account) throw new RefusedError({ code: 'not_found' });
-    if (account.deletedAt && !isRepeatable) throw new RefusedError({ code: 'account_deleted' });
-    if (account.id === by.accountId) throw new RefusedError({ code: 'own_account' });
-    const set = { ...(await next(tx, account, now)), version: account.version + 1 };
-    const [changed = account] = await tx
-      .update(accounts)
-      .set(set)
-      .where(eq(accounts.id, account.id))
-      .returning();
-    const [before, after] = [describeAccount(account), describeAccount(changed)];
-    await recordChange(tx, by, { action, target: { kind: 'account', id: account.id }, before, after });
-    return queueAccount(tx, account.id);
-  });
-  return applyChange(deps, await inTime(stored));
-}
-
-/** Deletes the virtual keys of an account, as `DELETE /v1/virtual-keys/{id}` does. A sweep takes the copies in Redis. */
-async function eraseVirtualKeys(tx: Transaction, accountId: string, now: Date): Promise<void> {
-  const ended = await tx
-    .update(virtualKeys)
-    .set({ revokedAt: now })
-    .where(and(eq(virtualKeys.accountId, accountId), isNull(virtualKeys.revokedAt)))
-    .returning({ id: virtualKeys.credentialId });
-  const ids = ended.map(({ id }) => id);
-  if (ids.length === 0) return;
-  await tx.update(credentials).set({ revokedAt: now, sealed: '' }).where(inArray(credentials.id, ids));
-  for (const id of ids) await queueCredential(tx, id);
-}
+export type Account = typeof accounts.$inferSelect;
 
 /** An account as the operator sees it. */
 export const describeAccount = (row: Account): AccountAnswer => ({

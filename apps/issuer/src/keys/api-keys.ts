@@ -10,7 +10,6 @@ import {
   type NewApiKeyAnswer,
   newApiKeyAnswer,
   pageQuery,
-  type Refusal,
   RefusedError,
   SCOPES,
 } from '@presign/schema';
@@ -90,21 +89,6 @@ export const getApiKey = route(
       sendRevision(c, row);
       return describeApiKey(row);
     },
-);
-
-/** `DELETE /v1/api-keys/{id}`: the key is refused from the next request on. A repeated request changes nothing. */
-export const revokeApiKey = route(
-  {
-    method: 'delete',
-    path: '/v1/api-keys/{id}',
-    summary: 'Revoke an API key',
-    scope: 'admin',
-    params: z.object({ id: z.guid() }),
-    errors: ['not_found', 'last_admin_key'],
-  },
-  (deps) =>
-    async ({ by, params }) =>
-      inTime(endApiKey(deps, by, params.id)),
 );
 
 type Deps = Pick<IssuerDeps, 'db' | 'now' | 'providers'>;
@@ -193,60 +177,7 @@ export async function checkPolicy(
 const wrong = (param: string, problem: string) =>
   new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
 
-/**
- * Revokes a key of the account.
- * @throws RefusedError `not_found`; `last_admin_key` for the last key that can create other keys
- */
-export async function endApiKey(
-  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
-  by: Actor,
-  id: string,
-): Promise<undefined> {
-  const { accountId } = by;
-  await db.transaction(async (tx) => {
-    const keys = await lockApiKeys(tx, accountId);
-    const key = keys.find((each) => each.id === id.toLowerCase());
-    if (!key) throw new RefusedError({ code: 'not_found' });
-    const target = { kind: 'api_key', id: key.id } as const;
-    const before = { name: key.name, revoked_at: key.revokedAt && seconds(key.revokedAt) };
-    const revokedAt = key.revokedAt ?? new Date(now());
-    const after = { ...before, revoked_at: seconds(revokedAt) };
-    await recordChange(tx, by, { action: 'api_key.revoked', target, before, after });
-    if (key.revokedAt) return;
-    refuseLast(keys, key, { ...key, revokedAt }, now());
-    const own = and(eq(apiKeys.accountId, accountId), eq(apiKeys.id, id));
-    await tx.update(apiKeys).set({ revokedAt }).where(own);
-  });
-  return undefined;
-}
-
 export type ApiKeyRow = typeof apiKeys.$inferSelect;
-
-/** The keys of an account, which it locks: of two keys that end at once, the second sees that the first is gone. */
-export async function lockApiKeys(tx: Transaction, accountId: string): Promise<ApiKeyRow[]> {
-  await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
-  return tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
-}
-
-/**
- * Refuses a change that leaves no key which can create other keys.
- * @throws RefusedError `last_admin_key`
- */
-export function refuseLast(keys: readonly ApiKeyRow[], key: ApiKeyRow, next: ApiKeyRow, nowMs: number): void {
-  const isOther = (each: ApiKeyRow) => each.id !== key.id && isValidAdmin(each, nowMs);
-  if (isValidAdmin(key, nowMs) && !isValidAdmin(next, nowMs) && !keys.some(isOther))
-    throw new RefusedError(LAST);
-}
-
-const isValidAdmin = (key: ApiKeyRow, nowMs: number): boolean =>
-  key.scopes.includes('admin') &&
-  key.revokedAt === null &&
-  (key.expiresAt === null || key.expiresAt.getTime() > nowMs);
-
-const LAST: Refusal = {
-  code: 'last_admin_key',
-  message: 'This is the last valid admin key of the account. Create another one first.',
-};
 
 /** A key as its account sees it, without its hash. */
 export const describeApiKey = (
@@ -274,4 +205,4 @@ export const termsOf = ({ name, scopes, expires_at, requests_per_minute, policy 
   policy,
 });
 
-const seconds = (time: Date) => time.getTime() / 1000;
+export const seconds = (time: Date) => time.getTime() / 1000;

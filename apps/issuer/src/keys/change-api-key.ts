@@ -1,7 +1,7 @@
-import { type ApiKeyChange, apiKeyAnswer, apiKeyChange, RefusedError } from '@presign/schema';
+import { type ApiKeyChange, apiKeyAnswer, apiKeyChange, type Refusal, RefusedError } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { apiKeys } from '@presign/schema/tables';
-import { eq } from 'drizzle-orm';
+import { accounts, apiKeys } from '@presign/schema/tables';
+import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
@@ -10,7 +10,7 @@ import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { requireScope } from '../middleware/authenticate.ts';
 import { route } from '../route.ts';
-import { type ApiKeyRow, checkPolicy, describeApiKey, lockApiKeys, refuseLast, termsOf } from './api-keys.ts';
+import { type ApiKeyRow, checkPolicy, describeApiKey, seconds, termsOf } from './api-keys.ts';
 
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
 export const changeApiKey = route(
@@ -93,3 +93,71 @@ function endOf({ expiresAt }: ApiKeyRow, seconds: number | null | undefined): Da
 
 const wrong = (param: string, problem: string) =>
   new RefusedError({ code: 'invalid_request', param, message: `${param}: ${problem}.` });
+
+/** `DELETE /v1/api-keys/{id}`: the key is refused from the next request on. A repeated request changes nothing. */
+export const revokeApiKey = route(
+  {
+    method: 'delete',
+    path: '/v1/api-keys/{id}',
+    summary: 'Revoke an API key',
+    scope: 'admin',
+    params: z.object({ id: z.guid() }),
+    errors: ['not_found', 'last_admin_key'],
+  },
+  (deps) =>
+    async ({ by, params }) =>
+      inTime(endApiKey(deps, by, params.id)),
+);
+
+/**
+ * Revokes a key of the account.
+ * @throws RefusedError `not_found`; `last_admin_key` for the last key that can create other keys
+ */
+export async function endApiKey(
+  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
+  by: Actor,
+  id: string,
+): Promise<undefined> {
+  const { accountId } = by;
+  await db.transaction(async (tx) => {
+    const keys = await lockApiKeys(tx, accountId);
+    const key = keys.find((each) => each.id === id.toLowerCase());
+    if (!key) throw new RefusedError({ code: 'not_found' });
+    const target = { kind: 'api_key', id: key.id } as const;
+    const before = { name: key.name, revoked_at: key.revokedAt && seconds(key.revokedAt) };
+    const revokedAt = key.revokedAt ?? new Date(now());
+    const after = { ...before, revoked_at: seconds(revokedAt) };
+    await recordChange(tx, by, { action: 'api_key.revoked', target, before, after });
+    if (key.revokedAt) return;
+    refuseLast(keys, key, { ...key, revokedAt }, now());
+    const own = and(eq(apiKeys.accountId, accountId), eq(apiKeys.id, id));
+    await tx.update(apiKeys).set({ revokedAt }).where(own);
+  });
+  return undefined;
+}
+
+/** The keys of an account, which it locks: of two keys that end at once, the second sees that the first is gone. */
+async function lockApiKeys(tx: Transaction, accountId: string): Promise<ApiKeyRow[]> {
+  await tx.select().from(accounts).where(eq(accounts.id, accountId)).for('no key update');
+  return tx.select().from(apiKeys).where(eq(apiKeys.accountId, accountId));
+}
+
+/**
+ * Refuses a change that leaves no key which can create other keys.
+ * @throws RefusedError `last_admin_key`
+ */
+function refuseLast(keys: readonly ApiKeyRow[], key: ApiKeyRow, next: ApiKeyRow, nowMs: number): void {
+  const isOther = (each: ApiKeyRow) => each.id !== key.id && isValidAdmin(each, nowMs);
+  if (isValidAdmin(key, nowMs) && !isValidAdmin(next, nowMs) && !keys.some(isOther))
+    throw new RefusedError(LAST);
+}
+
+const isValidAdmin = (key: ApiKeyRow, nowMs: number): boolean =>
+  key.scopes.includes('admin') &&
+  key.revokedAt === null &&
+  (key.expiresAt === null || key.expiresAt.getTime() > nowMs);
+
+const LAST: Refusal = {
+  code: 'last_admin_key',
+  message: 'This is the last valid admin key of the account. Create another one first.',
+};
