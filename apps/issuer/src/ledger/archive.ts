@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
+import type { Database, TextRow, Transaction } from '@presign/schema/database';
 import { archiveParts } from '@presign/schema/ledger-tables';
 import { eq, sql } from 'drizzle-orm';
 
@@ -64,11 +64,9 @@ async function claim(db: Database, job: string): Promise<TextRow | undefined> {
   const free = sql`select ${archiveParts.name} from ${archiveParts}
     where ${archiveParts.job} = ${job} and ${archiveParts.claimedUntil} <= now()
     order by ${archiveParts.name} limit 1 for update skip locked`;
-  const [part] = rowsOf(
-    await db.execute(sql`with free as materialized (${free})
+  const [part] = await db.execute<TextRow>(sql`with free as materialized (${free})
       update ${archiveParts} set claimed_until = now() + ${CLAIM} from free
-      where ${archiveParts.name} = free.name returning ${archiveParts.name}, ${archiveParts.body}`),
-  );
+      where ${archiveParts.name} = free.name returning ${archiveParts.name}, ${archiveParts.body}`);
   return part;
 }
 

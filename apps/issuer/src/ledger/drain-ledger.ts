@@ -1,6 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Cursor, drain, type RedisClient, reopen, trim, type UsageEntry } from '@presign/limits';
-import { callRecord, causeOf } from '@presign/schema';
+import {
+  type Cursor,
+  drain,
+  groupsOf,
+  type RedisClient,
+  reopen,
+  trim,
+  type UsageEntry,
+  withWork,
+} from '@presign/limits';
+import { causeOf } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
@@ -8,11 +17,12 @@ import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle
 import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
-import { addLateCalls, holdMarks } from '../usage/sum-calls.ts';
+import { addLateCalls, holdMarks } from '../usage/sum-days.ts';
 import { announceBudgets } from '../webhooks/announce-budgets.ts';
 import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, recordSettled } from '../webhooks/announce-settled.ts';
 import type { ChangedBudget } from '../webhooks/levels.ts';
+import { ledgerRow } from './ledger-row.ts';
 
 type LedgerDeps = {
   readonly db: Database;
@@ -41,7 +51,7 @@ export type Ledger = {
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
-  const place: Place = { cursors: new Map(), untrimmed: new Map(), isNew: true, reopened: 0 };
+  const place: Place = { cursors: new Map(), untrimmed: new Map(), reopened: 0 };
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
@@ -83,13 +93,8 @@ export function startLedger(deps: LedgerDeps): Ledger {
 /** The last position of each partition that this issuer has seen. Postgres has the true one. */
 type Place = {
   readonly cursors: Map<number, Cursor>;
-  /**
-   * Partitions whose committed entries may still be in Redis, and those of them that the ledger already had. At the start that
-   * is every partition, because an issuer may have ended before its `trim`.
-   */
+  /** Partitions whose committed entries may still be in Redis, and those of them that the ledger already had. */
   readonly untrimmed: Map<number, ReadonlyMap<string, UsageEntry>>;
-  /** Whether it has not read the partitions yet. */
-  isNew: boolean;
   /** Partitions that were opened again since the last log line. */
   reopened: number;
 };
@@ -98,13 +103,17 @@ type Place = {
 async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   const { cursors } = place;
   if (cursors.size === 0) {
-    for (const row of await deps.db.select().from(partitions)) {
+    for (const row of await deps.db.select().from(partitions))
       cursors.set(row.id, { ...row, partition: row.id });
-      if (place.isNew) place.untrimmed.set(row.id, new Map());
-    }
-    place.isNew = false;
   }
-  const looked = await Promise.allSettled([...cursors.values()].map((cursor) => lookAt(deps, place, cursor)));
+  const all = [...cursors.values()];
+  const looked = await Promise.allSettled(
+    groupsOf(deps.redis, all).map((group) => withWork(deps.redis, group)),
+  );
+  const working = new Set(looked.flatMap((each) => (each.status === 'fulfilled' ? each.value : [])));
+  const moved = await Promise.allSettled(
+    all.map((cursor) => (working.has(cursor) ? moveOn(deps, place, cursor) : trimRest(deps, place, cursor))),
+  );
   if (place.reopened > 0) {
     deps.metrics.epochsChanged(place.reopened);
     deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
@@ -112,20 +121,14 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   }
   place.reopened = 0;
   // Waits for all of them, so that none sets a cursor after the caller has cleared the cursors.
-  const failed = looked.find((each) => each.status === 'rejected');
+  const failed = [...looked, ...moved].find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;
-  return looked.some((each) => each.status === 'fulfilled' && each.value);
+  return working.size > 0;
 }
 
-async function lookAt(deps: LedgerDeps, place: Place, cursor: Cursor): Promise<boolean> {
-  const seen = await drain(deps.redis, cursor, 1);
-  if (seen.is === 'ok' && seen.entries.length === 0) {
-    await trimRest(deps, place, cursor);
-    return false;
-  }
-  const moved = await drainPartition(deps, place, cursor.partition);
-  if (moved) place.cursors.set(cursor.partition, moved);
-  return true;
+async function moveOn(deps: LedgerDeps, place: Place, { partition }: Cursor): Promise<void> {
+  const moved = await drainPartition(deps, place, partition);
+  if (moved) place.cursors.set(partition, moved);
 }
 
 /**
@@ -296,43 +299,3 @@ function sumByBudget(entries: readonly UsageEntry[]): Sum[] {
   }
   return [...sums.values()];
 }
-
-function ledgerRow(entry: UsageEntry) {
-  const record = callRecord.parse(JSON.parse(entry.record));
-  return {
-    holdId: entry.holdId,
-    accountId: record.acc,
-    sessionId: record.ses,
-    grantId: record.grt,
-    requestId: record.rid ?? null,
-    provider: storable(record.prv),
-    model: storableOrNull(record.mod),
-    server: storableOrNull(record.srv),
-    tool: storableOrNull(record.tol),
-    externalUser: record.usr ?? null,
-    uses: entry.uses,
-    costMicrousd: entry.costMicrousd ?? null,
-    overrunMicrousd: record.ovr ?? 0,
-    // A call whose gateway died is charged its hold.
-    heldMicrousd: record.hld ?? (entry.outcome === 'expired' ? (entry.costMicrousd ?? null) : null),
-    priceList: record.prc ?? null,
-    failure: record.cod ?? (entry.outcome === 'expired' ? 'lease_ended' : null),
-    inputTokens: record.inp ?? null,
-    outputTokens: record.out ?? null,
-    status: record.sta ?? null,
-    outcome: entry.outcome,
-    startedAt: new Date(record.beg),
-    // A stream id starts with the clock of Redis in milliseconds.
-    settledAt: new Date(Number(entry.id.split('-')[0])),
-  };
-}
-
-/**
- * The holder of a URL chooses the name of a model or a tool. It must not stop the ledger: Postgres refuses NUL in a
- * text.
- */
-const storable = (text: string) => text.replaceAll('\0', '').slice(0, NAME_MAX_CHARS);
-
-const storableOrNull = (text: string | undefined) => (text === undefined ? null : storable(text));
-
-const NAME_MAX_CHARS = 255;

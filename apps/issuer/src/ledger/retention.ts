@@ -1,4 +1,4 @@
-import { type Database, rowsOf, type TextRow, type Transaction } from '@presign/schema/database';
+import type { Database, TextRow, Transaction } from '@presign/schema/database';
 import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import {
   budgets,
@@ -13,7 +13,7 @@ import { pendingUsage } from '@presign/schema/webhook-tables';
 import { getTableColumns, inArray, type SQL, sql } from 'drizzle-orm';
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { IssuerDeps } from '../deps.ts';
-import { sumMore } from '../usage/sum-calls.ts';
+import { sumMore } from '../usage/sum-days.ts';
 import { type Archive, type ArchiveStore, archiveOf } from './archive.ts';
 import type { ArchiveTarget } from './open-store.ts';
 
@@ -52,7 +52,7 @@ export function forgetCalls(deps: Deps, { ledgerDays }: Retention): () => Promis
     if (ledgerDays === 0) return false;
     const cutoff = sql`date_trunc('day', ${daysBefore(now, ledgerDays)}, 'UTC')`;
     const gone = await deleting(deps.db, archive, async (tx) => {
-      const calls = rowsOf(await tx.execute(takeCalls(cutoff)));
+      const calls = await tx.execute<TextRow>(takeCalls(cutoff));
       await archive?.add(tx, 'ledger', calls);
       return calls.length;
     });
@@ -88,7 +88,7 @@ export function forgetSums(deps: Deps, { usageDays: days }: Retention): () => Pr
   return async () => {
     const cutoff = sql`date_trunc('day', ${daysBefore(await readNow(deps), days)}, 'UTC')`;
     const gone = await deleting(deps.db, archive, async (tx) => {
-      const sums = rowsOf(await tx.execute(takeSums(cutoff)));
+      const sums = await tx.execute<TextRow>(takeSums(cutoff));
       await archive?.add(tx, 'usage_days', sums);
       return sums.length;
     });
@@ -130,7 +130,7 @@ export function forgetGrants(deps: Deps, { grantDays }: Retention): () => Promis
   return async () => {
     const cutoff = daysBefore(await readNow(deps), grantDays);
     const gone = await deleting(deps.db, archive, async (tx) => {
-      const seen = rowsOf(await tx.execute(nextGrants(cutoff, place)));
+      const seen = await tx.execute<TextRow>(nextGrants(cutoff, place));
       const tables = await deleteGrants(
         tx,
         seen.flatMap(({ id }) => id ?? []),
@@ -203,13 +203,11 @@ async function deleteUnused(
 ): Promise<readonly TextRow[]> {
   if (ids.length === 0) return [];
   const lock = sql`select ${table.id}::text from ${table} where ${inArray(table.id, [...ids])} for update skip locked`;
-  const locked = rowsOf(await tx.execute(lock)).flatMap(({ id }) => id ?? []);
+  const locked = (await tx.execute<TextRow>(lock)).flatMap(({ id }) => id ?? []);
   if (locked.length === 0) return [];
   // Judged under the locks: a new grant may have taken a session before the first statement locked it.
-  return rowsOf(
-    await tx.execute(
-      sql`delete from ${table} where ${inArray(table.id, locked)} and ${isUnused} returning ${asText(table)}`,
-    ),
+  return tx.execute<TextRow>(
+    sql`delete from ${table} where ${inArray(table.id, locked)} and ${isUnused} returning ${asText(table)}`,
   );
 }
 

@@ -1,14 +1,18 @@
+import { readRefusals } from '@presign/limits';
 import {
   type CallSummary,
   callAnswer,
   callPage,
   callParams,
   callsQuery,
+  homePartition,
   RefusedError,
+  refusalsAnswer,
+  refusalsQuery,
 } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { and, asc, eq } from 'drizzle-orm';
-import { inTurn } from '../in-time.ts';
+import { inTime, inTurn } from '../in-time.ts';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { describeLedgerRow, type LedgerRow, toSeconds } from './describe-row.ts';
@@ -73,7 +77,7 @@ export const getCall = route(
       const refunds = rows
         .filter(({ outcome }) => outcome === 'refunded')
         .map(({ settledAt, uses, costMicrousd: cost }) => ({ settled_at: toSeconds(settledAt), uses, cost }));
-      return { ...describeCall(call), refunds };
+      return { ...describeCall(call), price_lines: linesOf(call), refunds };
     };
   },
 );
@@ -100,7 +104,40 @@ const describeCall = (row: LedgerRow): CallSummary => ({
   price_list: row.priceList === null ? null : priceListOf(row.priceList),
 });
 
+const linesOf = ({ priceLines }: LedgerRow) =>
+  priceLines?.map(([unit, count, rate]) => ({ unit, count, rate })) ?? null;
+
 function priceListOf(text: string) {
   const [source = '', id = ''] = text.split(':', 2);
   return { source, id };
 }
+
+const DAY_MS = 86_400_000;
+
+/** `GET /v1/refusals`: how many calls of the account the gateways refused, by day and code. */
+export const getRefusals = route(
+  {
+    method: 'get',
+    path: '/v1/refusals',
+    summary: 'Count refused calls by day and code',
+    description:
+      'Refused calls cost nothing and are not in the ledger. The counts are approximate: gateways add them up, and lose those of the last second when they are killed. Calls with a token that is not valid have no account, and are not counted.',
+    scope: 'read',
+    query: refusalsQuery,
+    answer: refusalsAnswer,
+  },
+  ({ redis, now }) =>
+    async ({ apiKey: { accountId }, query: { days } }) => {
+      const names = Array.from({ length: days }, (_, i) => dayOf(now() - (days - 1 - i) * DAY_MS));
+      const reading = readRefusals(redis, homePartition(accountId), accountId, names);
+      const found = await inTime(reading).catch(() => null);
+      const data = found?.flatMap(({ day, calls }) =>
+        Array.from(calls, ([code, count]) => ({ day, code, calls: count })).sort((a, b) =>
+          a.code < b.code ? -1 : 1,
+        ),
+      );
+      return { from: names[0] ?? '', to: names.at(-1) ?? '', data: data ?? null };
+    },
+);
+
+const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);

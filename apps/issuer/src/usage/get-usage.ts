@@ -8,7 +8,7 @@ import {
   usageReport,
   writeUsageCursor,
 } from '@presign/schema';
-import { type Database, rowsOf, sqlState, type TextRow, type Transaction } from '@presign/schema/database';
+import { type Database, sqlState, type TextRow, type Transaction } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { accepts } from 'hono/accepts';
@@ -141,8 +141,8 @@ async function sumUsage(
   await db.transaction(summed, { isolationLevel: 'repeatable read', accessMode: 'read only' });
 }
 
-const fetchRows = async (tx: Transaction, which: string) =>
-  rowsOf(await tx.execute(sql.raw(`fetch ${which} from usage_report`)));
+const fetchRows = (tx: Transaction, which: string) =>
+  tx.execute<TextRow>(sql.raw(`fetch ${which} from usage_report`));
 
 /** The cursor of the page after this one. Answers have it in a header, so it is read before the groups between. */
 async function readCursor(tx: Transaction, asked: UsageAsked, read: number): Promise<string> {
