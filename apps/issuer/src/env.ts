@@ -3,12 +3,15 @@ import { loadProviders, type Provider } from '@presign/providers';
 import {
   parseVariable,
   readNamedFile,
+  readPriceSchedule,
+  readProxy,
+  readRedisTimeouts,
   readVariable,
   VariableError,
   type VariableName,
 } from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
-import { readPriceSchedule, readProxy, readRedisTimeouts, shutdownOf } from '@presign/schema/start';
+import { shutdownOf } from '@presign/schema/start';
 import type { ArchiveTarget } from './ledger/open-store.ts';
 import type { Retention } from './ledger/retention.ts';
 

@@ -6,4 +6,4 @@ export { bootstrap } from './keys/bootstrap.ts';
 export { requestTraces } from './middleware/trace-requests.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';
 export { type IssuerOptions, type RunningIssuer, startIssuer } from './start.ts';
-export { addLateCalls, holdMarks } from './usage/sum-calls.ts';
+export { addLateCalls, holdMarks } from './usage/sum-days.ts';

@@ -7,7 +7,6 @@ import {
   invalidRequest,
   type Pending,
   REQUEST_LIMITS,
-  type Refusal,
   RefusedError,
   readJson,
 } from '@presign/schema';
@@ -120,7 +119,6 @@ const repeatOf = (c: Context<IssuerEnv>) => ({
 
 /** Longer than a body takes that is sent at once. */
 const HELD_BACK_MS = 250;
-
 /** As many as `answerOnce` derives. */
 const SECRET_BYTES = 32;
 
@@ -143,12 +141,8 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<S
     remoteAddress: c.env.incoming.socket.remoteAddress ?? null,
   };
   return {
-    ...{
-      apiKey: apiKey as never,
-      by: by as never,
-      params: params?.data as never,
-      query: query?.data as never,
-    },
+    ...{ apiKey: apiKey as never, by: by as never },
+    ...{ params: params?.data as never, query: query?.data as never },
     body: body?.request as never,
     raw: { bytes: body?.bytes ?? new Uint8Array(), value: body?.value },
     secret: shape.secret?.write(randomBytes(SECRET_BYTES)) ?? '',
@@ -188,8 +182,7 @@ async function readBody<S extends z.ZodType>(
  *   that appears twice in one object, because parsers differ on which of the two they take (RFC 8259 §4)
  */
 async function readJsonBody(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
-  const refusal = wrongHeaders(c);
-  if (refusal) throw new RefusedError(refusal);
+  checkHeaders(c);
   const bytes = new Uint8Array(await c.req.arrayBuffer());
   if (bytes.length === 0) throw invalidJson('The body is empty: expected a JSON object.');
   const excess = findExcess(bytes, MODEST);
@@ -212,15 +205,14 @@ function tooComplex(member: string | undefined): RefusedError {
   return new RefusedError({ code: 'invalid_request', param, message: `${param}: ${bounds}` });
 }
 
-function wrongHeaders(c: Context): Refusal | undefined {
-  const code = 'unsupported_media_type';
-  if (!/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? '')) {
-    return { code, param: 'Content-Type', message: 'Content-Type: expected application/json.' };
-  }
-  if (!/^(identity)?$/i.test(c.req.header('content-encoding') ?? '')) {
-    return { code, param: 'Content-Encoding', message: 'Content-Encoding: send the body uncompressed.' };
-  }
-  return undefined;
+/** @throws RefusedError `unsupported_media_type` */
+function checkHeaders(c: Context): void {
+  const refuse = (param: string, problem: string) =>
+    new RefusedError({ code: 'unsupported_media_type', param, message: `${param}: ${problem}.` });
+  if (!/^application\/json\s*(;|$)/i.test(c.req.header('content-type') ?? ''))
+    throw refuse('Content-Type', 'expected application/json');
+  if (!/^(identity)?$/i.test(c.req.header('content-encoding') ?? ''))
+    throw refuse('Content-Encoding', 'send the body uncompressed');
 }
 
 const NOT_UTF8 = 'The body is not valid UTF-8.';

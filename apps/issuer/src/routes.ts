@@ -1,6 +1,7 @@
 import { listAudit } from './audit/list-audit.ts';
 import { changeBudget, deleteBudget } from './budgets/change-budget.ts';
-import { createBudget, getBudget, listBudgets } from './budgets/create-budget.ts';
+import { createBudget } from './budgets/create-budget.ts';
+import { getBudget, listBudgets } from './budgets/describe-budget.ts';
 import { changeGrant, getGrant } from './grants/change-grant.ts';
 import { changeSession } from './grants/change-session.ts';
 import { listSessions } from './grants/list-sessions.ts';
@@ -9,35 +10,21 @@ import { mcpPresign } from './issue/mcp-presign.ts';
 import { listModels } from './issue/models.ts';
 import { presign } from './issue/presign.ts';
 import { publicKeys } from './issue/sign.ts';
-import {
-  changeAccount,
-  createAccount,
-  deleteAccount,
-  getAccount,
-  listAccounts,
-  resumeAccount,
-  suspendAccount,
-} from './keys/accounts.ts';
-import { createApiKey, getApiKey, listApiKeys, revokeApiKey } from './keys/api-keys.ts';
-import { changeApiKey } from './keys/change-api-key.ts';
-import { changeVirtualKey, deleteVirtualKey, rotateVirtualKey } from './keys/change-virtual-key.ts';
+import { changeAccount, createAccount, getAccount, listAccounts } from './keys/accounts.ts';
+import { createApiKey, getApiKey, listApiKeys } from './keys/api-keys.ts';
+import { changeApiKey, revokeApiKey } from './keys/change-api-key.ts';
+import { changeVirtualKey, deleteVirtualKey } from './keys/change-virtual-key.ts';
 import { getLimits } from './keys/get-limits.ts';
+import { rotateVirtualKey } from './keys/rotate-virtual-key.ts';
+import { deleteAccount, resumeAccount, suspendAccount } from './keys/suspend-account.ts';
 import { createVirtualKey, getVirtualKey, listVirtualKeys } from './keys/virtual-keys.ts';
 import type { Route } from './route.ts';
 import { getSession, revokeSession, revokeSessions } from './sessions.ts';
-import { getCall, listCalls } from './usage/calls.ts';
+import { getCall, getRefusals, listCalls } from './usage/calls.ts';
 import { getUsage } from './usage/get-usage.ts';
-import { getRefusals } from './usage/refusals.ts';
-import { changeWebhook } from './webhooks/change-webhook.ts';
+import { changeWebhook, enableWebhook, rotateWebhookSecret } from './webhooks/change-webhook.ts';
 import { listDeliveries, replayDelivery, testWebhook } from './webhooks/deliveries.ts';
-import {
-  createWebhook,
-  deleteWebhook,
-  enableWebhook,
-  getWebhook,
-  listWebhooks,
-  rotateWebhookSecret,
-} from './webhooks/endpoints.ts';
+import { createWebhook, deleteWebhook, getWebhook, listWebhooks } from './webhooks/endpoints.ts';
 
 /** Every route of the API by its operation id, in the order of the OpenAPI document. */
 export const ROUTES: Readonly<Record<string, Route>> = {

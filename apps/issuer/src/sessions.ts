@@ -12,7 +12,7 @@ import { and, eq, sql } from 'drizzle-orm';
 import { z } from 'zod';
 import type { IssuerDeps } from './deps.ts';
 import { describeGrant } from './grants/describe-grant.ts';
-import { findSession, summaryOf } from './grants/list-sessions.ts';
+import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './grants/list-sessions.ts';
 import { liveFigures } from './grants/live-figures.ts';
 import { closeSessions, revoke } from './grants/revoke.ts';
 import { revokeIssuedBy } from './grants/revoke-issued.ts';
@@ -73,6 +73,22 @@ async function describeGrants(deps: IssuerDeps, session: Session, query: PageQue
   return pageOfRows(rows, query.limit, (row) =>
     describeGrant(row, live.get(row.budgets.id) ?? null, session, deps.now()),
   );
+}
+
+/**
+ * A session of an account, with its metadata.
+ * @throws RefusedError `not_found`
+ */
+export async function findSession(
+  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
+  accountId: string,
+  id: string,
+): Promise<SummaryRow & Pick<typeof sessions.$inferSelect, 'metadata'>> {
+  const own = and(eq(sessions.id, id), eq(sessions.accountId, accountId));
+  const [session] = await readSummaries(db, now(), 1, selectSessions(db, own));
+  const [more] = await db.select({ metadata: sessions.metadata }).from(sessions).where(own);
+  if (!session || !more) throw new RefusedError({ code: 'not_found' });
+  return { ...session, ...more };
 }
 
 /**

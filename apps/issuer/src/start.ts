@@ -9,8 +9,7 @@ import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import type { Logger } from 'pino';
 import { createIssuer } from './app.ts';
 import { forgetAudit } from './audit/audit-log.ts';
-import { extendCalendars } from './budgets/calendars.ts';
-import { forgetWindows } from './budgets/forget-windows.ts';
+import { extendCalendars, forgetWindows } from './budgets/calendars.ts';
 import { forgetSessions } from './console/sign-in.ts';
 import type { IssuerDeps } from './deps.ts';
 import { eraseCredentials } from './grants/erase-credentials.ts';
@@ -114,11 +113,7 @@ const HOUR_MS = 3_600_000;
 
 const tasks = (deps: IssuerDeps, idleMs: number): readonly Task[] => [
   { problem: 'changes wait for Redis', everyMs: idleMs, run: () => applyDueChanges(deps) },
-  {
-    problem: 'URLs of an API key have yet to be revoked',
-    everyMs: idleMs,
-    run: () => goOnRevoking(deps),
-  },
+  { problem: 'URLs of an API key have yet to be revoked', everyMs: idleMs, run: () => goOnRevoking(deps) },
   { problem: 'applied changes are not deleted', everyMs: MINUTE_MS, run: () => forgetChanges(deps.db) },
   {
     problem: 'credentials of ended grants are not erased',

@@ -1,6 +1,6 @@
 import { RefusedError } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
-import { countFailedSignIns, FAILED_SIGN_INS } from '../src/console/failed-sign-ins.ts';
+import { countFailedSignIns, FAILED_SIGN_INS } from '../src/console/sign-in.ts';
 
 /** Fails a sign-in as often as it may. */
 function failAll(count: ReturnType<typeof countFailedSignIns>, address: string): void {

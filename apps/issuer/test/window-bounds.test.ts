@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type Calendar, windowsFrom } from '../src/budgets/window-bounds.ts';
+import { type Calendar, windowsFrom } from '../src/budgets/calendars.ts';
 
 const calendar = (kind: Calendar['kind'], timeZone = 'UTC', anchor?: string): Calendar => ({
   kind,

@@ -15,6 +15,7 @@ import { recordChange } from '../audit/audit-log.ts';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
+import { findSession } from '../sessions.ts';
 import {
   type AskedTerms,
   findGrants,
@@ -24,7 +25,7 @@ import {
   storeTerms,
   urlOf,
 } from './change-terms.ts';
-import { findSession, summaryOf } from './list-sessions.ts';
+import { summaryOf } from './list-sessions.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
 

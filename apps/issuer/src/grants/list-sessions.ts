@@ -1,6 +1,5 @@
 import {
   type Cursor,
-  RefusedError,
   type SessionSummary,
   type SessionsQuery,
   sessionPage,
@@ -175,23 +174,7 @@ export function readSummaries(db: Database, nowMs: number, limit: number, from: 
     .orderBy(...newestFirst(sessions));
 }
 
-/**
- * A session of an account, with its metadata.
- * @throws RefusedError `not_found`
- */
-export async function findSession(
-  { db, now }: Pick<IssuerDeps, 'db' | 'now'>,
-  accountId: string,
-  id: string,
-): Promise<SummaryRow & Pick<typeof sessions.$inferSelect, 'metadata'>> {
-  const own = and(eq(sessions.id, id), eq(sessions.accountId, accountId));
-  const [session] = await readSummaries(db, now(), 1, selectSessions(db, own));
-  const [more] = await db.select({ metadata: sessions.metadata }).from(sessions).where(own);
-  if (!session || !more) throw new RefusedError({ code: 'not_found' });
-  return { ...session, ...more };
-}
-
-type SummaryRow = Awaited<ReturnType<typeof readSummaries>>[number];
+export type SummaryRow = Awaited<ReturnType<typeof readSummaries>>[number];
 
 /** One row for each session, over all its grants. */
 const ofAllGrants = (db: Database, nowMs: number) =>

@@ -15,7 +15,7 @@ import { and, asc, eq, gt, inArray, isNotNull, notExists, type SQL, sql } from '
 import type { Logger } from 'pino';
 import { inTime } from '../in-time.ts';
 import { PENDING } from '../route.ts';
-import { writeLimits } from './write-limits.ts';
+import { writeLimits } from './store-limits.ts';
 
 /** Identifies the rows of one request's change, or of all grants of an API key, whose revocation takes many transactions. */
 export type ChangeId = string & { readonly change: unique symbol };

@@ -1,8 +1,8 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import type { OpenApi } from './describe-api.ts';
 import { describeGateway, GATEWAY_PAGES } from './describe-gateway.ts';
-import { ROOT } from './docs-files.ts';
 
 /** A page of the documentation, which Scalar shows as a tag of the OpenAPI document. */
 type Page = { readonly path: string; readonly name: string; readonly text: string };
@@ -99,3 +99,15 @@ const slug = (name: string) =>
     .toLowerCase()
     .replace(/[^\w\s-]/g, '')
     .replaceAll(' ', '-');
+
+/** What `infra/docker/bundle.mjs` puts next to the bundled code. Without it, the files are read where the repository has them. */
+const BUNDLED = new URL('./docs-files/', import.meta.url);
+const isBundled = existsSync(BUNDLED);
+
+/** The one file of Scalar that a page needs. */
+export const SCALAR = isBundled
+  ? new URL('scalar.js', BUNDLED)
+  : new URL('../../node_modules/@scalar/api-reference/dist/browser/standalone.js', import.meta.url);
+
+/** The folder that has README.md and docs. */
+const ROOT = isBundled ? BUNDLED : new URL('../../../../', import.meta.url);

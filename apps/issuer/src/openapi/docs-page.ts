@@ -5,8 +5,7 @@ import { gunzip, gzip } from 'node:zlib';
 import type { Context, Hono } from 'hono';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { describeApi, type OpenApi } from './describe-api.ts';
-import { describeDocs } from './describe-docs.ts';
-import { SCALAR } from './docs-files.ts';
+import { describeDocs, SCALAR } from './describe-docs.ts';
 
 const zip = promisify(gzip);
 const unzip = promisify(gunzip);

@@ -1,6 +1,13 @@
-import { RefusedError, type WebhookChange, webhookAnswer, webhookChange } from '@presign/schema';
+import {
+  RefusedError,
+  type WebhookChange,
+  webhookAnswer,
+  webhookChange,
+  webhookWithSecret,
+} from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { webhooks } from '@presign/schema/webhook-tables';
+import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
@@ -8,7 +15,16 @@ import type { Actor, IssuerEnv } from '../deps.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
-import { checkUrl, describeWebhook, isOwnWebhook, termsOf, type WebhookRow } from './endpoints.ts';
+import {
+  checkUrl,
+  describeWebhook,
+  findWebhook,
+  isOwnWebhook,
+  seconds,
+  termsOf,
+  type WebhookRow,
+} from './endpoints.ts';
+import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** `PATCH /v1/webhooks/{id}`: attempts that begin afterwards go to the new URL. */
 export const changeWebhook = route(
@@ -57,3 +73,78 @@ async function store(tx: Transaction, { by, id, change, c }: Asked): Promise<Web
   await tx.update(webhooks).set(stored).where(own);
   return stored;
 }
+
+/**
+ * `POST /v1/webhooks/{id}/rotate-secret`: makes a new secret. The previous one also signs for a day. An older one stops
+ * signing, so two rotations in a row end a leaked secret at once.
+ */
+export const rotateWebhookSecret = route(
+  {
+    method: 'post',
+    path: '/v1/webhooks/{id}/rotate-secret',
+    summary: 'Give an endpoint a new secret; both sign for 24 hours',
+    scope: 'admin',
+    params: z.object({ id: z.guid() }),
+    answer: webhookWithSecret,
+    secret: SIGNING_SECRET,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ by, params, secret }) => {
+      const { accountId } = by;
+      const sealed = sealSecret(deps.encryptionKeys, secret, { accountId, webhookId: params.id });
+      const previousUntil = new Date(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
+      const rotate = async (tx: Transaction) => {
+        const [row] = await tx
+          .update(webhooks)
+          .set({ sealed, previousSealed: sql`${webhooks.sealed}`, previousUntil })
+          .where(isOwnWebhook(accountId, params.id))
+          .returning();
+        if (!row) throw new RefusedError({ code: 'not_found' });
+        const target = { kind: 'webhook', id: row.id } as const;
+        const after = { previous_secret_expires_at: seconds(previousUntil) };
+        await recordChange(tx, by, { action: 'webhook.secret_rotated', target, after });
+        return { ...describeWebhook(row, deps.now()), secret };
+      };
+      return inTime(deps.db.transaction(rotate));
+    },
+);
+
+/** `POST /v1/webhooks/{id}/enable`: enables a disabled endpoint. It receives events that happen from now on. */
+export const enableWebhook = route(
+  {
+    method: 'post',
+    path: '/v1/webhooks/{id}/enable',
+    summary: 'Enable an endpoint that was disabled',
+    scope: 'admin',
+    params: z.object({ id: z.guid() }),
+    answer: webhookAnswer,
+    errors: ['not_found'],
+  },
+  (deps) =>
+    async ({ by, params }) => {
+      const enable = async (tx: Transaction) => {
+        const own = isOwnWebhook(by.accountId, params.id);
+        const [before] = await tx.select().from(webhooks).where(own).for('no key update');
+        if (!before) throw new RefusedError({ code: 'not_found' });
+        await tx
+          .update(webhooks)
+          .set({ disabledAt: null, disabledReason: null, failingSince: null, activeSince: sql`now()` })
+          .where(and(own, isNotNull(webhooks.disabledAt)));
+        const row = await findWebhook(tx, by.accountId, params.id);
+        await recordChange(tx, by, {
+          action: 'webhook.enabled',
+          target: { kind: 'webhook', id: row.id },
+          before: stateOf(before),
+          after: stateOf(row),
+        });
+        return describeWebhook(row, deps.now());
+      };
+      return inTime(deps.db.transaction(enable));
+    },
+);
+
+const stateOf = ({ disabledAt, disabledReason }: WebhookRow) => ({
+  status: disabledAt ? 'disabled' : 'enabled',
+  disabled_reason: disabledReason,
+});

@@ -15,7 +15,7 @@ import {
 import type { Database, Transaction } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
-import { and, eq, getTableColumns, isNotNull, sql } from 'drizzle-orm';
+import { and, eq, getTableColumns } from 'drizzle-orm';
 import { z } from 'zod';
 import { hostOf, recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
@@ -23,7 +23,7 @@ import { sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { after, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
-import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
+import { SIGNING_SECRET, sealSecret } from './secret.ts';
 
 /** Each event is written once for each endpoint. */
 const ENDPOINTS_MAX = REQUEST_LIMITS.webhooks;
@@ -171,76 +171,6 @@ export const deleteWebhook = route(
       ),
 );
 
-/**
- * `POST /v1/webhooks/{id}/rotate-secret`: makes a new secret. The previous one also signs for a day. An older one stops
- * signing, so two rotations in a row end a leaked secret at once.
- */
-export const rotateWebhookSecret = route(
-  {
-    method: 'post',
-    path: '/v1/webhooks/{id}/rotate-secret',
-    summary: 'Give an endpoint a new secret; both sign for 24 hours',
-    scope: 'admin',
-    params: z.object({ id: z.guid() }),
-    answer: webhookWithSecret,
-    secret: SIGNING_SECRET,
-    errors: ['not_found'],
-  },
-  (deps) =>
-    async ({ by, params, secret }) => {
-      const { accountId } = by;
-      const sealed = sealSecret(deps.encryptionKeys, secret, { accountId, webhookId: params.id });
-      const previousUntil = new Date(deps.now() + PREVIOUS_SECRET_HOURS * 3_600_000);
-      const rotate = async (tx: Transaction) => {
-        const [row] = await tx
-          .update(webhooks)
-          .set({ sealed, previousSealed: sql`${webhooks.sealed}`, previousUntil })
-          .where(isOwnWebhook(accountId, params.id))
-          .returning();
-        if (!row) throw new RefusedError({ code: 'not_found' });
-        const target = { kind: 'webhook', id: row.id } as const;
-        const after = { previous_secret_expires_at: seconds(previousUntil) };
-        await recordChange(tx, by, { action: 'webhook.secret_rotated', target, after });
-        return { ...describeWebhook(row, deps.now()), secret };
-      };
-      return inTime(deps.db.transaction(rotate));
-    },
-);
-
-/** `POST /v1/webhooks/{id}/enable`: enables a disabled endpoint. It receives events that happen from now on. */
-export const enableWebhook = route(
-  {
-    method: 'post',
-    path: '/v1/webhooks/{id}/enable',
-    summary: 'Enable an endpoint that was disabled',
-    scope: 'admin',
-    params: z.object({ id: z.guid() }),
-    answer: webhookAnswer,
-    errors: ['not_found'],
-  },
-  (deps) =>
-    async ({ by, params }) => {
-      const enable = async (tx: Transaction) => {
-        const own = isOwnWebhook(by.accountId, params.id);
-        const [before] = await tx.select().from(webhooks).where(own).for('no key update');
-        if (!before) throw new RefusedError({ code: 'not_found' });
-        await tx
-          .update(webhooks)
-          .set({ disabledAt: null, disabledReason: null, failingSince: null, activeSince: sql`now()` })
-          .where(and(own, isNotNull(webhooks.disabledAt)));
-        const row = await findWebhook(tx, by.accountId, params.id);
-        await recordChange(tx, by, {
-          action: 'webhook.enabled',
-          target: { kind: 'webhook', id: row.id },
-          before: stateOf(before),
-          after: stateOf(row),
-        });
-        return describeWebhook(row, deps.now());
-      };
-      return inTime(deps.db.transaction(enable));
-    },
-);
-
 export type WebhookRow = typeof webhooks.$inferSelect;
 
 /**
@@ -284,9 +214,4 @@ export const termsOf = ({ url, events, description }: WebhookRow) => ({
   description,
 });
 
-const stateOf = ({ disabledAt, disabledReason }: WebhookRow) => ({
-  status: disabledAt ? 'disabled' : 'enabled',
-  disabled_reason: disabledReason,
-});
-
-const seconds = (time: Date) => time.getTime() / 1000;
+export const seconds = (time: Date) => time.getTime() / 1000;
