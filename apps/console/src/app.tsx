@@ -1,10 +1,12 @@
 import type { Limits } from '@presign/client';
-import type { ComponentType } from 'preact';
-import { useRef } from 'preact/hooks';
-import { signOut } from './data/api.ts';
+import { QueryClient, QueryClientProvider } from '@tanstack/preact-query';
+import { type ComponentType, type JSX, render } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { SIGNED_OUT, signIn, signOut } from './data/api.ts';
 import { useLimits } from './data/queries.ts';
 import { Issue } from './issue/issue.tsx';
-import { Failed, Waiting } from './parts/answer.tsx';
+import { Failed, Page, Waiting } from './parts/answer.tsx';
+import { Field } from './parts/form.tsx';
 import { type Can, canOf, Rights } from './parts/rights.ts';
 import { href, type Place, usePlace } from './place.ts';
 import { Audit } from './screens/audit.tsx';
@@ -13,11 +15,11 @@ import { CallPage } from './screens/call.tsx';
 import { Calls } from './screens/calls.tsx';
 import { Keys } from './screens/keys.tsx';
 import { Overview } from './screens/overview.tsx';
-import { SessionPage } from './screens/session.tsx';
-import { Sessions } from './screens/sessions.tsx';
-import { SignIn } from './screens/sign-in.tsx';
+import { SessionPage, Sessions } from './screens/sessions.tsx';
 import { Usage } from './screens/usage.tsx';
 import { Deliveries, Webhooks } from './screens/webhooks.tsx';
+import './style.css';
+import './parts/parts.css';
 
 export function App() {
   const { data: limits, error } = useLimits();
@@ -104,3 +106,54 @@ const SignOut = () => (
     Sign out
   </button>
 );
+
+/** The API key goes to the issuer and is not kept here: the issuer answers with a cookie that no script can read. */
+function SignIn() {
+  const [error, setError] = useState<Error>();
+  const send = async (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const apiKey = String(new FormData(form).get('api_key')).trim();
+    try {
+      await signIn(apiKey);
+      form.reset();
+      location.reload();
+    } catch (cause) {
+      setError(cause as Error);
+    }
+  };
+  return (
+    <main class="alone">
+      <Page title="Sign in">
+        <form onSubmit={send}>
+          <Field
+            label="API key"
+            name="api_key"
+            type="password"
+            required
+            hint="The console can do what this key can do. The browser does not keep it."
+          />
+          <button type="submit" class="main">
+            Sign in
+          </button>
+        </form>
+        {error && <Failed error={error} />}
+      </Page>
+    </main>
+  );
+}
+
+const client = new QueryClient({
+  // The client library repeats what may be repeated.
+  defaultOptions: { queries: { retry: false, staleTime: 10_000 } },
+});
+addEventListener(SIGNED_OUT, () => client.setQueryData(['limits'], null));
+
+const place = document.getElementById('app');
+if (place)
+  render(
+    <QueryClientProvider client={client}>
+      <App />
+    </QueryClientProvider>,
+    place,
+  );

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 
 /** A place in the console. The address has it behind its `#`, so the server's log has neither ids nor filters. */
 export type Place = {
@@ -31,7 +31,8 @@ function decode(part: string): string {
 
 export function usePlace(): Place {
   const [place, setPlace] = useState(read);
-  useEffect(() => {
+  // Before the browser can react to the reader, so that no change of the address is missed.
+  useLayoutEffect(() => {
     const follow = () => setPlace(read());
     addEventListener('hashchange', follow);
     return () => removeEventListener('hashchange', follow);

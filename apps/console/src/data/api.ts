@@ -14,6 +14,21 @@ export const SIGNED_OUT = 'presign-signed-out';
 /** The client wants a key. The cookie takes its place, and this text is never sent. */
 const NO_KEY = '[no-key-in-the-browser]';
 
+/** How far the issuer's clock is ahead of the browser's. */
+let aheadMs = 0;
+
+/**
+ * `Date` (RFC 9110 §6.6.1) has whole seconds, so a clock that differs by less than two is taken as right. Any other is set to the end of
+ * that second, because a report would lack its calls.
+ */
+function aheadOf(answer: Response): number {
+  const ms = Date.parse(answer.headers.get('date') ?? '') + 1_000 - Date.now();
+  return Math.abs(ms) < 2_000 || Number.isNaN(ms) ? 0 : ms;
+}
+
+/** The issuer's time in Unix seconds. A browser's clock may be hours off, and reports would lack calls. */
+export const issuerTime = (): number => (Date.now() + aheadMs) / 1000;
+
 /** The issuer's API, with the cookie of the session. */
 export const presign = createPresign({
   url: ISSUER,
@@ -25,6 +40,7 @@ export const presign = createPresign({
       headers: { ...rest, ...FROM_CONSOLE },
       credentials: 'same-origin',
     });
+    aheadMs = aheadOf(answer);
     if (answer.status === 401) dispatchEvent(new Event(SIGNED_OUT));
     return answer;
   },

@@ -33,5 +33,26 @@ export const usedOf = (used: number | null | undefined, most: number | null, sho
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 export const time = (seconds: number): string => TIME.format(seconds * 1000);
 
+/** A moment with its zone, as the API and an address take it. A field for a time writes it in the browser's zone, without one. */
+export const moment = (text: string): string => {
+  const date = new Date(millisOf(text));
+  return Number.isNaN(date.getTime()) ? text : date.toISOString();
+};
+
+/** A number is Unix seconds, as in the API. */
+const millisOf = (text: string): number =>
+  /^\d+(\.\d+)?$/.test(text) ? Math.round(Number(text) * 1_000) : Date.parse(text);
+
+/** The end of the year 9999. */
+const END_MS = 253_402_300_800_000;
+
+/** A moment as a field for a time shows it: in the browser's zone, to the minute. */
+export const fieldTime = (text: string | undefined): string | undefined => {
+  const date = new Date(millisOf(text ?? ''));
+  // Beyond it, the API takes no time, and a field shows none.
+  if (!(date.getTime() >= 0 && date.getTime() < END_MS)) return undefined;
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+};
+
 /** The beginning of an id, enough to recognise it. */
 export const short = (id: string): string => id.slice(0, 8);

@@ -1,6 +1,7 @@
 import type { Input, Limits, UsageReport } from '@presign/client';
 import { keepPreviousData, type Query, useInfiniteQuery, useQuery } from '@tanstack/preact-query';
-import { isGone, isSignedOut, presign } from './api.ts';
+import { isGone, isSignedOut, issuerTime, presign } from './api.ts';
+import { moment } from './format.ts';
 import { type Dimension, readByDay, readReport, type UsageAsked, type UsageFilters } from './usage.ts';
 
 /** One hook for each kind of figure: two pages that show the same one read the same answer. */
@@ -24,7 +25,7 @@ const REPORT_MS = 30_000;
 
 /** The end of all reports, in Unix seconds: one moment for all pages. */
 export const useReportEnd = () =>
-  useQuery({ queryKey: ['report-end'], queryFn: () => Date.now() / 1000, refetchInterval: REPORT_MS });
+  useQuery({ queryKey: ['report-end'], queryFn: issuerTime, refetchInterval: REPORT_MS });
 
 /** While a report moves on, the last one of the same question stays. The rows of another question have other names. */
 const lastOf =
@@ -122,17 +123,22 @@ function nullIfGone(error: unknown): null {
 }
 
 export const useCalls = (filters: Filters) =>
-  usePages(['calls', filters], (at) => presign.listCalls({ ...filters, ...at } as Input<'listCalls'>));
+  usePages(['calls', filters], (at) => {
+    const { from, to, ...others } = filters;
+    const times = { ...(from && { from: moment(from) }), ...(to && { to: moment(to) }) };
+    return presign.listCalls({ ...others, ...times, ...at } as Input<'listCalls'>);
+  });
+
+/** A call that has just ended appears a moment later: its page is asked for again, so often. */
+const MOST_LOOKS = 10;
+const LOOK_MS = 1_000;
 
 export const useCall = (requestId: string) =>
-  useQuery({ queryKey: ['call', requestId], queryFn: () => presign.getCall({ request_id: requestId }) });
-
-/** The listed rates of a model. */
-export const useRates = (provider: string, model: string | null) =>
   useQuery({
-    queryKey: ['rates', provider, model],
-    queryFn: () => presign.listModels({ provider, ...(model !== null && { model }) }),
-    enabled: model !== null,
+    queryKey: ['call', requestId],
+    queryFn: () => presign.getCall({ request_id: requestId }),
+    refetchInterval: ({ state }) =>
+      isGone(state.error) && state.errorUpdateCount < MOST_LOOKS ? LOOK_MS : false,
   });
 
 export const useApiKeys = (enabled: boolean) =>

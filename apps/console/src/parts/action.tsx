@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/preact-query';
 import type { ComponentChildren, JSX } from 'preact';
-import { useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Failed } from './answer.tsx';
 import { textsOf } from './form.tsx';
 
@@ -31,6 +31,7 @@ export function Action<Answer>({
   children,
 }: ActionProps<Answer>) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const button = useFocusAfter();
   /** A second press can arrive before the button is drawn as disabled. */
   const isSent = useRef(false);
   /** As they were when the dialog was opened: later readings must not change the request. */
@@ -62,7 +63,7 @@ export function Action<Answer>({
   };
   return (
     <>
-      <button type="button" class={isDanger ? 'danger' : undefined} onClick={open}>
+      <button ref={button} type="button" class={isDanger ? 'danger' : undefined} onClick={open}>
         {label}
         {of && <span class="unseen"> {of}</span>}
       </button>
@@ -93,6 +94,18 @@ export function Action<Answer>({
       </dialog>
     </>
   );
+}
+
+/** A button whose row has no use for it any more leaves the focus to its table, and not to the top of the page. */
+function useFocusAfter() {
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const own = button.current;
+    return () => {
+      if (own && own === document.activeElement) own.closest<HTMLElement>('section.scroll')?.focus();
+    };
+  }, []);
+  return button;
 }
 
 /** The answer `{"status": "pending"}` alone: other answers have a status of their own. */

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 
 export const Waiting = () => <p role="status">Loading…</p>;
 
@@ -23,10 +23,10 @@ export function Answer<T>({ of, children }: { of: Asked<T>; children: (data: T) 
   return of.error ? <Failed error={of.error} /> : <Waiting />;
 }
 
-/** A screen. Its heading gets the focus, so that a screen reader says where it is. */
+/** A screen. Its heading gets the focus at once, so that a screen reader says where it is, and no field that the reader is in loses it. */
 export function Page({ title, children }: { title: string; children: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} · Presign`;
     heading.current?.focus();
   }, [title]);

@@ -1,6 +1,7 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useId, useRef } from 'preact/hooks';
-import { href, usePlace } from '../place.ts';
+import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { moment } from '../data/format.ts';
+import { href, type Place, usePlace } from '../place.ts';
 
 type FieldProps = {
   readonly label: string;
@@ -66,10 +67,11 @@ export function textsOf(form: HTMLFormElement): Record<string, string> {
 export const FilterForm = ({ path, children }: { path: string; children: ComponentChildren }) => {
   const form = useRef<HTMLFormElement>(null);
   const place = usePlace();
-  useEffect(() => form.current?.reset(), [place]);
+  // With the change of the fields, not after the next frame: that would erase what the reader typed in between.
+  useLayoutEffect(() => form.current?.reset(), [place]);
   const apply = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
-    location.hash = href(path, textsOf(event.currentTarget));
+    location.hash = href(path, filtersOf(event.currentTarget, place.params));
   };
   return (
     <search>
@@ -80,6 +82,21 @@ export const FilterForm = ({ path, children }: { path: string; children: Compone
     </search>
   );
 };
+
+/**
+ * The filters of a form. A time gets its zone, so that the address means the same everywhere. One that was not changed stays as
+ * precise as it is: its field shows minutes.
+ */
+function filtersOf(form: HTMLFormElement, inForce: Place['params']): Record<string, string> {
+  const filters = textsOf(form);
+  for (const { name, value, defaultValue } of form.querySelectorAll<HTMLInputElement>(TIMES)) {
+    const kept = value === defaultValue ? inForce[name] : undefined;
+    if (value !== '') filters[name] = moment(kept ?? value);
+  }
+  return filters;
+}
+
+const TIMES = 'input[type="datetime-local"]';
 
 /** Opens the page of one thing by its id. */
 export function OpenById({ label, path }: { label: string; path: string }) {

@@ -1,8 +1,9 @@
+import 'uplot/dist/uPlot.min.css';
 import type { UsageReport } from '@presign/client';
-import { useMemo } from 'preact/hooks';
-import { count } from '../data/format.ts';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
+import uPlot from 'uplot';
+import { count, money } from '../data/format.ts';
 import { type Dimension, MOST_NAMED, OTHERS } from '../data/usage.ts';
-import { type Series, SpendChart } from './chart.tsx';
 
 type Row = UsageReport['data'][number];
 
@@ -55,4 +56,113 @@ function stack({ data, from, to }: UsageReport, by: Dimension): { days: number[]
   return { days, series };
 }
 
+type Series = { readonly name: string; readonly microusd: readonly number[] };
+
+/** Colors that differ enough, on light and on dark. */
+const COLORS = ['#2f6fde', '#c2571a', '#1f8a5b', '#9a4fc9', '#b3872b', '#7a8494'];
+
+/** Spending of each day as stacked bars. The table next to it has the figures. */
+function SpendChart({
+  label,
+  days,
+  series,
+}: {
+  label: string;
+  days: readonly number[];
+  series: readonly Series[];
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => (box.current ? draw(box.current, days, series) : undefined), [days, series]);
+  return (
+    <figure>
+      <div ref={box} class="chart" role="img" aria-label={label} />
+      <figcaption>
+        <ul class="legend">
+          {series.map(({ name }, at) => (
+            <li key={at}>
+              <span class="swatch" style={{ background: colorOf(at) }} /> {name}
+            </li>
+          ))}
+        </ul>
+      </figcaption>
+    </figure>
+  );
+}
+
 const DAY = 86_400;
+const DAY_NAME = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', timeZone: 'UTC' });
+const dayOf = (seconds: number) => DAY_NAME.format(seconds * 1000);
+
+const colorOf = (at: number): string => COLORS[at % COLORS.length] ?? '';
+
+/** Draws until the returned function is called, and again when the box or the colors of the system change. */
+function draw(box: HTMLDivElement, days: readonly number[], series: readonly Series[]): () => void {
+  let plot: uPlot | undefined;
+  const redraw = () => {
+    plot?.destroy();
+    plot = new uPlot(optionsOf(box, series), dataOf(days, series), box);
+  };
+  const sizes = new ResizeObserver(redraw);
+  sizes.observe(box);
+  const scheme = matchMedia('(prefers-color-scheme: dark)');
+  scheme.addEventListener('change', redraw);
+  return () => {
+    sizes.disconnect();
+    scheme.removeEventListener('change', redraw);
+    plot?.destroy();
+  };
+}
+
+/** The highest sum first: each bar covers the lower part of the one behind it. */
+function dataOf(days: readonly number[], series: readonly Series[]): uPlot.AlignedData {
+  const sums = days.map(() => 0);
+  const stacked = series.map(({ microusd }) =>
+    microusd.map((value, at) => {
+      sums[at] = (sums[at] ?? 0) + value;
+      return (sums[at] ?? 0) / 1_000_000;
+    }),
+  );
+  return [[...days], ...stacked.reverse()];
+}
+
+function optionsOf(box: HTMLDivElement, series: readonly Series[]): uPlot.Options {
+  const { color, borderColor } = getComputedStyle(box);
+  const bars = uPlot.paths.bars?.({ size: [0.7, 40] });
+  const axis = { stroke: color, grid: { stroke: borderColor }, ticks: { stroke: borderColor } };
+  return {
+    width: box.clientWidth,
+    height: 220,
+    legend: { show: false },
+    cursor: { show: false },
+    // Whole days of UTC are multiples of 86,400, so the days need no calendar.
+    scales: {
+      x: { time: false, range: (_plot, low, high) => [low - DAY, high + DAY] },
+      y: { range: (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        space: 60,
+        incrs: [1, 2, 7, 14].map((days) => days * DAY),
+        values: (_plot, ticks) => ticks.map(dayOf),
+      },
+      {
+        ...axis,
+        size: 80,
+        values: (_plot, ticks) => ticks.map((dollars) => money(Math.round(dollars * 1e6))),
+      },
+    ],
+    series: [
+      {},
+      ...series
+        .map((_each, at) => ({
+          fill: colorOf(at),
+          stroke: colorOf(at),
+          width: 0,
+          points: { show: false },
+          ...(bars && { paths: bars }),
+        }))
+        .reverse(),
+    ],
+  };
+}

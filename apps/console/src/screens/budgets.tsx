@@ -1,4 +1,4 @@
-import type { SharedBudget } from '@presign/client';
+import type { Input, SharedBudget } from '@presign/client';
 import { useContext } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, limit, money, readMoney, short, usedOf, writeMoney } from '../data/format.ts';
@@ -64,7 +64,13 @@ const COLUMNS: readonly Column<SharedBudget>[] = [
 
 const CHANGE: Column<SharedBudget> = {
   head: 'Change',
-  cell: (budget) => budget.deleted_at === null && <ChangeBudget budget={budget} />,
+  cell: (budget) =>
+    budget.deleted_at === null && (
+      <>
+        <ChangeBudget budget={budget} />
+        <DeleteBudget budget={budget} />
+      </>
+    ),
 };
 
 function Covers({ scope }: Pick<SharedBudget, 'scope'>) {
@@ -98,7 +104,7 @@ const Limits = ({ budget }: { budget?: SharedBudget }) => (
       label="Limit in dollars"
       name="cost"
       value={budget?.cost_limit == null ? '' : writeMoney(budget.cost_limit)}
-      hint="Empty: no limit. It holds from the next call on."
+      hint={`Empty: no limit. ${budget ? 'It holds from the next call on.' : 'It limits URLs that are issued from now on.'}`}
     />
     <Field
       label="Uses"
@@ -134,6 +140,45 @@ const ChangeBudget = ({ budget }: { budget: SharedBudget }) => (
   </Action>
 );
 
+const DeleteBudget = ({ budget }: { budget: SharedBudget }) => (
+  <Action
+    label="Delete"
+    of={nameOf(budget)}
+    title={`Delete ${nameOf(budget)}?`}
+    submit="Delete"
+    isDanger
+    run={() => presign.deleteBudget({ id: budget.id })}
+  >
+    <p>It no longer limits the calls of its URLs. They keep their own limits.</p>
+  </Action>
+);
+
+const SCOPES = [
+  ['account', 'all URLs of the account'],
+  ['external_user', 'URLs of a user'],
+  ['api_key', 'URLs that an API key issues'],
+  ['virtual_key', 'URLs of a virtual key'],
+  ['metadata', 'URLs with metadata'],
+] as const;
+
+const METADATA = 'Which: expected a key and a value of metadata, such as team=blue.';
+
+/** @param which what the scope is about */
+function scopeOf(covers: string | undefined, which: string | undefined): Input<'createBudget'>['scope'] {
+  const scope = SCOPES.find(([each]) => each === covers)?.[0] ?? 'account';
+  if (scope === 'account') {
+    if (which !== undefined) throw new Error('Which: all URLs of the account need none.');
+    return { account: true };
+  }
+  if (which === undefined)
+    throw new Error('Which: expected a user, an id, or a key and a value of metadata.');
+  if (scope !== 'metadata') return { [scope]: which };
+  const at = which.indexOf('=');
+  const [key, value] = [which.slice(0, at).trim(), which.slice(at + 1).trim()];
+  if (at < 0 || key === '' || value === '') throw new Error(METADATA);
+  return { metadata: { [key]: value } };
+}
+
 const WINDOWS = ['lifetime', 'hour', 'day', 'week', 'month'] as const;
 
 const CreateBudget = () => (
@@ -142,10 +187,10 @@ const CreateBudget = () => (
       label="Create a budget"
       title="Create a shared budget"
       submit="Create"
-      run={async ({ name, user, cost, uses, tokens, window }) =>
+      run={async ({ name, covers, which, cost, uses, tokens, window }) =>
         presign.createBudget({
           name: name ?? null,
-          scope: user === undefined ? { account: true } : { external_user: user },
+          scope: scopeOf(covers, which),
           cost_limit: costOf(cost),
           max_uses: usesOf(uses),
           tokens: tokensOf(tokens),
@@ -154,7 +199,12 @@ const CreateBudget = () => (
       }
     >
       <Field label="Name" name="name" />
-      <Field label="User" name="user" hint="Empty: all URLs of the account. * gives each user a budget." />
+      <Choice label="Covers" name="covers" value="account" options={SCOPES} />
+      <Field
+        label="Which"
+        name="which"
+        hint="The user, the id of the key on the page Keys, or metadata such as team=blue. * gives each user, or each value, a budget of its own."
+      />
       <Choice
         label="Window"
         name="window"

@@ -1,10 +1,11 @@
 import type { CallWithRefunds } from '@presign/client';
 import { count, money, short } from '../data/format.ts';
-import { useCall, useRates } from '../data/queries.ts';
+import { useCall } from '../data/queries.ts';
 import { Answer, Page } from '../parts/answer.tsx';
 import { Facts, Status, When } from '../parts/facts.tsx';
 import { Table } from '../parts/table.tsx';
 import { href } from '../place.ts';
+import { providerOf } from './calls.tsx';
 
 export function CallPage({ id }: { id: string }) {
   return (
@@ -30,7 +31,7 @@ const About = ({ call }: { call: CallWithRefunds }) => (
       ['Status of the provider', call.status ?? '–'],
       ['Started', <When key="started" at={call.started_at} />],
       ['Settled', <When key="settled" at={call.settled_at} />],
-      ['Provider', call.server ?? call.provider],
+      ['Provider', providerOf(call)],
       ['Model or tool', call.model ?? call.tool ?? '–'],
       ['User', call.external_user ?? '–'],
       [
@@ -55,49 +56,51 @@ const About = ({ call }: { call: CallWithRefunds }) => (
           '–'
         ),
       ],
+      ...(call.input_tokens === null
+        ? []
+        : ([['Tokens', `${count(call.input_tokens)} in, ${count(call.output_tokens)} out`]] as const)),
       ['Uses', count(call.uses)],
+      ['Held before the call', money(call.hold)],
       ['Price list', call.price_list ? `${call.price_list.source} ${call.price_list.id}` : '–'],
     ]}
   />
 );
 
 type Line = {
+  /** Several lines can have the same name: calls of tools of several prices. */
+  readonly id: number;
   readonly name: string;
-  readonly amount: string;
-  readonly rate: string;
+  readonly amount?: string;
+  readonly rate?: string;
   readonly microusd: number | null;
 };
 
-/** The charge line by line: the tokens at the listed rates, and what was held, charged and given back. */
+type PriceLine = NonNullable<CallWithRefunds['price_lines']>[number];
+
+/** The charge line by line: the units at their rates, the part that no limit is charged, and what was given back. */
 function Price({ call }: { call: CallWithRefunds }) {
-  const rates = useRates(call.provider, call.model).data?.data[0]?.rates;
-  const isMcp = call.server !== null || call.tool !== null;
-  const lines: Line[] = isMcp
-    ? []
-    : [
-        tokens('Input tokens', call.input_tokens, rates?.input),
-        tokens('Output tokens', call.output_tokens, rates?.output),
-      ];
-  const known = !isMcp && lines.every(({ microusd }) => microusd !== null);
-  // The gateway rounds the sum up, once.
-  const sum = known ? Math.ceil(lines.reduce((all, { microusd }) => all + (microusd ?? 0), 0) - 1e-9) : null;
-  const fixed = (name: string, microusd: number | null) => ({ name, amount: '', rate: '', microusd });
-  const rows = [
-    ...lines,
-    ...(isMcp ? [] : [fixed('At the listed rates, rounded up', sum)]),
-    fixed('Held before the call', call.hold),
-    fixed('Above the hold', call.overrun),
-    ...call.refunds.map(({ cost }, at) =>
-      fixed(at === 0 ? 'Given back' : `Given back, ${at + 1}.`, cost === null ? null : -Math.abs(cost)),
-    ),
-    fixed('Charged', call.cost),
+  const { price_lines: lines, cost, overrun, refunds } = call;
+  const charged = refunds.reduce<number | null>(
+    (rest, refund) => (rest === null || refund.cost === null ? null : rest + refund.cost),
+    cost,
+  );
+  const rows: Omit<Line, 'id'>[] = [
+    ...(lines ?? []).map(priceLine),
+    ...(lines ? [{ name: 'Sum, rounded up', microusd: cost === null ? null : cost + overrun }] : []),
+    ...(lines && overrun > 0 ? [{ name: 'Above the hold, not charged', microusd: -overrun }] : []),
+    ...(refunds.length > 0 ? [{ name: 'Charged at first', microusd: cost }] : []),
+    ...refunds.map((refund, at) => ({
+      name: at === 0 ? 'Given back' : `Given back, ${at + 1}.`,
+      microusd: refund.cost,
+    })),
+    { name: 'Charged', microusd: charged },
   ];
   return (
     <>
       <Table
         caption="Price of this call"
-        rows={rows}
-        keyOf={({ name }) => name}
+        rows={rows.map((row, id) => ({ id, ...row }))}
+        keyOf={({ id }) => String(id)}
         columns={[
           { head: 'Line', cell: ({ name }) => name },
           { head: 'Amount', figure: true, cell: ({ amount }) => amount },
@@ -105,27 +108,39 @@ function Price({ call }: { call: CallWithRefunds }) {
           { head: 'Dollars', figure: true, cell: ({ microusd }) => exact(microusd) },
         ]}
       />
-      {isMcp && (
-        <p class="soft">
-          A call of an MCP server has one price, which the bundle or the operator sets for its tool.
-        </p>
-      )}
-      {known && call.cost !== null && sum !== call.cost && (
-        <p class="soft">
-          The charge is another amount than these lines: it can include cached or other tokens and fees, other
-          rates at the time, or the whole hold if the usage was not reported.
-        </p>
-      )}
+      {!lines && <p class="soft">{whyNoLines(call)}</p>}
     </>
   );
 }
 
-function tokens(name: string, amount: number | null, rate: number | undefined): Line {
+/** Why the charge does not follow from a usage. */
+function whyNoLines(call: CallWithRefunds): string {
+  const { cost, hold, overrun, outcome, status, server, input_tokens: input } = call;
+  if (cost === null) return 'The cost is not known, and no limit needed it.';
+  if (outcome === 'expired') return 'The gateway ended during the call, so its whole hold is charged.';
+  if (cost === 0 && overrun === 0 && input === null)
+    return 'The provider did not do billed work, so nothing is charged.';
+  if (cost !== hold || overrun > 0)
+    return `The lines were not recorded: ${server === null ? 'the reported counts contradict each other' : 'the calls have more than 20 prices'}, or an earlier gateway served the call.`;
+  if (status !== null && status >= 400)
+    return 'The provider refused the call and may have billed it, or too many calls of this URL were free before it, so the whole hold is charged.';
+  if (input === null) return 'The provider did not report the usage in full, so the whole hold is charged.';
+  return 'The reported usage has no price, or too many calls of this URL were free before it, so the whole hold is charged.';
+}
+
+/** Units that are counted in millions: their rates are too small for one. */
+const isTokens = (unit: string) => unit.endsWith('_tokens');
+
+function priceLine({ unit, count: amount, rate }: PriceLine): Omit<Line, 'id'> {
+  const words = unit.replaceAll('_', ' ');
   return {
-    name,
+    name:
+      unit === 'other'
+        ? 'Other rules of the price list'
+        : `${words.charAt(0).toUpperCase()}${words.slice(1)}`,
     amount: count(amount),
-    rate: rate === undefined ? '–' : `${money(rate)} a million`,
-    microusd: amount === null || rate === undefined ? null : (amount * rate) / 1_000_000,
+    rate: `${exact(rate)} ${isTokens(unit) ? 'a million' : 'each'}`,
+    microusd: isTokens(unit) ? (amount * rate) / 1_000_000 : amount * rate,
   };
 }
 
@@ -133,4 +148,4 @@ function tokens(name: string, amount: number | null, rate: number | undefined): 
 const exact = (microusd: number | null): string =>
   microusd === null || Number.isInteger(microusd)
     ? money(microusd)
-    : `$${(microusd / 1_000_000).toFixed(9).replace(/0+$/, '')}`;
+    : `${microusd < 0 ? '−' : ''}$${(Math.abs(microusd) / 1_000_000).toFixed(12).replace(/0+$/, '')}`;

@@ -1,5 +1,5 @@
 import type { Call } from '@presign/client';
-import { count, money, short } from '../data/format.ts';
+import { count, fieldTime, money, short } from '../data/format.ts';
 import { useCalls } from '../data/queries.ts';
 import { Page } from '../parts/answer.tsx';
 import { Status, When } from '../parts/facts.tsx';
@@ -13,14 +13,20 @@ export function Calls({ params }: { params: Place['params'] }) {
     <Page title="Calls">
       <OpenById label="Request id" path="calls" />
       <FilterForm path="calls">
+        <Field label="From" name="from" type="datetime-local" value={fieldTime(params.from)} />
+        <Field label="Until" name="to" type="datetime-local" value={fieldTime(params.to)} />
         <Field label="User" name="external_user" value={params.external_user} />
-        <Field label="Session (id)" name="session_id" value={params.session_id} />
-        <Field label="URL (id)" name="grant_id" value={params.grant_id} />
-        <Field label="API key (id)" name="api_key" value={params.api_key} />
-        <Field label="Virtual key (id)" name="virtual_key" value={params.virtual_key} />
         <Field label="Provider" name="provider" value={params.provider} />
         <Field label="Model" name="model" value={params.model} />
         <Choice label="Outcome" name="outcome" value={params.outcome ?? ''} options={OUTCOMES} />
+        <details open={IDS.some(([name]) => params[name] !== undefined)}>
+          <summary>Session, URL or key</summary>
+          <div class="filters">
+            {IDS.map(([name, label]) => (
+              <Field key={name} label={label} name={name} value={params[name]} />
+            ))}
+          </div>
+        </details>
       </FilterForm>
       <PagedTable
         of={calls}
@@ -33,6 +39,17 @@ export function Calls({ params }: { params: Place['params'] }) {
     </Page>
   );
 }
+
+const IDS = [
+  ['session_id', 'Session (id)'],
+  ['grant_id', 'URL (id)'],
+  ['api_key', 'API key (id)'],
+  ['virtual_key', 'Virtual key (id)'],
+] as const;
+
+/** Calls are filtered and summed by their provider, so an MCP call shows the provider and the server. */
+export const providerOf = ({ provider, server }: Pick<Call, 'provider' | 'server'>): string =>
+  server === null ? provider : `${provider}: ${server}`;
 
 const OUTCOMES = [
   ['', 'all'],
@@ -54,7 +71,7 @@ const COLUMNS: readonly Column<Call>[] = [
       ),
   },
   { head: 'Outcome', cell: ({ outcome, failure }) => <Status of={failure ?? outcome} /> },
-  { head: 'Provider', cell: ({ provider, server }) => server ?? provider },
+  { head: 'Provider', cell: providerOf },
   { head: 'Model or tool', cell: ({ model, tool }) => model ?? tool ?? '–' },
   { head: 'User', cell: ({ external_user: user }) => user ?? '–' },
   {

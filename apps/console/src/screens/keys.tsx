@@ -1,6 +1,6 @@
 import type { ApiKey, VirtualKey } from '@presign/client';
 import { useContext } from 'preact/hooks';
-import { presign } from '../data/api.ts';
+import { issuerTime, presign } from '../data/api.ts';
 import { money, usedOf } from '../data/format.ts';
 import { useApiKeys, useVirtualKeys } from '../data/queries.ts';
 import { Action, Secret } from '../parts/action.tsx';
@@ -49,6 +49,7 @@ const ApiKeys = () => (
 const API: readonly Column<ApiKey>[] = [
   { head: 'Name', cell: ({ id, name }) => <a href={href('sessions', { api_key: id })}>{name}</a> },
   { head: 'Key', cell: ({ hint }) => <code>{hint}</code> },
+  { head: 'Id', cell: ({ id }) => <code>{id}</code> },
   { head: 'Status', cell: (key) => <Status of={statusOf(key)} /> },
   { head: 'Scopes', cell: ({ scopes }) => scopes.join(', ') },
   { head: 'Policy', cell: ({ policy }) => (policy ? <Json label="Policy" of={policy} /> : 'none') },
@@ -61,7 +62,7 @@ const API: readonly Column<ApiKey>[] = [
 ];
 
 const statusOf = ({ revoked_at: revoked, expires_at: end }: ApiKey): string =>
-  revoked !== null ? 'revoked' : end !== null && end * 1_000 <= Date.now() ? 'expired' : 'active';
+  revoked !== null ? 'revoked' : end !== null && end <= issuerTime() ? 'expired' : 'active';
 
 const ChangeApiKey = ({ apiKey: { id, name, policy, revision } }: { apiKey: ApiKey }) => (
   <>

@@ -68,7 +68,11 @@ function Refusals({ report, days }: { report: UsageReport; days: number }) {
               columns={[
                 { head: 'Code', cell: ({ name }) => name },
                 { head: 'Today (UTC)', figure: true, cell: (each) => count(each.today) },
-                { head: `In ${days} days`, figure: true, cell: ({ all }) => count(all) },
+                {
+                  head: days === 1 ? 'In 1 day' : `In ${days} days`,
+                  figure: true,
+                  cell: ({ all }) => count(all),
+                },
               ]}
             />
             <p class="soft">

@@ -1,9 +1,13 @@
-import type { SessionSummary } from '@presign/client';
-import { count, short } from '../data/format.ts';
-import { useSessions } from '../data/queries.ts';
-import { Page } from '../parts/answer.tsx';
-import { Status, When } from '../parts/facts.tsx';
+import type { Session, SessionGrant, SessionSummary } from '@presign/client';
+import { useContext } from 'preact/hooks';
+import { presign } from '../data/api.ts';
+import { count, money, short, usedOf } from '../data/format.ts';
+import { useSession, useSessions } from '../data/queries.ts';
+import { Action, Secret } from '../parts/action.tsx';
+import { Answer, Page } from '../parts/answer.tsx';
+import { Facts, Json, NotLive, Status, When } from '../parts/facts.tsx';
 import { Choice, Field, FilterForm, OpenById } from '../parts/form.tsx';
+import { Rights } from '../parts/rights.ts';
 import { type Column, PagedTable } from '../parts/table.tsx';
 import { href, type Place } from '../place.ts';
 
@@ -45,3 +49,124 @@ const COLUMNS: readonly Column<SessionSummary>[] = [
   { head: 'Created', cell: ({ created_at: at }) => <When at={at} /> },
   { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
 ];
+
+export function SessionPage({ id }: { id: string }) {
+  const session = useSession(id);
+  const can = useContext(Rights);
+  return (
+    <Page title={`Session ${short(id)}`}>
+      <Answer of={session}>{({ pages: [first] }) => first && <About session={first} />}</Answer>
+      <h2>URLs</h2>
+      {session.data?.pages.some(({ grants }) => grants.some(({ live }) => live === null)) && <NotLive />}
+      <PagedTable
+        of={session}
+        rowsOf={({ grants }) => grants}
+        caption="URLs of this session"
+        keyOf={(grant) => grant.id}
+        columns={can('presign') ? [...URL_COLUMNS, CHANGES] : URL_COLUMNS}
+      />
+    </Page>
+  );
+}
+
+function About({ session }: { session: Session }) {
+  const can = useContext(Rights);
+  const { id, status, name, metadata } = session;
+  return (
+    <>
+      <Facts
+        of={[
+          ['Id', <code key="id">{id}</code>],
+          ['Name', name ?? '–'],
+          ['Status', <Status key="status" of={status} />],
+          ['Users', session.external_users.join(', ') || '–'],
+          ['Created', <When key="created" at={session.created_at} />],
+          ['Ends', <When key="ends" at={session.expires_at} />],
+        ]}
+      />
+      {metadata && <Json label="Metadata" of={metadata} />}
+      <p class="buttons">
+        <a href={href('calls', { session_id: id })}>Calls of this session</a>
+        {can('presign') && status === 'active' && (
+          <Action
+            label="Revoke the session"
+            title="Revoke all URLs of this session?"
+            submit="Revoke"
+            isDanger
+            run={() => presign.revokeSession({ id })}
+          >
+            <p>Every gateway refuses their next call. This cannot be undone.</p>
+          </Action>
+        )}
+      </p>
+    </>
+  );
+}
+
+const URL_COLUMNS: readonly Column<SessionGrant>[] = [
+  { head: 'URL', cell: ({ id }) => <a href={href('calls', { grant_id: id })}>{short(id)}</a> },
+  { head: 'Status', cell: ({ status }) => <Status of={status} /> },
+  { head: 'Provider', cell: ({ provider, server }) => server?.name ?? provider },
+  { head: 'User', cell: ({ external_user: user }) => user ?? '–' },
+  {
+    head: 'API key',
+    cell: ({ api_key: key }) => (key ? <a href={href('sessions', { api_key: key })}>{short(key)}</a> : '–'),
+  },
+  {
+    head: 'Uses',
+    figure: true,
+    cell: ({ live, settled, max_uses: most }) => usedOf((live ?? settled).used, most, count),
+  },
+  {
+    head: 'Spent',
+    figure: true,
+    cell: ({ live, settled, cost_limit: most }) => usedOf((live ?? settled).spent, most, money),
+  },
+  { head: 'Held', figure: true, cell: ({ live }) => money(live?.held) },
+  { head: 'Ends', cell: ({ expires_at: at }) => <When at={at} /> },
+];
+
+const CHANGES: Column<SessionGrant> = {
+  head: 'Change',
+  cell: (grant) =>
+    grant.status === 'active' || grant.status === 'exhausted' ? (
+      <>
+        <Extend grant={grant} />
+        <Action
+          label="Revoke"
+          of={short(grant.id)}
+          title={`Revoke the URL ${short(grant.id)}?`}
+          submit="Revoke"
+          isDanger
+          run={() => presign.revokeGrant({ id: grant.id })}
+        >
+          <p>Every gateway refuses its next call. This cannot be undone.</p>
+        </Action>
+      </>
+    ) : (
+      '–'
+    ),
+};
+
+/** A later end than the token allows needs a new URL, which only this answer shows. */
+const Extend = ({ grant: { id, expires_at: end, revision } }: { grant: SessionGrant }) => (
+  <Action
+    label="Extend"
+    of={short(id)}
+    title={`Extend the URL ${short(id)}`}
+    submit="Extend"
+    run={async ({ hours }) =>
+      presign.changeGrant(
+        { id, expires_at: Math.floor(end + Number(hours) * 3_600) },
+        { ifRevision: revision },
+      )
+    }
+    show={(answer) =>
+      'url' in answer && answer.url ? (
+        <Secret label="The URL with the later end" value={answer.url} />
+      ) : undefined
+    }
+  >
+    <Field label="Hours" name="hours" type="number" value="24" required hint="Added to the present end." />
+  </Action>
+);

@@ -3,7 +3,6 @@ import { useState } from 'preact/hooks';
 import { presign } from '../data/api.ts';
 import { count, money } from '../data/format.ts';
 import { useReportEnd, useSpendByDay, useUsage } from '../data/queries.ts';
-import { saveText } from '../data/save-text.ts';
 import { type Dimension, type UsageAsked, usageFields } from '../data/usage.ts';
 import { Answer, Failed, Page } from '../parts/answer.tsx';
 import { Choice, Field, FilterForm } from '../parts/form.tsx';
@@ -57,7 +56,6 @@ export function Usage({ params }: { params: Place['params'] }) {
 
 function UsageTable({ report, by, sum }: { report: UsageReport; by: Dimension; sum: UsageAsked }) {
   const { data, total } = report;
-  const isFilter = by !== 'day';
   return (
     <Table
       caption="Usage"
@@ -76,20 +74,7 @@ function UsageTable({ report, by, sum }: { report: UsageReport; by: Dimension; s
         {
           head: BY.find(([each]) => each === by)?.[1] ?? by,
           cell: (row) =>
-            isFilter && row[by] ? (
-              <a
-                href={href('usage', {
-                  ...sum.filters,
-                  by: 'day',
-                  days: String(sum.days),
-                  [by]: String(row[by]),
-                })}
-              >
-                {groupOf(row, by)}
-              </a>
-            ) : (
-              groupName(groupOf(row, by))
-            ),
+            row[by] ? <a href={behind(row, by, sum)}>{groupOf(row, by)}</a> : groupName(groupOf(row, by)),
         },
         { head: 'Calls', figure: true, cell: ({ calls }) => count(calls) },
         { head: 'Uses', figure: true, cell: ({ uses }) => count(uses) },
@@ -100,6 +85,17 @@ function UsageTable({ report, by, sum }: { report: UsageReport; by: Dimension; s
     />
   );
 }
+
+/** The way from a sum to what it adds up: from a group to its days, and from a day to its calls. */
+function behind(row: UsageReport['data'][number], by: Dimension, { filters, days }: UsageAsked): string {
+  if (by !== 'day')
+    return href('usage', { ...filters, by: 'day', days: String(days), [by]: String(row[by]) });
+  const from = new Date(String(row.day));
+  const to = new Date(from.getTime() + DAY_MS);
+  return href('calls', { ...filters, from: from.toISOString(), to: to.toISOString() });
+}
+
+const DAY_MS = 86_400_000;
 
 /** Saves the same sums as CSV. */
 function Download({ sum }: { sum: UsageAsked }) {
@@ -123,4 +119,14 @@ function Download({ sum }: { sum: UsageAsked }) {
       {error && <Failed error={error} />}
     </>
   );
+}
+
+/** Saves a text as a file of the reader's. */
+function saveText(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
 }
