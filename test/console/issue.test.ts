@@ -159,9 +159,10 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     await ui.press('Add to servers');
     await ui.fill({ 'servers[2].name': 'more', 'servers[2].url': mcp.url, 'servers[2].transport': 'http' });
     await ui.press('Remove servers[1]');
-    await eventually(async () => (await ui.region('The request in curl').innerText()).includes('"more"'));
-    const code = await ui.region('The request in curl').innerText();
-    expect(code).not.toContain('gone');
+    const code = await eventually(async () => {
+      const text = await ui.region('The request in curl').innerText();
+      return text.includes('"more"') && !text.includes('gone') && text;
+    });
     expect(code).toContain('$SERVERS_0_AUTH_CONFIG_TOKEN');
     expect(code).not.toContain('secret-of-the-server');
     await ui.press('Issue');

@@ -104,6 +104,19 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect((await list<{ cost_limit: number }>('/v1/budgets'))[0]?.cost_limit).toBe(750_000);
   });
 
+  test('Budgets: one is deleted, and the focus stays with its table', async () => {
+    const scope = { external_user: 'gone' };
+    await ask('POST', '/v1/budgets', { name: 'Gone', scope, cost_limit: 1, window: 'month' });
+    await open('Overview');
+    await open('Budgets');
+    await ui.page.getByRole('button', { name: 'Delete Gone' }).waitFor();
+    await openDialog('Delete Gone');
+    await activate('Delete');
+    await dialog().waitFor({ state: 'hidden' });
+    await ui.page.getByText('Gone (deleted)').waitFor();
+    expect(await ui.page.evaluate('document.activeElement.ariaLabel')).toBe('Shared budgets');
+  });
+
   test('Calls: a call is found by its request id, and its session is opened and revoked', async () => {
     await open('Calls');
     await tabTo('Request id');

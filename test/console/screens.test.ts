@@ -195,7 +195,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   test('Calls: from a session to its calls, and one call line by line', async () => {
     await ui.open('Calls');
     await ui.page.getByRole('row').nth(5).waitFor();
-    await expectGood('calls', 340);
+    await expectGood('calls', 500);
     await ui.page.getByLabel('User').fill('ada');
     await press('Apply');
     await eventually(async () => (await ui.page.getByRole('row').count()) === 3);
@@ -204,8 +204,44 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await settled(ui.page);
     await ui.page.getByText('$0.15 a million').waitFor();
     const charged = (await cells('Charged')).at(-1);
-    expect((await cells('At the listed rates')).at(-1)).toBe(charged);
-    await expectGood('call');
+    expect((await cells('Sum, rounded up')).at(-1)).toBe(charged);
+    await expectGood('call', 720);
+  });
+
+  test('Calls: of one day, from the sum of the day, and of a time that is typed', async () => {
+    const { page } = ui;
+    await ui.open('Usage');
+    await page.getByLabel('Sum by').selectOption('day');
+    await press('Apply');
+    const day = page.getByRole('link', { name: /^\d{4}-\d\d-\d\d$/ }).first();
+    const calls = (await cells(await day.innerText()))[0];
+    await day.click();
+    await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor();
+    await settled(page);
+    expect(await page.getByRole('row').count()).toBe(Number(calls) + 1);
+    expect(await page.getByLabel('From').inputValue()).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d$/);
+    await page.getByLabel('From').fill('');
+    await page.getByLabel('Until').fill('2026-01-31T12:00');
+    await press('Apply');
+    await page.getByText('No call fits.').waitFor();
+  });
+
+  test('Budgets: one for metadata is created and deleted', async () => {
+    await ui.open('Budgets');
+    await press('Create a budget');
+    await dialog().getByLabel('Name').fill('Blue');
+    await dialog().getByLabel('Covers').selectOption('metadata');
+    await dialog().getByLabel('Limit in dollars').fill('3');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().getByRole('alert').waitFor();
+    await dialog().getByLabel('Which').fill('team=blue');
+    await dialog().getByRole('button', { name: 'Create' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => (await cells('Blue'))[0] === 'URLs with metadata: team blue');
+    await press('Delete Blue');
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => (await texts()).includes('Blue (deleted)'));
   });
 
   test('Sessions: live figures, a later end, and revocation that the gateway obeys', async () => {

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { ledger } from '@presign/schema/ledger-tables';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { eventually } from '../harness/eventually.ts';
+import { ownAccount } from '../issuer/accounts.ts';
+import { row } from '../issuer/ask-usage.ts';
+import { openConsole, settled, signIn } from './console-page.ts';
+import { type ConsoleStack, startConsole } from './console-stack.ts';
+
+/** A day of UTC, within the last month. */
+const DAY = new Date(Date.now() - 3 * 86_400_000).toISOString().slice(0, 10);
+const at = (time: string) => new Date(`${DAY}T${time}Z`);
+
+describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
+  let stack: ConsoleStack;
+  let browser: Browser;
+
+  beforeAll(async () => {
+    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account: await ownAccount(stack) };
+    const times = ['00:00:00', '13:48:55.700', '13:48:56', '23:59:59.999'].map(at);
+    const before = new Date(at('00:00:00').getTime() - 1);
+    const after = new Date(at('23:59:59.999').getTime() + 1);
+    const rows = [before, ...times, after].map((settledAt) =>
+      row(of, { settledAt, requestId: randomUUID(), externalUser: 'ada' }),
+    );
+    await stack.db.insert(ledger).values(rows);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await stack?.close();
+  });
+
+  const openIn = async (timezoneId: string, locale: string) => {
+    const ui = await openConsole(browser, stack, { timezoneId, locale });
+    await signIn(ui, stack.apiKey);
+    const { page } = ui;
+    const go = async (place: string) => {
+      await page.goto(`${stack.consoleUrl}#/${place}`);
+      await page.getByRole('heading', { level: 1, name: /^(Calls|Usage)$/ }).waitFor();
+      await settled(page);
+    };
+    const apply = () => page.getByRole('button', { name: 'Apply' }).click();
+    const expectCalls = (calls: number) =>
+      eventually(async () => (await page.getByRole('row').count()) === calls + 1);
+    return { page, go, apply, expectCalls };
+  };
+
+  test.each([
+    ['Pacific/Auckland', 'en-NZ'],
+    ['America/New_York', 'de-DE'],
+  ])('%s, a day of Usage leads to its calls, also after another filter is applied', async (zone, locale) => {
+    const { page, go, apply, expectCalls } = await openIn(zone, locale);
+    await go('usage?by=day');
+    await page.getByRole('link', { name: DAY, exact: true }).click();
+    await expectCalls(4);
+    await page.getByLabel('User').fill('ada');
+    await apply();
+    await page.waitForURL(/external_user=ada/);
+    await expectCalls(4);
+    // The address means the same in every zone.
+    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T00:00:00.000Z`);
+    await page.context().close();
+  });
+
+  test('a range within a minute stays as it is when another filter is applied', async () => {
+    const { page, go, apply, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
+    await go(`calls?from=${DAY}T13:48:55.500Z&to=${DAY}T13:48:57Z`);
+    await expectCalls(2);
+    await page.getByLabel('Provider').fill('openai');
+    await apply();
+    await page.waitForURL(/provider=openai/);
+    await expectCalls(2);
+    await page.context().close();
+  });
+
+  test('a time that is typed is of the zone of the browser, and the address has it with its zone', async () => {
+    const { page, go, apply, expectCalls } = await openIn('Asia/Kathmandu', 'en-US');
+    await go('calls');
+    await expectCalls(6);
+    // Kathmandu is 5:45 ahead of UTC.
+    await page.getByLabel('From').fill(`${DAY}T19:33`);
+    await apply();
+    await page.waitForURL(/from=/);
+    expect(decodeURIComponent(page.url())).toContain(`from=${DAY}T13:48:00.000Z`);
+    await expectCalls(4);
+    expect(await page.getByLabel('From').inputValue()).toBe(`${DAY}T19:33`);
+    await page.context().close();
+  });
+
+  test('a filter in Unix seconds, as the API takes it, is shown', async () => {
+    const { page, go, expectCalls } = await openIn('UTC', 'en-US');
+    await go(`calls?from=${at('13:48:00').getTime() / 1_000}`);
+    await expectCalls(4);
+    expect(await page.getByLabel('From').inputValue()).toBe(`${DAY}T13:48`);
+    await page.context().close();
+  });
+});
