@@ -29,7 +29,7 @@ const FOREIGN = '**/*.foreign.test.ts';
 const foreign = Boolean(process.env.TEST_FOREIGN);
 
 const globalSetup = [
-  join(root, 'test/harness/embedded-template.ts'),
+  join(root, 'test/harness/prepare.ts'),
   ...(foreign ? [join(root, 'test/foreign/install.ts')] : []),
 ];
 
@@ -55,8 +55,8 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG]), ...(foreign ? [] : [FOREIGN])],
     // A worker keeps its modules and its engines for all files of a package that it runs.
     isolate: false,
-    // Many tests wait more than they compute. `test/harness/stores.ts` keeps this many apart on shared servers.
-    maxWorkers: 3,
+    // Many tests wait more than they compute. `test/harness/stores.ts` keeps three apart on shared servers.
+    maxWorkers: process.env.TEST_REDIS_URL ? 3 : 4,
     sequence: { sequencer: ByPackage },
     // Only a test that hangs meets these: no machine is so busy.
     testTimeout: 120_000,

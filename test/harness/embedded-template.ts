@@ -2,18 +2,18 @@ import { openAsBlob } from 'node:fs';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrateEmbedded, openEmbeddedPostgres } from '@presign/local';
+import { openEmbeddedPostgres } from '@presign/local/postgres';
 
 const VARIABLE = 'EMBEDDED_POSTGRES_TEMPLATE';
 const MEMORY = 'postgres.tar';
 const FOLDER = 'postgres';
 
 /** Once for all files: an embedded Postgres with its tables, as a file and as a folder. To make another takes seconds. */
-export default async function setup(): Promise<(() => Promise<void>) | undefined> {
+export async function writeTemplate(): Promise<(() => Promise<void>) | undefined> {
   if (process.env.TEST_DATABASE_URL) return undefined;
   const template = await mkdtemp(join(tmpdir(), 'presign-template-'));
-  const { db, pglite, close } = await openEmbeddedPostgres(join(template, FOLDER));
-  await migrateEmbedded(db);
+  const { pglite, migrate, close } = await openEmbeddedPostgres(join(template, FOLDER));
+  await migrate();
   const dump = await pglite.dumpDataDir('none');
   await close();
   await writeFile(join(template, MEMORY), Buffer.from(await dump.arrayBuffer()));

@@ -1,16 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** To ask costs CPU that what is waited for needs, so the longer it takes, the less often it asks. */
+const LONGEST_PAUSE_MS = 250;
+
 /** Asks again and again until the answer is neither undefined nor false; fails after `timeoutMs`. */
 export async function eventually<T>(
   ask: () => Promise<T | undefined | false>,
   timeoutMs = 60_000,
 ): Promise<T> {
-  const end = Date.now() + timeoutMs;
+  const began = Date.now();
   for (;;) {
     const answer = await ask();
     if (answer !== undefined && answer !== false) return answer;
-    if (Date.now() > end) throw new Error('did not come about in time');
-    await sleep(50);
+    if (Date.now() - began > timeoutMs) throw new Error('did not come about in time');
+    await sleep(Math.min(LONGEST_PAUSE_MS, 30 + (Date.now() - began) / 8));
   }
 }
 

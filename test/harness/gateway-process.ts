@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { freePort } from './free-port.ts';
+import { entryPoint } from './service-bundles.ts';
 import type { Stack } from './stack.ts';
 
 export type GatewayProcess = {
@@ -16,7 +16,6 @@ export type GatewayProcess = {
   readonly stop: () => Promise<number | null>;
 };
 
-const MAIN = fileURLToPath(new URL('../../apps/gateway/src/main.ts', import.meta.url));
 /** No server listens here: a gateway that needs Postgres fails, one that finds its grants in Redis does not. */
 const NO_DATABASE = 'postgres://nobody@127.0.0.1:1/none';
 
@@ -28,7 +27,7 @@ export async function startGatewayProcess(
   const port = Number(env.GATEWAY_PORT ?? (await freePort()));
   const providersFile = join(mkdtempSync(join(tmpdir(), 'presign-')), 'providers.json');
   writeFileSync(providersFile, stack.providersJson);
-  const child = spawn(process.execPath, ['--import', 'tsx', MAIN], {
+  const child = spawn(process.execPath, entryPoint('gateway', 'main'), {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {
       PATH: process.env.PATH,
