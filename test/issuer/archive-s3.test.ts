@@ -8,7 +8,7 @@ import { scrape } from '../harness/scrape.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { newCertificate, startProxy, startTlsUpstream } from '../harness/tls.ts';
 import { least } from './ask.ts';
-import { fresh, type LedgerRow, type Reader, row } from './ask-usage.ts';
+import { addToLedger, fresh, type LedgerRow, type Reader, row } from './ask-usage.ts';
 import { S3_KEY, type S3Server, s3At, startS3 } from './s3-server.ts';
 import { rowsIn, type Sweeps, startSweeps } from './sweeps.ts';
 
@@ -38,7 +38,7 @@ afterEach(async () => {
 
 async function addCalls(count: number, fields: Partial<LedgerRow> = {}): Promise<string[]> {
   const rows = Array.from({ length: count }, () => row(of, fields));
-  for (let i = 0; i < count; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
+  await addToLedger(stack, rows);
   return rows.map(({ holdId }) => holdId).sort();
 }
 const sweep = (endpoint = s3.endpoint, changed: Parameters<Sweeps['sweep']>[1] = {}) =>

@@ -10,10 +10,12 @@ import { fresh, type LedgerRow, type Reader, row } from './ask-usage.ts';
 let upstream: Upstream;
 let stack: Stack;
 let status = 200;
+/** More that the provider reports of a usage. */
+let details = {};
 
 beforeAll(async () => {
   upstream = await startUpstream((_seen, response) => {
-    const usage = { prompt_tokens: 100, completion_tokens: 100, total_tokens: 200 };
+    const usage = { prompt_tokens: 100, completion_tokens: 100, total_tokens: 200, ...details };
     const answer = { choices: [{ index: 0, message: {}, finish_reason: 'stop' }], usage };
     response
       .writeHead(status, { 'content-type': 'application/json' })
@@ -21,7 +23,7 @@ beforeAll(async () => {
         JSON.stringify(status < 400 ? answer : { error: { message: 'no', type: 'invalid_request_error' } }),
       );
   });
-  const pricing = { 'model-1': { input: 150_000, output: 600_000 } };
+  const pricing = { 'model-1': { input: 150_000, cache_read: 37_500, output: 600_000 } };
   stack = await startStack({ providers: { openai: { base_url: upstream.url, pricing } } });
 });
 afterAll(async () => {
@@ -66,14 +68,35 @@ describe('a call', () => {
       // 100 × $0.15 + 100 × $0.60 per million.
       ...{ uses: 1, input_tokens: 100, output_tokens: 100, cost: 75, overrun: 0, refunds: [] },
       price_list: { source: 'providers_file', id: '' },
+      price_lines: [
+        { unit: 'input_tokens', count: 100, rate: 150_000 },
+        { unit: 'output_tokens', count: 100, rate: 600_000 },
+      ],
     });
     // 200 tokens of output and the bytes of the request, at the least.
     expect(found.hold).toBeGreaterThanOrEqual(120);
     expect(found.started_at).toBeGreaterThanOrEqual(Math.floor(before));
     expect(found.settled_at).toBeGreaterThanOrEqual(Math.floor(before));
     expect(found.api_key).toMatch(/^[\da-f-]{36}$/);
-    const { refunds: _, ...summary } = found;
+    const { refunds: _, price_lines: __, ...summary } = found;
     expect((await list(stack, { external_user })).data).toEqual([summary]);
+  });
+
+  test('has its cached tokens and their rate in the lines of its price', async () => {
+    details = { prompt_tokens_details: { cached_tokens: 30 } };
+    const { url } = await issue(stack, {});
+    const sent = await ask(stack, `/v1/calls/${await call(url, 200)}`);
+    details = {};
+    // 70 × 0.15 + 30 × 0.0375 + 100 × 0.60 = 71.625
+    expect(JSON.parse(sent.text)).toMatchObject({
+      cost: 72,
+      input_tokens: 100,
+      price_lines: [
+        { unit: 'input_tokens', count: 70, rate: 150_000 },
+        { unit: 'cache_read_tokens', count: 30, rate: 37_500 },
+        { unit: 'output_tokens', count: 100, rate: 600_000 },
+      ],
+    });
   });
 
   test('without a cost_limit has no hold', async () => {
@@ -86,8 +109,21 @@ describe('a call', () => {
     const { url } = await issue(stack, { cost_limit: 10_000 });
     const sent = await ask(stack, `/v1/calls/${await call(url, 400)}`);
     expect(JSON.parse(sent.text)).toMatchObject({
-      ...{ status: 400, failure: 'provider_error', cost: 0, uses: 1, input_tokens: null },
+      ...{ status: 400, failure: 'provider_error', cost: 0, uses: 1, input_tokens: null, price_lines: null },
     });
+  });
+
+  test('that cost nothing and is charged its hold, as too many before it, has no lines', async () => {
+    details = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const { url } = await issue(stack, { cost_limit: 1_000_000 });
+    let found: { cost: number; hold: number; price_lines: unknown } | undefined;
+    for (let calls = 0; calls < 30 && !found?.cost; calls++) {
+      if (found) expect(found).toMatchObject({ cost: 0, price_lines: [] });
+      found = JSON.parse((await ask(stack, `/v1/calls/${await call(url, 200)}`)).text);
+    }
+    details = {};
+    expect(found?.cost).toBeGreaterThan(0);
+    expect(found).toMatchObject({ cost: found?.hold, input_tokens: 0, price_lines: null });
   });
 
   test('has what was given back of it', async () => {
@@ -163,6 +199,7 @@ describe('a list of calls', () => {
   test('refuses a filter that it does not know, and names it', async () => {
     refused(await ask(stack, '/v1/calls?user=u1'), 'invalid_request', 'user');
     refused(await ask(stack, '/v1/calls?outcome=lost'), 'invalid_request', 'outcome');
-    refused(await ask(stack, '/v1/calls?grant_id=1'), 'invalid_request', 'grant_id');
+    const message = refused(await ask(stack, '/v1/calls?grant_id=1'), 'invalid_request', 'grant_id');
+    expect(message).toContain('expected a UUID');
   });
 });

@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { runCli } from '@presign/issuer';
-
-const CLI = fileURLToPath(new URL('../../apps/issuer/src/cli.ts', import.meta.url));
+import { entryPoint } from '../harness/service-bundles.ts';
 
 /** The result of a command: its exit code and its output. */
 export type Left = { readonly code: number | null; readonly out: string; readonly err: string };
@@ -27,7 +25,7 @@ export async function presign(args: readonly string[], env: Env = {}, input = ''
 
 /** `presign …` in a process of its own. */
 export function spawnPresign(args: readonly string[], env: Env, input = ''): ChildProcess {
-  const child = spawn(process.execPath, ['--import', 'tsx', CLI, ...args], {
+  const child = spawn(process.execPath, [...entryPoint('issuer', 'cli'), ...args], {
     stdio: 'pipe',
     env: { PATH: process.env.PATH, ...env },
   });

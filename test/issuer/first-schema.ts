@@ -4,9 +4,8 @@ import { join } from 'node:path';
 
 import { apiKeyHint, hashApiKey, mac, readEncryptionKeys, seal } from '@presign/crypto';
 import type { openEmbeddedPostgres } from '@presign/local';
-import { DRIZZLE, MIGRATIONS } from '@presign/schema/database';
-import { drizzle } from 'drizzle-orm/pglite';
-import { migrate } from 'drizzle-orm/pglite/migrator';
+import { MIGRATIONS } from '@presign/schema/database';
+import { migrate } from 'drizzle-orm/postgres-js/migrator';
 
 type Embedded = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
 
@@ -46,10 +45,10 @@ export async function firstSchemaFolder(): Promise<string> {
 }
 
 /** Brings an empty Postgres to the first released schema, by the migrator that the services use. */
-export async function migrateToFirstSchema({ pglite }: Embedded): Promise<void> {
+export async function migrateToFirstSchema({ db }: Embedded): Promise<void> {
   const folder = await firstSchemaFolder();
   try {
-    await migrate(drizzle({ client: pglite, ...DRIZZLE }), { migrationsFolder: folder });
+    await migrate(db, { migrationsFolder: folder });
   } finally {
     await rm(folder, { recursive: true });
   }

@@ -8,7 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { refused } from './ask.ts';
-import { fresh, get, type Reader, row } from './ask-usage.ts';
+import { addToLedger, fresh, get, type Reader, row } from './ask-usage.ts';
 import { type Sweeps, startSweeps } from './sweeps.ts';
 
 const DAY_MS = 86_400_000;
@@ -30,7 +30,7 @@ afterEach(() => sweeps.close());
 async function addCalls(of: Reader, users: number, days: number): Promise<void> {
   const settledAt = new Date(daysAgo(days).getTime() + DAY_MS / 2);
   const rows = Array.from({ length: users }, (_, i) => row(of, { settledAt, externalUser: `user-${i}` }));
-  for (let i = 0; i < users; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
+  await addToLedger(stack, rows);
 }
 const sumsBefore = (of: Reader, days: number) =>
   stack.db.$count(

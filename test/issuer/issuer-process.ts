@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
 import { generateApiKey, generateEncryptionKey, generateSigningKey } from '@presign/crypto';
 import { openTunnel } from '../chaos/tunnel.ts';
 import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
+import { entryPoint } from '../harness/service-bundles.ts';
 import type { Stack } from '../harness/stack.ts';
 
-export const ISSUER_MAIN = fileURLToPath(new URL('../../apps/issuer/src/main.ts', import.meta.url));
-export const GATEWAY_MAIN = fileURLToPath(new URL('../../apps/gateway/src/main.ts', import.meta.url));
+export const ISSUER_MAIN = entryPoint('issuer', 'main');
+export const GATEWAY_MAIN = entryPoint('gateway', 'main');
 
 export type IssuerProcess = {
   readonly issuerUrl: string;
@@ -79,13 +79,13 @@ export async function startCutOffIssuer(stack: Stack) {
   return { ...issuer, close: () => tunnel.close() };
 }
 
-/** A service's `main.ts` with this environment and nothing of the test's own. */
+/** An entry point with this environment and nothing of the test's own. */
 export function run(
-  main: string,
+  main: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
   stderr: 'inherit' | 'pipe' = 'inherit',
 ): ChildProcess {
-  return spawn(process.execPath, ['--import', 'tsx', main], {
+  return spawn(process.execPath, main, {
     stdio: ['ignore', 'pipe', stderr],
     env: { PATH: process.env.PATH, ...env },
   });

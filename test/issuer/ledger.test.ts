@@ -88,30 +88,32 @@ const waiting = () => total((at) => stack.redis.xlen(keys.usage(at)));
 /** Adds settled calls to a grant's stream as `settle` writes them, with some fields changed. */
 async function settleBare(
   url: string,
-  changes: readonly { hold?: string; uses?: number; cost?: string; mod?: string }[],
+  changes: readonly { hold?: string; uses?: number; cost?: string; mod?: string; lin?: unknown }[],
 ) {
   const { prt, jti, sub } = claimsOf(stack, url);
   const [grant] = await stack.db.select().from(grants).where(eq(grants.id, jti));
-  const pipeline = changes.map(({ hold = randomBytes(16).toString('hex'), uses = 1, cost = '', mod }) => {
-    const record = JSON.stringify({
-      acc: grant?.accountId,
-      ses: sub,
-      grt: jti,
-      prv: 'openai',
-      beg: Date.now(),
-      mod,
-    });
-    const fields = {
-      hold,
-      grant: jti,
-      budgets: grant?.budgetId ?? '',
-      uses: String(uses),
-      cost,
-      outcome: 'settled',
-      record,
-    };
-    return stack.redis.xadd(keys.usage(prt), '*', ...Object.entries(fields).flat());
-  });
+  const pipeline = changes.map(
+    ({ hold = randomBytes(16).toString('hex'), uses = 1, cost = '', mod, lin }) => {
+      const record = JSON.stringify({
+        acc: grant?.accountId,
+        ses: sub,
+        grt: jti,
+        prv: 'openai',
+        beg: Date.now(),
+        ...{ mod, lin },
+      });
+      const fields = {
+        hold,
+        grant: jti,
+        budgets: grant?.budgetId ?? '',
+        uses: String(uses),
+        cost,
+        outcome: 'settled',
+        record,
+      };
+      return stack.redis.xadd(keys.usage(prt), '*', ...Object.entries(fields).flat());
+    },
+  );
   await Promise.all(pipeline);
 }
 
@@ -181,6 +183,24 @@ describe('settled calls reach the ledger exactly once', () => {
     const models = (await rowsOf(url)).map((row) => row.model);
     expect(models).toHaveLength(4);
     expect(models).toEqual(expect.arrayContaining(['ab', 'm'.repeat(255), '']));
+  });
+
+  test.each<[string, unknown]>([
+    ['an unsafe count', [['input_tokens', -18_014_398_509_481_972, 0]]],
+    ['a count that is no number', [['input_tokens', null, 1]]],
+    ['a part of a microdollar', [['web_searches', 1, 0.5]]],
+    ['more lines than a usage has units', Array.from({ length: 1_000 }, () => ['calls', 0, 1])],
+    ['another form', { input_tokens: 1 }],
+    ['another sum than the cost', [['web_searches', 1, 4]]],
+  ])('without its price lines, if they have %s', async (_what, lin) => {
+    const issuer = await start();
+    const url = await issueOn(issuer);
+    await settleBare(url, [{ cost: '5', lin }, { cost: '5', lin: [['web_searches', 1, 5]] }, { cost: '5' }]);
+    await issuer.ledger.drainAll();
+    const lines = (await rowsOf(url)).map((row) => row.priceLines);
+    expect(lines).toHaveLength(3);
+    expect(lines).toEqual(expect.arrayContaining([null, [['web_searches', 1, 5]], null]));
+    expect(await budgetOf(url)).toMatchObject({ used: 3, settledMicrousd: 15 });
   });
 });
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrateEmbedded, openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
-import { type Database, MIGRATIONS } from '@presign/schema/database';
+import { openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
+import { MIGRATIONS } from '@presign/schema/database';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newKeys, type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -44,6 +44,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0021_budget_events.sql': '9c9e769bbfa3bed50ffa8b94ecf6fbe29744de2161a48cfb0907456612dfadc5',
   '0022_console_sessions.sql': 'fd29ac269216df4502d4a8abca902ae4e53597a9cdad4a9392b7ac6beac40d1f',
   '0023_budget_tokens.sql': '9cd4392a3a73c7b7a145a40f732711a3272f536c9ddc41e675437e96d1590f41',
+  '0024_price_lines.sql': '59dee06d18e96a712ae3e74bd0439941eb6fea30c20835c5e18f68de89e8b5f0',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */
@@ -104,14 +105,14 @@ describe('a database of the first released schema with rows in each table', () =
     );
     oldTables = tables.rows.map(({ name }) => name);
     for (const table of oldTables) before[table] = await read(table);
-    await migrateEmbedded(postgres.db);
+    await postgres.migrate();
     for (const table of oldTables) after[table] = await read(nameNow(table));
 
     const close = async () => {
       await redis.close();
       await postgres.close();
     };
-    const stores = { db: postgres.db as Database, databaseUrl: undefined, redisUrl: redis.url, close };
+    const stores = { db: postgres.db, databaseUrl: undefined, redisUrl: redis.url, close };
     upstream = await startUpstream();
     stack = await startStack({ stores, keys, providers: { openai: { base_url: upstream.url } } });
   });

@@ -10,7 +10,6 @@ import {
   type Database,
   migrateDatabase,
   readDatabaseSettings,
-  rowsOf,
 } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -128,7 +127,7 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
 
 const failures = (lines: readonly string[]) => lines.filter((line) => /"level":[56]0/.test(line));
 
-const first = async (db: Database, query: ReturnType<typeof sql>) => rowsOf(await db.execute(query))[0];
+const first = async (db: Database, query: ReturnType<typeof sql>) => (await db.execute(query))[0];
 
 /** Starts PgBouncer in front of a server. It refuses to run as root. */
 async function startPgBouncer(server: PostgresServer): Promise<{ url: string; stop: () => Promise<void> }> {

@@ -14,7 +14,7 @@ import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
 import { canMount, makeSmallDisk } from '../outages/small-disk.ts';
 import { refused } from './ask.ts';
-import { csv, fresh, get, type Query, type Reader, row } from './ask-usage.ts';
+import { addToLedger, csv, fresh, get, type Query, type Reader, row } from './ask-usage.ts';
 import { randomLedger, randomQuery } from './random-ledger.ts';
 import { rowsIn, type Sweeps, startSweeps } from './sweeps.ts';
 
@@ -128,7 +128,7 @@ test('calls that reach the ledger while their days are summed count once', async
   const calls = accounts.flatMap((of) =>
     Array.from({ length: 200 }, (_, i) => row(of, { settledAt: new Date(Date.UTC(2026, 0, 1, i % 24)) })),
   );
-  await stack.db.insert(ledger).values(calls);
+  await addToLedger(stack, calls);
   const began = Date.UTC(2025, 11, 30);
   for (let i = 0; i < accounts.length * arriving; i++) {
     const of = accounts[i % accounts.length] as Reader;
@@ -176,6 +176,24 @@ test('sums go on in parts where a day has many calls, and where many settled at 
   expect(JSON.parse((await get(of, query)).text)).toMatchObject({ total: { calls: 45_000 } });
 });
 
+test('the archive has the price lines of a call as they were recorded', async () => {
+  const of = await fresh(stack);
+  const settledAt = new Date('2026-01-01T12:00:00Z');
+  const lines = [
+    ['input_tokens', 1_200, 150_000],
+    ['other', 1, -3],
+  ] as const;
+  const [priced, empty, old] = [row(of, { priceLines: lines }), row(of, { priceLines: [] }), row(of)];
+  await stack.db.insert(ledger).values([priced, empty, old].map((each) => ({ ...each, settledAt })));
+  await sweepCalls(of, 32);
+  const found = await eventually(async () => {
+    const own = (await sweeps.archived('ledger')).filter((each) => each['account_id'] === of.account);
+    return own.length === 3 && new Map(own.map((each) => [each['hold_id'], each['price_lines']]));
+  });
+  expect(JSON.parse(found.get(priced.holdId) ?? '')).toEqual(lines);
+  expect([found.get(empty.holdId), found.get(old.holdId)]).toEqual(['[]', '']);
+});
+
 test.runIf(thorough)('two issuers delete each call once, and archive it whole', async () => {
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
@@ -183,7 +201,7 @@ test.runIf(thorough)('two issuers delete each call once, and archive it whole', 
   const rows = Array.from({ length: 11_000 }, (_, i) =>
     row(of, { settledAt, model: texts[i % texts.length] ?? null, costMicrousd: i % 7 === 0 ? null : i }),
   );
-  for (let i = 0; i < rows.length; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
+  await addToLedger(stack, rows);
   const question = { from: '2026-01-01T00:00:00Z', to: '2026-01-02T00:00:00Z', group_by: 'model,day' };
   const before = await csv(of, question);
   await Promise.all([sweep({ ledgerDays: 32 }), sweep({ ledgerDays: 32 })]);
@@ -211,7 +229,7 @@ test('calls whose archive cannot be written stay in Postgres, and no others foll
   const of = await fresh(stack);
   const settledAt = new Date('2026-01-01T12:00:00Z');
   const rows = Array.from({ length: 6_000 }, () => row(of, { settledAt }));
-  for (let i = 0; i < rows.length; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
+  await addToLedger(stack, rows);
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const file = join(sweeps.folder, 'file');

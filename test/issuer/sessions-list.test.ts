@@ -1,5 +1,4 @@
 import { type SessionSummary, sessionPage } from '@presign/schema';
-import { rowsOf } from '@presign/schema/database';
 import { budgets, grants, sessions } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -208,7 +207,7 @@ describe('a filter by status in an account with very many sessions', () => {
     ago: string,
     kind: { used?: number; revoked?: true } = {},
   ) => {
-    const rows = await stack.db.execute(sql`with made as (
+    const rows = await stack.db.execute<{ id: string }>(sql`with made as (
         select gen_random_uuid() as id, gen_random_uuid() as budget, gen_random_uuid() as grant_id,
           now() - ${ago}::interval - n * interval '1 ms' as at from generate_series(1, ${count}::int) n),
       s as (insert into sessions (id, account_id, created_at) select id, ${of.id}::uuid, at from made),
@@ -217,7 +216,7 @@ describe('a filter by status in an account with very many sessions', () => {
         select grant_id, ${of.id}::uuid, id, budget, 'llm', 'openai', at, now() + interval '1 day',
           case when ${kind.revoked === true}::boolean then at end from made)
       select id::text as id from made order by at desc`);
-    return rowsOf(rows).map(({ id }) => id);
+    return rows.map(({ id }) => id);
   };
   const pagesOf = async (of: Account, status: string) =>
     walk({ ...stack, apiKey: await addApiKey(stack, of.id, { scopes: ['read'] }) }, 3, { status });

@@ -1,7 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { fileURLToPath } from 'node:url';
 import { generateEncryptionKey, generateSigningKey, readSigningKey } from '@presign/crypto';
 import { connectRedis, keys, redisReady } from '@presign/limits';
 import { startEmbeddedRedis } from '@presign/local';
@@ -9,6 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { buildRoad } from '../gateway/road.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
+import { entryPoint } from '../harness/service-bundles.ts';
 import { thorough } from '../harness/thorough.ts';
 import { GATEWAY_MAIN, ISSUER_MAIN, run } from './issuer-process.ts';
 
@@ -26,7 +26,7 @@ const good = {
 };
 
 /** Runs a service to its end: its exit code and what it wrote. */
-async function outcome(main: string, changed: Readonly<Record<string, string | undefined>>) {
+async function outcome(main: readonly string[], changed: Readonly<Record<string, string | undefined>>) {
   const child = run(main, { ...good, ...changed }, 'pipe');
   let [out, err] = ['', ''];
   child.stdout?.on('data', (chunk) => {
@@ -43,7 +43,7 @@ async function outcome(main: string, changed: Readonly<Record<string, string | u
 describe.each([
   ['issuer', ISSUER_MAIN],
   ['gateway', GATEWAY_MAIN],
-])('the start of the %s', (name, main) => {
+] as const)('the start of the %s', (name, main) => {
   test.each([
     ['missing', 'DATABASE_URL', undefined],
     ['malformed', 'ENCRYPTION_KEYS', 'k1:c2hvcnQ='],
@@ -90,7 +90,7 @@ describe.each([
   );
 });
 
-const MIGRATE_MAIN = fileURLToPath(new URL('../../apps/issuer/src/migrate.ts', import.meta.url));
+const MIGRATE_MAIN = entryPoint('issuer', 'migrate');
 
 // The first process of a container ignores a signal that it does not handle.
 test.each([
