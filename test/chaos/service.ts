@@ -11,8 +11,12 @@ export type Service = {
   readonly process: () => ChildProcess;
 };
 
-/** @param main the service's `main.ts`, which is to listen on `port` */
-export function serviceOf(main: string, env: Readonly<Record<string, string>>, port: number): Service {
+/** @param main the entry point of the service, which is to listen on `port` */
+export function serviceOf(
+  main: readonly string[],
+  env: Readonly<Record<string, string>>,
+  port: number,
+): Service {
   let child: ChildProcess | undefined;
   const kill = async () => {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { fresh, type Reader, row } from '../issuer/ask-usage.ts';
+import { addToLedger, fresh, type Reader, row } from '../issuer/ask-usage.ts';
 import { rowsIn, type Sweeps, startSweeps } from '../issuer/sweeps.ts';
 
 const { s3Server } = inject('toolchains');
@@ -60,7 +60,7 @@ describe.skipIf('skipped' in s3Server)('an archive in the bucket of another S3 s
 
   const addCalls = async (count: number) => {
     const rows = Array.from({ length: count }, () => row(of));
-    for (let i = 0; i < count; i += 1_000) await stack.db.insert(ledger).values(rows.slice(i, i + 1_000));
+    await addToLedger(stack, rows);
     return rows.map(({ holdId }) => holdId).sort();
   };
   /** As an operator sets it, with the key in files. */

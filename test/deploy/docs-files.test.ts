@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 test('what the image contains is enough for /docs, away from the repository', async () => {
   const port = await freePort();
   // Its stores do not answer, and /docs needs none.
-  const issuer = run(join(folder, 'dist/main.js'), {
+  const issuer = run([join(folder, 'dist/main.js')], {
     ...{ HOST: '127.0.0.1', ISSUER_PORT: String(port), GATEWAY_URL: 'http://127.0.0.1:1' },
     ...{ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none', REDIS_URL: 'redis://127.0.0.1:1' },
     ...{ TOKEN_SIGNING_KEY: generateSigningKey(), ENCRYPTION_KEYS: generateEncryptionKey('k1') },

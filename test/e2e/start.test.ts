@@ -11,7 +11,7 @@ import { freePort } from '../harness/free-port.ts';
 import { until } from '../harness/gateway-process.ts';
 import { thorough } from '../harness/thorough.ts';
 
-const MAIN = fileURLToPath(new URL('../../infra/local/src/main.ts', import.meta.url));
+const START = fileURLToPath(new URL('../../infra/local/src/start.mjs', import.meta.url));
 
 let dataDir: string;
 let env: Record<string, string | undefined>;
@@ -33,7 +33,7 @@ afterAll(() => {
 });
 
 const launch = (more: Record<string, string> = {}) =>
-  spawn(process.execPath, ['--import', 'tsx', MAIN], {
+  spawn(process.execPath, ['--max-semi-space-size=8', START], {
     env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

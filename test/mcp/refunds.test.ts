@@ -51,6 +51,40 @@ test('a batch that did not run is given back in one row, and logs one line', asy
   expect(lines).toHaveLength(1);
 });
 
+test('the ledger has the calls of each price, and none with what was given back', async () => {
+  const answer = await issue({ max_uses: 10, cost_limit: 200_000 });
+  const batch = [toolCall('run', 1), toolCall('dear', 2), toolCall('run', 3), toolCall('error-32601', 4)];
+  await post(urlOf(answer, 'a'), batch);
+  const rows = await ledgerOf(stack, answer);
+  expect(rows.map(({ costMicrousd, priceLines }) => [costMicrousd, priceLines])).toEqual([
+    [
+      70_900,
+      [
+        ['calls', 3, 300],
+        ['calls', 1, 70_000],
+      ],
+    ],
+    [-300, null],
+  ]);
+});
+
+test('a batch of more than 20 prices is recorded without a line for each', async () => {
+  const tools = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`tool-${i}`, i + 1]));
+  const servers = [{ name: 'a', url: upstream.url, transport: 'http', pricing: { tools } }];
+  const answer = await stack.issueMcp({ servers, max_uses: 200, cost_limit: 200_000 });
+  const calls = (count: number) => Array.from({ length: count }, (_, i) => toolCall(`tool-${i}`, i));
+  await post(urlOf(answer, 'a'), calls(20));
+  await post(urlOf(answer, 'a'), calls(21));
+  await post(urlOf(answer, 'a'), calls(100));
+  const rows = await ledgerOf(stack, answer);
+  const found = rows.map(({ costMicrousd, priceLines }) => [costMicrousd, priceLines?.length]);
+  expect(found.sort(([a = 0], [b = 0]) => Number(a) - Number(b))).toEqual([
+    [210, 20],
+    [231, undefined],
+    [5_050, undefined],
+  ]);
+});
+
 describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
   beforeEach(() => {
     upstream.form = form;

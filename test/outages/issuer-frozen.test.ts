@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { connectRedis, readHealth, redisReady } from '@presign/limits';
-import { connectDatabase, migrateDatabase, rowsOf } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { makeRedis, type RedisServer } from '../chaos/redis-server.ts';
@@ -44,7 +44,7 @@ describe.skipIf(!wanted)('an issuer that is frozen while it moves calls to the l
 
   const idle = async () => {
     const query = sql`select pid::text from pg_stat_activity where state = 'idle in transaction'`;
-    return rowsOf(await database.db.execute(query)).length;
+    return (await database.db.execute(query)).length;
   };
 
   test('keeps no lock: another issuer opens every partition, and the first one works when it thaws', async () => {

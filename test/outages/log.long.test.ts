@@ -37,8 +37,7 @@ describe.each([
       SHUTDOWN_DRAIN_SECONDS: '0',
       ...(name === 'issuer' && { TOKEN_SIGNING_KEY: signing, BOOTSTRAP_API_KEY: generateApiKey() }),
     };
-    const args = ['--import', 'tsx', main];
-    const started = spawn(process.execPath, args, { stdio: ['ignore', stdout, 'inherit'], env });
+    const started = spawn(process.execPath, main, { stdio: ['ignore', stdout, 'inherit'], env });
     child = started;
     return { child: started, url: `http://127.0.0.1:${port}` };
   }

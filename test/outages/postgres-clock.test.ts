@@ -1,5 +1,5 @@
 import { startEmbeddedRedis } from '@presign/local';
-import { connectDatabase, migrateDatabase, rowsOf } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase } from '@presign/schema/database';
 import { ledger } from '@presign/schema/ledger-tables';
 import { sql } from 'drizzle-orm';
 import { request } from 'undici';
@@ -20,7 +20,7 @@ describe.skipIf(!wanted)('a clock of Postgres that is off', () => {
       const postgres = await makePostgres({ env: fakeClock(off) });
       await migrateDatabase(postgres.url);
       const { db, close } = connectDatabase(postgres.url);
-      const [row] = rowsOf(await db.execute(sql`select extract(epoch from now())::text as now`));
+      const [row] = await db.execute(sql`select extract(epoch from now())::text as now`);
       expect(Math.round((Number(row?.['now']) - Date.now() / 1_000) / 60)).toBe(Number(off) / 60);
       const redis = await startEmbeddedRedis();
       const providers = await startProviders();

@@ -1,5 +1,5 @@
 import { startEmbeddedRedis } from '@presign/local';
-import { connectDatabase, migrateDatabase, rowsOf } from '@presign/schema/database';
+import { connectDatabase, migrateDatabase } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTunnel, type Tunnel } from '../chaos/tunnel.ts';
@@ -34,7 +34,7 @@ describe.skipIf(!wanted)('when another server behind the address of Postgres bec
 
   const first = async (server: PostgresServer, query: ReturnType<typeof sql>) => {
     const { db, close } = connectDatabase(server.url);
-    return rowsOf(await db.execute(query).finally(close))[0];
+    return (await db.execute(query).finally(close))[0];
   };
   const hasAll = async ([primary, standby]: typeof servers) => {
     const written = await first(primary, sql`select pg_current_wal_flush_lsn()::text as at`);
