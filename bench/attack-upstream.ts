@@ -67,3 +67,5 @@ const server = createServer((request, response) => {
 });
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
 process.on('message', () => process.send?.(calls));
+// It must not outlive the process that measures, whose output it would hold open.
+process.once('disconnect', () => process.exit());

@@ -5,6 +5,9 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ATTACKS, type Attack } from '@presign/test/harness/attack-bodies.ts';
 
+// It must not outlive the process that measures.
+process.once('disconnect', () => process.exit());
+
 type Order = { host: string; port: number; paths: string[]; name: string; connections: number };
 
 process.once('message', ({ host, port, paths, name, connections }: Order) => {

@@ -156,7 +156,7 @@ const initLua = ({ grantsFile, redisPort, scripts }: Nginx) => `
     file:close()
     -- Microdollars per million tokens.
     local prices = { ["gpt-4o-mini"] = { input = 150000, output = 600000 } }
-    local unpriced = { fixed = "", rate = 0, tokens = 0, least = 0 }
+    local unpriced = { fixed = 0, rate = 0, tokens = 0, least = 0 }
     local id = string.rep("0", 36)
 
     local function on_redis(...)
