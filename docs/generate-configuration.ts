@@ -65,7 +65,9 @@ function table(): string {
     ...ofGateway.map((name) => [name, gateway.get(name) ?? ''] as const),
     ...ofIssuer.map((name) => [name, issuer.get(name) ?? ''] as const),
   ];
-  const byAll = ['start', 'database'].flatMap((file) => [...defaultsOf(`../packages/schema/src/${file}.ts`)]);
+  const byAll = ['read-variable', 'database'].flatMap((file) => [
+    ...defaultsOf(`../packages/schema/src/${file}.ts`),
+  ]);
   const defaults = own.map((read, i) => new Map([...byAll, ...(i === 0 ? shared : []), ...read]));
   const head = ['Variable', 'Meaning', 'Example', ...Object.keys(READERS)];
   const rows = Object.entries(VARIABLES).map(([name, { meaning, example }]) => {
