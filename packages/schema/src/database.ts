@@ -76,7 +76,7 @@ export function connectDatabase(
  * that the driver, its types and its errors are those of a server.
  */
 export function connectEngine(connect: () => Duplex): { db: Database; close: () => Promise<void> } {
-  // The driver's types lack `socket`, and it ends a session after an hour unless told otherwise.
+  // The driver's types lack `socket`. By default, the driver ends a session after an hour.
   const options = { ...OPTIONS, max: 1, max_lifetime: null, user: 'postgres', socket: async () => connect() };
   const client = postgres(options as postgres.Options<Record<string, never>>);
   return { db: drizzle({ client, ...DRIZZLE }), close: () => client.end({ timeout: CLOSE_SECONDS }) };
@@ -134,7 +134,7 @@ export async function migrateDatabase(url: string): Promise<void> {
   }
 }
 
-/** Brings the tables of one database up to date. Nobody else may do so at the same time. */
+/** Brings the tables of a database up to date. Two of these at the same time would disturb each other. */
 export async function updateTables(db: Database): Promise<void> {
   await migrate(db, { migrationsFolder: MIGRATIONS });
   await addPartitions(db);
