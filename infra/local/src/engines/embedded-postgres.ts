@@ -36,9 +36,8 @@ export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob
 }
 
 /** A line to the engine, which answers several messages of the driver at once: a query of Drizzle's is one or two calls. */
-const lineTo = (pglite: PGlite): Duplex =>
-  new Duplex({
-    allowHalfOpen: false,
+function lineTo(pglite: PGlite): Duplex {
+  const line = new Duplex({
     read: () => {},
     async write(messages: Buffer, _encoding, done) {
       try {
@@ -50,9 +49,12 @@ const lineTo = (pglite: PGlite): Duplex =>
       }
     },
     final(done) {
-      this.push(null);
       done();
+      this.destroy();
     },
   });
+  // The driver ends a line at once only if it is open.
+  return Object.assign(line, { readyState: 'open' });
+}
 
 const TERMINATE = 'X'.charCodeAt(0);
