@@ -91,7 +91,6 @@ describe('a gateway', () => {
 
   test.skipIf(!hasRedisServer)('is unready while Redis is read-only, at once', async () => {
     const server = await makeRedis();
-    await server.start();
     for (let at = 0; at < 64; at++) await server.command('HSET', keys.partition(at), 'state', 'open');
     const gateway = await stack.addGateway({ redisUrl: `redis://127.0.0.1:${server.port}` });
     expect((await becomes(gateway, 'ready')).problems).toEqual([]);
