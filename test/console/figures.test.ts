@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts';
 import { addApiKey, ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
-import { type ConsoleStack, makeCalls, startConsole } from './console-stack.ts';
+import { CHAT, type ConsoleStack, callOnce, makeCalls, startConsole } from './console-stack.ts';
 
 /** A script for every place that shows a name as HTML. */
 const SCRIPT = '<img src=x onerror="document.title=1">';
@@ -293,6 +293,41 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
       return sums !== '' && sums === ownSums;
     });
     await own.page.context().close();
+  });
+
+  test('links lead from an API key to its session, its URL and their calls; a session’s page follows its calls, and revokes one URL', async () => {
+    const { page } = ui;
+    const apiKey = await addApiKey(stack, account, { name: 'Backend', scopes: ['presign'] });
+    const issued = await stack.presign(
+      { ...CHAT, client_api_key: 'sk-sandbox', external_user: 'linus', max_uses: 50 },
+      { authorization: `Bearer ${apiKey}` },
+    );
+    const { url } = (await issued.json()) as { url: string };
+    const rows = page.getByRole('row');
+    await ui.open('Keys');
+    await page.getByRole('link', { name: 'Backend', exact: true }).click();
+    await loaded('Sessions');
+    await eventually(async () => (await rows.count()) === 2);
+    await rows.nth(1).getByRole('link').first().click();
+    await page.getByText('0 of 50').waitFor();
+    expect((await callOnce(url, 'Hello')).status).toBe(200);
+    await page.getByText('1 of 50').waitFor();
+    await stack.issuer.ledger.drainAll();
+    await page.getByRole('link', { name: 'Calls of this session' }).click();
+    await loaded('Calls');
+    await eventually(async () => (await rows.count()) === 2 && (await texts()).includes('linus'));
+    await page.goBack();
+    const ofUrl = page.getByRole('table', { name: 'URLs of this session' }).getByRole('row').nth(1);
+    const id = await ofUrl.getByRole('link').first().innerText();
+    await ofUrl.getByRole('link').first().click();
+    await loaded('Calls');
+    await eventually(async () => (await page.getByLabel('URL (id)').inputValue()).startsWith(id));
+    await eventually(async () => (await rows.count()) === 2);
+    await page.goBack();
+    await ofUrl.getByRole('button', { name: /^Revoke/ }).click();
+    await dialog().getByRole('button', { name: 'Revoke' }).click();
+    await ofUrl.getByText('revoked').waitFor();
+    expect((await callOnce(url, 'Hello')).status).toBe(403);
   });
 
   test('a budget for metadata is for exactly the key and the value, without the spaces around them', async () => {

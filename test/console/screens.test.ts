@@ -192,7 +192,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await eventually(async () => (await cells('Team'))[3] === '$0.80');
   });
 
-  test('Calls: from a session to its calls, and one call line by line', async () => {
+  test('Calls: those of a user, and one call line by line', async () => {
     await ui.open('Calls');
     await ui.page.getByRole('row').nth(5).waitFor();
     await expectGood('calls', 500);
