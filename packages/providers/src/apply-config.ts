@@ -194,7 +194,14 @@ function isOtherSpelling(known: ReadonlyMap<string, ReadonlySet<string>>, key: s
   return names !== undefined && !names.has(key);
 }
 
-const folded = (name: string) => name.normalize('NFKC').replaceAll(/\s/g, '').toUpperCase().toLowerCase();
+/** Normalization takes time that grows with the square of a text's length. No API has names as long as this. */
+const FOLDED_MOST = 256;
+
+function folded(name: string): string {
+  const seen = name.replaceAll(/\s/g, '');
+  if (seen.length > FOLDED_MOST) return seen;
+  return seen.normalize('NFKC').replaceAll(/\s/g, '').toUpperCase().toLowerCase();
+}
 
 /** Every name in a value, at any depth. */
 const keysIn = (value: unknown): string[] => {
