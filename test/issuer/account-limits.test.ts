@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AccountAnswer, LimitsAnswer, NewAccountAnswer } from '@presign/schema';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
+import { addVirtualKey } from './accounts.ts';
 import { least, refused, type Sent, send } from './ask.ts';
 import { presign } from './command.ts';
 import { canReachDatabase, reachableDatabase } from './reachable-database.ts';
@@ -93,6 +94,16 @@ describe('an account', () => {
       204,
     );
     expect((await issueMcp(customer)).status).toBe(200);
+  });
+
+  test('has no live session whose URLs ended with their virtual key', async () => {
+    const customer = await accountWith({ sessions: 1 });
+    const virtualKey = await addVirtualKey(stack, customer.id);
+    expect((await issue(customer, { client_api_key: undefined, virtual_key: virtualKey })).status).toBe(200);
+    refused(await issue(customer), 'account_limit', 'session_id');
+    const { apiKey } = customer;
+    await send(stack, { method: 'DELETE', path: `/v1/virtual-keys/${virtualKey}`, apiKey });
+    expect((await issue(customer)).status).toBe(200);
   });
 
   test('issues no more URLs in a minute than its limit, over all its API keys', async () => {

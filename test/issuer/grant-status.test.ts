@@ -3,6 +3,7 @@ import type { Database } from '@presign/schema/database';
 import {
   type GrantFacts,
   isActiveInSql,
+  isAliveInSql,
   type StatusOfGrant,
   statusInSql,
   statusOfGrant,
@@ -141,7 +142,7 @@ async function store(db: Database, cases: readonly Case[]): Promise<string[]> {
   return rows.map((row) => row.grant.id);
 }
 
-/** The status of each grant at a time, by SQL. `isActiveInSql` must say the same. */
+/** The status of each grant at a time, by SQL. `isActiveInSql` and `isAliveInSql` must say the same. */
 async function statusesAt(db: Database, now: number): Promise<Map<string, StatusOfGrant>> {
   const time = timeInSql(now);
   const asked = { id: grants.id, status: statusInSql(time) };
@@ -156,6 +157,10 @@ async function statusesAt(db: Database, now: number): Promise<Map<string, Status
   const active = await joined().where(isActiveInSql(time));
   const idsOf = (rows: typeof all) => rows.map((row) => row.id).sort();
   expect(idsOf(active)).toEqual(idsOf(all.filter((row) => row.status === 'active')));
+  const alive = await joined().where(isAliveInSql(time));
+  expect(idsOf(alive)).toEqual(
+    idsOf(all.filter(({ status }) => status === 'active' || status === 'exhausted')),
+  );
   return new Map(all.map((row) => [row.id, row.status]));
 }
 

@@ -59,9 +59,11 @@ export const statusInSql = (now: SQL): SQL<StatusOfGrant> => sql<StatusOfGrant>`
   when ${IS_EXHAUSTED} then 'exhausted'
   else 'active' end)`;
 
-/** Whether the status is `active`, in the same queries: three conditions instead of a case, so that Postgres can use indexes. */
-export const isActiveInSql = (now: SQL): SQL | undefined =>
-  and(not(IS_REVOKED), not(isExpired(now)), not(IS_EXHAUSTED));
+/** Whether the grant has not ended, in the same queries: conditions instead of a case, so that Postgres can use indexes. */
+export const isAliveInSql = (now: SQL): SQL | undefined => and(not(IS_REVOKED), not(isExpired(now)));
+
+/** Whether the status is `active`, in the same queries. */
+export const isActiveInSql = (now: SQL): SQL | undefined => and(isAliveInSql(now), not(IS_EXHAUSTED));
 
 /** A time in SQL. */
 export const timeInSql = (ms: number): SQL => sql`${new Date(ms).toISOString()}::timestamptz`;

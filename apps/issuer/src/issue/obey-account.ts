@@ -1,8 +1,9 @@
 import { countRequest } from '@presign/limits';
 import { choosePartition, RefusedError, rateLimited } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { accounts, grants, sessions } from '@presign/schema/tables';
-import { and, eq, gt, isNull, sql } from 'drizzle-orm';
+import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
+import { accounts, grants, sessions, virtualKeys } from '@presign/schema/tables';
+import { and, eq, sql } from 'drizzle-orm';
 import type { ApiKey, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 
@@ -54,8 +55,13 @@ export async function obeySessions(
   if (most === null) return;
   await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).for('no key update');
   if (sessionId !== undefined && (await tx.$count(sessions, eq(sessions.id, sessionId))) > 0) return;
-  const alive = and(eq(grants.accountId, accountId), isNull(grants.revokedAt), gt(grants.expiresAt, now));
-  const some = tx.selectDistinct({ id: grants.sessionId }).from(grants).where(alive).limit(most);
+  const some = tx
+    .selectDistinct({ id: grants.sessionId })
+    .from(grants)
+    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
+    .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
+    .where(and(eq(grants.accountId, accountId), isAliveInSql(timeInSql(now.getTime()))))
+    .limit(most);
   const [{ live = 0 } = {}] = await tx.select({ live: sql<number>`count(*)::int` }).from(some.as('live'));
   if (live >= most)
     throw accountLimit('session_id', `this account allows ${most} live sessions, and has them`);
