@@ -85,11 +85,15 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     expect(await focused()).toBe(button);
   }
 
-  test('Overview: spending is shown by user', async () => {
+  test('Overview: spending is shown by user, and by provider', async () => {
     await tabTo(/^Spend by/);
     await type('user');
     await activate('Apply');
     await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by external user' }).waitFor();
+    await tabTo(/^Spend by/);
+    await type('provider');
+    await activate('Apply');
+    await ui.page.getByRole('img', { name: 'Spending of each day (UTC) by provider' }).waitFor();
   });
 
   test('Budgets: a limit is raised', async () => {

@@ -76,7 +76,7 @@ const ask = { provider: 'sandbox', path: '/v1/chat/completions', client_api_key:
 
 test('start prints a curl that is answered as pasted', async () => {
   const message = await start();
-  expect(message).toContain(`http://127.0.0.1:${env.ISSUER_PORT}`);
+  expect(message).toContain(`http://127.0.0.1:${env.ISSUER_PORT}/console/`);
   const line = message.split('\n').find((each) => each.startsWith('curl '));
   const shell = spawn('sh', ['-c', line ?? 'false'], { stdio: ['ignore', 'pipe', 'inherit'] });
   let printed = '';
