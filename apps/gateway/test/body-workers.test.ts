@@ -73,3 +73,27 @@ test('workers that have nothing to do end, and the next large body starts others
   process.off('worker', note);
   await workers.close();
 });
+
+test('a worker that is overdue is stopped, its body refused, and another one reads the next body', async () => {
+  const prices = { current: () => BUNDLED_PRICES };
+  const quota = readQuota(Date.now);
+  const workers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: BODY_BYTES }, quota);
+  const owner = { id: 'g', sessionId: 's' };
+  const body = (text: string) => Buffer.from(`[${text}{"jsonrpc":"2.0","method":"m"}]`);
+  expect(await workers.readMessages(owner, body(''))).toMatchObject({ messages: { all: [{ method: 'm' }] } });
+  const due = new AbortController();
+  const timeout = vi.spyOn(AbortSignal, 'timeout').mockImplementationOnce(() => {
+    setImmediate(() => due.abort());
+    return due.signal;
+  });
+  const started = once(process, 'worker');
+  const long = body('{"jsonrpc":"2.0","method":"n"},'.repeat(400_000));
+  expect(await workers.readMessages(owner, long)).toEqual({
+    refusal: expect.objectContaining({ code: 'body_too_large' }) as unknown,
+  });
+  expect(timeout).toHaveBeenCalledWith(30_000);
+  timeout.mockRestore();
+  expect(await workers.readMessages(owner, body(''))).toMatchObject({ messages: { all: [{ method: 'm' }] } });
+  expect(await started).toHaveLength(1);
+  await workers.close();
+});
