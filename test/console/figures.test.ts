@@ -304,6 +304,8 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     );
     const { url } = (await issued.json()) as { url: string };
     const rows = page.getByRole('row');
+    // A list that was read within ten seconds is shown again as it was.
+    await page.reload();
     await ui.open('Keys');
     await page.getByRole('link', { name: 'Backend', exact: true }).click();
     await loaded('Sessions');
