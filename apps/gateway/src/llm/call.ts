@@ -189,11 +189,7 @@ function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const late = setTimeout(resolve, ms, undefined);
     late.unref();
-    const done = (result: T) => {
-      clearTimeout(late);
-      resolve(result);
-    };
-    work.then(done, reject);
+    work.finally(() => clearTimeout(late)).then(resolve, reject);
   });
 }
 
