@@ -6,6 +6,7 @@ import { hasChromium, launchChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
+import { parseCsv } from '../issuer/ask-usage.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
 import { CHAT, type ConsoleStack, callOnce, makeCalls, makeRefusals, startConsole } from './console-stack.ts';
 
@@ -157,13 +158,22 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const stream = await (await saved).createReadStream();
     const csv = Buffer.concat(await stream.toArray()).toString();
     expect(csv).toContain('sandbox-mini');
+    const [head = [], ...groups] = parseCsv(csv);
+    const costs = groups.map((group) => Number(group[head.indexOf('cost')]));
+    expect(costs.reduce((all, cost) => all + cost, 0)).toBe(await spent());
     await ui.page.getByLabel('Sum by').selectOption('external_user');
     await press('Apply');
     await ui.page.getByRole('link', { name: 'grace' }).waitFor();
     expect((await cells('Total')).at(-1)).toBe(total);
     // Over her budget.
     expect((await cells('ada'))[0]).toBe('2');
+    const ofAda = (await cells('ada')).at(-1);
     await expectGood('usage');
+    await ui.open('Budgets');
+    await eventually(async () => (await cells('Team'))[4] === ofAda);
+    const [, window, resets, , , held, uses] = await cells('Team');
+    expect([window, held, uses]).toEqual(['month', '$0.00', '2 of 2']);
+    expect(resets).not.toBe('–');
   });
 
   test('Budgets: a limit is raised in place, and a stale page cannot overwrite it', async () => {

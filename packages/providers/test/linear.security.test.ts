@@ -120,6 +120,18 @@ describe('judging ends at the first field that is unbounded', () => {
     expect(list.asked).toBe(1);
   });
 
+  test('and its steps double when the input doubles', () => {
+    const stepsFor = (count: number) => {
+      const names = Array.from({ length: count }, (_, i) => `f${i}`);
+      const list = new Counted(names.map((name) => [name, 'harmless'] as const));
+      const body = Object.fromEntries(names.map((name) => [name, 1]));
+      expect(judgeEach([body, body], (each) => judge(list, each))).toBe('harmless');
+      return list.asked;
+    };
+    expect(stepsFor(1_000)).toBe(2_000);
+    expect(stepsFor(2_000)).toBe(4_000);
+  });
+
   test('and not at a field that brings the whole window', () => {
     const list = allow({ brings: 'whole window', known: 'harmless' });
     expect(judge(list, { brings: 1, known: 1 })).toBe('whole window');
