@@ -9,8 +9,8 @@ import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { connectRedis, redisReady } from '@presign/limits';
-import { type Command, Redis } from 'ioredis';
-import { ScriptCommand, writeTogether } from '../packages/limits/src/redis.ts';
+import { Redis } from 'ioredis';
+import { sendScript, writeTogether } from '../packages/limits/src/redis.ts';
 
 const ROUNDS = 11;
 const CALLS = 20_000;
@@ -63,12 +63,8 @@ if (CLIENTS_DIR !== undefined) {
   clients['node-redis'] = (sha, places) =>
     redis.evalSha(sha, { keys: places.slice(0, KEYS), arguments: places.slice(KEYS) });
 }
-clients['ioredis, own command'] = (sha, places) => {
-  const command = new ScriptCommand(sha, [KEYS, ...places]);
-  writeTogether(ioredis);
-  ioredis.sendCommand(command as object as Command);
-  return command.promise;
-};
+clients['ioredis, own command'] = (sha, places) =>
+  sendScript(ioredis, { sha, text: '', read: (reply) => reply }, [KEYS, ...places]);
 clients['bare socket'] = bareSocket();
 
 const figures = new Map<string, number[]>();

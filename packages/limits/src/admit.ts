@@ -1,7 +1,7 @@
 import type { RateLimit, RateName } from '@presign/schema';
 import { type GrantRef, keys } from './keys.ts';
 import type { RedisClient } from './redis.ts';
-import { figure, flag, number, oneOf, optional, text } from './reply.ts';
+import { type Field, figure, flag, number, oneOf, optional, text } from './reply.ts';
 import { script } from './script.ts';
 
 /** Entries of stream and leases that a partition may hold. Then calls are refused until the ledger has caught up. */
@@ -17,6 +17,22 @@ const overLimit = {
 } as const;
 
 const overTokens = { of: number, needed: figure, lastCall: optional(text) } as const;
+
+/** The text that `rate_text` of the script writes for each rate limit. */
+const rateLimits: Field<readonly RateLimit[]> = {
+  lua: (value) => value,
+  read: (raw) => readRates(String(raw)),
+};
+
+/** Of one rate limit. */
+const rateLimit: Field<RateLimit> = {
+  lua: (value) => value,
+  read: (raw) => {
+    const [first] = readRates(String(raw));
+    if (!first) throw new Error('admit names no rate limit');
+    return first;
+  },
+};
 
 /** `lua/admit.lua`. Both `admit` and `charge` run it. */
 export const admitScript = script('admit', {
@@ -49,7 +65,7 @@ export const admitScript = script('admit', {
       tokens: figure,
       isReturnable: flag,
       places: number,
-      rates: text,
+      rateLimits,
     },
     unknown: {},
     closed: {},
@@ -61,8 +77,8 @@ export const admitScript = script('admit', {
     unbounded: {},
     another_window: { nowMs: figure },
     uses_exhausted: { of: number, limit: figure, used: figure, lastCall: optional(text) },
-    rate_limited: { rates: text, waitMs: figure, needed: optional(figure) },
-    batch_over_rate: { rates: text, needed: number },
+    rate_limited: { rateLimit, waitMs: figure, needed: optional(figure) },
+    batch_over_rate: { rateLimit, needed: number },
     concurrency_limited: { limit: number, active: number, needed: number },
     token_rate_too_low: { limit: figure, needed: figure },
     cost_limit_reached: overLimit,
@@ -230,10 +246,10 @@ type Counted = {
 };
 
 /** Counts a call in all budgets of its grant, or in none. */
-export async function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
+export function countCall(redis: RedisClient, grant: GrantRef, call: Counted): Promise<Admission> {
   const at = grant.partition;
   const { id, leaseMs, uses, calls, places, placeMs, hold, worstTokens, record } = call;
-  const reply = await admitScript.run(redis, {
+  return admitScript.run(redis, {
     keys: {
       partition: keys.partition(at),
       account: keys.account(at, grant.accountId),
@@ -262,26 +278,10 @@ export async function countCall(redis: RedisClient, grant: GrantRef, call: Count
     },
     each: grant.budgetIds.map((budgetId) => ({ budget: keys.budget(at, budgetId) })),
   });
-  return toAdmission(reply);
-}
-
-type Answer = Awaited<ReturnType<typeof admitScript.run>>;
-
-function toAdmission(answer: Answer): Admission {
-  if (answer.is === 'rate_limited' || answer.is === 'batch_over_rate') {
-    const { rates, ...refused } = answer;
-    const [rateLimit] = readRates(rates);
-    if (!rateLimit) throw new Error('admit names no rate limit');
-    return { ...refused, rateLimit };
-  }
-  if (answer.is !== 'admitted') return answer;
-  const { rates, ...admitted } = answer;
-  return { ...admitted, rateLimits: readRates(rates) };
 }
 
 const NO_RATES: readonly RateLimit[] = [];
 
-/** Reads the text that `rate_text` of the script writes. */
 function readRates(text: string): readonly RateLimit[] {
   if (text === '') return NO_RATES;
   const parts = text.trimEnd().split(' ');

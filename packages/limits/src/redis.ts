@@ -142,29 +142,32 @@ export const groupsOf = <T>(redis: RedisClient, partitions: readonly T[]): (read
 /** What EVAL and EVALSHA take after the script: the number of keys, KEYS, ARGV. */
 export type Places = [keys: number, ...(string | number)[]];
 
-/** Sends a script's SHA-1, and its text only to a server that has not seen it. */
-export async function sendScript(
-  redis: RedisClient,
-  sha: string,
-  text: string,
-  places: Places,
-): Promise<Raw> {
-  writeTogether(redis);
+/** A script as Redis knows it. */
+export type Sent<T> = { readonly sha: string; readonly text: string; readonly read: (reply: Raw) => T };
+
+/** Sends a script's SHA-1, and its text only to a server that has not seen it. Throws what ioredis throws. */
+export function sendScript<T>(redis: RedisClient, script: Sent<T>, places: Places): Promise<T> {
+  const sendText = () => redis.eval(script.text, ...places) as Promise<Raw>;
+  const command = new ScriptCommand(script, places, sendText);
   try {
-    const command = new ScriptCommand(sha, places);
+    writeTogether(redis);
     redis.sendCommand(command as object as Command);
-    return await command.promise;
   } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return (await redis.eval(text, ...places)) as Raw;
+    command.reject(error as Error);
   }
+  return command.promise;
 }
+
+/** `$<length>\r\n` of short values: most are. */
+const LENGTHS = Array.from({ length: 1_024 }, (_, length) => `$${length}\r\n`);
+const EMPTY = '$0\r\n\r\n';
 
 /**
  * EVALSHA, with the members of a command that ioredis 6.0 uses. Its own commands cost almost twice the CPU: see ADR 10. This
- * one has no timer, because the `socketTimeout` of the connection ends a script that is not answered.
+ * one has no timer, because the `socketTimeout` of the connection ends a script that is not answered. It reads the reply
+ * itself, because each further promise of a call costs.
  */
-export class ScriptCommand {
+export class ScriptCommand<T> {
   readonly name = 'evalsha';
   /** ioredis adds them to errors, and needs them for nothing else. */
   readonly args = [];
@@ -172,24 +175,26 @@ export class ScriptCommand {
   /** ioredis traces a command only if it was not traced before. */
   readonly isTraced = true;
   isSettled = false;
-  readonly promise: Promise<Raw>;
-  reject: (error: Error) => void = () => {};
-  #resolve: (reply: Raw) => void = () => {};
-  readonly #sha: string;
+  readonly promise: Promise<T>;
+  readonly #script: Sent<T>;
   readonly #places: Places;
+  readonly #sendText: () => Promise<Raw>;
+  #resolve: (reply: T | Promise<T>) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
 
-  constructor(sha: string, places: Places) {
-    this.#sha = sha;
+  constructor(script: Sent<T>, places: Places, sendText: () => Promise<Raw>) {
+    this.#script = script;
     this.#places = places;
+    this.#sendText = sendText;
     this.promise = new Promise((resolve, reject) => {
       this.#resolve = resolve;
-      this.reject = reject;
+      this.#reject = reject;
     });
   }
 
   /** Only a Cluster asks. One key is enough, because all keys lie in one partition. */
   getSlot(): number | null {
-    const slot = new Command('evalsha', [this.#sha, 1, this.#places[1] ?? '']).getSlot();
+    const slot = new Command('evalsha', [this.#script.sha, 1, this.#places[1] ?? '']).getSlot();
     return slot as number | null;
   }
 
@@ -198,17 +203,28 @@ export class ScriptCommand {
 
   /** The bytes to send (Redis manual, "Redis serialization protocol"). */
   toWritable(): string {
-    let bytes = `*${this.#places.length + 2}\r\n$7\r\nEVALSHA\r\n$${this.#sha.length}\r\n${this.#sha}\r\n`;
+    const { sha } = this.#script;
+    let bytes = `*${this.#places.length + 2}\r\n$7\r\nEVALSHA\r\n$${sha.length}\r\n${sha}\r\n`;
     for (const place of this.#places) {
       const value = String(place);
-      bytes += `$${Buffer.byteLength(value)}\r\n${value}\r\n`;
+      const length = Buffer.byteLength(value);
+      bytes += length === 0 ? EMPTY : `${LENGTHS[length] ?? `$${length}\r\n`}${value}\r\n`;
     }
     return bytes;
   }
 
   resolve(reply: RawBytes): void {
     this.isSettled = true;
-    this.#resolve(asText(reply));
+    try {
+      this.#resolve(this.#script.read(asText(reply)));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  reject(error: Error): void {
+    if (error.message.startsWith('NOSCRIPT')) this.#resolve(this.#sendText().then(this.#script.read));
+    else this.#reject(error);
   }
 }
 

@@ -52,18 +52,21 @@ export function script<
   const text = compileScript(name, names, reply.kinds);
   const sha = createHash('sha1').update(text).digest('hex');
   const place = (input: Loose) => placeIn(names, input);
-  const run = async (redis: RedisClient, input: Loose) =>
-    reply.read(await sendScript(redis, sha, text, place(input)));
+  const sent = { sha, text, read: reply.read };
+  const run = (redis: RedisClient, input: Loose) => sendScript(redis, sent, place(input));
   return { run, text, place } as Script<Input<K, A, EK, EA>, T>;
 }
 
 function placeIn(names: Names, { keys = {}, args = {}, each = [] }: Loose): Places {
-  const places: Places = [names.keys.length + names.eachKeys.length * each.length];
-  for (const key of names.keys) places.push(keys[key] ?? '');
-  for (const item of each) for (const key of names.eachKeys) places.push(item[key] ?? '');
-  for (const arg of names.args) places.push(args[arg] ?? '');
-  for (const item of each) for (const arg of names.eachArgs) places.push(item[arg] ?? '');
-  return places;
+  const keyCount = names.keys.length + names.eachKeys.length * each.length;
+  const places: Value[] = new Array(1 + keyCount + names.args.length + names.eachArgs.length * each.length);
+  let at = 0;
+  places[at++] = keyCount;
+  for (const key of names.keys) places[at++] = keys[key] ?? '';
+  for (const item of each) for (const key of names.eachKeys) places[at++] = item[key] ?? '';
+  for (const arg of names.args) places[at++] = args[arg] ?? '';
+  for (const item of each) for (const arg of names.eachArgs) places[at++] = item[arg] ?? '';
+  return places as Places;
 }
 
 /** The names of a script's keys and arguments: camelCase here, snake_case in its Lua. */

@@ -85,14 +85,25 @@ export async function settle(
   grant: GrantRef,
   outcome: Outcome,
 ): Promise<Left | undefined> {
-  const { holdId, costMicrousd: cost, ...ended } = outcome;
+  const { holdId, costMicrousd: cost, epoch, uses, usedTokens, record, lastCall } = outcome;
+  const { id: grantId, partition } = grant;
   const budgetIds = grant.budgetIds.join(',');
-  const reply = await settleScript.run(redis, {
-    ...settleKeys(grant.partition, holdId, grant.budgetIds),
-    args: { ...NOTHING_SAID, ...ended, holdId, mode: 'settle', cost, grantId: grant.id, budgetIds },
-  });
+  const { keys, each } = settleKeys(partition, holdId, grant.budgetIds);
+  const args = {
+    holdId,
+    mode: 'settle',
+    uses,
+    cost,
+    epoch,
+    grantId,
+    budgetIds,
+    record,
+    lastCall,
+    usedTokens,
+  };
+  const reply = await settleScript.run(redis, { keys, each, args });
   if (reply.is === 'other_budgets') {
-    const budgetIds = await heldBudgets(redis, grant.partition, holdId);
+    const budgetIds = await heldBudgets(redis, partition, holdId);
     return budgetIds && settle(redis, { ...grant, budgetIds }, outcome);
   }
   if (reply.is !== 'settled') return undefined;

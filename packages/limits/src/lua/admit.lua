@@ -10,9 +10,9 @@
 --          they have no known bound
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
 --            microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
---            now get everything back; places: that it takes, 0 where there is no limit; rates: see rate_text below
---          rate_limited: rates: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
---          batch_over_rate: rates: the one whose window never holds so many calls, needed: calls of this batch
+--            now get everything back; places: that it takes, 0 where there is no limit; rate_limits: see rate_text below
+--          rate_limited: rate_limit: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
+--          batch_over_rate: rate_limit: the one whose window never holds so many calls, needed: calls of this batch
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
 --          token_rate_too_low: limit, needed: it can never pass
 --          token_limit_reached, token_limit_too_low, tokens_held: of, needed: tokens of this call, last_call
@@ -145,8 +145,8 @@ local wait_ms, full = count_calls('calls_per_minute', 60000, per_minute, level, 
 if not wait_ms then
   wait_ms, full = count_calls('calls_per_day', 86400000, per_day, per_day_level, per_day_at, 'per_day_level', 'per_day_at')
 end
-if wait_ms == NEVER then return reply.batch_over_rate{rates = full, needed = calls} end
-if wait_ms then return reply.rate_limited{rates = full, wait_ms = wait_ms, needed = nil} end
+if wait_ms == NEVER then return reply.batch_over_rate{rate_limit = full, needed = calls} end
+if wait_ms then return reply.rate_limited{rate_limit = full, wait_ms = wait_ms, needed = nil} end
 
 token_rate, token_level, token_at = tonumber(token_rate or ''), tonumber(token_level or ''), tonumber(token_at or '')
 local worst_tokens, parts = tonumber(arg.worst_tokens), nil
@@ -164,7 +164,7 @@ if token_rate then
   if lacks then
     -- As for calls: otherwise all would wait until a clock that went back has caught up.
     if not is_check and (token_at or 0) > now then redis.call('HSET', each.budget[1], 'token_at', whole(now)) end
-    return reply.rate_limited{rates = its_state, wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
+    return reply.rate_limited{rate_limit = its_state, wait_ms = math.ceil(missing / token_rate), needed = worst_tokens}
   end
   rates = rates .. its_state
 end
@@ -230,7 +230,7 @@ if again then
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, is_returnable = is_returnable, places = places,
-  rates = rates}
+  rate_limits = rates}
 if levels and calls > 0 and not is_check then redis.call('HSET', each.budget[1], unpack(levels)) end
 if places > 0 and not again and not is_check then
   redis.call('HINCRBY', each.budget[1], 'active', places)
