@@ -6,19 +6,19 @@ const MOST_BYTES = 8 * 1024 * 1024;
 /** How long the end of a process waits for a reader that stalls. */
 const LAST_MS = 1_000;
 
+/** When lines are written: at this many characters, or after so many ms. */
+export type LogBuffer = { readonly chars: number; readonly ms: number };
+
 /**
  * Opens the log on stdout. A service goes on without its log: when the reader stalls, has gone, or has a full disk, lines
  * are dropped.
- * @param buffer when lines are written; by default each at once
+ * @param buffer by default each line is written at once
  */
-export function openLog(
-  options: LoggerOptions,
-  buffer: { readonly minLength?: number; readonly periodicFlush?: number } = {},
-): Logger {
+export function openLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
   neverBlock();
   let givesUpAt = Number.POSITIVE_INFINITY;
   const retryEAGAIN = () => Date.now() < givesUpAt;
-  const out = pino.destination({ sync: false, maxLength: MOST_BYTES, retryEAGAIN, ...buffer });
+  const out = pino.destination({ sync: false, maxLength: MOST_BYTES, retryEAGAIN });
   let isFailing = false;
   // Without a listener, a write that fails ends the process. The next line tries again.
   out.on('error', () => {
@@ -27,17 +27,45 @@ export function openLog(
   out.on('write', () => {
     isFailing = false;
   });
-  const flushSync = out.flushSync.bind(out);
+  const lines = buffer && gather(buffer, (text) => out.write(text));
+  const [flush, flushSync] = [out.flush.bind(out), out.flushSync.bind(out)];
+  out.flush = (done) => {
+    lines?.flush();
+    flush(done);
+  };
   // At the end of the process, pino writes what is left. On a full disk it would try for ever.
   out.flushSync = () => {
     givesUpAt = Date.now() + LAST_MS;
+    lines?.flush();
     try {
       if (!isFailing) flushSync();
     } catch {
       // No reader takes the last lines.
     }
   };
-  return pino(options, out);
+  return pino(options, lines ?? out);
+}
+
+/** Gathers lines. pino's own destination can, too, but copies all lines that wait with each further one. */
+function gather({ chars, ms }: LogBuffer, write: (text: string) => void) {
+  let lines: string[] = [];
+  let length = 0;
+  const flush = () => {
+    if (length === 0) return;
+    const text = lines.join('');
+    lines = [];
+    length = 0;
+    write(text);
+  };
+  setInterval(flush, ms).unref();
+  return {
+    flush,
+    write: (line: string) => {
+      lines.push(line);
+      length += line.length;
+      if (length >= chars) flush();
+    },
+  };
 }
 
 /** Lets a write into a full pipe fail, and not block a thread for good. Node does so when it opens its own stream of a pipe. */
