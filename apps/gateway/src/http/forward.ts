@@ -93,6 +93,8 @@ export function forward(
 
 /** undici's view of one answer on its way to the holder. */
 class Passing implements Dispatcher.DispatchHandler {
+  /** undici parses none for it, see ADR 8. */
+  readonly readsRawHeaders = true;
   readonly #receiver: Receiver;
   readonly #bounds: Bounds;
   readonly #cutter: Cutter;
