@@ -1,7 +1,7 @@
 import { calcPrice, type ModelPrice as ListedRates } from '@pydantic/genai-prices';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
-import { type PlainRates, plainCost, plainRates } from './plain-rates.ts';
+import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
 import {
   dearestOf,
   feeOf,
@@ -71,6 +71,8 @@ export function listedPricing(
       return (plain === 'none' ? undefined : plainCost(plain, usage)) ?? cost(usage);
     },
     lines: (usage, costMicrousd) => {
+      const lines = plain && plain !== 'none' && plainLines(plain, usage, costMicrousd);
+      if (lines) return lines;
       const tokenRate = (kind: TokenKind) => rateDue(prices[0] ?? {}, rates, kind, usage).due;
       return linesOf(usage, costMicrousd, tokenRate, (unit) => rates[unit]);
     },

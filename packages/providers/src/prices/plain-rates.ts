@@ -1,6 +1,7 @@
 import type { ModelPrice as ListedRates } from '@pydantic/genai-prices';
 import type { Usage } from '../spend.ts';
 import type { Pricing } from './price.ts';
+import type { PriceLine } from './price-lines.ts';
 
 /** Rates of the tokens of most calls, in microdollars per million tokens. */
 export type PlainRates = Readonly<Record<keyof typeof PLAIN, number>>;
@@ -45,6 +46,27 @@ export function plainCost(rates: PlainRates, usage: Usage): number | undefined {
     (output - thought) * rates.output_tokens +
     thought * rates.output_reasoning_tokens;
   return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
+}
+
+/** The lines of a cost that `plainCost` has worked out, as `linesOf` writes them. Undefined for any other cost. */
+export function plainLines(
+  rates: PlainRates,
+  usage: Usage,
+  costMicrousd: number,
+): readonly PriceLine[] | undefined {
+  if (plainCost(rates, usage) !== costMicrousd) return undefined;
+  const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
+  const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
+  const lines: PriceLine[] = [];
+  const add = (unit: keyof PlainRates, count: number) => {
+    if (count !== 0) lines.push({ unit, count, rate: rates[unit] });
+  };
+  add('input_tokens', input - read - written);
+  add('cache_read_tokens', read);
+  add('cache_write_tokens', written);
+  add('output_tokens', output - thought);
+  add('output_reasoning_tokens', thought);
+  return lines.every(({ count }) => Number.isSafeInteger(count) && count > 0) ? lines : undefined;
 }
 
 /** Up to here a float divided by a million is rounded up right. */
