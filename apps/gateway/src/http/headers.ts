@@ -28,12 +28,13 @@ export const answerHeaders = (origin: string | undefined): Readonly<Record<strin
 
 /** The gateway's own headers on every answer that passes: its request id, and the state of rate limits, if any. */
 export function ownHeaders(requestId: string, limits: readonly RateLimit[], origin?: string): FlatHeaders {
-  const headers: FlatHeaders = [];
-  for (const [name, value] of Object.entries(answerHeaders(origin))) headers.push(name, value);
-  headers.push('x-presign-request-id', requestId);
-  for (const [name, value] of Object.entries(rateLimitHeaders(limits))) headers.push(name, value);
-  return headers;
+  const own = origin === undefined ? FLAT_ANSWER_HEADERS : Object.entries(answerHeaders(origin)).flat();
+  const ofLimits = limits.length === 0 ? NOTHING : Object.entries(rateLimitHeaders(limits)).flat();
+  return [...own, 'x-presign-request-id', requestId, ...ofLimits];
 }
+
+const FLAT_ANSWER_HEADERS: readonly string[] = Object.entries(ANSWER_HEADERS).flat();
+const NOTHING: readonly string[] = [];
 
 /** RFC 9110 §7.6.1: per hop, so never forwarded. `proxy-connection` is an old variant of `connection`. */
 const HOP_BY_HOP = [
@@ -105,8 +106,14 @@ const NOT_RETURNED = new Set([
 ]);
 const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
 
-/** The holder's headers without those for this hop only and without the holder's own credentials. */
-export const holdersHeaders = (raw: readonly string[]): FlatHeaders => keepHeaders(raw, isForwarded);
+/**
+ * The holder's headers without those for this hop only and without the holder's own credentials.
+ * @param isReplaced whether a header (its name in lower case) is left out because the gateway has its own
+ */
+export const holdersHeaders = (
+  raw: readonly string[],
+  isReplaced: (name: string) => boolean = () => false,
+): FlatHeaders => keepHeaders(raw, (name) => isForwarded(name) && !isReplaced(name));
 
 /** CGI-like servers read `_` as `-` (RFC 3875 §4.1.18), so `Api_Key` could pass for a header that is dropped. */
 const isForwarded = (name: string) =>
@@ -115,8 +122,10 @@ const isForwarded = (name: string) =>
 /** The upstream's headers as the holder gets them. */
 export function responseHeaders(raw: readonly Buffer[] | readonly string[]): FlatHeaders {
   const text = raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
-  return keepHeaders(text, (name) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name));
+  return keepHeaders(text, isReturned);
 }
+
+const isReturned = (name: string) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name);
 
 /** The query without the keys in which providers take credentials, and without `dropped`. The rest stays byte for byte. */
 export function cleanQuery(query: string, dropped: ReadonlySet<string> = NO_KEYS): string {
@@ -145,25 +154,30 @@ function keepHeaders(raw: readonly string[], wanted: (name: string) => boolean):
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i] ?? '';
     const lower = name.toLowerCase();
-    if (wanted(lower) && !nominated.has(lower)) kept.push(name, raw[i + 1] ?? '');
+    if (wanted(lower) && !nominated?.has(lower)) kept.push(name, raw[i + 1] ?? '');
   }
   return kept;
 }
 
-/** The headers that `Connection` names. They are per hop, too (RFC 9110 §7.6.1). */
-function connectionOptions(raw: readonly string[]): ReadonlySet<string> {
-  const names = new Set<string>();
+/** The headers that `Connection` names, in lower case. They are per hop, too (RFC 9110 §7.6.1). */
+function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
+  let names: Set<string> | undefined;
   for (let i = 0; i < raw.length; i += 2) {
-    if (raw[i]?.toLowerCase() !== 'connection') continue;
+    if (!isNamed(raw[i], 'connection')) continue;
+    names ??= new Set();
     for (const name of (raw[i + 1] ?? '').split(',')) names.add(name.trim().toLowerCase());
   }
   return names;
 }
 
+/** Whether a header has this name (in lower case). Lengths are compared first, because that costs least. */
+const isNamed = (header: string | undefined, name: string): boolean =>
+  header?.length === name.length && header.toLowerCase() === name;
+
 /** The first value of a header. `name` is in lower case; the header's own case does not matter. */
 export function headerOf(headers: FlatHeaders, name: string): string | undefined {
   for (let i = 0; i < headers.length; i += 2) {
-    if (headers[i]?.toLowerCase() === name) return headers[i + 1];
+    if (isNamed(headers[i], name)) return headers[i + 1];
   }
   return undefined;
 }
@@ -175,14 +189,6 @@ export function withoutHeaders(headers: FlatHeaders, names: readonly string[]): 
     if (!names.includes(headers[i]?.toLowerCase() ?? '')) kept.push(headers[i] ?? '', headers[i + 1] ?? '');
   }
   return kept;
-}
-
-/** The headers with one value for this name (in lower case), at the place of its first one. */
-export function withHeader(headers: FlatHeaders, name: string, value: string): FlatHeaders {
-  const at = headers.findIndex((each, i) => i % 2 === 0 && each.toLowerCase() === name);
-  if (at < 0) return [...headers, name, value];
-  const [before, after] = [headers.slice(0, at + 1), headers.slice(at + 2)];
-  return [...before, value, ...withoutHeaders(after, [name])];
 }
 
 /**

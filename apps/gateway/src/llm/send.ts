@@ -1,4 +1,5 @@
-import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS, type Spend } from '@presign/providers';
+import type { IncomingMessage } from 'node:http';
+import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
@@ -6,14 +7,7 @@ import { type Body, bodyToSend } from '../http/body.ts';
 import { Cutter } from '../http/cut.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
 import { type Bounds, type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
-import {
-  cleanQuery,
-  type FlatHeaders,
-  headerOf,
-  holdersHeaders,
-  withHeader,
-  withoutHeaders,
-} from '../http/headers.ts';
+import { cleanQuery, type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Passed } from '../limits/admit.ts';
 import { llmOperation } from '../traces.ts';
 import { authorize } from './authorize.ts';
@@ -53,19 +47,15 @@ async function sendWithCredential(
   { admitted, askedMs }: Passed,
   answer: LlmReceiver,
 ): Promise<Sent> {
-  const { incoming, grant, target, policy, plan } = call;
+  const { grant, target, policy, plan } = call;
   const loaded = await loadSecret(deps, call.requestId, policy, admitted.credentialVersion);
   if (loaded.is !== 'loaded') return loaded;
   // Only a spend limit lowers the bound.
   const bound = plan.hold ? Math.min(admitted.tokens, plan.askedTokens) : plan.askedTokens;
   const body = plan.bodyFor(bound);
-  const all = holdersHeaders(incoming.rawHeaders);
-  const given = call.isDecoded ? withoutHeaders(all, ['content-encoding']) : all;
-  // With the holder's own charset or content type, the provider would read another body than the one checked.
-  const typed = plan.rewritten ? asJson(given) : given;
   const sent = bodyToSend(body, call.bodyMemory.release);
   const traced = deps.traces?.toUpstream(call.report, llmOperation(target.path, call.report));
-  const headers = sized(meteredHeaders(call, typed), body, sent);
+  const headers = headersToSend(call, body, sent);
   const unauthorized = {
     origin: grant.origin,
     path: `${grant.basePath}${target.path}${cleanQuery(target.query, plan.spend && PARTIAL_ANSWER_QUERY_KEYS)}`,
@@ -101,42 +91,56 @@ async function sendWithCredential(
   }
 }
 
-/** The headers of a body that the gateway decoded and wrote as JSON. */
-const asJson = (headers: FlatHeaders): FlatHeaders =>
-  withHeader(withoutHeaders(headers, ['content-encoding']), 'content-type', 'application/json');
-
-/** States the length of a body that is sent in pieces. undici states it for a body in one piece. */
-function sized(headers: FlatHeaders, body: Body, sent: Body): FlatHeaders {
-  if (!(body instanceof Buffer)) return headers;
-  const sizeless = withoutHeaders(headers, ['content-length']);
-  return sent === body ? sizeless : [...sizeless, 'content-length', String(body.length)];
+/** The holder's headers. Those that depend on the body as it is sent, or on how its answer is metered, are the gateway's own. */
+function headersToSend({ incoming, plan, isDecoded }: Call, body: Body, sent: Body): FlatHeaders {
+  const { spend, rewritten, streams } = plan;
+  const isWhole = body instanceof Buffer;
+  const priced = spend && givesBack(plan) ? (spend.pricedHeaders ?? []) : [];
+  const headers = holdersHeaders(incoming.rawHeaders, (name) => {
+    if (name === 'content-length') return isWhole;
+    if (name === 'content-type') return rewritten;
+    if (name === 'content-encoding') return rewritten || isDecoded;
+    if (name === 'accept-encoding' || PARTIAL_ANSWER_HEADERS.includes(name)) return spend !== undefined;
+    return priced.includes(name);
+  });
+  // undici states the length of a body in one piece.
+  if (isWhole && sent !== body) headers.push('content-length', String(body.length));
+  // With the holder's own charset or content type, the provider would read another body than the one checked.
+  if (rewritten) headers.push('content-type', 'application/json');
+  if (spend) headers.push('accept-encoding', streams ? 'identity' : readableCodings(incoming));
+  for (const name of priced) {
+    const harmless = harmlessValues(incoming, name, spend?.harmlessHeaderValues?.[name]);
+    if (harmless !== '') headers.push(name, harmless);
+  }
+  return headers;
 }
 
-/** Asks for an answer that the gateway can meter: whole, at the standard price, in a coding that it can decode. */
-function meteredHeaders({ plan, incoming }: Call, headers: FlatHeaders): FlatHeaders {
-  const { spend, streams } = plan;
-  if (!spend) return headers;
-  const accepted = String(incoming.headers['accept-encoding'] ?? '').split(',');
-  const readable = accepted.map((each) => each.trim()).filter((each) => READABLE_CODINGS.has(codingOf(each)));
-  const coding = streams || readable.length === 0 ? 'identity' : readable.join(', ');
-  const whole = withoutHeaders(headers, PARTIAL_ANSWER_HEADERS);
-  const priced = givesBack(plan) ? withoutPriced(spend, whole) : whole;
-  return withHeader(priced, 'accept-encoding', coding);
+/** Asks for an answer in a coding that the gateway can decode. */
+function readableCodings({ headers }: IncomingMessage): string {
+  const accepted = headers['accept-encoding'] ?? '';
+  const readable = valuesIn(accepted).filter((each) => READABLE_CODINGS.has(codingOf(each)));
+  return readable.length === 0 ? 'identity' : readable.join(', ');
 }
 
 /** `gzip;q=0.5` → `gzip` (RFC 9110 §12.5.3). */
 const codingOf = (accepted: string) => (accepted.split(';', 1)[0] ?? '').trim().toLowerCase();
 
-/** Drops headers that change the price, and keeps those values that are known not to. */
-function withoutPriced(
-  { pricedHeaders = [], harmlessHeaderValues = {} }: Spend,
-  headers: FlatHeaders,
-): FlatHeaders {
-  const kept = withoutHeaders(headers, pricedHeaders);
-  for (const name of pricedHeaders) {
-    const values = (headerOf(headers, name) ?? '').split(',').map((value) => value.trim());
-    const harmless = values.filter((value) => harmlessHeaderValues[name]?.has(value));
-    if (harmless.length > 0) kept.push(name, harmless.join(','));
-  }
-  return kept;
+/** The values of a header that changes the price which are known not to. */
+function harmlessValues(
+  { headers }: IncomingMessage,
+  name: string,
+  known: ReadonlySet<string> = NONE,
+): string {
+  return valuesIn(headers[name])
+    .filter((value) => known.has(value))
+    .join(',');
 }
+
+const NONE: ReadonlySet<string> = new Set();
+
+const valuesIn = (header: string | readonly string[] | undefined): string[] =>
+  header
+    ? String(header)
+        .split(',')
+        .map((value) => value.trim())
+    : [];

@@ -4,7 +4,7 @@ import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
 import { Cutter } from '../http/cut.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
-import { type FlatHeaders, holdersHeaders, withoutHeaders } from '../http/headers.ts';
+import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
@@ -176,21 +176,26 @@ async function attempt(
   }
 }
 
+/** The gateway reads the events that pass, so they come without a coding. */
+const IDENTITY = ['accept-encoding', 'identity'];
+const REPLACED: ReadonlySet<string> = new Set([
+  'content-length',
+  'content-encoding',
+  'accept-encoding',
+  'mcp-session-id',
+]);
+
 function mcpHeaders({ incoming, session, body: { bytes } }: McpCall, { header }: Authorization): FlatHeaders {
-  const replaced = ['content-length', 'content-encoding', 'accept-encoding', 'mcp-session-id'];
-  const kept = withoutHeaders(holdersHeaders(incoming.rawHeaders), [
-    ...replaced,
-    ...(bytes ? ['content-type'] : []),
-    ...(header ? [header[0].toLowerCase()] : []),
-  ]);
-  return [
-    ...kept,
-    // The gateway reads the events that pass.
-    ...['accept-encoding', 'identity'],
-    ...(bytes ? ['content-type', 'application/json', 'content-length', String(bytes.length)] : []),
-    ...(session === undefined ? [] : ['mcp-session-id', session]),
-    ...(header ?? []),
-  ];
+  const ofKey = header?.[0].toLowerCase();
+  const kept = holdersHeaders(
+    incoming.rawHeaders,
+    (name) => REPLACED.has(name) || name === ofKey || (name === 'content-type' && bytes !== null),
+  );
+  kept.push(...IDENTITY);
+  if (bytes) kept.push('content-type', 'application/json', 'content-length', String(bytes.length));
+  if (session !== undefined) kept.push('mcp-session-id', session);
+  if (header) kept.push(...header);
+  return kept;
 }
 
 /** A credential as a server may quote it: as it was sent, and decoded. */
