@@ -82,22 +82,6 @@ export class CallReport implements UpstreamTimes {
     this.holderRequestId = holdersRequestId(headers['x-request-id']);
     this.traceparent = headers['traceparent'] as string | undefined;
   }
-
-  /** Awaits the body of the request. */
-  async reading<T>(body: Promise<T>): Promise<T> {
-    const from = performance.now();
-    const read = await body;
-    this.bodyMs += performance.now() - from;
-    return read;
-  }
-
-  /** Awaits the answer of Redis whether it passes. */
-  async admitting<T>(counted: Promise<T>): Promise<T> {
-    const from = performance.now();
-    const answer = await counted;
-    this.admitMs += performance.now() - from;
-    return answer;
-  }
 }
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -160,6 +144,9 @@ function lineOf(
   ms: number,
 ) {
   const { grant, end, bodyMs, upstreamMs, firstByteAt, beganAt } = call;
+  // The figures behind a refusal are those that its holder sees.
+  const details = refusal?.details;
+  // One literal without spreads: V8 would move the object for each field behind one.
   return {
     kind: call.kind,
     request_id: call.requestId,
@@ -177,7 +164,13 @@ function lineOf(
     status,
     upstream_status: end?.upstreamStatus === status ? undefined : end?.upstreamStatus,
     code: end?.code ?? refusal?.code,
-    ...(refusal && reasonOf(refusal)),
+    reason: refusal?.reason,
+    limit_of: details?.limit_of,
+    budget: details?.budget,
+    limit: details?.limit,
+    used: details?.used,
+    needed: details?.needed,
+    remaining: details?.remaining,
     ended: end?.ended,
     error: end?.error,
     uses: end?.uses,
@@ -196,9 +189,3 @@ function lineOf(
 }
 
 const tenths = (ms: number): number => Math.round(ms * 10) / 10;
-
-/** The figures behind a refusal, of those that its holder sees. */
-function reasonOf({ reason, details = {} }: Refusal) {
-  const { limit_of, budget, limit, used, needed, remaining } = details;
-  return { reason, limit_of, budget, limit, used, needed, remaining };
-}

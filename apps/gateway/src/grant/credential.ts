@@ -27,10 +27,8 @@ export async function loadSecret(
   { accountId, ref }: Policy,
   version: number,
 ): Promise<LoadedSecret> {
-  const found = await findSealed(deps, ref, version).catch((error: unknown) => {
-    outageRefusal(deps.log, requestId, error);
-    return undefined;
-  });
+  const remembered = deps.memory.credentials.get(ref.credentialId);
+  const found = remembered?.version === version ? remembered : await findSealed(deps, requestId, ref);
   if (!found) return { is: 'unavailable' };
   try {
     const context = credentialContext(accountId, ref.credentialId);
@@ -42,15 +40,17 @@ export async function loadSecret(
   }
 }
 
-/** From memory, else from Redis. */
 async function findSealed(
-  { redis, memory }: Deps,
+  { redis, memory, log }: Deps,
+  requestId: string,
   ref: Policy['ref'],
-  version: number,
 ): Promise<SealedCredential | undefined> {
-  const remembered = memory.credentials.get(ref.credentialId);
-  if (remembered?.version === version) return remembered;
-  const found = await findCredential(redis, ref.partition, ref.credentialId);
-  if (found) memory.credentials.set(ref.credentialId, found);
-  return found;
+  try {
+    const found = await findCredential(redis, ref.partition, ref.credentialId);
+    if (found) memory.credentials.set(ref.credentialId, found);
+    return found;
+  } catch (error) {
+    outageRefusal(log, requestId, error);
+    return undefined;
+  }
 }

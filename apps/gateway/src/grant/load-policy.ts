@@ -62,7 +62,8 @@ export async function loadPolicyFor(
   incoming: IncomingMessage,
   grant: VerifiedGrant,
 ): Promise<{ readonly policy: Policy } | { readonly refusal: Refusal }> {
-  const loaded = await loadPolicy(deps, report.requestId, grant);
+  const policy = deps.memory.policies.get(grant.id);
+  const loaded = policy ? { policy } : await loadPolicy(deps, report.requestId, grant);
   if ('refusal' in loaded) return loaded;
   report.policy = loaded.policy;
   const stranger = bindRefusal(loaded.policy, incoming, deps.clientAddress);

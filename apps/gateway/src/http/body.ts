@@ -6,6 +6,8 @@ import { bodyOf, turnOfRefused } from './arrival.ts';
 import { CHUNK_OVERHEAD_BYTES, Chunks, type Reservation, SMALL_BODY_BYTES } from './body-memory.ts';
 import { discardRest } from './discard.ts';
 
+const NOTHING = Buffer.alloc(0);
+
 /** A body: the holder's bytes as they arrive, all of them, or none. */
 export type Body = Readable | Buffer | null;
 
@@ -23,19 +25,28 @@ const SLOWEST_BYTES_PER_SECOND = 16 * 1024;
  * Reads a body without decoding it. The limit on its size holds before and after decoding. After a refusal the connection
  * stays open and the rest of the body is discarded.
  */
-export async function readWhole(
-  request: IncomingMessage,
-  memory: Reservation,
-): Promise<Whole | { refusal: Refusal }> {
+export function readWhole(request: IncomingMessage, memory: Reservation): Read | Promise<Read> {
   if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
-  return gather(request, bodyOf(request), memory, BROKEN_OFF);
+  return takeArrived(request, memory) ?? gather(request, bodyOf(request), memory, BROKEN_OFF);
+}
+
+type Read = Whole | { readonly refusal: Refusal };
+
+/**
+ * Takes a small body that is there already, as most are: they come in one piece with their headers. Undefined: it is still to
+ * come, or is large. To listen for it would cost more than everything else that is done to it.
+ */
+function takeArrived(request: IncomingMessage, memory: Reservation): Read | undefined {
+  const size = statedSize(request);
+  const isThere = request.complete && !request.destroyed && request.readableLength === size;
+  if (!isThere || size > SMALL_BODY_BYTES || bodyOf(request) !== request) return undefined;
+  if (memory.reserve(size + CHUNK_OVERHEAD_BYTES)) return { bytes: request.read() ?? NOTHING };
+  discardRest(request);
+  return { refusal: OVERLOADED };
 }
 
 /** Reads a body and removes its content coding (RFC 9110 §8.4). It may have one of `DECODERS`. */
-export async function readDecoded(
-  request: IncomingMessage,
-  memory: Reservation,
-): Promise<Whole | { refusal: Refusal }> {
+export function readDecoded(request: IncomingMessage, memory: Reservation): Read | Promise<Read> {
   const coding = contentCoding(request);
   if (coding === 'identity') return readWhole(request, memory);
   const createDecoder = DECODERS.get(coding);
@@ -89,8 +100,6 @@ export function statedSize({ headers }: IncomingMessage): number {
     : Number.POSITIVE_INFINITY;
 }
 
-const NOTHING = Buffer.alloc(0);
-
 /** Whether a body is large, or only its end says how large it is: it is chunked, or small and coded. */
 export const mayBeLarge = (request: IncomingMessage): boolean =>
   statedSize(request) > SMALL_BODY_BYTES || contentCoding(request) !== 'identity';
@@ -104,7 +113,7 @@ async function gather(
   source: Readable,
   memory: Reservation,
   broken: Refusal,
-): Promise<Whole | { refusal: Refusal }> {
+): Promise<Read> {
   const read = await collectChunks(source, request, memory, broken);
   discardRest(request);
   if (source !== request) source.destroy();
@@ -167,8 +176,7 @@ function watchArrival({ socket }: IncomingMessage, tooSlow: () => void): { reado
 
 /**
  * Collects a source's chunks until it ends or exceeds a limit. It listens to events, because iterating over a stream
- * costs more than everything else that is done to a small body. No listener stays on the source, which lives as long as
- * the call.
+ * costs more. No listener stays on the source, which lives as long as the call.
  */
 function collectChunks(
   source: Readable,

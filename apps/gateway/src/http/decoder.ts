@@ -9,8 +9,8 @@ export type Decoder = {
   readonly whenReady: ((ready: () => void) => void) | undefined;
   /** Whether every byte so far was decoded and taken. */
   readonly isWhole: () => boolean;
-  /** Resolves to whether every byte was decoded and taken. */
-  readonly end: () => Promise<boolean>;
+  /** Whether every byte was decoded and taken. It is a promise only where something is decoded. */
+  readonly end: () => boolean | Promise<boolean>;
 };
 
 /** zlib decodes at most this much at a time. */
@@ -42,7 +42,7 @@ export function createDecoder(
       push: (chunk) => isWhole && takeDecoded(chunk),
       whenReady: undefined,
       isWhole: () => isWhole,
-      end: async () => isWhole,
+      end: () => isWhole,
     };
   }
   let decoder: Transform | undefined;

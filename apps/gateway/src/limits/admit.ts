@@ -298,14 +298,15 @@ type Asked = {
  * Refuses a call before its body is read: the URL has sent too much to read, or has too many answers that wait, or a large
  * body would be refused in the end. Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
  */
-export async function precheck(
+export function precheck(
   deps: CountDeps & Pick<GatewayDeps, 'readQuota' | 'turns'>,
   requestId: string,
   { grant, policy, uses, readsMuch }: Asked,
-): Promise<Refusal | undefined> {
+): Refusal | undefined | Promise<Refusal | undefined> {
   const early = checkQuota(deps.readQuota, grant) ?? deps.turns.check(grant.id);
   if (early || !readsMuch) return early;
   const ask = { uses, spends: policy.costLimited && uses > 0 };
-  const counted = await count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask));
-  return 'refusal' in counted ? counted.refusal : undefined;
+  return count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask)).then((counted) =>
+    'refusal' in counted ? counted.refusal : undefined,
+  );
 }

@@ -130,11 +130,15 @@ export class Answer {
   }
 
   /** Returns, after the provider's last byte, the usage that the answer reported. */
-  async end(): Promise<Metered> {
-    const metered = await this.#meter.end();
-    if (!this.#masked) return metered;
-    const last = metered.rest ? this.#masked.push(metered.rest) : Buffer.alloc(0);
-    return { ...metered, rest: Buffer.concat([last, await this.#masked.end()]) };
+  end(): Metered | Promise<Metered> {
+    const metered = this.#meter.end();
+    return this.#masked ? this.#endMasked(this.#masked, metered) : metered;
+  }
+
+  async #endMasked(masked: MaskedBody, ended: Metered | Promise<Metered>): Promise<Metered> {
+    const metered = await ended;
+    const last = metered.rest ? masked.push(metered.rest) : Buffer.alloc(0);
+    return { ...metered, rest: Buffer.concat([last, await masked.end()]) };
   }
 
   /** Sends what is kept back. If the head has not been sent, it gets the `late` headers, too. */

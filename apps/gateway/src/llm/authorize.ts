@@ -42,40 +42,56 @@ export const signsBody = ({ credential }: Pick<Provider, 'credential'>): boolean
  * @param body in one piece, for providers that want it signed
  * @returns a refusal when the provider's key is not of the form that it needs, or gets no access token
  */
-export async function authorize(
+export function authorize(
   deps: Pick<LlmDeps, 'now' | 'accessTokens'>,
   call: Pick<Call, 'grant' | 'target' | 'policy'>,
-  { secret, version }: { readonly secret: string; readonly version: number },
+  key: VersionedKey,
   request: Unauthorized,
   body: Body,
-): Promise<Authorized | { readonly refusal: Refusal }> {
-  const { provider } = call.grant;
-  const { path } = call.target;
-  const credential = credentialOf(provider, path);
-  switch (credential.scheme) {
-    case 'AWS4-HMAC-SHA256': {
-      const key = readAwsKey(secret);
-      if (!key) return UNREADABLE;
-      const origin = provider.originIn?.({ region: key.region, path }) ?? request.origin;
-      const signed = await signedByAws(deps.now(), credential, key, { ...request, origin }, body);
-      return { ...signed, secrets: [secret, ...signed.secrets] };
-    }
-    case 'service account': {
-      const client = serviceAccountClient(deps.now, credential, call.policy, secret, version);
-      if (!client) return UNREADABLE;
-      const access = await deps.accessTokens.get(client);
-      if ('refusal' in access) return access;
-      const origin = provider.originIn?.({ region: undefined, path }) ?? request.origin;
-      const own = withoutHeaders(request.headers, ['x-goog-user-project']);
-      const headers = [...own, 'authorization', `Bearer ${access.token}`];
-      const refused = () => deps.accessTokens.forget(client, access.token);
-      return { changes: { origin, headers }, secrets: [secret, access.token], refused };
-    }
-    default: {
-      const key = credential.scheme === undefined ? secret : `${credential.scheme} ${secret}`;
-      return { changes: { headers: [...request.headers, credential.header, key] }, secrets: [secret] };
-    }
-  }
+): Result | Promise<Result> {
+  const credential = credentialOf(call.grant.provider, call.target.path);
+  const { scheme } = credential;
+  if (scheme === 'AWS4-HMAC-SHA256') return byAws(deps.now(), credential, call, key.secret, request, body);
+  if (scheme === 'service account') return byServiceAccount(deps, credential, call, key, request);
+  const value = scheme === undefined ? key.secret : `${scheme} ${key.secret}`;
+  return { changes: { headers: [...request.headers, credential.header, value] }, secrets: [key.secret] };
+}
+
+type VersionedKey = { readonly secret: string; readonly version: number };
+type Result = Authorized | { readonly refusal: Refusal };
+type Of<K extends keyof Call> = Pick<Call, 'grant' | 'target' | K>;
+
+async function byAws(
+  nowMs: number,
+  credential: AwsSignature,
+  { grant, target: { path } }: Of<never>,
+  secret: string,
+  request: Unauthorized,
+  body: Body,
+): Promise<Result> {
+  const key = readAwsKey(secret);
+  if (!key) return UNREADABLE;
+  const origin = grant.provider.originIn?.({ region: key.region, path }) ?? request.origin;
+  const signed = await signedByAws(nowMs, credential, key, { ...request, origin }, body);
+  return { ...signed, secrets: [secret, ...signed.secrets] };
+}
+
+async function byServiceAccount(
+  { now, accessTokens }: Pick<LlmDeps, 'now' | 'accessTokens'>,
+  credential: ServiceAccount,
+  { grant, target: { path }, policy }: Of<'policy'>,
+  { secret, version }: VersionedKey,
+  request: Unauthorized,
+): Promise<Result> {
+  const client = serviceAccountClient(now, credential, policy, secret, version);
+  if (!client) return UNREADABLE;
+  const access = await accessTokens.get(client);
+  if ('refusal' in access) return access;
+  const origin = grant.provider.originIn?.({ region: undefined, path }) ?? request.origin;
+  const own = withoutHeaders(request.headers, ['x-goog-user-project']);
+  const headers = [...own, 'authorization', `Bearer ${access.token}`];
+  const refused = () => accessTokens.forget(client, access.token);
+  return { changes: { origin, headers }, secrets: [secret, access.token], refused };
 }
 
 const UNREADABLE = {

@@ -82,7 +82,7 @@ export async function readBody(
   if (['may', 'none'].includes(need.is) && isLarge && !mustMeasure)
     return { arrived: { raw: detached(request), isJson: false } };
   const isDecoded = isCoded && (need.is === 'must' || mustMeasure);
-  const room = { ...memory, maxBodyBytes: Math.min(memory.maxBodyBytes, mostBytes) };
+  const room = isBounded ? { ...memory, maxBodyBytes: Math.min(memory.maxBodyBytes, mostBytes) } : memory;
   const whole = isDecoded ? await readDecoded(request, room) : await readWhole(request, room);
   return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson, isDecoded } };
 }

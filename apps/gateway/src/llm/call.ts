@@ -99,7 +99,9 @@ async function serve(
     readsMuch: readsMuch(incoming, need),
   });
   if (early) return early;
-  const read = await report.reading(readBody(incoming, need, bodyMemory, policy.conditions?.max_body_bytes));
+  const readAt = performance.now();
+  const read = await readBody(incoming, need, bodyMemory, policy.conditions?.max_body_bytes);
+  report.bodyMs = performance.now() - readAt;
   if ('refusal' in read) return read.refusal;
   const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
   if ('refusal' in planned) {
@@ -112,7 +114,9 @@ async function serve(
   // biome-ignore format: one line
   const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs, isDecoded: read.arrived.isDecoded === true };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
-  const tight = await report.admitting(admitTightly(deps, { requestId, grant, policy, ask }, planned));
+  const askedAt = performance.now();
+  const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
+  report.admitMs = performance.now() - askedAt;
   if ('refusal' in tight) return tight.refusal;
   const running = run(deps, { ...call, policy: tight.policy }, tight);
   deps.underWay.track(running);
@@ -140,9 +144,10 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const lastCall = failure && JSON.stringify(failure);
   const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
-  deps.underWay.track(settled);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));
+  // This call does not wait for it any longer.
+  if (!left) deps.underWay.track(settled);
   const charged = left?.isKept
     ? { ...charge, uses: 1 as const, costMicrousd: admitted.heldMicrousd }
     : charge;
@@ -188,8 +193,13 @@ function inTime<T>(work: Promise<T>, ms: number): Promise<T | undefined> {
   if (ms === 0) return Promise.resolve(undefined);
   return new Promise((resolve, reject) => {
     const late = setTimeout(resolve, ms, undefined);
-    late.unref();
-    work.finally(() => clearTimeout(late)).then(resolve, reject);
+    const end =
+      <R>(settle: (result: R) => void) =>
+      (result: R) => {
+        clearTimeout(late);
+        settle(result);
+      };
+    work.then(end(resolve), end(reject));
   });
 }
 

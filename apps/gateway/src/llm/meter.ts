@@ -24,8 +24,8 @@ export type Meter = {
   readonly whenReady: ((ready: () => void) => void) | undefined;
   /** Whether the rest of the answer can still change what the call is charged. */
   readonly isReading: () => boolean;
-  /** After the last byte. */
-  readonly end: () => Promise<Metered>;
+  /** After the last byte. It is a promise only where the answer is still decoded. */
+  readonly end: () => Metered | Promise<Metered>;
 };
 
 /** The usage that an answer reported. */
@@ -47,7 +47,7 @@ export const UNMETERED: Meter = {
   pass: (chunk) => chunk,
   whenReady: undefined,
   isReading: () => false,
-  end: async () => NOTHING_REPORTED,
+  end: () => NOTHING_REPORTED,
 };
 
 export type MeterOptions = {
@@ -73,6 +73,9 @@ const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
 const ERROR_MAX_BYTES = 256 * 1024;
 /** The longest event that is waited for. A stream with a longer one passes unread. */
 const EVENT_MAX_BYTES = 4 * 1024 * 1024;
+
+/** A shorter piece is kept until the next one, or the end of the answer, comes. */
+const SHORT_BYTES = 8 * 1024;
 
 const CR = 13;
 
@@ -135,7 +138,7 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
     },
     whenReady: undefined,
     isReading: () => !overlong && reader?.isLost() === false,
-    end: async () => {
+    end: () => {
       const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
       return { ...NOTHING_REPORTED, rest, reported: overlong ? undefined : reader?.end() };
     },
@@ -195,9 +198,14 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
     },
     whenReady: decoder.whenReady,
     isReading: decoder.isWhole,
-    end: async () => {
-      const isWhole = await decoder.end();
-      return { ...NOTHING_REPORTED, rest, ...(isWhole ? reader.end() : undefined) };
+    end: () => {
+      const metered = (isWhole: boolean) => ({
+        ...NOTHING_REPORTED,
+        rest,
+        ...(isWhole ? reader.end() : undefined),
+      });
+      const isWhole = decoder.end();
+      return typeof isWhole === 'boolean' ? metered(isWhole) : isWhole.then(metered);
     },
   };
 }
@@ -225,12 +233,26 @@ function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader 
 
 /** Reads the usage of one JSON text, or of a stream that was sent as one JSON array, whose elements are the events. */
 function answerReader({ spend, memory }: MeterOptions): Reader {
-  const abridger = new Abridger();
   const hasRoom = roomFor(memory);
+  // An answer in one short piece, as most are, is read as it is.
+  let short: Buffer | undefined;
+  let abridger: Abridger | undefined;
+  const abridge = (bytes: Buffer): boolean => {
+    abridger ??= new Abridger();
+    return abridger.push(bytes) && hasRoom(abridger.size);
+  };
   return {
-    push: (bytes) => abridger.push(bytes) && hasRoom(abridger.size),
+    push: (bytes) => {
+      if (!abridger && !short && bytes.length <= SHORT_BYTES) {
+        short = bytes;
+        return hasRoom(bytes.length);
+      }
+      const before = short;
+      short = undefined;
+      return (before === undefined || abridge(before)) && abridge(bytes);
+    },
     end: () => {
-      const answer = parseAnswer(abridger.end());
+      const answer = parseAnswer(abridger ? abridger.end() : short);
       if (answer === undefined) return {};
       if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer)) };
       const reader = patient(spend.readStream?.());
@@ -289,11 +311,13 @@ function patient(reader: StreamReader | undefined): PatientReader | undefined {
   );
 }
 
+const UTF8 = new TextDecoder();
+
 function parseAnswer(bytes: Buffer | undefined): unknown {
   try {
     if (!bytes || !isModest(bytes, MODEST)) return undefined;
     // Removes a byte order mark, as RFC 8259 §8.1 allows.
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(UTF8.decode(bytes));
   } catch {
     return undefined;
   }

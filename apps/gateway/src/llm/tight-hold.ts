@@ -33,19 +33,19 @@ export async function admitTightly(
   { plan, counting }: Planned,
 ): Promise<Tight | Extract<Counted, { refusal: unknown }>> {
   const { hold, worstTokens } = plan;
-  const admit = async (by: Pick<Plan, 'hold' | 'worstTokens'>, countedTokens?: number) => {
-    const { hold, worstTokens } = by;
-    const counted = await admitCall(deps, requestId, grant, policy, { ...ask, hold, worstTokens });
-    return 'refusal' in counted ? counted : { ...counted, countedTokens };
-  };
-  if (!givesBack(plan) || !counting || !isCountable(deps, grant, plan)) return admit(plan);
+  const admit = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>) =>
+    admitCall(deps, requestId, grant, policy, { ...ask, hold, worstTokens });
+  if (!givesBack(plan) || !counting || !isCountable(deps, grant, plan)) return tight(await admit(plan));
   const first = await admit({ worstTokens, hold: hold && { ...hold, leastTokens: hold.askedTokens } });
-  if (!('refusal' in first) || !OUT_OF_ROOM.has(first.refusal.code)) return first;
+  if (!('refusal' in first) || !OUT_OF_ROOM.has(first.refusal.code)) return tight(first);
   const count = await countIn(deps, grant, plan, counting);
-  if (count) return admit(countedPlan(plan, count), count.inputTokens);
+  if (count) return tight(await admit(countedPlan(plan, count)), count.inputTokens);
   // Its output bound may be lowered now.
-  return hold && hold.leastTokens < hold.askedTokens ? admit(plan) : first;
+  return hold && hold.leastTokens < hold.askedTokens ? tight(await admit(plan)) : first;
 }
+
+const tight = (counted: Counted, countedTokens?: number) =>
+  'refusal' in counted ? counted : { ...counted, countedTokens };
 
 const OUT_OF_ROOM: ReadonlySet<string> = new Set([
   'cost_limit_too_low',

@@ -135,7 +135,9 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
   const record = mcpRecord(call, { lin: priceLines(charged) });
   const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record };
-  const counted = await call.report.admitting(chargeCall(deps, requestId, grant, policy, ask));
+  const askedAt = performance.now();
+  const counted = await chargeCall(deps, requestId, grant, policy, ask);
+  call.report.admitMs += performance.now() - askedAt;
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
   const drawn = { ...call, policy: counted.policy };
   refund.belongsTo(drawn);

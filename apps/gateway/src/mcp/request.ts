@@ -126,7 +126,9 @@ export async function readPost(
     (mayBeLarge(incoming) ? await refusalOfAny(deps, report.requestId, grant) : undefined);
   if (early) return { refusal: early };
   memory.belongsTo(grant.id);
-  const whole = await report.reading(readDecoded(incoming, memory));
+  const readAt = performance.now();
+  const whole = await readDecoded(incoming, memory);
+  report.bodyMs = performance.now() - readAt;
   if ('refusal' in whole) return whole;
   const isLittle = takeWork(readQuota, grant, whole.bytes);
   const conditions = grant.limitsArguments ? await argumentsOf(deps, report.requestId, grant) : undefined;
