@@ -22,7 +22,7 @@ export const credentialOf = (provider: Provider, path: string): Credential =>
  * billed.
  */
 export const costsNothing = (provider: Provider, method: string, path: string): boolean =>
-  !/[;%]/.test(path) && compiled(provider).free.some((call) => call.method === method && call.matches(path));
+  onPath(provider, path).freeMethods.includes(method);
 
 /** An endpoint whose calls may have a bound. */
 export type Endpoint = { readonly path: string; readonly dialect: Dialect; readonly spend: Spend };
@@ -50,10 +50,30 @@ export const reachesFree = ({ free = [] }: Provider, method: string, pattern: st
  * parameters (`;a=b`, RFC 3986 §3.3) and a last slash. Otherwise a holder of a grant with wildcards could choose a
  * spelling that escapes `config`.
  */
-function routeOf(provider: Provider, path: string): CompiledRoute | undefined {
+const routeOf = (provider: Provider, path: string): CompiledRoute | undefined => onPath(provider, path).route;
+
+/** What a provider has on a path. Each call asks several times, so it is remembered for most paths. */
+function onPath(provider: Provider, path: string): OnPath {
+  const { routes, free, known } = compiled(provider);
+  const before = known.get(path);
+  if (before) return before;
   const lenient = asRead(path);
-  return compiled(provider).routes.find(({ matches }) => matches(lenient));
+  const route = routes.find(({ matches }) => matches(lenient));
+  const isPlain = !/[;%]/.test(path);
+  const freeMethods = isPlain ? free.flatMap((call) => (call.matches(path) ? call.method : [])) : [];
+  const found = { route, freeMethods };
+  if (path.length > LONGEST_KNOWN) return found;
+  // A holder whose URL has a wildcard chooses paths, so there may be any number of them.
+  if (known.size === MOST_KNOWN) known.clear();
+  known.set(path, found);
+  return found;
 }
+
+/** A provider's routes have fewer paths, unless they name a model. */
+const MOST_KNOWN = 500;
+const LONGEST_KNOWN = 200;
+
+type OnPath = { readonly route: CompiledRoute | undefined; readonly freeMethods: readonly string[] };
 
 const asRead = (path: string): string =>
   (decoded(path) ?? path)
@@ -70,6 +90,7 @@ type CompiledRoute = {
 type Compiled = {
   readonly routes: readonly CompiledRoute[];
   readonly free: readonly { readonly method: string; readonly matches: PathMatcher }[];
+  readonly known: Map<string, OnPath>;
 };
 
 const COMPILED = new WeakMap<Provider, Compiled>();
@@ -86,6 +107,7 @@ function compiled(provider: Provider): Compiled {
       spend: route.dialect.spend && underRules(route.dialect.spend, rules),
     })),
     free: free.map(({ method, path }) => ({ method, matches: compilePaths([path]) })),
+    known: new Map<string, OnPath>(),
   };
   COMPILED.set(provider, made);
   return made;

@@ -60,7 +60,7 @@ export function modelFacts(
 
 /** The encoding of a provider's model. Undefined if its text cannot be counted. */
 export const encodingOf = ({ encodings }: Pick<Provider, 'encodings'>, model: string): Encoding | undefined =>
-  encodings?.get(model.replace(/-\d{4}-\d{2}-\d{2}$/, ''));
+  encodings && (encodings.get(model) ?? encodings.get(model.replace(/-\d{4}-\d{2}-\d{2}$/, '')));
 
 const UNKNOWN = [undefined, undefined, 'thinks'] as const;
 

@@ -1,9 +1,9 @@
-import { type EncryptionKeys, unseal } from '@presign/crypto';
+import { type EncryptionKeys, MaskedSecret, unseal } from '@presign/crypto';
 import { findCredential, type RedisClient } from '@presign/limits';
 import { credentialContext } from '@presign/schema/tables';
 import type { Logger } from 'pino';
 import { outageRefusal } from '../http/refuse.ts';
-import type { GrantMemory, Policy, SealedCredential } from './policy.ts';
+import type { GrantMemory, Policy } from './policy.ts';
 
 /** A credential's secret for one call, or why there is none. */
 export type LoadedSecret =
@@ -20,37 +20,38 @@ type Deps = {
   readonly log: Logger;
 };
 
-/** Loads a grant's credential in the version that its admission named, and decrypts it. */
-export async function loadSecret(
+/**
+ * Loads a grant's credential in the version that its admission named: from memory, else from Redis. To decrypt it for each call took
+ * 4 % of a call's CPU time, so memory has it masked.
+ */
+export function loadSecret(
   deps: Deps,
   requestId: string,
-  { accountId, ref }: Policy,
+  policy: Policy,
   version: number,
-): Promise<LoadedSecret> {
-  const remembered = deps.memory.credentials.get(ref.credentialId);
-  const found = remembered?.version === version ? remembered : await findSealed(deps, requestId, ref);
-  if (!found) return { is: 'unavailable' };
-  try {
-    const context = credentialContext(accountId, ref.credentialId);
-    return { is: 'loaded', secret: unseal(deps.encryptionKeys, found.sealed, context) };
-  } catch (error) {
-    const named = { credential: ref.credentialId, error: (error as Error).name };
-    deps.log.error(named, 'a credential could not be decrypted');
-    return { is: 'unsealable' };
-  }
+): LoadedSecret | Promise<LoadedSecret> {
+  const remembered = deps.memory.credentials.get(policy.ref.credentialId);
+  if (remembered?.version === version) return { is: 'loaded', secret: remembered.secret.reveal() };
+  return findSecret(deps, requestId, policy);
 }
 
-async function findSealed(
-  { redis, memory, log }: Deps,
+async function findSecret(
+  { redis, memory, log, encryptionKeys }: Deps,
   requestId: string,
-  ref: Policy['ref'],
-): Promise<SealedCredential | undefined> {
-  try {
-    const found = await findCredential(redis, ref.partition, ref.credentialId);
-    if (found) memory.credentials.set(ref.credentialId, found);
-    return found;
-  } catch (error) {
+  { accountId, ref: { partition, credentialId } }: Policy,
+): Promise<LoadedSecret> {
+  const found = await findCredential(redis, partition, credentialId).catch((error: unknown) => {
     outageRefusal(log, requestId, error);
     return undefined;
+  });
+  if (!found) return { is: 'unavailable' };
+  try {
+    const secret = unseal(encryptionKeys, found.sealed, credentialContext(accountId, credentialId));
+    memory.credentials.set(credentialId, { version: found.version, secret: new MaskedSecret(secret) });
+    return { is: 'loaded', secret };
+  } catch (error) {
+    const named = { credential: credentialId, error: (error as Error).name };
+    log.error(named, 'a credential could not be decrypted');
+    return { is: 'unsealable' };
   }
 }

@@ -1,3 +1,4 @@
+import type { MaskedSecret } from '@presign/crypto';
 import type { GrantRef } from '@presign/limits';
 import { type Conditions, isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
@@ -46,13 +47,13 @@ export const planTerms = ({
   tokenLimited,
 });
 
-/** A stored credential of one version, encrypted. */
-export type SealedCredential = { readonly version: number; readonly sealed: string };
+/** A credential of one version. */
+export type MaskedCredential = { readonly version: number; readonly secret: MaskedSecret };
 
 /** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
-  readonly credentials: LRUCache<string, SealedCredential>;
+  readonly credentials: LRUCache<string, MaskedCredential>;
 };
 
 export const grantMemory = (): GrantMemory => ({
@@ -60,7 +61,7 @@ export const grantMemory = (): GrantMemory => ({
   policies: new LRUCache({ maxSize: POLICIES_BYTES }),
   credentials: new LRUCache({
     maxSize: CREDENTIALS_BYTES,
-    sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
+    sizeCalculation: ({ secret }) => secret.size + ENTRY_BYTES,
   }),
 });
 

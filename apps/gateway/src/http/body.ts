@@ -38,11 +38,16 @@ type Read = Whole | { readonly refusal: Refusal };
  */
 function takeArrived(request: IncomingMessage, memory: Reservation): Read | undefined {
   const size = statedSize(request);
-  const isThere = request.complete && !request.destroyed && request.readableLength === size;
+  const isThere = request.readableLength === size && !request.destroyed;
   if (!isThere || size > SMALL_BODY_BYTES || bodyOf(request) !== request) return undefined;
-  if (memory.reserve(size + CHUNK_OVERHEAD_BYTES)) return { bytes: request.read() ?? NOTHING };
-  discardRest(request);
-  return { refusal: OVERLOADED };
+  if (!memory.reserve(size + CHUNK_OVERHEAD_BYTES)) {
+    discardRest(request);
+    return { refusal: OVERLOADED };
+  }
+  const bytes: Buffer = request.read() ?? NOTHING;
+  // Node sees the end of a request only while it is read.
+  request.resume();
+  return { bytes };
 }
 
 /** Reads a body and removes its content coding (RFC 9110 §8.4). It may have one of `DECODERS`. */

@@ -21,7 +21,7 @@ import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge
 import { match, splitUrl, type Target } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
-import { callRecord, endOf } from './record.ts';
+import { callRecord, endedRecord, endOf } from './record.ts';
 import { send } from './send.ts';
 import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
 
@@ -111,14 +111,16 @@ async function serve(
   const { plan } = planned;
   report.model = plan.pricing && plan.model;
   const holdId = newHoldId();
+  const record = callRecord({ requestId, policy, grant, plan, beganMs });
+  const isDecoded = read.arrived.isDecoded === true;
   // biome-ignore format: one line
-  const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, beganMs, isDecoded: read.arrived.isDecoded === true };
-  const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record: callRecord(call) };
+  const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, record, isDecoded };
+  const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record };
   const askedAt = performance.now();
   const tight = await admitTightly(deps, { requestId, grant, policy, ask }, planned);
   report.admitMs = performance.now() - askedAt;
   if ('refusal' in tight) return tight.refusal;
-  const running = run(deps, { ...call, policy: tight.policy }, tight);
+  const running = run(deps, tight.policy === policy ? call : { ...call, policy: tight.policy }, tight);
   deps.underWay.track(running);
   return running;
 }
@@ -135,12 +137,13 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const sent = await send(deps, call, tight, answer);
   const metered = await answer.end();
   memory.release();
-  const admitted = { ...tight.admitted, heldMicrousd: hold.heldMicrousd() };
+  const admitted = hold.admitted();
   const charge = judge(call, admitted, sent, metered);
   checkCount(deps, grant, plan, tight, charge);
   const { uses, costMicrousd, usedTokens } = charge;
   const failure = lastCallOf(sent, outgoing.destroyed, deps.now());
-  const record = callRecord(call, { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd });
+  const ended = { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd };
+  const record = endedRecord(call.record, plan, ended);
   const lastCall = failure && JSON.stringify(failure);
   const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);

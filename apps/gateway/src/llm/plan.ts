@@ -67,7 +67,8 @@ export type Call = {
   /** The body goes out without the content coding that it came with. */
   readonly isDecoded: boolean;
   readonly holdId: string;
-  readonly beganMs: number;
+  /** For the ledger, as `callRecord` writes it. */
+  readonly record: string;
 };
 
 /** The call to plan: its grant, target, policy and content, and its prices and time. */

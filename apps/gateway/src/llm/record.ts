@@ -17,23 +17,18 @@ type Ended = {
   readonly heldMicrousd: number;
 };
 
-/**
- * The fields that the ledger stores of a call besides its uses and cost, as JSON.
- * @param ended left out while the call is under way: Redis keeps less of it, and a call whose gateway dies has no more
- */
-export function callRecord(
-  {
-    requestId,
-    policy,
-    grant,
-    plan,
-    beganMs,
-  }: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan' | 'beganMs'>,
-  ended?: Ended,
-): string {
-  const end = ended && endFields(plan, ended);
-  // JSON leaves out what is undefined. One literal without spreads: V8 would move the object for each field behind one.
-  const fields: { readonly [F in keyof CallRecord]: CallRecord[F] | undefined } = {
+/** A part of the fields that the ledger stores of a call besides its uses and cost. JSON leaves out what is undefined. */
+type Fields = { readonly [F in keyof CallRecord]?: CallRecord[F] | undefined };
+
+/** A call's record while it is under way, as JSON: a call whose gateway dies has no more. */
+export function callRecord({
+  requestId,
+  policy,
+  grant,
+  plan,
+  beganMs,
+}: Pick<Call, 'requestId' | 'policy' | 'grant' | 'plan'> & { readonly beganMs: number }): string {
+  const fields: Fields = {
     acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
@@ -42,20 +37,17 @@ export function callRecord(
     beg: beganMs,
     usr: policy.externalUser,
     mod: plan.model?.slice(0, NAME_MAX_CHARS),
-    sta: end?.sta,
-    inp: end?.inp,
-    out: end?.out,
-    ovr: end?.ovr,
-    hld: end?.hld,
-    prc: end?.prc,
-    lin: end?.lin,
-    cod: end?.cod,
   };
   return JSON.stringify(fields);
 }
 
-function endFields({ hold, pricing }: Call['plan'], { sent, failure, charge, heldMicrousd }: Ended) {
-  return {
+/** The record of a call that has ended: that of the call under way, and how it ended. */
+export function endedRecord(
+  record: string,
+  { hold, pricing }: Call['plan'],
+  { sent, failure, charge, heldMicrousd }: Ended,
+): string {
+  const fields: Fields = {
     sta: 'status' in sent ? sent.status : undefined,
     inp: wholeNumber(charge.usage?.input_tokens),
     out: wholeNumber(charge.usage?.output_tokens),
@@ -65,6 +57,8 @@ function endFields({ hold, pricing }: Call['plan'], { sent, failure, charge, hel
     lin: charge.lines?.map(({ unit, count, rate }) => [unit, count, rate] as [string, number, number]),
     cod: failure?.code,
   };
+  const end = JSON.stringify(fields);
+  return end === '{}' ? record : `${record.slice(0, -1)},${end.slice(1)}`;
 }
 
 const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);

@@ -3,7 +3,7 @@ import { encodingOf, type Usage } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
-import { admitCall, type Counted, type Passed } from '../limits/admit.ts';
+import { type Admitted, admitCall, type Counted, type Passed } from '../limits/admit.ts';
 import type { CountReply } from '../workers/worker.ts';
 import type { Charge } from './judge-end.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
@@ -98,7 +98,7 @@ export function checkCount(
 
 /** The hold of a running call. */
 export type RunningHold = {
-  readonly heldMicrousd: () => number;
+  readonly admitted: () => Admitted;
   /** Lowers the hold, once a stream has stated its input. Absent when the hold cannot be lowered. */
   readonly onInput: ((input: Usage) => void) | undefined;
 };
@@ -108,9 +108,8 @@ export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens
   const { plan, policy, holdId } = call;
   let held = admitted.heldMicrousd;
   const { hold, pricing } = plan;
-  const heldMicrousd = () => held;
   if (!hold || !pricing || !plan.streams || !plan.statesInput || countedTokens !== undefined)
-    return { heldMicrousd, onInput: undefined };
+    return { admitted: () => admitted, onInput: undefined };
   const outputMicrousd = held - hold.fixedMicrousd;
   const onInput = (input: Usage) => {
     const inputMicrousd = pricing.cost({ ...input, output_tokens: 0 });
@@ -122,7 +121,7 @@ export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens
     deps.leases.lower(holdId, narrowed);
     deps.underWay.track(narrow(deps.redis, policy.ref, holdId, narrowed).catch(() => {}));
   };
-  return { heldMicrousd, onInput };
+  return { admitted: () => ({ ...admitted, heldMicrousd: held }), onInput };
 }
 
 /** Lowering a hold takes a round trip, so it must free at least this much: a part of the money that is left. */
