@@ -15,7 +15,7 @@ import { limitHeapsByThread } from './workers/body-workers.ts';
 /**
  * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second.
  */
-const LOG_BUFFER = { chars: 12_288, ms: 100 };
+const LOG_BUFFER = { chars: 48 * 1024, ms: 100 };
 
 limitHeapsByThread();
 

@@ -27,6 +27,12 @@ const SLOWEST_BYTES_PER_SECOND = 16 * 1024;
  */
 export function readWhole(request: IncomingMessage, memory: Reservation): Read | Promise<Read> {
   if (statesTooMuch(request, memory)) return { refusal: tooLarge(memory) };
+  return takeArrived(request, memory) ?? awaitBody(request, memory);
+}
+
+async function awaitBody(request: IncomingMessage, memory: Reservation): Promise<Read> {
+  // Node hands over the body that came with the headers right after them.
+  await undefined;
   return takeArrived(request, memory) ?? gather(request, bodyOf(request), memory, BROKEN_OFF);
 }
 

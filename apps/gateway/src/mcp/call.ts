@@ -52,7 +52,11 @@ export function mcpCall(deps: McpDeps): ServeCall {
     let refused: Refused | undefined = { refusal: { code: 'internal_error' } };
     let answer: Response | undefined;
     try {
-      refused = await serve(deps, report, incoming, outgoing, bodyMemory).finally(bodyMemory.release);
+      try {
+        refused = await serve(deps, report, incoming, outgoing, bodyMemory);
+      } finally {
+        bodyMemory.release();
+      }
       // A holder who has left, or has part of an answer, gets no refusal.
       if (!refused || outgoing.headersSent || outgoing.destroyed) return undefined;
       answer = await refuse(deps, { incoming, outgoing }, refused, requestId, bodyMemory.maxBodyBytes);
@@ -123,8 +127,12 @@ async function serve(
   const free = (messages?.all.length ?? 1) - charged.length;
   const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);
   if ('refusal' in begun) return refused(begun.refusal);
-  const failed = await chargeAndRun(deps, call).finally(begun.end);
-  return failed && refused(failed);
+  try {
+    const failed = await chargeAndRun(deps, call);
+    return failed && refused(failed);
+  } finally {
+    begun.end();
+  }
 }
 
 async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | undefined> {
@@ -139,7 +147,7 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const counted = await chargeCall(deps, requestId, grant, policy, ask);
   call.report.admitMs += performance.now() - askedAt;
   if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
-  const drawn = { ...call, policy: counted.policy };
+  const drawn = counted.policy === policy ? call : { ...call, policy: counted.policy };
   refund.belongsTo(drawn);
   const running =
     counted.admitted.places > 0

@@ -25,7 +25,8 @@ export function mcpRecord(
   more: Pick<CallRecord, 'sta' | 'lin'>,
 ): string {
   const tool = toolOf(messages?.all ?? []);
-  const record: CallRecord = {
+  // JSON leaves out what is undefined.
+  const record: { readonly [F in keyof CallRecord]: CallRecord[F] | undefined } = {
     acc: policy.accountId,
     ses: grant.sessionId,
     grt: grant.id,
@@ -33,9 +34,10 @@ export function mcpRecord(
     prv: 'mcp',
     srv: server.name,
     beg: beganMs,
-    ...(tool === undefined ? {} : { tol: tool.slice(0, NAME_MAX_CHARS) }),
-    ...(policy.externalUser === undefined ? {} : { usr: policy.externalUser }),
-    ...more,
+    tol: tool?.slice(0, NAME_MAX_CHARS),
+    usr: policy.externalUser,
+    sta: more.sta,
+    lin: more.lin,
   };
   return JSON.stringify(record);
 }

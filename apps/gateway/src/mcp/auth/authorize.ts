@@ -37,7 +37,7 @@ export type Authorizer = {
    * @returns refusals: `upstream_auth_failed` when there is no token, `database_unavailable` when a refresh needs
    *   Postgres and it does not answer, `internal_error` when stored tokens cannot be decrypted
    */
-  readonly authorize: (credential: McpCredential, refused?: string) => Promise<Authorized>;
+  readonly authorize: (credential: McpCredential, refused?: string) => Authorized | Promise<Authorized>;
 };
 
 const DEFAULT_KEY_HEADER = 'X-API-Key';
@@ -45,8 +45,13 @@ const DEFAULT_KEY_HEADER = 'X-API-Key';
 /** Creates what authenticates one gateway to MCP servers. It remembers access tokens, so it is created once. */
 export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   const accessTokens = createAccessTokens(deps);
+  const fetched = async (client: OauthClient, refused: string | undefined): Promise<Authorized> => {
+    const access = await accessTokens.get(client, refused);
+    if ('refusal' in access) return access;
+    return { authorization: { ...bearer(access.token), token: access.token } };
+  };
   return {
-    authorize: async ({ id, accountId, auth }, refused) => {
+    authorize: ({ id, accountId, auth }, refused) => {
       switch (auth.type) {
         case 'none':
           return { authorization: {} };
@@ -58,10 +63,7 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
           // The issuer got this token without a way to get another, so a refusal of it is final.
           if (auth.access_token !== undefined) return { authorization: bearer(auth.access_token) };
           const client = clientOf(id, accountId, auth);
-          if (!client) return NO_CLIENT;
-          const access = await accessTokens.get(client, refused);
-          if ('refusal' in access) return access;
-          return { authorization: { ...bearer(access.token), token: access.token } };
+          return client ? fetched(client, refused) : NO_CLIENT;
         }
       }
     },
