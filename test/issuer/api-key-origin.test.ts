@@ -185,6 +185,8 @@ describe('everything that an API key has issued', () => {
     }, 30_000);
     const marked = await stack.db.select().from(grants).where(eq(grants.apiKeyId, own.keyId));
     expect(marked.every(({ revokedAt }) => revokedAt !== null)).toBe(true);
+    const session = eq(sessions.id, marked[0]?.sessionId ?? '');
+    expect((await stack.db.select().from(sessions).where(session))[0]?.revokedAt).not.toBeNull();
     expect((await revokeIssued(own, own.keyId)).status).toBe(204);
   }, 60_000);
 

@@ -237,6 +237,30 @@ describe('grant.revoked', () => {
       { grant_id: claimsOf(stack, url).jti, reason: 'overrun', settled: { used: 2, spent: 20 } },
     ]);
   });
+
+  test('is not announced for a grant that its deleted virtual key had ended, revoked again or overrun', async () => {
+    const endpoint = await listen('grant.revoked');
+    const { id } = await createVirtualKey(stack);
+    const fields = { client_api_key: undefined, virtual_key: id, cost_limit: 1_000, external_user: 'user-9' };
+    const ways = ['grants', 'sessions', 'users', 'overrun'] as const;
+    const [one, session, user, over] = await Promise.all(ways.map(() => issue(stack, fields)));
+    if (!one || !session || !user || !over) throw new Error('not issued');
+    expect((await askVirtualKeys(stack, 'DELETE', `/${id}`)).status).toBe(204);
+    await settle(over.url, [{ cost: 10, ovr: 5 }]);
+    await quiet(stack);
+    for (const path of [
+      `/v1/grants/${claimsOf(stack, one.url).jti}`,
+      `/v1/sessions/${session.session_id}`,
+      '/v1/sessions?external_user=user-9',
+    ])
+      expect((await send(stack, { method: 'DELETE', path })).status).toBe(204);
+    const fence = await issue(stack, {});
+    await send(stack, { method: 'DELETE', path: `/v1/sessions/${fence.session_id}` });
+    await quiet(stack);
+    expect(told(endpoint, 'grant.revoked').map((data) => data.session_id)).toEqual([fence.session_id]);
+    for (const { session_id } of [one, session, user, over])
+      expect(await statusOf(session_id)).toBe('revoked');
+  });
 });
 
 describe('grant.expired', () => {

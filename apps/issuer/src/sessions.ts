@@ -14,7 +14,7 @@ import type { IssuerDeps } from './deps.ts';
 import { describeGrant } from './grants/describe-grant.ts';
 import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './grants/list-sessions.ts';
 import { liveFigures } from './grants/live-figures.ts';
-import { closeSessions, revoke } from './grants/revoke.ts';
+import { lockSessions, revoke } from './grants/revoke.ts';
 import { revokeIssuedBy } from './grants/revoke-issued.ts';
 import { sendRevision } from './grants/store-limits.ts';
 import { inTurn } from './in-time.ts';
@@ -128,15 +128,13 @@ export const revokeSession = route(
   },
   (deps) =>
     async ({ by, params }) =>
-      revoke(deps, by, { kind: 'session', id: params.id.toLowerCase() }, async (tx, now) => {
+      revoke(deps, by, { kind: 'session', id: params.id.toLowerCase() }, async (tx) => {
+        const own = and(eq(sessions.accountId, by.accountId), eq(sessions.id, params.id));
         // Waits for grants that are joining the session, so that they are revoked, too.
-        const [session] = await tx
-          .update(sessions)
-          .set({ revokedAt: sql`coalesce(${sessions.revokedAt}, ${now.toISOString()}::timestamptz)` })
-          .where(and(eq(sessions.accountId, by.accountId), eq(sessions.id, params.id)))
-          .returning({ id: sessions.id });
+        const locked = tx.select({ id: sessions.id }).from(sessions).where(own).for('no key update');
+        const [session] = await locked;
         if (!session) throw new RefusedError({ code: 'not_found' });
-        return eq(grants.sessionId, session.id);
+        return { grants: eq(grants.sessionId, session.id), sessions: eq(sessions.id, session.id) };
       }),
 );
 
@@ -161,10 +159,9 @@ export const revokeSessions = route(
     async ({ by, query }) => {
       if (query.api_key !== undefined) return revokeIssuedBy(deps, by, query.api_key);
       const { target, matching, others } = grantsWith(query);
-      return revoke(deps, by, target, async (tx, now) => {
+      return revoke(deps, by, target, async (tx) => {
         const revoked = sql`(${grants.accountId} = ${by.accountId} and ${matching})`;
-        await closeSessions(tx, revoked, others, now);
-        return revoked;
+        return { grants: revoked, sessions: await lockSessions(tx, revoked, others) };
       });
     },
 );

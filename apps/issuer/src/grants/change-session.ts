@@ -6,9 +6,9 @@ import {
   sessionChange,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { timeInSql } from '@presign/schema/grant-status';
+import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
-import { and, eq, gt, inArray, isNull } from 'drizzle-orm';
+import { and, eq, inArray, isNull } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { z } from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
@@ -110,11 +110,12 @@ type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeTerms
 async function lockLiveBudgets(tx: Transaction, { now }: IssuerDeps, accountId: string, sessionId: string) {
   const isLive = and(
     ...[eq(grants.accountId, accountId), eq(grants.sessionId, sessionId), isNull(grants.bundleId)],
-    ...[isNull(grants.revokedAt), gt(grants.expiresAt, timeInSql(now())), isNull(virtualKeys.revokedAt)],
+    isAliveInSql(timeInSql(now())),
   );
   const rows = await tx
     .select({ id: grants.budgetId })
     .from(grants)
+    .innerJoin(sessions, eq(sessions.id, grants.sessionId))
     .leftJoin(virtualKeys, eq(virtualKeys.id, grants.virtualKeyId))
     .where(isLive)
     .limit(SESSION_GRANTS_MAX + 1);

@@ -7,7 +7,7 @@ import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { PENDING } from '../route.ts';
 import { applyChange, type ChangeId } from './pending-changes.ts';
-import { closeSessions, mark } from './revoke.ts';
+import { lockSessions, revokeIn } from './revoke.ts';
 
 type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now' | 'log'>;
 
@@ -100,8 +100,11 @@ async function revokeBatch(
     .limit(1);
   const batch = sql`(${and(rest, last && lte(grants.issuedAt, last.issuedAt))})`;
   const now = new Date(nowMs());
-  await closeSessions(tx, batch, sql`${grants.apiKeyId} is distinct from ${key.id}`, now);
-  await mark(tx, batch, now, changeOf(key.id));
+  // A session ends with its last batch: it would end the grants of later batches before their turn.
+  const ofOthers = sql`${grants.apiKeyId} is distinct from ${key.id}`;
+  const others = last ? sql`(${ofOthers} or ${gt(grants.issuedAt, last.issuedAt)})` : ofOthers;
+  const alone = await lockSessions(tx, batch, others);
+  await revokeIn(tx, { grants: batch, sessions: alone }, now, changeOf(key.id));
   await tx
     .update(apiKeys)
     .set({ revokingAfter: last?.issuedAt ?? null })

@@ -13,13 +13,13 @@ import { causeOf } from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { ledger, partitions } from '@presign/schema/ledger-tables';
 import { budgets, grants } from '@presign/schema/tables';
-import { and, asc, eq, getTableColumns, gt, inArray, isNull, sql } from 'drizzle-orm';
+import { asc, eq, getTableColumns, inArray, sql } from 'drizzle-orm';
 import type { Logger } from 'pino';
 import type { IssuerMetrics } from '../deps.ts';
+import { markRevoked } from '../grants/mark-revoked.ts';
 import { queueTombstones, repeatChanges } from '../grants/pending-changes.ts';
 import { addLateCalls, holdMarks } from '../usage/sum-days.ts';
 import { announceBudgets } from '../webhooks/announce-budgets.ts';
-import { announceRevoked } from '../webhooks/announce-grants.ts';
 import { announceThresholds, recordSettled } from '../webhooks/announce-settled.ts';
 import type { ChangedBudget } from '../webhooks/levels.ts';
 import { ledgerRow } from './ledger-row.ts';
@@ -266,22 +266,15 @@ async function addToBudgets(tx: Transaction, counted: readonly UsageEntry[]): Pr
 }
 
 /**
- * Revokes a grant that has not expired and whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
+ * Revokes a grant that is alive and whose call cost more than its worst case: a price or a bound is wrong at its source. The gateway has
  * already ended the grant in Redis, unless it died. It locks grants after everything that locks a session, in the order of a session's
  * revocation, so that the two never deadlock.
  */
 async function endOverrun(tx: Transaction, rows: readonly ReturnType<typeof ledgerRow>[]): Promise<void> {
   const over = rows.filter((row) => row.overrunMicrousd > 0).map((row) => row.grantId);
   if (over.length === 0) return;
-  const ended = await tx
-    .update(grants)
-    .set({ revokedAt: sql`now()` })
-    .where(and(inArray(grants.id, over), isNull(grants.revokedAt), gt(grants.expiresAt, sql`now()`)))
-    .returning({ id: grants.id, accountId: grants.accountId });
-  if (ended.length === 0) return;
-  await announceRevoked(tx, ended, 'overrun');
-  const ids = ended.map(({ id }) => id);
-  await queueTombstones(tx, inArray(grants.id, ids), new Date());
+  const ended = await markRevoked(tx, inArray(grants.id, over), sql`now()`, 'overrun');
+  if (ended.length > 0) await queueTombstones(tx, inArray(grants.id, [...ended]), new Date());
 }
 
 type Sum = { readonly id: string; used: number; settled: number; tokens: number };
