@@ -120,7 +120,10 @@ async function findPolicy(
 }
 
 /** The columns of a grant that its policy has. */
-type Terms = Pick<Seed, 'accountId' | 'apiKeyId' | 'externalUser' | 'config' | 'models' | 'conditions'> & {
+type PolicyColumns = Pick<
+  Seed,
+  'accountId' | 'apiKeyId' | 'externalUser' | 'config' | 'models' | 'conditions'
+> & {
   readonly virtualKeyId: string | null;
   readonly server: McpServerPolicy | null;
 };
@@ -131,8 +134,8 @@ function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: 
   const signedUntilMs = undefined;
   const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
   const ref = { id, partition, accountId, credentialId: credential.id, budgetIds: [budget.id] };
-  const terms = { ...seed, virtualKeyId: null, server: (seed.server ?? null) as McpServerPolicy | null };
-  return openAs(deps, terms, [], {
+  const columns = { ...seed, virtualKeyId: null, server: (seed.server ?? null) as McpServerPolicy | null };
+  return openAs(deps, columns, [], {
     ref,
     epoch,
     lastId: undefined,
@@ -186,20 +189,20 @@ async function openFromPostgres(
 
 async function openAs(
   deps: PolicyDeps,
-  terms: Terms,
+  columns: PolicyColumns,
   sharedIds: readonly string[],
   state: Omit<GrantState, 'doc'>,
 ): Promise<Opening> {
   const policy: Policy = {
     ref: state.ref,
-    accountId: terms.accountId,
-    apiKeyId: terms.apiKeyId ?? undefined,
-    virtualKeyId: terms.virtualKeyId ?? undefined,
-    externalUser: terms.externalUser ?? undefined,
-    config: terms.config ?? undefined,
-    models: terms.models ?? undefined,
-    conditions: (terms.conditions ?? undefined) as Conditions | undefined,
-    server: terms.server ?? undefined,
+    accountId: columns.accountId,
+    apiKeyId: columns.apiKeyId ?? undefined,
+    virtualKeyId: columns.virtualKeyId ?? undefined,
+    externalUser: columns.externalUser ?? undefined,
+    config: columns.config ?? undefined,
+    models: columns.models ?? undefined,
+    conditions: (columns.conditions ?? undefined) as Conditions | undefined,
+    server: columns.server ?? undefined,
     costLimited: state.budgets.some((each) => each.costLimitMicrousd !== null),
     tokenLimited: state.budgets.some((each) => (each.tokensPerMinute ?? each.tokenLimit ?? null) !== null),
     sharedIds,

@@ -29,17 +29,17 @@ export type Policy = {
   readonly sharedIds: readonly string[];
 };
 
-/** The terms by which a call is planned. They are data, so that a worker can plan it. */
-export type PlanTerms = Pick<Policy, 'config' | 'models' | 'conditions' | 'costLimited' | 'tokenLimited'>;
+/** The part of a policy that a call is planned by. It is data, so that a worker can plan the call. */
+export type PlanPolicy = Pick<Policy, 'config' | 'models' | 'conditions' | 'costLimited' | 'tokenLimited'>;
 
-/** Only these terms of a policy. */
-export const planTerms = ({
+/** Only this part of a policy. */
+export const planPolicyOf = ({
   config,
   models,
   conditions,
   costLimited,
   tokenLimited,
-}: PlanTerms): PlanTerms => ({
+}: PlanPolicy): PlanPolicy => ({
   config,
   models,
   conditions,

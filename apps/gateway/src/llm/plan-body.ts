@@ -1,6 +1,6 @@
 import { type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
-import { type Policy, planTerms } from '../grant/policy.ts';
+import { type Policy, planPolicyOf } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
@@ -70,8 +70,8 @@ export async function planBody(
 function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
   const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
-  const terms = { ...planTerms(policy), config };
-  return { bytes, need, target, method, now, providerId: provider.id, policy: terms };
+  const planned = { ...planPolicyOf(policy), config };
+  return { bytes, need, target, method, now, providerId: provider.id, policy: planned };
 }
 
 /** A copy, because the parts are sent as they are. */

@@ -14,7 +14,7 @@ import {
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
-import type { PlanTerms, Policy } from '../grant/policy.ts';
+import type { PlanPolicy, Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -75,7 +75,7 @@ export type Call = {
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly policy: PlanTerms;
+  readonly policy: PlanPolicy;
   readonly content: Content;
   readonly at: PricesAt;
   /** Counts plain text in place of its bytes. Only workers count. */

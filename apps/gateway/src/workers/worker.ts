@@ -14,7 +14,7 @@ import {
 } from '@presign/providers';
 import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import type { PlanTerms } from '../grant/policy.ts';
+import type { PlanPolicy } from '../grant/policy.ts';
 import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
 import type { CounterOf, Unplannable } from '../llm/hold.ts';
@@ -100,7 +100,7 @@ export type PlanWork = {
   readonly providerId: string;
   readonly method: string;
   readonly target: Target;
-  readonly policy: PlanTerms;
+  readonly policy: PlanPolicy;
   readonly now: number;
 };
 
