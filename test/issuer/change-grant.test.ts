@@ -266,7 +266,7 @@ describe('a change', () => {
     expect((await patch(mixed, { concurrent_calls: null, max_uses: 2 })).status).toBe(200);
   });
 
-  test('leaves its terms before and after in the audit log, without the metadata', async () => {
+  test('leaves its limits and its end before and after in the audit log, without the metadata', async () => {
     const { url } = await issue(stack, { max_uses: 5 });
     await change(url, { max_uses: 6, metadata: { secret: 'sk-in-metadata' } });
     const [row] = await stack.db.select().from(audit).orderBy(desc(audit.at)).limit(1);

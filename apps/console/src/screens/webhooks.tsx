@@ -21,7 +21,7 @@ export const Webhooks = () => (
         }
         show={({ secret }) => <Secret label="The secret that signs its events" value={secret} />}
       >
-        <Terms />
+        <WebhookFields />
       </Action>
     </p>
     <PagedTable
@@ -51,7 +51,7 @@ const EVENTS = Object.keys({
 } satisfies Record<EventType, true>) as EventType[];
 
 /** The fields that the owner of an endpoint chooses. */
-const Terms = ({ webhook }: { webhook?: Webhook }) => (
+const WebhookFields = ({ webhook }: { webhook?: Webhook }) => (
   <>
     <Field label="URL" name="url" type="url" required value={webhook?.url} />
     <Field label="Description" name="description" value={webhook?.description ?? ''} />
@@ -105,7 +105,7 @@ const ChangeWebhook = ({ webhook }: { webhook: Webhook }) => {
           return presign.changeWebhook(change, { ifRevision: revision });
         }}
       >
-        <Terms webhook={webhook} />
+        <WebhookFields webhook={webhook} />
       </Action>
       <Action
         label="Rotate"

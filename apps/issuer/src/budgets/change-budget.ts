@@ -78,7 +78,7 @@ export const deleteBudget = route(
 );
 
 type Asked = { readonly by: Actor; readonly id: string; readonly c: Context<IssuerEnv> };
-type Terms = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
+type Settings = Limits & Pick<typeof sharedBudgets.$inferSelect, 'thresholds'>;
 
 /** Locks a budget, so that no window of it begins with earlier limits. */
 async function lock(tx: Transaction, { now }: IssuerDeps, by: Actor, id: string) {
@@ -105,25 +105,29 @@ async function change(
     costLimitMicrousd: cost === undefined ? before.costLimitMicrousd : cost,
     tokenLimit: tokens === undefined ? before.tokenLimit : tokens,
   };
-  const terms = { ...limits, thresholds: thresholds ?? before.thresholds };
-  const after = { name: name === undefined ? budget.name : name, ...terms };
-  const isTerms = [uses, cost, tokens, thresholds].some((each) => each !== undefined);
+  const settings = { ...limits, thresholds: thresholds ?? before.thresholds };
+  const after = { name: name === undefined ? budget.name : name, ...settings };
+  const changesSettings = [uses, cost, tokens, thresholds].some((each) => each !== undefined);
   await tx
     .update(sharedBudgets)
-    .set({ name: after.name, revision: budget.revision + 1, ...(isTerms && { ...terms, inherits: false }) })
+    .set({
+      name: after.name,
+      revision: budget.revision + 1,
+      ...(changesSettings && { ...settings, inherits: false }),
+    })
     .where(eq(sharedBudgets.id, budget.id));
   const target = { kind: 'budget', id: budget.id } as const;
-  const states = { before: describeTerms(before), after: describeTerms(after) };
+  const states = { before: auditedFields(before), after: auditedFields(after) };
   await recordChange(tx, asked.by, { action: 'budget.changed', target, ...states });
-  return isTerms ? changeWindows(tx, deps, budget.id, terms) : queueLimits(tx);
+  return changesSettings ? changeWindows(tx, deps, budget.id, settings) : queueLimits(tx);
 }
 
 async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string): Promise<ChangeId> {
   const row = await lock(tx, deps, by, id);
   const { budget } = row;
   const target = { kind: 'budget', id: budget.id } as const;
-  const terms = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
-  const before = { ...describeTerms(terms), scope: scopeOf(budget) };
+  const settings = { name: budget.name, ...limitsOf(row), thresholds: thresholdsOf(row) };
+  const before = { ...auditedFields(settings), scope: scopeOf(budget) };
   await recordChange(tx, by, { action: 'budget.deleted', target, before });
   if (!budget.deletedAt)
     await tx
@@ -147,7 +151,7 @@ async function changeWindows(
   tx: Transaction,
   { now }: IssuerDeps,
   sharedId: string,
-  { thresholds, ...limits }: Terms,
+  { thresholds, ...limits }: Settings,
 ): Promise<ChangeId> {
   const since = new Date(now() - BEHIND_MS);
   const counting = and(eq(budgets.sharedId, sharedId), or(isNull(budgets.endsAt), gt(budgets.endsAt, since)));
@@ -173,13 +177,13 @@ async function changeWindows(
 }
 
 /** The fields of a budget that the audit log has. */
-const describeTerms = ({
+const auditedFields = ({
   name,
   maxUses,
   costLimitMicrousd,
   tokenLimit,
   thresholds,
-}: Terms & { readonly name: string | null }) => ({
+}: Settings & { readonly name: string | null }) => ({
   name,
   max_uses: maxUses ?? -1,
   cost_limit: costLimitMicrousd,

@@ -10,7 +10,7 @@ import type { Database } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { asc, eq } from 'drizzle-orm';
 import { byCli, recordChange } from '../audit/audit-log.ts';
-import { changedLimits, describeAccount, storeTerms, termsOf } from '../keys/accounts.ts';
+import { auditedFields, changedLimits, describeAccount, storeAccount } from '../keys/accounts.ts';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { change, END, RESUME, SUSPEND } from '../keys/suspend-account.ts';
 import { aligned, type Command, CommandError, type Given, numberOf, readBody } from './command.ts';
@@ -91,7 +91,7 @@ export const ACCOUNTS: readonly Command[] = [
         db.transaction(async (tx) => {
           const [made] = await tx.insert(accounts).values(row).returning();
           const target = { kind: 'account', id } as const;
-          const after = made && termsOf(describeAccount(made));
+          const after = made && auditedFields(describeAccount(made));
           await recordChange(tx, byCli(id), { action: 'account.created', target, ...(after && { after }) });
         }),
       );
@@ -127,7 +127,7 @@ export const ACCOUNTS: readonly Command[] = [
       const body = readBody(accountChange, { name: given.text('name'), limits: limitsOf(given) });
       const id = idOf(given);
       const row = await withDatabase(io, (db) =>
-        refusedAsText(db.transaction((tx) => storeTerms(tx, BY, id, body))),
+        refusedAsText(db.transaction((tx) => storeAccount(tx, BY, id, body))),
       );
       io.out(JSON.stringify(describeAccount(row)));
     },

@@ -7,18 +7,18 @@ import { z } from 'zod';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
+import { describeGrant } from './describe-grant.ts';
+import { liveFigures } from './live-figures.ts';
+import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
-  type AskedTerms,
+  type AskedChange,
   findGrants,
   type GrantRow,
   hasEnded,
   lockGrants,
-  storeTerms,
+  storeChange,
   urlOf,
-} from './change-terms.ts';
-import { describeGrant } from './describe-grant.ts';
-import { liveFigures } from './live-figures.ts';
-import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
+} from './store-change.ts';
 import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
 
 const params = z.object({ id: z.guid() });
@@ -80,7 +80,7 @@ async function answerGrant(deps: IssuerDeps, c: Context<IssuerEnv>, row: GrantRo
   return { ...describeGrant(row, live, row.sessions, deps.now()), session_id: row.sessions.id };
 }
 
-type Asked = AskedTerms & { readonly id: string; readonly c: Context<IssuerEnv> };
+type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv> };
 
 /**
  * Stores a change, and queues it for Redis. A change that changes nothing is queued again, so that its caller learns when Redis
@@ -96,7 +96,7 @@ async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<C
   if (row.grants.bundleId !== null) throw partOfBundle(row.grants.bundleId);
   checkRevision(asked.c, row.budgets);
   if (hasEnded(row, deps.now())) throw new RefusedError({ code: 'grant_ended' });
-  await storeTerms(tx, deps, asked, row, all.get(budgetId) ?? []);
+  await storeChange(tx, deps, asked, row, all.get(budgetId) ?? []);
   return queueLimits(tx, budgetId);
 }
 

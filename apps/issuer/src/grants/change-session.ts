@@ -16,17 +16,17 @@ import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { findSession } from '../sessions.ts';
+import { summaryOf } from './list-sessions.ts';
+import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
-  type AskedTerms,
+  type AskedChange,
   findGrants,
   type GrantRow,
   hasEnded,
   lockGrants,
-  storeTerms,
+  storeChange,
   urlOf,
-} from './change-terms.ts';
-import { summaryOf } from './list-sessions.ts';
-import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
+} from './store-change.ts';
 import { checkRevision, lockBudgets, sendRevision } from './store-limits.ts';
 
 /** `PATCH /v1/sessions/{id}`: the session's name and metadata, and the limits and ends of all its live URLs at once. */
@@ -62,7 +62,7 @@ export const changeSession = route(
     },
 );
 
-type Asked = Omit<AskedTerms, 'change'> & {
+type Asked = Omit<AskedChange, 'change'> & {
   readonly id: string;
   readonly change: SessionChange;
   readonly c: Context<IssuerEnv>;
@@ -100,7 +100,7 @@ async function store(
   return { changeId, ids: live.map(({ row }) => row.grants.id) };
 }
 
-type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeTerms>[4] };
+type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChange>[4] };
 
 /**
  * Locks the budgets of the URLs and bundles of a session that have not ended. A URL that joins the session meanwhile stays as it is
@@ -161,7 +161,7 @@ async function storeAll(
   let areChanged = false;
   for (const { row, all } of live) {
     const asked = { by, apiKey, change: change.grants ?? {} };
-    const stored = storeTerms(tx, deps, asked, row, all);
+    const stored = storeChange(tx, deps, asked, row, all);
     areChanged = (await stored.catch(refuseFor(row.grants.id))) || areChanged;
   }
   return areChanged;

@@ -133,7 +133,7 @@ function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): v
   const [only, another] = servers;
   if (!only || another) return;
   const { accountId, apiKeyId, externalUser, conditions, expiresAt } = shared;
-  const terms = {
+  const policy = {
     accountId,
     apiKeyId,
     externalUser,
@@ -143,7 +143,7 @@ function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): v
   };
   const budget = { ...limits, id: shared.budgetId, revision: 1 };
   const credential = { id: only.credentialId, version: 1, sealed: only.sealed };
-  plantSeed(partition, only.grantId, { ...terms, epoch, credential, budget, server: only.server });
+  plantSeed(partition, only.grantId, { ...policy, epoch, credential, budget, server: only.server });
 }
 
 /** Signs and writes a bundle. A repeated `Idempotency-Key` finds the bundle written before. */

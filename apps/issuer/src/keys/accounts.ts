@@ -52,7 +52,7 @@ export const createAccount = route(
           await recordChange(tx, by, {
             action: 'account.created',
             target,
-            after: termsOf(describeAccount(account)),
+            after: auditedFields(describeAccount(account)),
           });
           const first = newApiKey(deps.now(), account.id, FIRST_KEY, secret);
           await tx.insert(apiKeys).values(first.row);
@@ -130,7 +130,7 @@ export const changeAccount = route(
   ({ db }) =>
     async ({ by, params, body, c }) => {
       const check = (account: Account) => checkRevision(c, account);
-      const changed = await inTime(db.transaction((tx) => storeTerms(tx, by, params.id, body, check)));
+      const changed = await inTime(db.transaction((tx) => storeAccount(tx, by, params.id, body, check)));
       sendRevision(c, changed);
       return describeAccount(changed);
     },
@@ -141,7 +141,7 @@ export const changeAccount = route(
  * @param check refuses the account as it is
  * @throws RefusedError `not_found`, `account_deleted`
  */
-export async function storeTerms(
+export async function storeAccount(
   tx: Transaction,
   by: Actor,
   id: string,
@@ -154,7 +154,7 @@ export async function storeTerms(
   check(account);
   const limits = change.limits ? changedLimits(account.limits, change.limits) : account.limits;
   const next = { ...account, name: change.name ?? account.name, limits };
-  const [before, after] = [account, next].map((each) => termsOf(describeAccount(each)));
+  const [before, after] = [account, next].map((each) => auditedFields(describeAccount(each)));
   const target = { kind: 'account', id: account.id } as const;
   await recordChange(tx, by, {
     action: 'account.changed',
@@ -175,7 +175,7 @@ export function changedLimits(limits: AccountLimits | null, change: AccountLimit
 }
 
 /** The fields of an account that an operator chooses. */
-export const termsOf = ({ name, limits }: AccountAnswer) => ({ name, limits });
+export const auditedFields = ({ name, limits }: AccountAnswer) => ({ name, limits });
 
 export type Account = typeof accounts.$inferSelect;
 

@@ -110,7 +110,7 @@ export async function makeApiKey(
     await obeyKeyLimit(tx, by.accountId, row.createdAt);
     await tx.insert(apiKeys).values(row);
     const target = { kind: 'api_key', id: row.id } as const;
-    await recordChange(tx, by, { action: 'api_key.created', target, after: termsOf(described) });
+    await recordChange(tx, by, { action: 'api_key.created', target, after: auditedFields(described) });
   });
   return { ...described, key };
 }
@@ -197,7 +197,7 @@ export const describeApiKey = (
 });
 
 /** Everything that is chosen when a key is created. */
-export const termsOf = ({ name, scopes, expires_at, requests_per_minute, policy }: ApiKeyAnswer) => ({
+export const auditedFields = ({ name, scopes, expires_at, requests_per_minute, policy }: ApiKeyAnswer) => ({
   name,
   scopes,
   expires_at,

@@ -12,8 +12,8 @@ export const FIRST_ACCOUNT = '00000000-0000-4000-8000-000000000001';
  */
 export async function bootstrap(db: Database, apiKey: string): Promise<void> {
   await db.insert(accounts).values({ id: FIRST_ACCOUNT, name: 'default' }).onConflictDoNothing();
-  const terms = { name: 'bootstrap', scopes: ['admin', 'operator'] };
-  const row = { accountId: FIRST_ACCOUNT, hash: hashApiKey(apiKey), hint: apiKeyHint(apiKey), ...terms };
+  const fields = { name: 'bootstrap', scopes: ['admin', 'operator'] };
+  const row = { accountId: FIRST_ACCOUNT, hash: hashApiKey(apiKey), hint: apiKeyHint(apiKey), ...fields };
   await db.transaction(async (tx) => {
     const [created] = await tx
       .insert(apiKeys)
@@ -23,6 +23,6 @@ export async function bootstrap(db: Database, apiKey: string): Promise<void> {
     if (!created) return;
     const target = { kind: 'api_key', id: created.id } as const;
     const by = byItself('issuer', FIRST_ACCOUNT);
-    await recordChange(tx, by, { action: 'api_key.created', target, after: terms });
+    await recordChange(tx, by, { action: 'api_key.created', target, after: fields });
   });
 }

@@ -10,7 +10,7 @@ import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { requireScope } from '../middleware/authenticate.ts';
 import { route } from '../route.ts';
-import { type ApiKeyRow, checkPolicy, describeApiKey, seconds, termsOf } from './api-keys.ts';
+import { type ApiKeyRow, auditedFields, checkPolicy, describeApiKey, seconds } from './api-keys.ts';
 
 /** `PATCH /v1/api-keys/{id}`: the next request with the key is judged by what it is then. */
 export const changeApiKey = route(
@@ -57,7 +57,7 @@ async function store(tx: Transaction, { now }: IssuerDeps, asked: Asked): Promis
     throw new RefusedError({ code: 'api_key_ended' });
   const next = changed(key, change, nowMs);
   refuseLast(keys, key, next, nowMs);
-  const [before, after] = [termsOf(describeApiKey(key)), termsOf(describeApiKey(next))];
+  const [before, after] = [auditedFields(describeApiKey(key)), auditedFields(describeApiKey(next))];
   await recordChange(tx, by, { action: 'api_key.changed', target: { kind: 'api_key', id }, before, after });
   if (JSON.stringify(before) === JSON.stringify(after)) return key;
   const stored = { ...next, revision: key.revision + 1 };

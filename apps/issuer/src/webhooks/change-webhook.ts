@@ -16,12 +16,12 @@ import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import {
+  auditedFields,
   checkUrl,
   describeWebhook,
   findWebhook,
   isOwnWebhook,
   seconds,
-  termsOf,
   type WebhookRow,
 } from './endpoints.ts';
 import { PREVIOUS_SECRET_HOURS, SIGNING_SECRET, sealSecret } from './secret.ts';
@@ -65,7 +65,10 @@ async function store(tx: Transaction, { by, id, change, c }: Asked): Promise<Web
   const { url = row.url, events = row.events, description = row.description } = change;
   const isMoved = url !== row.url;
   const next = { ...row, url, events: events && [...events], description };
-  const [before, after] = [termsOf(row), { ...termsOf(next), ...(isMoved && { url: 'changed' }) }];
+  const [before, after] = [
+    auditedFields(row),
+    { ...auditedFields(next), ...(isMoved && { url: 'changed' }) },
+  ];
   await recordChange(tx, by, { action: 'webhook.changed', target: { kind: 'webhook', id }, before, after });
   if (JSON.stringify(before) === JSON.stringify(after)) return row;
   // The new address has not failed yet.

@@ -75,7 +75,7 @@ async function create(deps: IssuerDeps, by: Actor, request: WebhookRequest, secr
     const [written] = await tx.insert(webhooks).values(row).returning();
     if (!written) throw new Error('Postgres wrote no row');
     const target = { kind: 'webhook', id } as const;
-    await recordChange(tx, by, { action: 'webhook.created', target, after: termsOf(written) });
+    await recordChange(tx, by, { action: 'webhook.created', target, after: auditedFields(written) });
     return { ...describeWebhook(written, now()), secret };
   });
 }
@@ -165,7 +165,7 @@ export const deleteWebhook = route(
           const [gone] = await tx.delete(webhooks).where(isOwnWebhook(by.accountId, params.id)).returning();
           if (!gone) throw new RefusedError({ code: 'not_found' });
           const target = { kind: 'webhook', id: gone.id } as const;
-          await recordChange(tx, by, { action: 'webhook.deleted', target, before: termsOf(gone) });
+          await recordChange(tx, by, { action: 'webhook.deleted', target, before: auditedFields(gone) });
           return undefined;
         }),
       ),
@@ -208,7 +208,7 @@ export const describeWebhook = (row: WebhookRow, now: number): WebhookAnswer => 
 });
 
 /** The fields of an endpoint that the audit log has. */
-export const termsOf = ({ url, events, description }: WebhookRow) => ({
+export const auditedFields = ({ url, events, description }: WebhookRow) => ({
   host: hostOf(url),
   events,
   description,

@@ -40,7 +40,7 @@ type RateKind = {
 
 /**
  * The kinds of limits, by their names in requests and answers. Most of a limit is derived from its row. Apart from it are its column
- * (`tables.ts`), its check (`admit.lua`), and rules of single kinds (`fields.ts`, `change-terms.ts`). Bundles share one budget over all their servers.
+ * (`tables.ts`), its check (`admit.lua`), and rules of single kinds (`fields.ts`, `store-change.ts`). Bundles share one budget over all their servers.
  */
 export const LIMITS = {
   cost_limit: {

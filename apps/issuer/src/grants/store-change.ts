@@ -23,7 +23,7 @@ import { signGrant } from '../issue/sign.ts';
 import { storeLimits } from './store-limits.ts';
 
 /** A change of a URL, and the API key that asks for it. */
-export type AskedTerms = {
+export type AskedChange = {
   readonly by: Actor;
   readonly apiKey: Pick<ApiKey, 'policy' | 'limits'>;
   readonly change: GrantChange;
@@ -35,10 +35,10 @@ export type AskedTerms = {
  * @returns whether it changes anything
  * @throws RefusedError `invalid_request`, `policy_forbids`, `account_limit` that names the field
  */
-export async function storeTerms(
+export async function storeChange(
   tx: Transaction,
   deps: IssuerDeps,
-  { by, apiKey, change }: AskedTerms,
+  { by, apiKey, change }: AskedChange,
   { grants: grant, budgets: budget }: GrantRow,
   all: readonly Sibling[],
 ): Promise<boolean> {
@@ -49,15 +49,16 @@ export async function storeTerms(
   const mostCost = apiKey.limits?.cost_limit ?? null;
   if (mostCost !== null && change.cost_limit !== undefined) refuseCost(limits.costLimitMicrousd, mostCost);
   // An API key with a policy must not raise what it issued within it.
-  if (apiKey.policy !== null) refuseRaise(termsOf(before, grant.expiresAt), termsOf(limits, end.expiresAt));
+  if (apiKey.policy !== null)
+    refuseRaise(auditedFields(before, grant.expiresAt), auditedFields(limits, end.expiresAt));
   const metadata = change.metadata === undefined ? grant.metadata : change.metadata;
   const isMoved = end.expiresAt.getTime() !== grant.expiresAt.getTime();
   const isOther = JSON.stringify(metadata) !== JSON.stringify(grant.metadata);
   await recordChange(tx, by, {
     action: 'grant.changed',
     target: { kind: 'grant', id: grant.id },
-    before: termsOf(before, grant.expiresAt),
-    after: { ...termsOf(limits, end.expiresAt), ...(isOther && { metadata: 'changed' }) },
+    before: auditedFields(before, grant.expiresAt),
+    after: { ...auditedFields(limits, end.expiresAt), ...(isOther && { metadata: 'changed' }) },
   });
   if (!isMoved && !isOther && JSON.stringify(limits) === JSON.stringify(before)) return false;
   await storeLimits(tx, budget, limits);
@@ -173,9 +174,9 @@ function refuseCost(costLimitMicrousd: number | null, most: number): void {
  * Refuses a change by an API key with a policy that would allow more than before.
  * @throws RefusedError `policy_forbids`
  */
-function refuseRaise(before: Terms, after: Terms): void {
+function refuseRaise(before: AuditedFields, after: AuditedFields): void {
   const most = (value: number | null) => (value === null || value === -1 ? Number.POSITIVE_INFINITY : value);
-  const raised = (Object.keys(after) as (keyof Terms)[]).find(
+  const raised = (Object.keys(after) as (keyof AuditedFields)[]).find(
     (name) => most(after[name]) > most(before[name]),
   );
   if (raised === undefined) return;
@@ -183,10 +184,10 @@ function refuseRaise(before: Terms, after: Terms): void {
   throw new RefusedError({ code: 'policy_forbids', param: raised, message });
 }
 
-type Terms = ReturnType<typeof termsOf>;
+type AuditedFields = ReturnType<typeof auditedFields>;
 
 /** The fields of a grant that the audit log has. */
-const termsOf = (limits: BudgetLimits, expiresAt: Date) => ({
+const auditedFields = (limits: BudgetLimits, expiresAt: Date) => ({
   ...showLimits(limits),
   expires_at: expiresAt.getTime() / 1000,
 });
