@@ -1,5 +1,5 @@
 import { keys, type RedisClient } from '../src/index.ts';
-import { newTerms, newWindow, type World } from './world.ts';
+import { newHistory, newWindow, type World } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -12,7 +12,7 @@ export async function rollOver(world: World, redis: RedisClient): Promise<void> 
   const ending = world.windows[world.present];
   if (!ending?.window) return;
   const isKnown = world.present + 1 < world.windows.length;
-  const { revisions = [] } = world.terms.get(ending.id) ?? {};
+  const { revisions = [] } = world.histories.get(ending.id) ?? {};
   const { maxUses, costLimitMicrousd, tokenLimit = null } = revisions.at(-1) ?? ending;
   const boundary = Math.max(now, ending.window.startsMs);
   Object.assign(ending.window, { endsMs: boundary });
@@ -20,7 +20,7 @@ export async function rollOver(world: World, redis: RedisClient): Promise<void> 
   else if (!world.isDeleted) {
     const next = newWindow({ maxUses, costLimitMicrousd, tokenLimit }, boundary);
     world.windows.push(next);
-    world.terms.set(...newTerms(next));
+    world.histories.set(...newHistory(next));
   }
   world.present++;
   await keepBounds(world, redis);

@@ -17,14 +17,14 @@ import { drainAll, drainRound, readGrant } from './ledger.ts';
 import { loseAll } from './redis.ts';
 import { keepBounds, putClockBack, rollOver } from './roll-over.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
+import { type ChangeStep, isChangeStep, takeChange } from './take-change.ts';
 import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
-import { isTermsStep, type TermsStep, takeTerms } from './terms.ts';
 import { type Call, type Charged, isAskedAgain, knownTo, latest, one, open, type World } from './world.ts';
 
 /** One thing that happens; numbers choose a grant or call out of those there are. */
 export type Step =
   | ChargeStep
-  | TermsStep
+  | ChangeStep
   | { readonly do: 'open' | 'revoke'; readonly at: number }
   | {
       readonly do: 'admit';
@@ -62,8 +62,8 @@ export type Step =
 export async function take(world: World, step: Step, nth: number): Promise<Admission | undefined> {
   const redis = one(world.gateways, nth);
   if (isChargeStep(step)) return takeCharge(world, redis, step);
-  if (isTermsStep(step)) {
-    await takeTerms(world, redis, step);
+  if (isChangeStep(step)) {
+    await takeChange(world, redis, step);
     return undefined;
   }
   switch (step.do) {
@@ -163,7 +163,7 @@ async function touch(
   world: World,
   redis: RedisClient,
   made: Call,
-  step: Exclude<Extract<Step, { at: number }>, ChargeStep | TermsStep>,
+  step: Exclude<Extract<Step, { at: number }>, ChargeStep | ChangeStep>,
 ): Promise<void> {
   if (step.do === 'settle') {
     const share = Math.floor((made.hold * step.share) / 100);

@@ -3,7 +3,7 @@ import { type Admission, keys, type RedisClient } from '../src/index.ts';
 import { KEYS_KEPT_MS } from '../src/keys.ts';
 import { figures, tokenFigures } from './grant.ts';
 import type { Step } from './take.ts';
-import { hasEnded, highest, inForce, isSuspended } from './terms.ts';
+import { hasEnded, highest, inForce, isSuspended } from './take-change.ts';
 import { type Call, type Charged, endsOf, isAskedAgain, latest, type World } from './world.ts';
 
 /**
@@ -101,8 +101,8 @@ export async function expectRightly(
     return;
   }
   const { budgets } = latest(world, grant);
-  const terms = await Promise.all(budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
-  const full = terms.some((budget) => {
+  const known = await Promise.all(budgets.map(async (each) => (await inForce(world, each.id)) ?? each));
+  const full = known.some((budget) => {
     const { used, settled, held, tokens, tokensHeld } = sums(world, budget.id, 'repeats too');
     const asked = 'tokens' in ask ? ask.tokens : 0;
     const noTokens =
@@ -180,7 +180,7 @@ export async function expectKeysLast(world: World): Promise<void> {
   const redis = world.gateways[0] as RedisClient;
   for (const grant of world.grants) {
     const [own = ''] = grant.ref.budgetIds;
-    const { answered = 0, revisions = [] } = world.terms.get(own) ?? {};
+    const { answered = 0, revisions = [] } = world.histories.get(own) ?? {};
     const known = endsOf(world, grant).filter((_, at) => (revisions[at]?.revision ?? 0) <= answered);
     const least = Math.max(grant.expiresAtMs, ...known.map((end) => end ?? 0)) + KEYS_KEPT_MS;
     for (const key of [keys.grant(world.partition, grant.ref.id), keys.budget(world.partition, own)]) {

@@ -59,7 +59,7 @@ export type Charged = {
 export type Revision = BudgetState & { readonly expiresAtMs?: number | undefined };
 
 /** Every revision of a budget, as Postgres had them, and the last one that a PATCH was answered for. */
-export type Terms = { readonly revisions: Revision[]; answered: number };
+export type History = { readonly revisions: Revision[]; answered: number };
 
 /** Whether the account was suspended after each of its changes, and the last change that was answered. */
 export type Account = { readonly suspensions: boolean[]; answered: number };
@@ -75,7 +75,7 @@ export type World = {
   /** Budgets for good that new grants draw on, in addition to the present window. */
   readonly lasting: BudgetState[];
   /** The revisions of each budget, by its id. */
-  readonly terms: Map<string, Terms>;
+  readonly histories: Map<string, History>;
   /** The windows of a budget that grants share, in their order. */
   readonly windows: BudgetState[];
   /** Which of them counts now. Beyond the last one: that budget was deleted, and its last window is over. */
@@ -120,7 +120,7 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
     grants,
     account: { suspensions: [false], answered: 0 },
     lasting: [],
-    terms: new Map(grants.flatMap(({ budgets }) => budgets.map(newTerms))),
+    histories: new Map(grants.flatMap(({ budgets }) => budgets.map(newHistory))),
     windows: [window],
     present: 0,
     isDeleted: false,
@@ -172,7 +172,7 @@ export function sibling({ ref: { partition, accountId } }: GrantState, budgets: 
   return { ...grant, ref: { ...grant.ref, accountId } };
 }
 
-export const newTerms = (budget: BudgetState): [string, Terms] => [
+export const newHistory = (budget: BudgetState): [string, History] => [
   budget.id,
   { revisions: [budget], answered: budget.revision },
 ];
@@ -182,7 +182,7 @@ export function latest(world: World, grant: GrantState): GrantState {
   const present = world.windows[world.present];
   const budgets = grant.budgets.flatMap((budget) => {
     const now = budget.window ? present : budget;
-    return now ? (world.terms.get(now.id)?.revisions.at(-1) ?? now) : [];
+    return now ? (world.histories.get(now.id)?.revisions.at(-1) ?? now) : [];
   });
   const budgetIds = budgets.map(({ id }) => id);
   const ends = endsOf(world, grant).flatMap((end) => end ?? []);
@@ -200,4 +200,4 @@ export function latest(world: World, grant: GrantState): GrantState {
 
 /** The end of a grant in each revision of its own budget. Undefined: it was not moved yet. */
 export const endsOf = (world: World, { ref }: GrantState): (number | undefined)[] =>
-  (world.terms.get(ref.budgetIds[0] ?? '')?.revisions ?? []).map(({ expiresAtMs }) => expiresAtMs);
+  (world.histories.get(ref.budgetIds[0] ?? '')?.revisions ?? []).map(({ expiresAtMs }) => expiresAtMs);

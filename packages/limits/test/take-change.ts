@@ -12,7 +12,16 @@ import {
 } from '../src/index.ts';
 import { newBudget } from './grant.ts';
 import { readGrant } from './ledger.ts';
-import { endsOf, latest, newTerms, one, type Revision, sibling, type Terms, type World } from './world.ts';
+import {
+  endsOf,
+  type History,
+  latest,
+  newHistory,
+  one,
+  type Revision,
+  sibling,
+  type World,
+} from './world.ts';
 
 type Limits = {
   readonly maxUses: number | null;
@@ -30,10 +39,10 @@ type BudgetStep =
 type End = 'before' | 'after' | 'now';
 
 /**
- * One thing that happens to terms: the parts of a PATCH, an `open` that is late, a new grant or a new shared budget, the end of a
+ * One change of grants, budgets and accounts: the parts of a PATCH, an `open` that is late, a new grant or a new shared budget, the end of a
  * shared budget, and the parts of a suspension.
  */
-export type TermsStep =
+export type ChangeStep =
   | BudgetStep
   | ({ readonly do: 'open overtaken'; readonly at: number } & Limits)
   | { readonly do: 'move end'; readonly at: number; readonly end: End }
@@ -57,12 +66,12 @@ const DOES: ReadonlySet<string> = new Set([
   'delete budget',
   'suspend',
   'apply suspension',
-] satisfies TermsStep['do'][]);
+] satisfies ChangeStep['do'][]);
 
-export const isTermsStep = (step: { readonly do: string }): step is TermsStep => DOES.has(step.do);
+export const isChangeStep = (step: { readonly do: string }): step is ChangeStep => DOES.has(step.do);
 
 /** Does one step. */
-export async function takeTerms(world: World, redis: RedisClient, step: TermsStep): Promise<void> {
+export async function takeChange(world: World, redis: RedisClient, step: ChangeStep): Promise<void> {
   switch (step.do) {
     case 'read':
       world.reads.push(read(world, one(world.grants, step.at)));
@@ -100,7 +109,7 @@ async function openOvertaken(world: World, redis: RedisClient, step: { at: numbe
 }
 
 async function takeBudget(world: World, redis: RedisClient, step: BudgetStep): Promise<void> {
-  const [id, { revisions }] = one([...world.terms], step.at);
+  const [id, { revisions }] = one([...world.histories], step.at);
   const now = revisions.at(-1) as Revision;
   if (step.do === 'change') change(world, id, step);
   else if (step.do === 'apply') await apply(world, redis, id);
@@ -130,23 +139,23 @@ function move(world: World, { ref, expiresAtMs }: GrantState, end: End): void {
 }
 
 const isOver = ({ expiresAtMs = Infinity }: Revision) => expiresAtMs <= Date.now();
-const lastOf = (world: World, id: string) => termsOf(world, id).revisions.at(-1) as Revision;
+const lastOf = (world: World, id: string) => historyOf(world, id).revisions.at(-1) as Revision;
 const commit = (world: World, changed: Revision) =>
-  termsOf(world, changed.id).revisions.push({ ...changed, revision: changed.revision + 1 });
+  historyOf(world, changed.id).revisions.push({ ...changed, revision: changed.revision + 1 });
 
 /** Issues a URL, while calls of others run. It draws on the budgets that there are. */
 function issue(world: World): void {
   const window = world.isDeleted ? undefined : world.windows[world.present];
   const shared = [...world.lasting, ...(window ? [window] : [])];
   const grant = sibling(world.grants[0] as GrantState, [newBudget({ maxUses: 5 }), ...shared]);
-  world.terms.set(...newTerms(grant.budgets[0] as BudgetState));
+  world.histories.set(...newHistory(grant.budgets[0] as BudgetState));
   world.grants.push(grant);
 }
 
 /** Creates a shared budget, while calls run. It covers the URLs that are issued after it. */
 function create(world: World): void {
   const budget = newBudget({ maxUses: 3, costLimitMicrousd: 600, endsWithGrant: false });
-  world.terms.set(...newTerms(budget));
+  world.histories.set(...newHistory(budget));
   world.lasting.push(budget);
 }
 
@@ -173,16 +182,16 @@ async function applySuspension(world: World, redis: RedisClient, late: number): 
   world.account.answered = Math.max(world.account.answered, version);
 }
 
-/** Writes the terms of Postgres to Redis, and answers the PATCH. */
+/** Writes the limits and the end of Postgres to Redis, and answers the PATCH. */
 async function apply(world: World, redis: RedisClient, id: string): Promise<void> {
   const now = lastOf(world, id);
   await write(world, redis, now);
-  termsOf(world, id).answered = now.revision;
+  historyOf(world, id).answered = now.revision;
 }
 
-async function write(world: World, redis: RedisClient, terms: Revision): Promise<void> {
-  await writeBudget(world, redis, terms);
-  await writeEnd(world, redis, terms);
+async function write(world: World, redis: RedisClient, revision: Revision): Promise<void> {
+  await writeBudget(world, redis, revision);
+  await writeEnd(world, redis, revision);
 }
 
 async function writeBudget(world: World, redis: RedisClient, budget: Revision): Promise<void> {
@@ -210,14 +219,14 @@ async function openLate(world: World, redis: RedisClient, state: GrantState): Pr
   if (!world.revoked.has(state.ref.id)) await openGrant(redis, state);
 }
 
-const termsOf = (world: World, id: string): Terms => world.terms.get(id) as Terms;
+const historyOf = (world: World, id: string): History => world.histories.get(id) as History;
 
 /** The highest limits that a budget ever had. Null: there was none at some time. */
 export function highest(
   world: World,
   id: string,
 ): Pick<BudgetState, 'maxUses' | 'costLimitMicrousd'> & { tokenLimit: number | null } {
-  const revisions = world.terms.get(id)?.revisions ?? [];
+  const revisions = world.histories.get(id)?.revisions ?? [];
   const most = (limits: (number | null)[]) =>
     limits.includes(null) ? null : Math.max(...limits.map((limit) => limit ?? 0));
   return {
@@ -236,21 +245,21 @@ export async function inForce(world: World, id: string): Promise<BudgetState | u
     redis.hmget(keys.budget(world.partition, id), ...fields),
   ]);
   if (!epoch || epoch !== now) return undefined;
-  const { revisions = [], answered = 0 } = world.terms.get(id) ?? {};
-  const terms = revisions.find((each) => each.revision === Number(revision));
+  const { revisions = [], answered = 0 } = world.histories.get(id) ?? {};
+  const known = revisions.find((each) => each.revision === Number(revision));
   expect({ maxUses, costLimit, tokenLimit: tokenLimit ?? '-1' }).toEqual({
-    maxUses: `${terms?.maxUses ?? -1}`,
-    costLimit: `${terms?.costLimitMicrousd ?? -1}`,
-    tokenLimit: `${terms?.tokenLimit ?? -1}`,
+    maxUses: `${known?.maxUses ?? -1}`,
+    costLimit: `${known?.costLimitMicrousd ?? -1}`,
+    tokenLimit: `${known?.tokenLimit ?? -1}`,
   });
   expect(Number(revision), 'no revision from before an answered PATCH').toBeGreaterThanOrEqual(answered);
-  return terms;
+  return known;
 }
 
 /** Whether the grant has ended by Redis, whose end is that of one revision, and not of one from before an answered PATCH. */
 export async function hasEnded(world: World, { ref }: GrantState): Promise<boolean> {
   const redis = world.gateways[0] as RedisClient;
-  const { revisions, answered } = termsOf(world, ref.budgetIds[0] ?? '');
+  const { revisions, answered } = historyOf(world, ref.budgetIds[0] ?? '');
   const revision = Number(await redis.hget(keys.grant(world.partition, ref.id), 'revision'));
   const ends = await readEnd(redis, ref);
   // A PATCH of limits alone does not write the end of a grant that was never moved.
