@@ -137,7 +137,12 @@ function rates(own: Live['own']): Html[] {
     if (name === 'max_uses' || name === 'cost_limit' || most === null) return [];
     const { rate } = limitKind(name);
     if (!rate) return [fact('Calls at once', `at most ${count(most)}`)];
-    return [fact(rate.unit === undefined ? 'Pace' : `Pace in ${rate.unit}`, `${count(most)} ${rate.each}`)];
+    return [
+      fact(
+        rate.unit === undefined ? 'Rate limit' : `Rate limit in ${rate.unit}`,
+        `${count(most)} ${rate.each}`,
+      ),
+    ];
   });
 }
 
