@@ -15,12 +15,12 @@ export function transportRefusal(call: McpCall, status: number): Refusal | undef
   const issuedFor = server.transport;
   if (method === 'GET') {
     const opensStream = issuedFor === 'sse' && isLegacy(incoming, issuedFor);
-    return opensStream && TO_GET.has(status) ? refusalOf('GET', status, FOR_HTTP) : undefined;
+    return opensStream && TO_GET.has(status) ? wrongTransport('GET', status, FOR_HTTP) : undefined;
   }
   const isFirst =
     method === 'POST' && !endpoint && messages?.all.some((each) => each.method === 'initialize');
   if (!isFirst || !TO_POST.has(status)) return undefined;
-  return refusalOf('POST', status, issuedFor === 'sse' ? USE_SSE : FOR_SSE);
+  return wrongTransport('POST', status, issuedFor === 'sse' ? USE_SSE : FOR_SSE);
 }
 
 const FOR_HTTP = 'If it speaks Streamable HTTP, issue a URL with "transport": "http" for it.';
@@ -28,7 +28,7 @@ const FOR_SSE = 'If it speaks only HTTP+SSE, issue a URL with "transport": "sse"
 const USE_SSE =
   'This URL was issued for HTTP+SSE ("transport": "sse"): use a client of that transport, perhaps with /mcp/sse in place of /mcp/mcp.';
 
-const refusalOf = (method: string, status: number, fix: string): Refusal => ({
+const wrongTransport = (method: string, status: number, fix: string): Refusal => ({
   code: 'invalid_request',
   param: 'transport',
   message: `The MCP server answered ${status} to the ${method} that connects. ${fix}`,

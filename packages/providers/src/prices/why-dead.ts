@@ -112,7 +112,7 @@ function modelNamed(
   const own = modelFacts(provider, name);
   const listed = pricing ? pricing.contextWindow : ANY_MODEL.contextWindow;
   const model = { name, pricing, facts: { ...own, contextWindow: own.contextWindow ?? listed } };
-  const refused = refusalOf({ ...endpoint, provider, model }, fixed);
+  const refused = leastUnbounded({ ...endpoint, provider, model }, fixed);
   // Nothing but the model is in this call, so no other call of the model would pass.
   return refused?.param === 'model' ? { reason: refused.reason } : model;
 }
@@ -167,7 +167,7 @@ function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefin
 
 /** Why an endpoint refuses a config, if it is for a value that no holder can change. */
 function fixedRefusal(endpoint: Open, config: JsonObject): Unbounded | undefined {
-  const unbounded = refusalOf(endpoint, config);
+  const unbounded = leastUnbounded(endpoint, config);
   return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? unbounded : undefined;
 }
 
@@ -189,7 +189,7 @@ function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
 }
 
 /** Why the least call with a config has no bound, or none that the model's price covers. */
-function refusalOf(endpoint: Open, config: JsonObject): Unbounded | undefined {
+function leastUnbounded(endpoint: Open, config: JsonObject): Unbounded | undefined {
   const { provider, spend, model } = endpoint;
   const { path, body } = bodyWith(endpoint, config, spend.least);
   const bytes = Buffer.byteLength(JSON.stringify(body));
