@@ -146,7 +146,7 @@ async function startGateway(): Promise<Gateway> {
   return { port, pid };
 }
 
-/** A URL whose grant is open in Redis. */
+/** A URL whose grant Redis has. */
 async function issue(ask: object): Promise<{ readonly path: string; readonly sessionId: string }> {
   if ('servers' in ask) return issueMcp(ask.servers as object[]);
   const body = { provider: 'openai', path: '/v1/chat/completions', client_api_key: KEY, ...ask };

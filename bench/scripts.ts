@@ -1,6 +1,6 @@
 /**
  * Measures what a call costs in Redis and in the gateway's client: `admit`, then `settle`. Then what the first call of a
- * URL costs in Redis (`open`) while the ledger is behind by so many calls.
+ * URL costs in Redis (`load`) while the ledger is behind by so many calls.
  *
  *     REDIS_URL=redis://127.0.0.1:6379 npx tsx scripts.ts [other packages/limits/src/index.ts …]
  *
@@ -16,7 +16,7 @@ type Figures = { admitUs: number; settleUs: number; clientUs: number };
 const ROUNDS = Number(process.env.ROUNDS ?? 15);
 const CALLS = 5_000;
 const AT_ONCE = 64;
-/** URLs opened at each length of the stream. */
+/** URLs loaded at each length of the stream. */
 const OPENED = 50;
 
 const LIMITED = {
@@ -58,8 +58,8 @@ for (const budgets of [1, 2, 3, 5, 9]) {
 }
 for (const backlog of [0, 10_000, 99_000]) {
   for (const [name, version] of versions) {
-    const openUs = await measureOpen(version, backlog);
-    console.log(`${backlog} calls behind, ${name}: open ${openUs.toFixed(1)} µs in Redis`);
+    const loadUs = await measureOpen(version, backlog);
+    console.log(`${backlog} calls behind, ${name}: load ${loadUs.toFixed(1)} µs in Redis`);
   }
 }
 redis.disconnect();
@@ -72,7 +72,7 @@ async function newPartition({ reopen, drain }: Limits): Promise<number> {
   return partition;
 }
 
-async function openOne({ openGrant }: Limits, partition: number, budgets: number): Promise<limits.GrantRef> {
+async function openOne({ loadGrant }: Limits, partition: number, budgets: number): Promise<limits.GrantRef> {
   const ref = {
     id: randomUUID(),
     partition,
@@ -80,7 +80,7 @@ async function openOne({ openGrant }: Limits, partition: number, budgets: number
     credentialId: randomUUID(),
     budgetIds: Array.from({ length: budgets }, () => randomUUID()),
   };
-  await openGrant(redis, {
+  await loadGrant(redis, {
     ref,
     epoch: 1,
     lastId: '0-0',
@@ -93,7 +93,7 @@ async function openOne({ openGrant }: Limits, partition: number, budgets: number
   return ref;
 }
 
-/** Microseconds of `open` in Redis, with so many calls in the stream that the ledger does not have. */
+/** Microseconds of `load` in Redis, with so many calls in the stream that the ledger does not have. */
 async function measureOpen(version: Limits, backlog: number): Promise<number> {
   const partition = await newPartition(version);
   const stream = version.keys.usage(partition);
@@ -116,11 +116,11 @@ async function measureOpen(version: Limits, backlog: number): Promise<number> {
     for (let i = 0; i < 1_000; i++) pipeline.xadd(stream, '*', ...entry);
     await pipeline.exec();
   }
-  const openUs = await timed(async () => {
+  const loadUs = await timed(async () => {
     for (let i = 0; i < OPENED; i++) await openOne(version, partition, 1);
   });
   await redis.del(stream);
-  return openUs;
+  return loadUs;
 }
 
 async function measure(version: Limits, budgets: number): Promise<Figures> {

@@ -88,7 +88,7 @@ test('a limit is named in its row, its column, its check and where its level is 
   const named = sources.filter(({ text }) => its.test(text)).map(({ file }) => file);
   expect(named.sort()).toEqual([
     'packages/limits/src/lua/admit.lua',
-    'packages/limits/src/lua/open.lua',
+    'packages/limits/src/lua/load.lua',
     'packages/schema/src/limits/kinds.ts',
     'packages/schema/src/tables.ts',
   ]);

@@ -6,7 +6,7 @@ import {
   connectRedis,
   drain,
   type GrantRef,
-  openGrant,
+  loadGrant,
   type RedisClient,
   redisReady,
   reopen,
@@ -49,7 +49,7 @@ export async function openOne(
   const budgetIds = [budgetId, ...windows.map(({ id }) => id)];
   const ids = { acc: randomUUID(), crd: credentialId, budget: budgetIds, key: randomUUID() };
   const ref = { id: randomUUID(), partition, accountId: ids.acc, credentialId, budgetIds };
-  const opened = await openGrant(redis, {
+  const loaded = await loadGrant(redis, {
     ref,
     epoch: 1,
     lastId: '0-0',
@@ -70,7 +70,7 @@ export async function openOne(
     ],
     doc: JSON.stringify({ ...ids, usr: 'user-123456', lim: true }),
   });
-  if (opened !== 'ok') throw new Error(JSON.stringify(opened));
+  if (loaded !== 'ok') throw new Error(JSON.stringify(loaded));
   return ref;
 }
 

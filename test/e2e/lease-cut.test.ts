@@ -79,7 +79,7 @@ describe.skipIf(!hasRedisServer)('a call under concurrent_calls whose gateway lo
       ...{ provider: 'openai', path: '/v1/x', client_api_key: 'sk-real' },
       concurrent_calls: 1,
     }));
-    // The other gateway has no database, so this one opens the grant in Redis.
+    // The other gateway has no database, so this one loads the grant into Redis.
     await served();
     most = 0;
   };

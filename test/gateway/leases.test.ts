@@ -55,7 +55,7 @@ describe.skipIf(!hasRedisServer)('the lease of a call, swept by another gateway,
       client_api_key: 'sk-real',
       max_uses: 9,
     });
-    // The process has no database, so another gateway opens the grant in Redis.
+    // The process has no database, so another gateway loads the grant into Redis.
     providers.answer = OK;
     await (await request(url, { method: 'POST', body: '{}' })).body.dump();
     const arrived = new Promise<ServerResponse>((resolve) => {

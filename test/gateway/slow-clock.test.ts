@@ -23,7 +23,7 @@ afterAll(async () => {
   await upstream.close();
 });
 
-test('a gateway that is a day late does not bring an expired URL back, and opens no budget for it', async () => {
+test('a gateway that is a day late does not bring an expired URL back, and loads no budget for it', async () => {
   const ask = { provider: 'openai', path: '/v1/models', method: 'GET', client_api_key: 'sk-real' };
   const { url } = await stack.issue({ ...ask, expires_in: 60, max_uses: 1 });
   const answer = await fetch(url);

@@ -76,7 +76,7 @@ describe('a rotated virtual key', () => {
     expect(new Set(await Promise.all(everywhere.map(keyOf)))).toEqual(new Set(['Bearer sk-second']));
     expect((await rotate(id, 'sk-third')).version).toBe(3);
     expect(new Set(await Promise.all(everywhere.map(keyOf)))).toEqual(new Set(['Bearer sk-third']));
-    // Those that no call has opened yet get it, too.
+    // Those that no call has loaded yet get it, too.
     expect(await keyOf(over(await issue(id), 1))).toBe('Bearer sk-third');
   });
 
@@ -87,7 +87,7 @@ describe('a rotated virtual key', () => {
     const caller = async (i: number) => {
       let url = over(await issue(id), i % 2);
       for (let n = 0; !rotations.ended; n++) {
-        // Now and then a URL that no call has opened: it is read from Postgres meanwhile.
+        // Now and then a URL that no call has loaded: it is read from Postgres meanwhile.
         if (n % 3 === 0) url = over(await issue(id), i % 2);
         const least = rotations.done;
         const used = Number((await keyOf(url)).split('-')[1]);
@@ -130,7 +130,7 @@ describe('a rotated virtual key', () => {
 });
 
 describe('a deleted virtual key', () => {
-  test('has all its URLs refused, opened or not, on every gateway, and issues no more', async () => {
+  test('has all its URLs refused, loaded or not, on every gateway, and issues no more', async () => {
     const { id } = await createVirtualKey(stack);
     const urls = await Promise.all(Array.from({ length: 12 }, () => issue(id)));
     await Promise.all(urls.slice(0, 6).map(keyOf));

@@ -46,7 +46,7 @@ test.skipIf(!hasRedisServer)(
       await answer.body.dump();
       return answer.statusCode;
     };
-    // The process has no database, so the gateway of the stack opens the grant in Redis.
+    // The process has no database, so the gateway of the stack loads the grant into Redis.
     expect(await call(stack.gatewayUrls[0] ?? '')).toBe(200);
 
     const atFullSpeed = slowDown(slow.child);

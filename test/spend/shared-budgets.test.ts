@@ -197,7 +197,7 @@ describe('a budget of money that 20 URLs share', () => {
     // Room for the calls before, and for both calls of the process.
     const limit = 5_000;
     const { id, urls } = await budgetOf('killed', { cost_limit: limit, window: 'month' }, 4);
-    // The process may have no database, so another gateway opens the URLs.
+    // The process may have no database, so another gateway loads the URLs.
     for (const url of urls) expect(await call(url)).toBe('ok');
     const gateway = await startGatewayProcess(stack, { HOLD_LEASE_SECONDS: String(LEASE_SECONDS) });
     keeps = true;

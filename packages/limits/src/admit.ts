@@ -200,7 +200,7 @@ type LastCallText = string | undefined;
 
 /**
  * Counts a call's uses and holds its worst cost in all budgets of its grant, or in none: one atomic round trip.
- * `unknown` asks for `openGrant` first. Throws what ioredis throws; the call must then not pass.
+ * `unknown` asks for `loadGrant` first. Throws what ioredis throws; the call must then not pass.
  */
 export const admit = (
   redis: RedisClient,

@@ -19,7 +19,7 @@ export type BudgetFigures = BudgetLimits & {
 
 /**
  * Reads the live figures of these budgets.
- * @returns them in the order of `budgetIds`; undefined for a budget that is not open in the epoch of its partition: Redis
+ * @returns them in the order of `budgetIds`; undefined for a budget that is not loaded in the epoch of its partition: Redis
  *   does not know it, or has its figures from before a loss. Throws what ioredis throws.
  */
 export async function readFigures(

@@ -5,7 +5,7 @@ import { type RedisClient, writeTogether } from './redis.ts';
 import { figure, flag, numbers, oneOf } from './reply.ts';
 import { script } from './script.ts';
 
-const openScript = script('open', {
+const loadScript = script('load', {
   keys: ['partition', 'grant', 'credential', 'usage', 'survivors', 'seed'],
   args: ['epoch', 'lastId', 'doc', 'expiresMs', 'endMs', 'isBounded', 'version', 'sealed'],
   each: {
@@ -82,7 +82,7 @@ export type GrantState = {
   readonly doc: string;
 };
 
-export type Opened =
+export type Loaded =
   | ('ok' | 'revoked' | 'expired' | 'stale' | 'closed')
   /** A window of a budget has ended or not begun, by the clock of Redis, which says this. */
   | { readonly nowMs: number };
@@ -93,10 +93,10 @@ export type Opened =
  * @returns `stale` when the ledger went on meanwhile, the limits changed, or the seed is of no use: read Postgres again.
  *   `expired` is judged by the clock of Redis. Throws what ioredis throws.
  */
-export async function openGrant(redis: RedisClient, state: GrantState): Promise<Opened> {
+export async function loadGrant(redis: RedisClient, state: GrantState): Promise<Loaded> {
   const { ref, credential } = state;
   const at = ref.partition;
-  const reply = await openScript.run(redis, {
+  const reply = await loadScript.run(redis, {
     keys: {
       partition: keys.partition(at),
       grant: keys.grant(at, ref.id),
@@ -147,7 +147,7 @@ function budgetKeyEndsMs(
 }
 
 /**
- * Reads what Redis keeps of a grant for gateways that have not seen it: its `doc` if it was opened, or else its seed, if
+ * Reads what Redis keeps of a grant for gateways that have not seen it: its `doc` if it was loaded, or else its seed, if
  * its issuer has just left one. Throws what ioredis throws.
  */
 export async function findGrant(
@@ -224,7 +224,7 @@ export async function revokeGrant(
 }
 
 /**
- * Puts a budget's new limits in force for the next call on every gateway, whether Redis has opened it or not. Postgres
+ * Puts a budget's new limits in force for the next call on every gateway, whether Redis has it or not. Postgres
  * must have committed them. An earlier revision changes nothing. Throws what ioredis throws.
  * @param endsMs when the newest token of its grants ends, or its window; undefined for a budget that has no end
  */
@@ -295,7 +295,7 @@ export async function findRevoked(
 }
 
 /**
- * When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. `open` refuses from
+ * When the Redis keys of a grant end, in Unix ms: when no call can run that was admitted before it expired. `load` refuses from
  * the expiry on, so nothing can rebuild a budget without the holds and calls that it has lost by then.
  */
 export const keysEndMs = (expiresAtMs: number) => expiresAtMs + KEYS_KEPT_MS;

@@ -4,7 +4,7 @@ import {
   admit,
   findRevoked,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   revokeGrant,
   setAccountState,
@@ -33,7 +33,7 @@ describe.each(engines)('accounts on %s', (_name, start) => {
       const grant = newGrant(partition, newBudget({ maxUses: 3 }));
       return { ...grant, ref: { ...grant.ref, accountId } };
     });
-    for (const grant of grants) await openGrant(redis, grant);
+    for (const grant of grants) await loadGrant(redis, grant);
     return grants.map(({ ref }) => ref);
   }
 

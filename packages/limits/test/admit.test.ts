@@ -3,7 +3,7 @@ import {
   admit,
   findGrant,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   reopen,
   settle,
@@ -71,7 +71,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
     const budget = newBudget({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const both = async () =>
       JSON.stringify([await figures(redis, partition, own.id), await figures(redis, partition, budget.id)]);
 
@@ -194,14 +194,14 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const partition = newPartition();
     const grant = newGrant(partition, newBudget());
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });
-    expect(await openGrant(redis, grant)).toBe('closed');
+    expect(await loadGrant(redis, grant)).toBe('closed');
     await reopen(redis, partition, 1);
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });
-    expect(await openGrant(redis, grant)).toBe('closed');
+    expect(await loadGrant(redis, grant)).toBe('closed');
     expect(await findGrant(redis, partition, grant.ref.id)).toBeUndefined();
   });
 
-  test('a partition closed under an open grant lets nothing through', async () => {
+  test('a partition closed under a loaded grant lets nothing through', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     await admitted(redis, grant);
@@ -209,7 +209,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });
   });
 
-  test('a grant Redis does not know, or a part of it, must be opened first', async () => {
+  test('a grant Redis does not know, or a part of it, must be loaded first', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget(), newBudget());
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
@@ -219,11 +219,11 @@ describe.each(engines)('admit on %s', (_name, start) => {
       ...grant.budgets.map((budget) => keys.budget(partition, budget.id)),
     ];
     for (const part of parts) {
-      expect(await openGrant(redis, grant)).toBe('ok');
+      expect(await loadGrant(redis, grant)).toBe('ok');
       await redis.del(part);
       expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
     }
-    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('ok');
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted' });
   });
 });

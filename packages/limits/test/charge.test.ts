@@ -3,7 +3,7 @@ import {
   admit,
   charge,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   reopen,
   revokeGrant,
@@ -54,7 +54,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
     const budget = newBudget({ maxUses: 9, costLimitMicrousd: 800, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const call = newCharge({ uses: 2, costMicrousd: 300, record: '{"usr":"Zoë ☃"}' });
     expect(await charge(redis, grant.ref, call)).toEqual({
       is: 'admitted',
@@ -87,7 +87,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const own = newBudget({ maxUses: 5, costLimitMicrousd: 1_000 });
     const budget = newBudget({ maxUses: 2, costLimitMicrousd: 500, endsWithGrant: false });
     const grant = newGrant(partition, own, budget);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     await charged(redis, grant, { costMicrousd: 200 });
     const now = {
       of: 2,
@@ -152,7 +152,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const call = await charged(redis, grant, { costMicrousd: 7 });
     await restarted(redis, partition);
     await drainAll(redis, ledger);
-    await openGrant(redis, readGrant(ledger, grant));
+    await loadGrant(redis, readGrant(ledger, grant));
     expect(await charge(redis, grant.ref, call)).toMatchObject({ is: 'admitted', epoch: '2' });
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '1',
@@ -214,7 +214,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'closed' });
     await drainAll(redis, newLedger(partition));
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'unknown' });
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     await redis.hset(keys.credential(partition, grant.ref.credentialId), 'revoked', '1');
     expect(await charge(redis, grant.ref, newCharge())).toEqual({ is: 'credential_revoked' });
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });

@@ -11,7 +11,7 @@ import {
   type GrantState,
   keys,
   leave,
-  openGrant,
+  loadGrant,
   type RedisClient,
   refund,
   renew,
@@ -170,7 +170,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     async (limit) => {
       const partition = await openPartition(redis);
       const grant = newGrant(partition, newBudget({ concurrentCalls: 2, maxUses: 10 }));
-      await openGrant(redis, grant);
+      await loadGrant(redis, grant);
       const [held, paid] = [newAsk(), placed()];
       await admit(redis, grant.ref, held);
       await charge(redis, grant.ref, paid);
@@ -182,7 +182,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
       }
       const read = { ...grant, epoch: 2, lastId: cursor.lastId };
       const budget = { ...(read.budgets[0] as BudgetState), revision: 2, concurrentCalls: limit, used: 1 };
-      expect(await openGrant(redis, { ...read, budgets: [budget] })).toBe('ok');
+      expect(await loadGrant(redis, { ...read, budgets: [budget] })).toBe('ok');
       expect(await active(grant.ref)).toBe(2);
       await leave(redis, grant.ref, paid.chargeId);
       await settle(redis, grant.ref, newOutcome(held.holdId));

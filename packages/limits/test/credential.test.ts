@@ -8,7 +8,7 @@ import {
   type GrantState,
   keys,
   keysEndMs,
-  openGrant,
+  loadGrant,
   type RedisClient,
   replaceCredential,
   resealCopy,
@@ -45,7 +45,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   test('every admission names a new version from then on, in every partition, and it lives as long', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
-    for (const grant of grants) await openGrant(redis, grant);
+    for (const grant of grants) await loadGrant(redis, grant);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.new' }, partitions);
     for (const [at, grant] of grants.entries()) {
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'admitted', credentialVersion: 2 });
@@ -55,13 +55,13 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     }
   });
 
-  test('a grant opened with a version read before a rotation gets the version after it', async () => {
+  test('a grant loaded with a version read before a rotation gets the version after it', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.new' }, partitions);
     for (const [at, grant] of grants.entries()) {
       expect(grant.credential.version).toBe(1);
-      expect(await openGrant(redis, grant)).toBe('ok');
+      expect(await loadGrant(redis, grant)).toBe('ok');
       expect(await copyIn(at, id)).toEqual({ version: 2, sealed: 'k1.new' });
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ credentialVersion: 2 });
     }
@@ -76,7 +76,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     for (const epoch of ['0', undefined]) {
       if (epoch === undefined) await redis.hdel(keys.credential(partition, id), 'epoch');
       else await redis.hset(keys.credential(partition, id), 'epoch', epoch);
-      expect(await openGrant(redis, grant)).toBe('ok');
+      expect(await loadGrant(redis, grant)).toBe('ok');
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ credentialVersion: 2 });
     }
   });
@@ -85,9 +85,9 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     const id = randomUUID();
     const [grant] = grantsOf(id);
     if (!grant) throw new Error('no grant');
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     await redis.hset(keys.credential(grant.ref.partition, id), 'epoch', '0');
-    await openGrant(redis, { ...grant, credential: { version: 1, sealed: 'k2.resealed' } });
+    await loadGrant(redis, { ...grant, credential: { version: 1, sealed: 'k2.resealed' } });
     expect(await copyIn(0, id)).toEqual({ version: 1, sealed: 'k2.resealed' });
   });
 
@@ -115,11 +115,11 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     const grants = grantsOf(id);
     const [first, ...unopened] = grants;
     if (!first) throw new Error('no grant');
-    await openGrant(redis, first);
+    await loadGrant(redis, first);
     await admitted(redis, first);
     await withdrawCredential(redis, id, partitions);
     expect(await admit(redis, first.ref, newAsk())).toEqual({ is: 'credential_revoked' });
-    for (const grant of unopened) expect(await openGrant(redis, grant)).toBe('revoked');
+    for (const grant of unopened) expect(await loadGrant(redis, grant)).toBe('revoked');
     for (const at of partitions.keys()) expect(await copyIn(at, id)).toBeUndefined();
     const ends = await redis.pexpiretime(keys.credential(first.ref.partition, id));
     expect(ends).toBe(keysEndMs(first.expiresAtMs));
@@ -128,11 +128,11 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   test('a rotation that arrives after the withdrawal revives nothing', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
-    await openGrant(redis, one(grants, 0));
+    await loadGrant(redis, one(grants, 0));
     await withdrawCredential(redis, id, partitions);
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.new' }, partitions);
     expect(await admit(redis, one(grants, 0).ref, newAsk())).toEqual({ is: 'credential_revoked' });
-    expect(await openGrant(redis, one(grants, 1))).toBe('revoked');
+    expect(await loadGrant(redis, one(grants, 1))).toBe('revoked');
     for (const at of partitions.keys()) expect(await copyIn(at, id)).toBeUndefined();
   });
 
@@ -140,7 +140,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
     const partition = partitions[0] ?? 0;
     const [alive, revoked, withdrawn] = [0, 1, 2].map(() => newGrant(partition, newBudget()));
     if (!alive || !revoked || !withdrawn) throw new Error('no grants');
-    for (const grant of [alive, revoked, withdrawn]) await openGrant(redis, grant);
+    for (const grant of [alive, revoked, withdrawn]) await loadGrant(redis, grant);
     await revokeGrant(redis, { ...revoked.ref, expiresAtMs: revoked.expiresAtMs });
     await withdrawCredential(redis, withdrawn.ref.credentialId, [partition]);
     const found = await findRevoked(redis, partition, [withdrawn.ref, alive.ref, revoked.ref]);
@@ -149,7 +149,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
 
   test('a scan yields every copy, however many, and nothing else', async () => {
     const grants = Array.from({ length: 1_200 }, (_, i) => newGrant(partitions[i % 3] ?? 0, newBudget()));
-    await Promise.all(grants.map((grant) => openGrant(redis, grant)));
+    await Promise.all(grants.map((grant) => loadGrant(redis, grant)));
     const seen: CredentialCopy[] = [];
     for await (const copies of scanCredentials(redis)) seen.push(...copies);
     const ids = new Set(grants.map((grant) => grant.ref.credentialId));
@@ -167,7 +167,7 @@ describe.each(engines)('credentials on %s', (_name, start) => {
       return { ...grant, credential: { version, sealed: 'k1.sealed' } };
     });
     if (!here || !later || !gone || !withdrawn) throw new Error('no grants');
-    for (const grant of [here, later, withdrawn]) await openGrant(redis, grant);
+    for (const grant of [here, later, withdrawn]) await loadGrant(redis, grant);
     await withdrawCredential(redis, withdrawn.ref.credentialId, [partition]);
     const reseal = ({ ref }: GrantState) =>
       resealCopy(redis, { partition, id: ref.credentialId, version: 1, sealed: 'k2.sealed' });

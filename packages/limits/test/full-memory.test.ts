@@ -8,8 +8,8 @@ import {
   forestall,
   type GrantState,
   keys,
+  loadGrant,
   narrow,
-  openGrant,
   type RedisClient,
   refund,
   renew,
@@ -55,7 +55,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   };
   const of = (grant: GrantState) => figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('admits, charges and opens nothing, and counts none of it', async () => {
+  test('admits, charges and loads nothing, and counts none of it', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { maxUses: 5, costLimitMicrousd: 100 });
     const other = newGrant(partition, newBudget());
@@ -63,7 +63,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     await fill();
     await expect(admit(redis, grant.ref, newAsk({ holdMicrousd: 1 }))).rejects.toThrow(FULL);
     await expect(charge(redis, grant.ref, newCharge())).rejects.toThrow(FULL);
-    await expect(openGrant(redis, other)).rejects.toThrow(FULL);
+    await expect(loadGrant(redis, other)).rejects.toThrow(FULL);
     expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.dbsize()).toBe(counts);
   });
@@ -179,7 +179,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
     ledger.cursor = { partition, epoch: 2, lastId: '0-0' };
     expect(await drainAll(redis, ledger)).toEqual(['ok']);
     await setLimit(0);
-    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, grant))).toBe('ok');
     expect(await of(grant)).toEqual({ used: '2', settled: '0', held: '100' });
     expect(await settle(redis, grant.ref, newOutcome(hold))).toBeDefined();
   });

@@ -5,7 +5,7 @@ import {
   forestall,
   type GrantState,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   refund,
   settle,
@@ -142,7 +142,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     const shared = newBudget({ maxUses: 1_000, endsWithGrant: false });
     const [grant, other] = [newBudget(), newBudget()].map((own) => newGrant(partition, own, shared));
     if (!grant || !other) throw new Error('no grants');
-    for (const each of [grant, other]) await openGrant(redis, each);
+    for (const each of [grant, other]) await loadGrant(redis, each);
     for (let i = 0; i < 19; i++) expect(await refused(grant)).toMatchObject({ isKept: false });
     expect(await refused(grant)).toMatchObject({ isKept: true });
     expect(await refused(other)).toMatchObject({ isKept: false });
@@ -174,7 +174,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     for (let i = 0; i < 20; i++) await refused(grant);
     await restarted(redis, partition);
     await drainAll(redis, ledger);
-    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, grant))).toBe('ok');
     const hold = await admitted(redis, grant);
     const outcome = newOutcome(hold, { ...REFUSED, epoch: String(ledger.cursor.epoch) });
     expect(await settle(redis, grant.ref, outcome)).toMatchObject({ isKept: true });

@@ -9,8 +9,8 @@ import {
   fixedHold,
   type GrantState,
   keys,
+  loadGrant,
   type Outcome,
-  openGrant,
   type RedisClient,
   type Refund,
   type Seed,
@@ -61,7 +61,7 @@ export function seedOf({ ref, expiresAtMs, credential, budgets }: GrantState, ep
   };
 }
 
-/** The grant as a gateway opens it from its seed. */
+/** The grant as a gateway loads it from its seed. */
 export const fromSeed = (grant: GrantState, epoch = 1): GrantState => ({
   ...grant,
   epoch,
@@ -75,7 +75,7 @@ export async function openedGrant(
   limits: Partial<BudgetState> = {},
 ): Promise<GrantState> {
   const grant = newGrant(partition, newBudget(limits));
-  await openGrant(redis, grant);
+  await loadGrant(redis, grant);
   return grant;
 }
 

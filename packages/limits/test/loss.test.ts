@@ -3,7 +3,7 @@ import {
   admit,
   drain,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   readFigures,
   reopen,
@@ -36,7 +36,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
       await settle(redis, grant.ref, newOutcome(hold, { costMicrousd }));
       return hold;
     };
-    const reread = () => openGrant(redis, readGrant(ledger, grant));
+    const reread = () => loadGrant(redis, readGrant(ledger, grant));
     return { partition, grant, ledger, budget, call, reread };
   }
 
@@ -227,20 +227,20 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
     const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);
     const ledger = newLedger(partition);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const hold = await admitted(redis, grant);
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }));
     await drainAll(redis, ledger);
     await reopen(redis, partition, 2);
     ledger.cursor = { partition, epoch: 2, lastId: '0-0' };
     await drainAll(redis, ledger);
-    await openGrant(redis, readGrant(ledger, newGrant(partition, early)));
+    await loadGrant(redis, readGrant(ledger, newGrant(partition, early)));
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 250 }));
     expect(await figures(redis, partition, early.id)).toMatchObject({ used: '2', settled: '500' });
     const drained = await drain(redis, ledger.cursor, 10);
     const repeated = commit(ledger, drained.is === 'ok' ? drained.entries : []);
     expect(repeated).toHaveLength(1);
-    await openGrant(redis, readGrant(ledger, newGrant(partition, late)));
+    await loadGrant(redis, readGrant(ledger, newGrant(partition, late)));
     const further = { ...ledger.cursor, lastId: `${Number(ledger.cursor.lastId.split('-')[0]) + 1}-0` };
     for (const cursor of [ledger.cursor, ledger.cursor, further]) {
       await trim(redis, cursor, repeated);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { admit, type Hold, openGrant, type RedisClient } from '../src/index.ts';
+import { admit, type Hold, loadGrant, type RedisClient } from '../src/index.ts';
 import { newAsk, newBudget, newGrant, openedGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -82,7 +82,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
     const own = newBudget({ costLimitMicrousd: 10_000 });
     const budget = newBudget({ costLimitMicrousd: 1_000, settledMicrousd: 500 });
     const grant = newGrant(partition, own, budget);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const admission = await admit(redis, grant.ref, withHold(hold()));
     expect(admission).toMatchObject({ is: 'admitted', tokens: 666, heldMicrousd: 500, microusdLeft: 9_500 });
   });

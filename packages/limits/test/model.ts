@@ -53,18 +53,18 @@ const calm = [
   { weight: 2, arbitrary: fc.record({ ...verb('issue', 'create budget', 'delete budget'), at }) },
   { weight: 2, arbitrary: fc.record({ ...verb('move end'), at, end }) },
   { weight: 1, arbitrary: fc.record({ ...verb('apply limits alone', 'apply end alone'), at }) },
-  { weight: 1, arbitrary: fc.record({ ...verb('open', 'revoke'), at }) },
+  { weight: 1, arbitrary: fc.record({ ...verb('load', 'revoke'), at }) },
   {
     weight: 4,
     arbitrary: fc.record({
-      ...verb('change', 'open overtaken'),
+      ...verb('change', 'load overtaken'),
       at,
       maxUses: fc.option(fc.nat(12)),
       cost: fc.option(fc.nat(1_500)),
       tokens: fc.option(fc.nat(1_200)),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ ...verb('apply', 'read', 'open late'), at }) },
+  { weight: 4, arbitrary: fc.record({ ...verb('apply', 'read', 'load late'), at }) },
   { weight: 2, arbitrary: fc.record({ ...verb('apply late'), at, revision: fc.nat(8) }) },
 ];
 /** Steps to take more often than others, so that few schedules find a fault. */

@@ -9,7 +9,7 @@ import {
   countRequest,
   type GrantState,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
 } from '../src/index.ts';
 import { figures, newAsk, newBudget, newCharge, newGrant, openedGrant, tally } from './grant.ts';
@@ -110,7 +110,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
       const partition = await openPartition(redis);
       const budget = newBudget({ costLimitMicrousd: 100, endsWithGrant: false });
       const grant = newGrant(partition, newBudget({ [property]: 3, maxUses: 100 }), budget);
-      await openGrant(redis, grant);
+      await loadGrant(redis, grant);
       const refused = await admit(redis, grant.ref, newAsk({ holdMicrousd: 101 }));
       expect(refused.is).toBe('cost_limit_too_low');
       const ask = newAsk();

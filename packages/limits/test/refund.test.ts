@@ -4,7 +4,7 @@ import {
   drain,
   forestall,
   keys,
-  openGrant,
+  loadGrant,
   type RedisClient,
   refund,
   reopen,
@@ -33,7 +33,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     const ledger = newLedger(partition);
     const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
     const sums = () => ledger.budgets.get(grant.ref.budgetIds[0] ?? '');
-    const reread = () => openGrant(redis, readGrant(ledger, grant));
+    const reread = () => loadGrant(redis, readGrant(ledger, grant));
     return { partition, grant, ledger, budget, sums, reread };
   }
 
@@ -42,7 +42,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     const budgets = [newBudget({ maxUses: 3, costLimitMicrousd: 300 }), newBudget({ maxUses: 4 })];
     const grant = newGrant(partition, ...budgets);
     const ledger = newLedger(partition);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const call = await charged(redis, grant, { uses: 3, costMicrousd: 300 });
     const back = newRefund(call, { uses: 2, costMicrousd: 200, record: '{"usr":"Zoë ☃"}' });
     expect(await refund(redis, grant.ref, back)).toBe(true);
@@ -124,7 +124,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     expect(seconds).toBeLessThanOrEqual(MARKED_S);
   });
 
-  test('open counts charges and refunds that the ledger has not reached', async () => {
+  test('load counts charges and refunds that the ledger has not reached', async () => {
     const { partition, grant, ledger, budget, reread } = await world();
     await charged(redis, grant, { uses: 1, costMicrousd: 1 });
     const known = await charged(redis, grant, { uses: 2, costMicrousd: 20 });
@@ -202,7 +202,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
     const [early, late] = [newBudget(), newBudget()];
     const grant = newGrant(partition, early, late);
     const ledger = newLedger(partition);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const call = await charged(redis, grant, { costMicrousd: 30 });
     const back = newRefund(call);
     const older = await takeSnapshot(redis, partition);
@@ -212,14 +212,14 @@ describe.each(engines)('refund on %s', (_name, start) => {
     await reopen(redis, partition, 2);
     ledger.cursor = { partition, epoch: 2, lastId: '0-0' };
     await drainAll(redis, ledger);
-    await openGrant(redis, readGrant(ledger, newGrant(partition, early)));
+    await loadGrant(redis, readGrant(ledger, newGrant(partition, early)));
     expect(await figures(redis, partition, early.id)).toMatchObject({ used: '0', settled: '0' });
     await refund(redis, grant.ref, back);
     expect(await figures(redis, partition, early.id)).toMatchObject({ used: '-1', settled: '-30' });
     const drained = await drain(redis, ledger.cursor, 10);
     const repeated = commit(ledger, drained.is === 'ok' ? drained.entries : []);
     expect(repeated).toHaveLength(1);
-    await openGrant(redis, readGrant(ledger, newGrant(partition, late)));
+    await loadGrant(redis, readGrant(ledger, newGrant(partition, late)));
     for (let i = 0; i < 2; i++) {
       await trim(redis, ledger.cursor, repeated);
       for (const { id } of [early, late]) {

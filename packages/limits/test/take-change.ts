@@ -4,8 +4,8 @@ import {
   changeLimits,
   type GrantState,
   keys,
+  loadGrant,
   moveEnd,
-  openGrant,
   type RedisClient,
   readEnd,
   setAccountState,
@@ -39,28 +39,28 @@ type BudgetStep =
 type End = 'before' | 'after' | 'now';
 
 /**
- * One change of grants, budgets and accounts: the parts of a PATCH, an `open` that is late, a new grant or a new shared budget, the end of a
+ * One change of grants, budgets and accounts: the parts of a PATCH, a `load` that is late, a new grant or a new shared budget, the end of a
  * shared budget, and the parts of a suspension.
  */
 export type ChangeStep =
   | BudgetStep
-  | ({ readonly do: 'open overtaken'; readonly at: number } & Limits)
+  | ({ readonly do: 'load overtaken'; readonly at: number } & Limits)
   | { readonly do: 'move end'; readonly at: number; readonly end: End }
   | { readonly do: 'issue' | 'create budget' | 'delete budget' | 'suspend'; readonly at: number }
   | { readonly do: 'apply suspension'; readonly at: number; readonly isLate: boolean }
   | { readonly do: 'read'; readonly at: number }
-  | { readonly do: 'open late'; readonly at: number };
+  | { readonly do: 'load late'; readonly at: number };
 
 const DOES: ReadonlySet<string> = new Set([
   'change',
-  'open overtaken',
+  'load overtaken',
   'move end',
   'apply',
   'apply limits alone',
   'apply end alone',
   'apply late',
   'read',
-  'open late',
+  'load late',
   'issue',
   'create budget',
   'delete budget',
@@ -76,11 +76,11 @@ export async function takeChange(world: World, redis: RedisClient, step: ChangeS
     case 'read':
       world.reads.push(read(world, one(world.grants, step.at)));
       return;
-    case 'open late':
-      if (world.reads.length > 0) await openLate(world, redis, one(world.reads, step.at));
+    case 'load late':
+      if (world.reads.length > 0) await loadLate(world, redis, one(world.reads, step.at));
       return;
-    case 'open overtaken':
-      return openOvertaken(world, redis, step);
+    case 'load overtaken':
+      return loadOvertaken(world, redis, step);
     case 'move end':
       return move(world, one(world.grants, step.at), step.end);
     case 'issue':
@@ -99,13 +99,13 @@ export async function takeChange(world: World, redis: RedisClient, step: ChangeS
   }
 }
 
-async function openOvertaken(world: World, redis: RedisClient, step: { at: number } & Limits): Promise<void> {
+async function loadOvertaken(world: World, redis: RedisClient, step: { at: number } & Limits): Promise<void> {
   const state = read(world, one(world.grants, step.at));
   for (const id of state.ref.budgetIds) {
     change(world, id, step);
     await apply(world, redis, id);
   }
-  await openLate(world, redis, state);
+  await loadLate(world, redis, state);
 }
 
 async function takeBudget(world: World, redis: RedisClient, step: BudgetStep): Promise<void> {
@@ -214,9 +214,9 @@ const signedUntil = (world: World, grant: GrantState): number =>
 
 const read = (world: World, grant: GrantState) => readGrant(world.ledger, latest(world, grant));
 
-/** A gateway that has read Postgres some time ago opens the grant now. */
-async function openLate(world: World, redis: RedisClient, state: GrantState): Promise<void> {
-  if (!world.revoked.has(state.ref.id)) await openGrant(redis, state);
+/** A gateway that has read Postgres some time ago loads the grant now. */
+async function loadLate(world: World, redis: RedisClient, state: GrantState): Promise<void> {
+  if (!world.revoked.has(state.ref.id)) await loadGrant(redis, state);
 }
 
 const historyOf = (world: World, id: string): History => world.histories.get(id) as History;
@@ -236,7 +236,7 @@ export function highest(
   };
 }
 
-/** The limits that Redis judges a budget by, which are those of one revision; undefined where it is not open. */
+/** The limits that Redis judges a budget by, which are those of one revision; undefined where it is not loaded. */
 export async function inForce(world: World, id: string): Promise<BudgetState | undefined> {
   const redis = world.gateways[0] as RedisClient;
   const fields = ['epoch', 'revision', 'max_uses', 'cost_limit', 'token_limit'];

@@ -9,7 +9,7 @@ import {
   renew,
 } from '../src/index.ts';
 import { newHoldId } from './grant.ts';
-import { type Charged, isAskedAgain, knownTo, one, open, type World } from './world.ts';
+import { type Charged, isAskedAgain, knownTo, load, one, type World } from './world.ts';
 
 /** One thing that happens to a call of known price. */
 export type ChargeStep =
@@ -91,16 +91,16 @@ function newCharged(
   };
 }
 
-/** Asks as a gateway does: opens an unknown grant and asks again. */
+/** Asks as a gateway does: loads an unknown grant and asks again. */
 async function send(world: World, redis: RedisClient, made: Charged): Promise<Admission> {
   const { chargeId, uses, cost, record } = made;
   const ask = { chargeId, uses, calls: 1, costMicrousd: cost, record, leaseMs: 60_000 };
   let answer = await charge(redis, made.grant.ref, ask);
   // A command that is sent again names the same budgets.
   const isAgain = world.charges.includes(made);
-  const isOpen = isAskedAgain(answer) && (await open(world, redis, made.grant));
-  if (isOpen && !isAgain) made.grant = knownTo(world, redis, made.grant);
-  if (isOpen) answer = await charge(redis, made.grant.ref, ask);
+  const isLoaded = isAskedAgain(answer) && (await load(world, redis, made.grant));
+  if (isLoaded && !isAgain) made.grant = knownTo(world, redis, made.grant);
+  if (isLoaded) answer = await charge(redis, made.grant.ref, ask);
   const counts = answer.is === 'admitted' && uses + cost > 0 && !made.void;
   if (counts) made.counted = true;
   if (answer.is === 'admitted' && !made.void) made.places ||= answer.places;

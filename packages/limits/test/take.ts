@@ -4,8 +4,8 @@ import {
   fixedHold,
   type GrantState,
   keys,
+  loadGrant,
   narrow,
-  openGrant,
   type RedisClient,
   renew,
   revokeGrant,
@@ -19,13 +19,13 @@ import { keepBounds, putClockBack, rollOver } from './roll-over.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
 import { type ChangeStep, isChangeStep, takeChange } from './take-change.ts';
 import { type ChargeStep, isChargeStep, takeCharge } from './take-charge.ts';
-import { type Call, type Charged, isAskedAgain, knownTo, latest, one, open, type World } from './world.ts';
+import { type Call, type Charged, isAskedAgain, knownTo, latest, load, one, type World } from './world.ts';
 
 /** One thing that happens; numbers choose a grant or call out of those there are. */
 export type Step =
   | ChargeStep
   | ChangeStep
-  | { readonly do: 'open' | 'revoke'; readonly at: number }
+  | { readonly do: 'load' | 'revoke'; readonly at: number }
   | {
       readonly do: 'admit';
       readonly at: number;
@@ -67,8 +67,8 @@ export async function take(world: World, step: Step, nth: number): Promise<Admis
     return undefined;
   }
   switch (step.do) {
-    case 'open':
-      await open(world, redis, one(world.grants, step.at));
+    case 'load':
+      await load(world, redis, one(world.grants, step.at));
       return undefined;
     case 'admit':
       return call(world, redis, one(world.grants, step.at), step);
@@ -113,10 +113,10 @@ export async function comeToRest(world: World): Promise<void> {
   for (const made of [...world.calls, ...world.charges]) made.leaseEnded = true;
   await sweepAll(world);
   await drainAll(redis, world.ledger);
-  for (const grant of world.grants) await openGrant(redis, readGrant(world.ledger, latest(world, grant)));
+  for (const grant of world.grants) await loadGrant(redis, readGrant(world.ledger, latest(world, grant)));
 }
 
-/** Asks as a gateway does: opens an unknown grant and asks again. */
+/** Asks as a gateway does: loads an unknown grant and asks again. */
 async function call(
   world: World,
   redis: RedisClient,
@@ -133,7 +133,7 @@ async function call(
   };
   let known = knownTo(world, redis, grant);
   let answer = await admit(redis, known.ref, ask);
-  if (isAskedAgain(answer) && (await open(world, redis, grant))) {
+  if (isAskedAgain(answer) && (await load(world, redis, grant))) {
     known = knownTo(world, redis, grant);
     answer = await admit(redis, known.ref, ask);
   }

@@ -5,7 +5,7 @@ import {
   changeLimits,
   charge,
   type GrantState,
-  openGrant,
+  loadGrant,
   type RedisClient,
   readFigures,
   renew,
@@ -32,7 +32,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   /** A grant that draws on its own budget and on these windows, known to Redis. */
   async function opened(windows: readonly Partial<BudgetState>[], own: Partial<BudgetState> = {}) {
     const grant = newGrant(await openPartition(redis), newBudget(own), ...windows.map(windowOf));
-    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('ok');
     return { ...grant, doc: JSON.stringify({ budget: grant.ref.budgetIds }) };
   }
   const ask = ({ ref }: GrantState, worstTokens: number | undefined, more: object = {}) =>
@@ -152,7 +152,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     await putBack(redis, grant.ref.partition, snapshot);
     await drainAll(redis, ledger);
     await end(grant, lost, 250);
-    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, grant))).toBe('ok');
     expect((await tokens(grant))[1]).toEqual([400, 70]);
     await end(grant, kept, 60);
     await drainAll(redis, ledger);

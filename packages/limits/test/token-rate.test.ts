@@ -9,7 +9,7 @@ import {
   checkGrant,
   expire,
   type GrantState,
-  openGrant,
+  loadGrant,
   type RedisClient,
   readFigures,
   renew,
@@ -204,14 +204,14 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   test('a hold of an older epoch gives nothing back to the bucket of the new one', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget({ tokensPerMinute: 5 }));
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const holdId = await take(grant, 5);
     await reopen(redis, partition, 2);
     const ledger = newLedger(partition);
     ledger.cursor = { partition, epoch: 2, lastId: '0-0' };
     for (let rounds = 0; rounds < 5; rounds++) await drainRound(redis, ledger);
     const again = readGrant(ledger, grant);
-    expect(await openGrant(redis, again)).toBe('ok');
+    expect(await loadGrant(redis, again)).toBe('ok');
     expect(await left(again)).toBe(0);
     await new TokenClock(redis, grant.ref).wait(60_000);
     await take(again, 5);

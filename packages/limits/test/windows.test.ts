@@ -7,8 +7,8 @@ import {
   type GrantState,
   KEYS_KEPT_MS,
   keys,
+  loadGrant,
   narrow,
-  openGrant,
   type RedisClient,
   refund,
   settle,
@@ -61,10 +61,10 @@ describe.each(engines)('a window on %s', (_name, start) => {
   const opened = async (...budgets: BudgetState[]) => {
     partition = await openPartition(redis);
     const grant = grantOf(...budgets);
-    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('ok');
     return grant;
   };
-  /** Ends an open window now: the test cannot wait for its boundary. */
+  /** Ends a running window now: the test cannot wait for its boundary. */
   const end = async ({ id, window }: BudgetState) =>
     redis.hset(keys.budget(partition, id), 'window', `${window?.startsMs} ${Date.now() - 1}`);
   const of = ({ id }: BudgetState) => figures(redis, partition, id);
@@ -101,14 +101,14 @@ describe.each(engines)('a window on %s', (_name, start) => {
     expect(await of(grant.budgets[0] as BudgetState)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
-  test('cannot be opened when it is over or has not begun; nothing of the grant is', async () => {
+  test('cannot be loaded when it is over or has not begun; nothing of the grant is', async () => {
     partition = await openPartition(redis);
     for (const window of [
       newWindow({}, Date.now() - HOUR_MS, HOUR_MS / 2),
       newWindow({}, Date.now() + HOUR_MS),
     ]) {
       const grant = grantOf(newBudget(), window);
-      expect(await openGrant(redis, grant)).toEqual({ nowMs: expect.any(Number) });
+      expect(await loadGrant(redis, grant)).toEqual({ nowMs: expect.any(Number) });
       expect((await admit(redis, grant.ref, newAsk())).is).toBe('unknown');
     }
   });
@@ -143,7 +143,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     await end(first);
     const second = newWindow({ costLimitMicrousd: 100 });
     const later = next(grant, second);
-    expect(await openGrant(redis, later)).toBe('ok');
+    expect(await loadGrant(redis, later)).toBe('ok');
     const inNext = await admitted(redis, later, { holdMicrousd: 100 });
     // Its gateway knows only the next window by now.
     await settle(redis, later.ref, newOutcome(settled, { costMicrousd: 30 }));
@@ -165,7 +165,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     await end(first);
     const second = newWindow();
     const later = next(grant, second);
-    await openGrant(redis, later);
+    await loadGrant(redis, later);
     expect(await refund(redis, later.ref, newRefund(made))).toBe(false);
     expect(await of(second)).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await refund(redis, grant.ref, newRefund(made))).toBe(true);
@@ -178,7 +178,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     const hold = await admitted(redis, grant, { holdMicrousd: 50 });
     await end(first);
     const later = next(grant, newWindow());
-    await openGrant(redis, later);
+    await loadGrant(redis, later);
     expect(await narrow(redis, later.ref, hold, 10)).toBe(0);
     expect(await narrow(redis, grant.ref, hold, 10)).toBe(40);
     expect(await of(first)).toMatchObject({ held: '10' });
@@ -206,7 +206,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
     await end(first);
     const second = newWindow();
-    expect(await openGrant(redis, next(grant, second))).toBe('ok');
+    expect(await loadGrant(redis, next(grant, second))).toBe('ok');
     expect(await of(second)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
@@ -216,7 +216,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
     await redis.del(keys.budget(partition, window.id));
     expect((await admit(redis, grant.ref, newAsk())).is).toBe('unknown');
-    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('ok');
     expect(await of(window)).toEqual({ used: '3', settled: '21', held: '0' });
   });
 
@@ -228,18 +228,18 @@ describe.each(engines)('a window on %s', (_name, start) => {
     await drainAll(redis, ledger);
     await loseAll(redis, partition);
     await drainAll(redis, ledger);
-    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, grant))).toBe('ok');
     expect(await of(window)).toEqual({ used: '1', settled: '60', held: '0' });
     expect(await admit(redis, grant.ref, newAsk({ holdMicrousd: 41 }))).toMatchObject({ of: 2 });
   });
 
-  test('keeps changed limits against an opening that read Postgres before the change', async () => {
+  test('keeps changed limits against a load that read Postgres before the change', async () => {
     partition = await openPartition(redis);
     const window = newWindow({ maxUses: 9 });
     const grant = grantOf(newBudget(), window);
     await changeLimits(redis, partition, { ...window, revision: 2, maxUses: 1 }, window.window?.endsMs);
-    expect(await openGrant(redis, grant)).toBe('stale');
-    expect(await openGrant(redis, next(grant, { ...window, revision: 2, maxUses: 1 }))).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('stale');
+    expect(await loadGrant(redis, next(grant, { ...window, revision: 2, maxUses: 1 }))).toBe('ok');
     await admitted(redis, grant);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
   });

@@ -3,7 +3,7 @@ import {
   type BudgetState,
   findGrant,
   type GrantState,
-  openGrant,
+  loadGrant,
   type RedisClient,
   seeder,
 } from '../src/index.ts';
@@ -86,7 +86,7 @@ export type World = {
   readonly deleted: Set<string>;
   /** The grants as each gateway remembers them. */
   readonly known: ReadonlyMap<RedisClient, Map<string, GrantState>>;
-  /** Grants as gateways have read them in Postgres, and may open late. */
+  /** Grants as gateways have read them in Postgres, and may load late. */
   readonly reads: GrantState[];
   readonly revoked: Set<string>;
   readonly calls: Call[];
@@ -135,16 +135,16 @@ export async function newWorld(gateways: readonly RedisClient[]): Promise<World>
   };
 }
 
-/** Opens from the seed, or else reads Postgres and opens; a grant that Postgres calls revoked is not opened. */
-export async function open(world: World, redis: RedisClient, grant: GrantState): Promise<boolean> {
+/** Loads from the seed, or else reads Postgres and loads; a grant that Postgres calls revoked is not loaded. */
+export async function load(world: World, redis: RedisClient, grant: GrantState): Promise<boolean> {
   const found = await findGrant(redis, world.partition, grant.ref.id);
-  if (found && 'seed' in found && (await openGrant(redis, fromSeed(grant, found.seed.epoch))) === 'ok')
+  if (found && 'seed' in found && (await loadGrant(redis, fromSeed(grant, found.seed.epoch))) === 'ok')
     return true;
   if (world.revoked.has(grant.ref.id)) return false;
   const state = readGrant(world.ledger, latest(world, grant));
-  const isOpen = (await openGrant(redis, state)) === 'ok';
-  if (isOpen) world.known.get(redis)?.set(grant.ref.id, state);
-  return isOpen;
+  const isLoaded = (await loadGrant(redis, state)) === 'ok';
+  if (isLoaded) world.known.get(redis)?.set(grant.ref.id, state);
+  return isLoaded;
 }
 
 /** Whether a gateway reads Postgres and asks again. */

@@ -3,8 +3,8 @@ import {
   type BudgetState,
   findGrant,
   type GrantState,
-  type Opened,
-  openGrant,
+  type Loaded,
+  loadGrant,
   type RedisClient,
   type Seed,
 } from '@presign/limits';
@@ -27,10 +27,10 @@ export type PolicyDeps = {
   readonly memory: GrantMemory;
 };
 
-/** How often one call may open its grant. Redis can lose the grant again meanwhile, but not without end. */
-export const OPENINGS = 4;
+/** How often one call may load its grant. Redis can lose the grant again meanwhile, but not without end. */
+export const LOADS_MAX = 4;
 
-/** Loads a grant's policy. On the grant's first call anywhere, this opens the grant in Redis. */
+/** Loads a grant's policy. On the grant's first call anywhere, this loads the grant into Redis. */
 export async function loadPolicy(
   deps: PolicyDeps,
   requestId: string,
@@ -38,13 +38,13 @@ export async function loadPolicy(
 ): Promise<{ policy: Policy } | { refusal: Refusal }> {
   let atMs: number | undefined;
   try {
-    for (let i = 0; i < OPENINGS; i++) {
+    for (let i = 0; i < LOADS_MAX; i++) {
       const { policy, seed } = await findPolicy(deps, grant);
       if (policy) return { policy };
-      const opened = await openGrantOnce(deps, grant, { seed, atMs });
-      if ('refusal' in opened) return opened;
-      if (opened.policy) return { policy: opened.policy };
-      atMs = opened.atMs;
+      const loaded = await loadGrantOnce(deps, grant, { seed, atMs });
+      if ('refusal' in loaded) return loaded;
+      if (loaded.policy) return { policy: loaded.policy };
+      atMs = loaded.atMs;
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
@@ -71,19 +71,19 @@ export async function loadPolicyFor(
 }
 
 /**
- * Opens a grant in Redis, from its seed if there is one, or else from Postgres. A seed that is of no use is gone
+ * Loads a grant into Redis, from its seed if there is one, or else from Postgres. A seed that is of no use is gone
  * afterwards.
  * @param atMs the time of Redis, where it has said that a window is not that of its time
- * @returns the policy when the grant is open; without one, the caller has to try again
+ * @returns the policy when Redis has the grant; without one, the caller has to try again
  */
-export async function openGrantOnce(
+export async function loadGrantOnce(
   deps: PolicyDeps,
   grant: VerifiedGrant,
   { seed, atMs }: { readonly seed?: Seed | undefined; readonly atMs?: number | undefined } = {},
 ): Promise<Tried | { readonly refusal: Refusal }> {
-  const opened = await (seed ? openFromSeed(deps, grant, seed) : openFromPostgres(deps, grant, atMs));
-  if (typeof opened === 'object') return 'nowMs' in opened ? { atMs: opened.nowMs } : opened;
-  switch (opened) {
+  const loaded = await (seed ? loadFromSeed(deps, grant, seed) : loadFromPostgres(deps, grant, atMs));
+  if (typeof loaded === 'object') return 'nowMs' in loaded ? { atMs: loaded.nowMs } : loaded;
+  switch (loaded) {
     case 'stale':
       return {};
     case 'closed':
@@ -100,10 +100,10 @@ export async function openGrantOnce(
   }
 }
 
-/** An attempt to open a grant. `atMs`: the time of Redis, for the next attempt. */
+/** The outcome of an attempt to load a grant. `atMs`: the time of Redis, for the next attempt. */
 type Tried = { readonly policy?: Policy; readonly atMs?: number };
 
-type Opening = Exclude<Opened, 'ok'> | { readonly policy: Policy } | 'absent' | 'suspended' | 'no_window';
+type Attempt = Exclude<Loaded, 'ok'> | { readonly policy: Policy } | 'absent' | 'suspended' | 'no_window';
 
 /** From memory, else from Redis. Without both, only Postgres can know the grant. */
 async function findPolicy(
@@ -128,14 +128,14 @@ type PolicyColumns = Pick<
   readonly server: McpServerPolicy | null;
 };
 
-/** Opens a grant as its issuer left it: no call has drawn on its budget. Its virtual key would be a row. */
-function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Opening> {
+/** Loads a grant as its issuer left it: no call has drawn on its budget. Its virtual key would be a row. */
+function loadFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: Seed): Promise<Attempt> {
   const { accountId, epoch, expiresAtMs, credential, budget } = seed;
   const signedUntilMs = undefined;
   const budgets = [{ ...budget, used: 0, settledMicrousd: 0, endsWithGrant: true }];
   const ref = { id, partition, accountId, credentialId: credential.id, budgetIds: [budget.id] };
   const columns = { ...seed, virtualKeyId: null, server: (seed.server ?? null) as McpServerPolicy | null };
-  return openAs(deps, columns, [], {
+  return loadAs(deps, columns, [], {
     ref,
     epoch,
     lastId: undefined,
@@ -146,12 +146,12 @@ function openFromSeed(deps: PolicyDeps, { id, partition }: VerifiedGrant, seed: 
   });
 }
 
-/** Reads a grant and its limits from Postgres in one statement, and opens the grant in Redis. */
-async function openFromPostgres(
+/** Reads a grant and its limits from Postgres in one statement, and loads the grant into Redis. */
+async function loadFromPostgres(
   deps: PolicyDeps,
   verified: VerifiedGrant,
   atMs = deps.now(),
-): Promise<Opening> {
+): Promise<Attempt> {
   const row = await deps.readGrant(verified.id, atMs);
   if (!row) return 'absent';
   if (row.accounts.suspendedAt) return 'suspended';
@@ -170,7 +170,7 @@ async function openFromPostgres(
   const state: BudgetState[] = [own, ...ofKey, ...windows];
   const sharedIds = row.windows.map(({ sharedId }) => sharedId);
   const credentialId = row.credentials.id;
-  return openAs(deps, grant, sharedIds, {
+  return loadAs(deps, grant, sharedIds, {
     ref: {
       id: grant.id,
       partition: budget.partition,
@@ -187,12 +187,12 @@ async function openFromPostgres(
   });
 }
 
-async function openAs(
+async function loadAs(
   deps: PolicyDeps,
   columns: PolicyColumns,
   sharedIds: readonly string[],
   state: Omit<GrantState, 'doc'>,
-): Promise<Opening> {
+): Promise<Attempt> {
   const policy: Policy = {
     ref: state.ref,
     accountId: columns.accountId,
@@ -208,8 +208,8 @@ async function openAs(
     sharedIds,
   };
   const doc = writeDoc(policy);
-  const opened = await openGrant(deps.redis, { ...state, doc });
-  if (opened !== 'ok') return opened;
+  const loaded = await loadGrant(deps.redis, { ...state, doc });
+  if (loaded !== 'ok') return loaded;
   remember(deps.memory, policy, doc);
   return { policy };
 }

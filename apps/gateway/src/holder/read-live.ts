@@ -3,7 +3,7 @@ import { type BudgetFigures, findRevoked, readEnd, readFigures } from '@presign/
 import type { Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
 import type { LlmDeps } from '../deps.ts';
-import { loadPolicyFor, OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
+import { LOADS_MAX, loadGrantOnce, loadPolicyFor, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
@@ -40,7 +40,7 @@ export async function readLive(
   { ref }: Policy,
 ): Promise<{ live: Live } | { refusal: Refusal }> {
   try {
-    for (let i = 0; i < OPENINGS; i++) {
+    for (let i = 0; i < LOADS_MAX; i++) {
       const asked = [
         readFigures(deps.redis, ref),
         findRevoked(deps.redis, ref.partition, [ref]),
@@ -53,8 +53,8 @@ export async function readLive(
       if (revoked.some(({ why }) => why === 'suspended')) return { refusal: { code: 'account_suspended' } };
       if (own) return { live: { own, isRevoked: revoked.length > 0, endsMs } };
       // Redis has lost the grant, or has its figures from before a loss.
-      const opened = await openGrantOnce(deps, grant);
-      if ('refusal' in opened) return opened;
+      const loaded = await loadGrantOnce(deps, grant);
+      if ('refusal' in loaded) return loaded;
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {

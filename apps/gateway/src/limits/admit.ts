@@ -12,7 +12,7 @@ import {
 } from '@presign/limits';
 import { batchOverRate, type LastCall, type Refusal, rateLimited } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
-import { OPENINGS, openGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
+import { LOADS_MAX, loadGrantOnce, type PolicyDeps } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
@@ -59,7 +59,7 @@ const CHANGED: Refusal = {
   retryAfterSeconds: 1,
 };
 
-/** Asks Redis until the grant is open there, and makes a refusal of every other answer. */
+/** Asks Redis until it has the grant, and makes a refusal of every other answer. */
 async function count(
   deps: CountDeps,
   requestId: string,
@@ -71,7 +71,7 @@ async function count(
   let policy = deps.memory.policies.get(grant.id) ?? known;
   let atMs: number | undefined;
   try {
-    for (let i = 0; i < OPENINGS; i++) {
+    for (let i = 0; i < LOADS_MAX; i++) {
       const { budgetIds } = policy.ref;
       // Asked before and after, because a doubt may end between the answer of Redis and this line.
       const wasDoubted = deps.doubts.touch(budgetIds);
@@ -82,10 +82,10 @@ async function count(
       if (isDoubted && FINAL.has(admission.is)) return { refusal: UNAVAILABLE };
       if (!isAskedAgain(admission)) return { refusal: admissionRefusal(admission, policy) };
       if (admission.is === 'another_window') atMs = admission.nowMs;
-      const opened = await openGrantOnce(deps, grant, { atMs });
-      if ('refusal' in opened) return opened;
-      policy = opened.policy ?? policy;
-      atMs = opened.atMs;
+      const loaded = await loadGrantOnce(deps, grant, { atMs });
+      if ('refusal' in loaded) return loaded;
+      policy = loaded.policy ?? policy;
+      atMs = loaded.atMs;
       // The call was planned by a memory without the limit. Now the memory has it, so the next one is planned with it.
       if (admission.is === 'unbounded') return { refusal: CHANGED };
     }
@@ -95,7 +95,7 @@ async function count(
   }
 }
 
-/** Answers after which the grant is opened again. */
+/** Answers after which the grant is loaded again. */
 const isAskedAgain = (admission: Admission): admission is Extract<Admission, { is: AskedAgain }> =>
   ASKED_AGAIN.has(admission.is);
 

@@ -125,7 +125,7 @@ async function issueNew(
 }
 
 /**
- * Leaves a seed of an only server. A seed makes the budget at zero, if its grant was not opened. Where several servers share the
+ * Leaves a seed of an only server. A seed makes the budget at zero, if its grant was not loaded. Where several servers share the
  * budget, another of them could have drawn on it.
  */
 function seedOnly({ plantSeed }: IssuerDeps, rows: BundleRows, epoch: number): void {

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- carry: notes the holds of older epochs, which outlived a loss of data, for `open` to count in its budgets.
+-- carry: notes the holds of older epochs, which outlived a loss of data, for `load` to count in its budgets.
 -- KEYS     partition, leases, survivors; each: hold
 -- ARGV     epoch; each: hold_id
 -- Returns  1, or 0 when the partition has another epoch or is open

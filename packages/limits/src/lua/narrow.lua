@@ -5,7 +5,7 @@
 -- ARGV     amount: microdollars; budget_ids: comma-separated
 -- Returns  how many microdollars it gave back
 -- include: whole
--- It skips a hold that draws on another list of budgets, and one of another epoch: budgets of this epoch may count that hold at the amount it had when they were opened.
+-- It skips a hold that draws on another list of budgets, and one of another epoch: budgets of this epoch may count that hold at the amount it had when they were loaded.
 local epoch = redis.call('HGET', key.partition, 'epoch')
 local hold_epoch, held, hold_budgets = unpack(redis.call('HMGET', key.hold, 'epoch', 'amount', 'budgets'))
 held = tonumber(held or '')

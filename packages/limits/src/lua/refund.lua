@@ -15,7 +15,7 @@ local budgets = {}
 for i = 1, #each do
   local budget_epoch, max_uses, used, cost_limit, returned = unpack(redis.call('HMGET', each.budget[i], 'epoch',
     'max_uses', 'used', 'cost_limit', 'returned'))
-  -- A budget of another epoch is not counted in: it will be opened from the ledger, and from what is noted as late.
+  -- A budget of another epoch is not counted in: it will be loaded from the ledger, and from what is noted as late.
   budgets[i] = budget_epoch and budget_epoch == epoch and {max_uses = tonumber(max_uses), used = tonumber(used),
     cost_limit = tonumber(cost_limit), returned = tonumber(returned or '0')}
 end

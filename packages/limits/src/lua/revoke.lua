@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- revoke: leaves a tombstone, which stands even for a grant that Redis does not know, and which `open` obeys.
+-- revoke: leaves a tombstone, which stands even for a grant that Redis does not know, and which `load` obeys.
 -- KEYS     grant
 -- ARGV     end_ms: of the grant's keys, Unix; least_ms: the least lifetime
 -- Returns  1

@@ -54,8 +54,8 @@ if is_charge then
   return reply.gone
 end
 
--- A budget of this epoch counts every hold there is: those admitted since it was opened, and the survivors, by `open`.
--- A budget of another epoch is not counted in: it will be opened from the ledger, and from what is noted as late.
+-- A budget of this epoch counts every hold there is: those admitted since it was loaded, and the survivors, by `load`.
+-- A budget of another epoch is not counted in: it will be loaded from the ledger, and from what is noted as late.
 local budgets = {}
 for i = 1, #each do
   local budget_epoch, max_uses, used, cost_limit, settled, held, returned, last_call, window, token_limit = unpack(redis.call('HMGET',
@@ -102,7 +102,7 @@ end
 if token_worst and arg.used_tokens ~= '' and not is_kept and budgets[1] and hold_epoch == epoch then
   local rate, level, at = unpack(redis.call('HMGET', each.budget[1], 'token_rate', 'token_level', 'token_at'))
   rate, level, at = tonumber(rate), tonumber(level), tonumber(at)
-  -- A budget that Redis lost alone was opened again with a full bucket. Or the limit was removed.
+  -- A budget that Redis lost alone was loaded again with a full bucket. Or the limit was removed.
   if level and rate then
     local now = now_ms()
     local parts = parts_now(rate, level, at, now) +

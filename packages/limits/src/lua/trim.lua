@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- trim: drops the entries that the ledger has committed, and notes how far that is; never goes back.
 -- A call may come twice when Redis lost data. The ledger counts it once. A budget that counted the second entry too,
--- because it was opened before it, gets it back here, when the entry is dropped.
+-- because it was loaded before it, gets it back here, when the entry is dropped.
 -- KEYS     partition, usage: the stream; each: budget: of an entry that the ledger had before
 -- ARGV     epoch; last_id: committed; each: entry_id, uses, cost: both below 0 in an entry that gives back; tokens
 -- Returns  1, or 0 when the partition has another epoch or is trimmed further already

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- end: puts the end of a grant's revision in the place of an earlier one, also where the grant is not open. Running it
+-- end: puts the end of a grant's revision in the place of an earlier one, also where the grant is not loaded. Running it
 -- again changes nothing.
 -- KEYS     grant, credential
 -- ARGV     revision: of the grant's own budget; ends_ms: of the grant, and end_ms: of its keys, both Unix

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- replace: puts another version of a credential, or another seal of the same version, in its place. It never goes back
--- to an earlier version, nor revives a revoked one. With a lifetime it stays even where no grant has opened it, because an
--- `open` with the earlier version may be on its way.
+-- to an earlier version, nor revives a revoked one. With a lifetime it stays even where no grant has loaded it, because a
+-- `load` with the earlier version may be on its way.
 -- KEYS     partition, credential
 -- ARGV     version; sealed; least_ms: the least lifetime, '' to replace only a copy that is there
 -- Returns  1, or 0 when nothing was changed

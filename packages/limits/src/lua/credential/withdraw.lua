@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- withdraw: leaves a credential's tombstone, which stands even where no grant has opened it, and which `admit` and
--- `open` obey. Erases what was sealed.
+-- withdraw: leaves a credential's tombstone, which stands even where no grant has loaded it, and which `admit` and
+-- `load` obey. Erases what was sealed.
 -- KEYS     credential
 -- ARGV     least_ms: the least lifetime
 -- Returns  1

@@ -1,6 +1,6 @@
--- Entries of a budget that is not open in this epoch. When it is opened, it counts those that the ledger has not reached. A
--- budget that is open counts its entries itself, and a partition opens only once the ledger has the entries of older epochs:
--- so `open` need not read the stream.
+-- Entries of a budget that is not loaded in this epoch. When it is loaded, it counts those that the ledger has not reached. A
+-- budget that is loaded counts its entries itself, and a partition opens only once the ledger has the entries of older epochs:
+-- so `load` need not read the stream.
 local function late_prefix(epoch) return 'late:' .. epoch .. ':' end
 -- Only a loss of data leaves such a budget. Its key may be gone, too, and then nothing else would end it.
 local LATE_SECONDS = 30 * 86400

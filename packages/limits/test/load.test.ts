@@ -9,7 +9,7 @@ import {
   type GrantState,
   keys,
   keysEndMs,
-  openGrant,
+  loadGrant,
   type RedisClient,
   reopen,
   revokeGrant,
@@ -47,7 +47,7 @@ async function endKeys(redis: RedisClient, { ref }: GrantState): Promise<void> {
   for (const key of all) if ((await redis.pexpiretime(key)) !== -1) await redis.pexpireat(key, 1);
 }
 
-describe.each(engines)('open and revoke on %s', (_name, start) => {
+describe.each(engines)('load and revoke on %s', (_name, start) => {
   let engine: Engine;
   let redis: RedisClient;
   beforeAll(async () => {
@@ -58,11 +58,11 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
   const budget = (grant: ReturnType<typeof newGrant>) =>
     figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('an opened grant is found again, and its keys end 25 hours after it', async () => {
+  test('a loaded grant is found again, and its keys end 25 hours after it', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), budget);
-    expect(await openGrant(redis, grant)).toBe('ok');
+    expect(await loadGrant(redis, grant)).toBe('ok');
     expect(await findGrant(redis, partition, grant.ref.id)).toEqual({ doc: grant.doc });
     expect(await findCredential(redis, partition, grant.ref.credentialId)).toEqual(grant.credential);
     const ends = [keys.grant(partition, grant.ref.id), keys.credential(partition, grant.ref.credentialId)];
@@ -72,26 +72,26 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await redis.pexpiretime(keys.budget(partition, budget.id))).toBe(-1);
   });
 
-  test('an expired grant is not opened, by the clock of Redis', async () => {
+  test('an expired grant is not loaded, by the clock of Redis', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ endsWithGrant: false });
     const grant = newGrant(partition, newBudget(), shared);
     const expired = { ...grant, expiresAtMs: await redisNow(redis) };
-    expect(await openGrant(redis, expired)).toBe('expired');
+    expect(await loadGrant(redis, expired)).toBe('expired');
     expect(await keysOf(redis, partition)).toEqual([keys.partition(partition)]);
-    expect(await openGrant(redis, { ...expired, expiresAtMs: expired.expiresAtMs + 60_000 })).toBe('ok');
+    expect(await loadGrant(redis, { ...expired, expiresAtMs: expired.expiresAtMs + 60_000 })).toBe('ok');
   });
 
   test('a call of a gateway whose clock is slow rebuilds nothing once the keys have ended', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
     const grant = newGrant(partition, newBudget({ maxUses: 2 }), shared);
-    await openGrant(redis, grant);
+    await loadGrant(redis, grant);
     const hold = await admitted(redis, grant, { holdMicrousd: 30 });
     const late = { ...grant, expiresAtMs: (await redisNow(redis)) - 25 * 3_600_000 };
     await endKeys(redis, grant);
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
-    expect(await openGrant(redis, late)).toBe('expired');
+    expect(await loadGrant(redis, late)).toBe('expired');
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'unknown' });
     expect(await budget(grant)).toBeUndefined();
     // The hold that outlived the keys is settled once, in the shared budget and in the ledger.
@@ -103,7 +103,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
     expect([...ledger.rows.values()]).toMatchObject([{ uses: 1, costMicrousd: 12 }]);
-    expect(await openGrant(redis, readGrant(ledger, late))).toBe('expired');
+    expect(await loadGrant(redis, readGrant(ledger, late))).toBe('expired');
   });
 
   test('a hold that lives when its grant expires is settled in all its budgets', async () => {
@@ -111,10 +111,10 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const shared = newBudget({ endsWithGrant: false, costLimitMicrousd: 1_000 });
     const grant = newGrant(partition, newBudget({ costLimitMicrousd: 100 }), shared);
     const expiresAtMs = (await redisNow(redis)) + 200;
-    await openGrant(redis, { ...grant, expiresAtMs });
+    await loadGrant(redis, { ...grant, expiresAtMs });
     const hold = await admitted(redis, grant, { holdMicrousd: 30 });
     while ((await redisNow(redis)) < expiresAtMs);
-    expect(await openGrant(redis, { ...grant, expiresAtMs })).toBe('expired');
+    expect(await loadGrant(redis, { ...grant, expiresAtMs })).toBe('expired');
     for (const id of grant.ref.budgetIds)
       expect(await figures(redis, partition, id)).toEqual({ used: '1', settled: '0', held: '30' });
     expect(await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 12 }))).toBeDefined();
@@ -132,13 +132,13 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     };
     const seedKey = ({ ref }: GrantState) => keys.seed(ref.partition, ref.id);
 
-    test('opens a grant once, as Postgres would, and lives for a minute at most', async () => {
+    test('loads a grant once, as Postgres would, and lives for a minute at most', async () => {
       const grant = await planted({ maxUses: 2, costLimitMicrousd: 1_000, callsPerMinute: 9 });
       expect(await redis.pttl(seedKey(grant))).toBeLessThanOrEqual(60_000);
       expect(await redis.pttl(seedKey(grant))).toBeGreaterThan(0);
       const other = newGrant(grant.ref.partition, newBudget({ ...grant.budgets[0], id: randomUUID() }));
-      expect(await openGrant(redis, fromSeed(grant))).toBe('ok');
-      expect(await openGrant(redis, other)).toBe('ok');
+      expect(await loadGrant(redis, fromSeed(grant))).toBe('ok');
+      expect(await loadGrant(redis, other)).toBe('ok');
       const stored = (each: GrantState) =>
         Promise.all([
           redis.hgetall(keys.grant(each.ref.partition, each.ref.id)),
@@ -150,15 +150,15 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       expect(opened.slice(0, 3)).toEqual(byPostgres.slice(0, 3));
       expect(opened[3]).toBe(keysEndMs(grant.expiresAtMs));
       expect(await redis.exists(seedKey(grant))).toBe(0);
-      expect(await openGrant(redis, fromSeed(grant))).toBe('stale');
+      expect(await loadGrant(redis, fromSeed(grant))).toBe('stale');
     });
 
-    test('of which eight gateways make use at once opens one budget', async () => {
+    test('of which eight gateways make use at once loads one budget', async () => {
       const grant = await planted({ maxUses: 5 });
       const gateways = await Promise.all(Array.from({ length: 8 }, () => engine.connect()));
       const results = await Promise.all(
         gateways.map(async (gateway) => {
-          const opened = await openGrant(gateway, fromSeed(grant));
+          const opened = await loadGrant(gateway, fromSeed(grant));
           return [opened, (await admit(gateway, grant.ref, newAsk())).is];
         }),
       );
@@ -174,7 +174,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
         (grant: GrantState) => restarted(redis, grant.ref.partition),
         'stale',
       ],
-      ['of a grant that was opened', (grant: GrantState) => openGrant(redis, grant), 'stale'],
+      ['of a grant that was loaded', (grant: GrantState) => loadGrant(redis, grant), 'stale'],
       [
         'of a budget that stands',
         ({ ref }: GrantState) =>
@@ -194,7 +194,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     ] as const)('%s is of no use', async (_what, happens, expected) => {
       const grant = await planted({ maxUses: 1 });
       await happens(grant);
-      expect(await openGrant(redis, fromSeed(grant))).toBe(expected);
+      expect(await loadGrant(redis, fromSeed(grant))).toBe(expected);
     });
 
     test('of an earlier epoch is of no use in an open partition', async () => {
@@ -202,14 +202,14 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       const { partition } = grant.ref;
       await reopen(redis, partition, 2);
       await drainAll(redis, { ...newLedger(partition), cursor: { partition, epoch: 2, lastId: '0-0' } });
-      expect(await openGrant(redis, fromSeed(grant))).toBe('stale');
-      expect(await openGrant(redis, { ...grant, epoch: 2 })).toBe('ok');
+      expect(await loadGrant(redis, fromSeed(grant))).toBe('stale');
+      expect(await loadGrant(redis, { ...grant, epoch: 2 })).toBe('ok');
     });
 
     test('is dropped with all others, and nothing else is', async () => {
       const grants = [await planted(), await planted()];
       const [first] = grants;
-      await openGrant(redis, newGrant(first?.ref.partition ?? 0, newBudget()));
+      await loadGrant(redis, newGrant(first?.ref.partition ?? 0, newBudget()));
       const left = (await keysOf(redis, first?.ref.partition ?? 0)).filter((key) => !key.includes(':fresh:'));
       await dropSeeds(redis);
       for (const grant of grants) expect(await redis.exists(seedKey(grant))).toBe(0);
@@ -235,14 +235,14 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const long = { ...newGrant(partition, newBudget()), credential: { version: 2, sealed: 'k2.new' } };
     const credential = { version: 1, sealed: 'k1.old' };
     const short = { ...long, expiresAtMs: long.expiresAtMs - 60_000, credential };
-    for (const grant of [short, long, short]) await openGrant(redis, grant);
+    for (const grant of [short, long, short]) await loadGrant(redis, grant);
     expect(await findCredential(redis, partition, long.ref.credentialId)).toEqual(long.credential);
     const ends = await redis.pexpiretime(keys.credential(partition, long.ref.credentialId));
     expect(ends).toBe(keysEndMs(long.expiresAtMs));
     expect(await admit(redis, long.ref, newAsk())).toMatchObject({ credentialVersion: 2 });
   });
 
-  test('a second open, with other figures of the ledger, changes nothing that is there', async () => {
+  test('a second load, with other figures of the ledger, changes nothing that is there', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { maxUses: 10, costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 30 });
@@ -250,24 +250,24 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
       ...grant,
       budgets: grant.budgets.map((p) => ({ ...p, used: 9, settledMicrousd: 999, maxUses: 99 })),
     };
-    expect(await openGrant(redis, other)).toBe('ok');
+    expect(await loadGrant(redis, other)).toBe('ok');
     expect(await budget(grant)).toEqual({ used: '1', settled: '0', held: '30' });
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ usesLeft: 8 });
   });
 
-  test('opens that race with calls lose none of them', async () => {
+  test('loads that race with calls lose none of them', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget({ maxUses: 40, costLimitMicrousd: 10_000 }));
     const caller = async (i: number) => {
       const gateway = gateways[i % 3] ?? redis;
-      if (i % 2 === 0) expect(await openGrant(gateway, grant)).toBe('ok');
+      if (i % 2 === 0) expect(await loadGrant(gateway, grant)).toBe('ok');
       const ask = newAsk({ holdMicrousd: 9 });
       for (let tries = 0; tries < 50; tries++) {
         const { is } = await admit(gateway, grant.ref, ask);
         if (is === 'admitted') return settle(gateway, grant.ref, newOutcome(ask.holdId, { costMicrousd: 4 }));
         if (is === 'uses_exhausted') return false;
-        await openGrant(gateway, grant);
+        await loadGrant(gateway, grant);
       }
       throw new Error('the grant stays unknown');
     };
@@ -276,11 +276,11 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     expect(await budget(grant)).toEqual({ used: '40', settled: '160', held: '0' });
   });
 
-  test('open adds the calls the ledger has not reached, and not those it has', async () => {
+  test('load adds the calls the ledger has not reached, and not those it has', async () => {
     const partition = await openPartition(redis);
     const shared = newBudget({ costLimitMicrousd: 10_000 });
     const first = newGrant(partition, newBudget(), shared);
-    await openGrant(redis, first);
+    await loadGrant(redis, first);
     const settleOne = async (costMicrousd: number) =>
       settle(redis, first.ref, newOutcome(await admitted(redis, first), { costMicrousd }));
     const ledger = newLedger(partition);
@@ -294,16 +294,16 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     );
     for (const id of first.ref.budgetIds) await redis.del(keys.budget(partition, id));
     expect(ledger.budgets.get(shared.id)).toEqual({ used: 2, settled: 11, tokens: 0 });
-    expect(await openGrant(redis, readGrant(ledger, first))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, first))).toBe('ok');
     const counted = { used: '4', settled: '1111', held: '0' };
     for (const id of first.ref.budgetIds) expect(await figures(redis, partition, id)).toEqual(counted);
   });
 
-  test('open counts the late entries of a budget that was not open, and reads no others', async () => {
+  test('load counts the late entries of a budget that was not loaded, and reads no others', async () => {
     const partition = await openPartition(redis);
     const budget = newBudget({ costLimitMicrousd: 10_000 });
     const early = newGrant(partition, newBudget(), budget);
-    await openGrant(redis, early);
+    await loadGrant(redis, early);
     const ledger = newLedger(partition);
     const holds = [await admitted(redis, early), await admitted(redis, early)];
     await restarted(redis, partition);
@@ -316,13 +316,13 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     // A budget without any call does not need the entries of the stream.
     await redis.del(keys.usage(partition));
     const late = newGrant(partition, newBudget(), budget);
-    expect(await openGrant(redis, readGrant(ledger, late))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, late))).toBe('ok');
     const [own = '', shared = ''] = late.ref.budgetIds;
     expect(await figures(redis, partition, own)).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await figures(redis, partition, shared)).toEqual({ used: '2', settled: '21', held: '0' });
   });
 
-  test('open is stale once the ledger went on, and right when Postgres is read again', async () => {
+  test('load is stale once the ledger went on, and right when Postgres is read again', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition, { maxUses: 3 });
     const ledger = newLedger(partition);
@@ -330,13 +330,13 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const early = readGrant(ledger, grant);
     await drainAll(redis, ledger);
     await redis.del(keys.budget(partition, grant.ref.budgetIds[0] ?? ''));
-    expect(await openGrant(redis, early)).toBe('stale');
+    expect(await loadGrant(redis, early)).toBe('stale');
     expect(await budget(grant)).toBeUndefined();
-    expect(await openGrant(redis, readGrant(ledger, grant))).toBe('ok');
+    expect(await loadGrant(redis, readGrant(ledger, grant))).toBe('ok');
     expect(await budget(grant)).toMatchObject({ used: '1' });
   });
 
-  test('between the commit to the ledger and the trim an open is right with either reading', async () => {
+  test('between the commit to the ledger and the trim a load is right with either reading', async () => {
     const partition = await openPartition(redis);
     const grant = await openedGrant(redis, partition);
     const ledger = newLedger(partition);
@@ -358,7 +358,7 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     ]);
     for (const reading of [early, readGrant(ledger, grant)]) {
       await redis.del(keys.budget(partition, grant.ref.budgetIds[0] ?? ''));
-      expect(await openGrant(redis, reading)).toBe('ok');
+      expect(await loadGrant(redis, reading)).toBe('ok');
       expect(await budget(grant)).toEqual({ used: '1', settled: '5', held: '0' });
     }
     await trim(redis, ledger.cursor);
@@ -369,16 +369,16 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget());
     await redis.hset(keys.partition(partition), 'drained', '1000-9');
-    expect(await openGrant(redis, { ...grant, lastId: '999-10' })).toBe('stale');
-    expect(await openGrant(redis, { ...grant, lastId: '1000-8' })).toBe('stale');
-    expect(await openGrant(redis, { ...grant, lastId: '1000-10' })).toBe('ok');
+    expect(await loadGrant(redis, { ...grant, lastId: '999-10' })).toBe('stale');
+    expect(await loadGrant(redis, { ...grant, lastId: '1000-8' })).toBe('stale');
+    expect(await loadGrant(redis, { ...grant, lastId: '1000-10' })).toBe('ok');
   });
 
   test('a grant of another epoch than the partition is stale', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget());
-    expect(await openGrant(redis, { ...grant, epoch: 2 })).toBe('stale');
-    expect(await openGrant(redis, { ...grant, epoch: 0 })).toBe('stale');
+    expect(await loadGrant(redis, { ...grant, epoch: 2 })).toBe('stale');
+    expect(await loadGrant(redis, { ...grant, epoch: 0 })).toBe('stale');
   });
 
   test('a revoked grant is refused from the next call on, in every gateway', async () => {
@@ -388,17 +388,17 @@ describe.each(engines)('open and revoke on %s', (_name, start) => {
     const hold = await admitted(other, grant);
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
     expect(await admit(other, grant.ref, newAsk())).toEqual({ is: 'revoked' });
-    expect(await openGrant(other, grant)).toBe('revoked');
+    expect(await loadGrant(other, grant)).toBe('revoked');
     expect(await admit(other, grant.ref, newAsk())).toEqual({ is: 'revoked' });
     expect(await settle(other, grant.ref, newOutcome(hold))).toBeDefined();
   });
 
-  test('a revocation before the first call stands, and open obeys it', async () => {
+  test('a revocation before the first call stands, and load obeys it', async () => {
     const partition = await openPartition(redis);
     const grant = newGrant(partition, newBudget());
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'revoked' });
-    expect(await openGrant(redis, grant)).toBe('revoked');
+    expect(await loadGrant(redis, grant)).toBe('revoked');
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'revoked' });
     expect(await budget(grant)).toBeUndefined();
     expect(await redis.pexpiretime(keys.grant(partition, grant.ref.id))).toBe(keysEndMs(grant.expiresAtMs));

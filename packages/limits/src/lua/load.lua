@@ -1,9 +1,9 @@
 #!lua
--- open: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
+-- load: puts a grant, its credential and its budgets into Redis as Postgres has them, and changes nothing that Redis has
 -- already, except earlier limits. A budget starts at the sums of the ledger, plus its late entries that the ledger has
 -- not reached, plus the holds that outlived a loss of data.
 -- KEYS     partition, grant, credential, usage: the stream, survivors, seed: of the grant; each: budget
--- ARGV     epoch; last_id: of the stream in the ledger, or '' to open from the seed; doc: of the grant; expires_ms: of the
+-- ARGV     epoch; last_id: of the stream in the ledger, or '' to load from the seed; doc: of the grant; expires_ms: of the
 --          grant, and end_ms: of its keys, both Unix; is_bounded: 1 where the grant may end before its token does;
 --          version and sealed: of the credential; each: id, revision, limits: see shared/limits.lua, used, settled, used_tokens,
 --          key_ends_ms: of its key, Unix, or '' if it has no end; window: '' or its beginning and its end, see shared/window.lua
@@ -27,7 +27,7 @@ for i = 1, #each do
   local known = redis.call('HGET', each.budget[i], 'revision')
   if tonumber(known or '0') > tonumber(each.revision[i]) then return reply.stale end
 end
--- A budget that is opened again after its keys have ended would lack holds, and calls that the ledger has not reached.
+-- A budget that is loaded again after its keys have ended would lack holds, and calls that the ledger has not reached.
 local now = now_ms()
 if now >= tonumber(arg.expires_ms) then return reply.expired end
 for i = 1, #each do
@@ -35,7 +35,7 @@ for i = 1, #each do
 end
 
 local known_grant_epoch, known_doc = unpack(redis.call('HMGET', key.grant, 'epoch', 'doc'))
-local was_open = known_grant_epoch == epoch
+local was_loaded = known_grant_epoch == epoch
 if is_seeded then
   local info = redis.pcall('INFO', 'server')
   local is_same_run = run_id == (type(info) == 'string' and string.match(info, 'run_id:(%x+)') or '')
@@ -62,10 +62,10 @@ for i = 1, #each do
       tokens = tonumber(each.used_tokens[i]), tokens_held = 0, active = 0, returned = returned or '0',
       levels = redis.call('HMGET', each.budget[i], unpack(LEVELS)), ends = redis.call('PEXPIRETIME', each.budget[i])}
     fresh[each.id[i]] = budget
-    -- A window that the grant has not drawn on yet is new, although the grant was open.
-    budget.was_open = was_open and (each.window[i] == '' or string.find(known_doc, each.id[i], 1, true) ~= nil)
-    if budget.was_open then reads_stream = true end
-    if not budget.was_open then
+    -- A window that the grant has not drawn on yet is new, although the grant was loaded.
+    budget.was_loaded = was_loaded and (each.window[i] == '' or string.find(known_doc, each.id[i], 1, true) ~= nil)
+    if budget.was_loaded then reads_stream = true end
+    if not budget.was_loaded then
       each_late(each.budget[i], epoch, last_id, function(uses, cost, tokens)
         budget.used = budget.used + tonumber(uses)
         budget.settled = budget.settled + tonumber(cost)
@@ -81,7 +81,7 @@ if next(fresh) then
     for at = 1, #fields, 2 do field[fields[at]] = fields[at + 1] end
     for id in string.gmatch(field.budgets, '[^,]+') do
       local budget = fresh[id]
-      if budget and budget.was_open then
+      if budget and budget.was_loaded then
         budget.used = budget.used + tonumber(field.uses)
         budget.settled = budget.settled + (tonumber(field.cost) or 0)
         budget.tokens = budget.tokens + (tonumber(field.tokens) or 0)
