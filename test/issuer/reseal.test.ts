@@ -129,8 +129,8 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
       const { bundleUrl, oauthId, webhookId } = await sealOthers();
       const accountId = await ownAccount(stack);
       const own = await Promise.all(Array.from({ length: 120 }, (_, i) => issueOwn(stack, `sk-own-${i}`)));
-      const opened = own.slice(0, 60);
-      for (const [url, key] of opened) expect(await keyOf(url)).toBe(key);
+      const loaded = own.slice(0, 60);
+      for (const [url, key] of loaded) expect(await keyOf(url)).toBe(key);
       const { id: virtualKey } = await createVirtualKey(stack, { key: 'sk-v-0' });
       const shared = await Promise.all(
         Array.from({ length: 8 }, () =>
@@ -147,7 +147,7 @@ describe.skipIf(!canReachDatabase)('reseal', () => {
       const load = { ended: false, calls: 0 };
       const call = async (i: number) => {
         for (let n = i; !load.ended; n += 3) {
-          // Half of the unopened ones are opened meanwhile, by what Postgres says just then.
+          // Half of the unloaded ones are loaded meanwhile, by what Postgres says just then.
           const [url, key] = own[n % 90] ?? ['', ''];
           const used = await keyOf(at(gateway, url));
           if (used !== key) wrong.push(`${used}, not ${key}`);

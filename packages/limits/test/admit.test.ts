@@ -9,7 +9,7 @@ import {
   settle,
   UNHEARD,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant, tally } from './grant.ts';
+import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, loadedGrant, tally } from './grant.ts';
 import { type Engine, engines, newPartition, openPartition } from './redis.ts';
 
 const LARGEST = Number.MAX_SAFE_INTEGER;
@@ -26,7 +26,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
   test('exactly k of n parallel calls pass on max_uses = k, over several gateways', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { maxUses: 123 });
+    const { ref } = await loadedGrant(redis, partition, { maxUses: 123 });
     const calls = Array.from({ length: 500 }, (_, i) => admit(gateways[i % 4] ?? redis, ref, newAsk()));
     expect(tally(await Promise.all(calls))).toEqual({ admitted: 123, uses_exhausted: 377 });
     expect(await figures(redis, partition, ref.budgetIds[0])).toMatchObject({ used: '123' });
@@ -36,7 +36,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
     const limit = 20_000;
-    const { ref } = await openedGrant(redis, partition, { costLimitMicrousd: limit });
+    const { ref } = await loadedGrant(redis, partition, { costLimitMicrousd: limit });
     let highest = 0;
     let settled = 0;
     let busy = true;
@@ -95,7 +95,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('a refusal says whether others hold the money, the rest is too little, or it is spent', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (holdMicrousd: number) => admit(redis, grant.ref, newAsk({ holdMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
     const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
@@ -114,14 +114,14 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('a cost limit of 0 lets only calls through that cost nothing', async () => {
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { costLimitMicrousd: 0 });
+    const { ref } = await loadedGrant(redis, partition, { costLimitMicrousd: 0 });
     expect(await admit(redis, ref, newAsk({ holdMicrousd: 1 }))).toMatchObject({ is: 'cost_limit_reached' });
     expect(await admit(redis, ref, newAsk({ holdMicrousd: 0 }))).toMatchObject({ is: 'admitted' });
   });
 
   test('a grant without limits has no figure of what is left, however much it used', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { used: 7, settledMicrousd: LARGEST - 10 });
+    const grant = await loadedGrant(redis, partition, { used: 7, settledMicrousd: LARGEST - 10 });
     const answer = await admit(redis, grant.ref, newAsk({ holdMicrousd: undefined }));
     expect(answer).toMatchObject({ is: 'admitted', usesLeft: undefined, microusdLeft: undefined });
   });
@@ -129,7 +129,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
   test('figures up to 2^53 - 1 are exact on every way they take', async () => {
     const partition = await openPartition(redis);
     const half = 4_503_599_627_370_001;
-    const grant = await openedGrant(redis, partition, {
+    const grant = await loadedGrant(redis, partition, {
       maxUses: LARGEST,
       used: LARGEST - half - 1,
       costLimitMicrousd: LARGEST,
@@ -160,7 +160,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('asking again with the same hold id counts nothing and gets the same answer', async () => {
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
+    const { ref } = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
     const ask = newAsk({ holdMicrousd: 50 });
     const first = await admit(redis, ref, ask);
     expect(first).toMatchObject({ is: 'admitted', usesLeft: 0, microusdLeft: 0 });
@@ -174,7 +174,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('a call given up while its admission was on its way is given back, whichever arrives first', async () => {
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
+    const { ref } = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 50 });
     const giveUp = (holdId: string) => settle(redis, ref, newOutcome(holdId, { epoch: UNHEARD, uses: 0 }));
     const [first, second] = [newAsk({ holdMicrousd: 50 }), newAsk({ holdMicrousd: 50 })];
     await admit(redis, ref, first);
@@ -203,7 +203,7 @@ describe.each(engines)('admit on %s', (_name, start) => {
 
   test('a partition closed under a loaded grant lets nothing through', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     await admitted(redis, grant);
     await reopen(redis, partition, 2);
     expect(await admit(redis, grant.ref, newAsk())).toEqual({ is: 'closed' });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, type RedisClient, settle } from '../src/index.ts';
-import { figures, newAsk, newOutcome, openedGrant } from './grant.ts';
+import { figures, newAsk, newOutcome, loadedGrant } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -60,7 +60,7 @@ describe.each(engines)('arguments of scripts on %s', (_name, start) => {
     const ledger = newLedger(partition);
     const property = fc.asyncProperty(limits, fc.array(call, { maxLength: 5 }), async (most, calls) => {
       const limit = { maxUses: most.maxUses, costLimitMicrousd: most.cost };
-      const { ref } = await openedGrant(redis, partition, limit);
+      const { ref } = await loadedGrant(redis, partition, limit);
       const records = new Map<string, string>();
       let lastCall: string | undefined;
       for (const { uses, hold, cost, keeps, text } of calls) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, BACKLOG_MAX, charge, keys, type RedisClient, settle } from '../src/index.ts';
-import { admitted, newAsk, newCharge, newOutcome, openedGrant } from './grant.ts';
+import { admitted, newAsk, newCharge, newOutcome, loadedGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** The embedded engine takes seconds to fill. */
@@ -17,7 +17,7 @@ describe.each(engines)('a backlog on %s', { timeout: TIMEOUT_MS }, (_name, start
 
   test('at its bound refuses further calls and still takes every open settle', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const [first, second] = [await admitted(redis, grant), await admitted(redis, grant)];
     await fillBacklog(redis, partition, BACKLOG_MAX - 3);
     const last = await admitted(redis, grant);

@@ -18,7 +18,7 @@ import {
   newCharge,
   newGrant,
   newOutcome,
-  openedGrant,
+  loadedGrant,
   tally,
 } from './grant.ts';
 import { drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
@@ -40,7 +40,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
   test('exactly k of n parallel calls pass on max_uses = k, charged and held ones together', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { maxUses: 61 });
+    const { ref } = await loadedGrant(redis, partition, { maxUses: 61 });
     const calls = Array.from({ length: 200 }, (_, i) => {
       const gateway = gateways[i % 3] ?? redis;
       return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
@@ -114,7 +114,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
 
   test("others' holds leave a charge no room until they are settled, and a charge leaves holds none", async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const ask = (costMicrousd: number) => charge(redis, grant.ref, newCharge({ costMicrousd }));
     const hold = await admitted(redis, grant, { holdMicrousd: 60 });
     const now = { of: 1, limitMicrousd: 100, settledMicrousd: 0, heldMicrousd: 60 };
@@ -131,7 +131,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
   test('a charge sent again, by any gateway, counts nothing and gets the same answer', async () => {
     const other = await engine.connect();
     const partition = await openPartition(redis);
-    const { ref } = await openedGrant(redis, partition, { maxUses: 2, costLimitMicrousd: 50 });
+    const { ref } = await loadedGrant(redis, partition, { maxUses: 2, costLimitMicrousd: 50 });
     const call = newCharge({ uses: 2, costMicrousd: 50 });
     const first = await charge(redis, ref, call);
     expect(first).toMatchObject({ is: 'admitted', usesLeft: 0, microusdLeft: 0 });
@@ -147,7 +147,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
 
   test('a charge sent again after Redis restarted and the ledger had it counts nothing', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
     const call = await charged(redis, grant, { costMicrousd: 7 });
     await restarted(redis, partition);
@@ -164,7 +164,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
 
   test('a charge that is drained and trimmed leaves Redis after 5 minutes', async () => {
     const partition = await openPartition(redis);
-    const { chargeId } = await charged(redis, await openedGrant(redis, partition));
+    const { chargeId } = await charged(redis, await loadedGrant(redis, partition));
     await drainAll(redis, newLedger(partition));
     expect(await redis.xlen(keys.usage(partition))).toBe(0);
     const seconds = await redis.ttl(keys.hold(partition, chargeId));
@@ -174,7 +174,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
 
   test('no uses and no cost: nothing is written, and it passes where everything is used up', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, {
+    const grant = await loadedGrant(redis, partition, {
       maxUses: 1,
       used: 2,
       costLimitMicrousd: 10,
@@ -196,7 +196,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
 
   test('a use that costs nothing is counted and written down, and so is a cost without a use', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 5 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 5 });
     const free = await charged(redis, grant, { uses: 1, costMicrousd: 0 });
     const useless = await charged(redis, grant, { uses: 0, costMicrousd: 5 });
     const ledger = newLedger(partition);
@@ -227,7 +227,7 @@ describe.each(engines)('charge on %s', (_name, start) => {
     const half = 4_503_599_627_370_001;
     const before = { used: LARGEST - half - 1, settledMicrousd: LARGEST - half - 1 };
     const limits = { maxUses: LARGEST, costLimitMicrousd: LARGEST, ...before };
-    const grant = await openedGrant(redis, partition, limits);
+    const grant = await loadedGrant(redis, partition, limits);
     const call = newCharge({ uses: half, costMicrousd: half });
     expect(await charge(redis, grant.ref, call)).toMatchObject({ usesLeft: 1, microusdLeft: 1 });
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({

@@ -25,7 +25,7 @@ import {
   newGrant,
   newOutcome,
   newRefund,
-  openedGrant,
+  loadedGrant,
   tally,
 } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -41,7 +41,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
   const opened = async (concurrentCalls: number) =>
-    openedGrant(redis, await openPartition(redis), { concurrentCalls, maxUses: 10_000 });
+    loadedGrant(redis, await openPartition(redis), { concurrentCalls, maxUses: 10_000 });
   const active = async ({ partition, budgetIds }: GrantRef) =>
     Number(await redis.hget(keys.budget(partition, budgetIds[0] ?? ''), 'active'));
   const placed = (leaseMs = 60_000) => ({ ...newCharge(), leaseMs });
@@ -160,7 +160,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     expect((await check()).is).toBe('admitted');
     expect((await admit(redis, ref, newAsk())).is).toBe('admitted');
     expect((await check()).is).toBe('concurrency_limited');
-    const free = await openedGrant(redis, await openPartition(redis));
+    const free = await loadedGrant(redis, await openPartition(redis));
     expect(await admit(redis, free.ref, newAsk())).toMatchObject({ is: 'admitted', places: 0 });
     expect(await charge(redis, free.ref, placed())).toMatchObject({ is: 'admitted', places: 0 });
   });

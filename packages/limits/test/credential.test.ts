@@ -113,13 +113,13 @@ describe.each(engines)('credentials on %s', (_name, start) => {
   test('a withdrawn credential has all its grants refused, known to Redis or not, and its seal is gone', async () => {
     const id = randomUUID();
     const grants = grantsOf(id);
-    const [first, ...unopened] = grants;
+    const [first, ...unloaded] = grants;
     if (!first) throw new Error('no grant');
     await loadGrant(redis, first);
     await admitted(redis, first);
     await withdrawCredential(redis, id, partitions);
     expect(await admit(redis, first.ref, newAsk())).toEqual({ is: 'credential_revoked' });
-    for (const grant of unopened) expect(await loadGrant(redis, grant)).toBe('revoked');
+    for (const grant of unloaded) expect(await loadGrant(redis, grant)).toBe('revoked');
     for (const at of partitions.keys()) expect(await copyIn(at, id)).toBeUndefined();
     const ends = await redis.pexpiretime(keys.credential(first.ref.partition, id));
     expect(ends).toBe(keysEndMs(first.expiresAtMs));

@@ -10,7 +10,7 @@ import {
   trim,
   withWork,
 } from '../src/index.ts';
-import { admitted, newOutcome, openedGrant } from './grant.ts';
+import { admitted, newOutcome, loadedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -24,7 +24,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
   afterAll(() => engine.close());
 
   async function settleMany(partition: number, count: number): Promise<string[]> {
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const holds = await Promise.all(Array.from({ length: count }, () => admitted(redis, grant)));
     await Promise.all(holds.map((hold) => settle(redis, grant.ref, newOutcome(hold))));
     return holds.sort();
@@ -48,7 +48,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
 
   test('a call settled in the millisecond of the last trim is not passed over', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
     const holds: string[] = [];
     for (let i = 0; i < 60; i++) {
@@ -162,7 +162,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
 
   test('an epoch that has begun is not begun again', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     await settleMany(partition, 1);
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
@@ -174,7 +174,7 @@ describe.each(engines)('drain on %s', (_name, start) => {
 
   test('each epoch notes its survivors again, and a lease without a hold is not one', async () => {
     const partition = await openPartition(redis);
-    const hold = await admitted(redis, await openedGrant(redis, partition), {
+    const hold = await admitted(redis, await loadedGrant(redis, partition), {
       uses: 2,
       holdMicrousd: undefined,
     });

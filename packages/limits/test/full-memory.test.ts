@@ -30,7 +30,7 @@ import {
   newGrant,
   newOutcome,
   newRefund,
-  openedGrant,
+  loadedGrant,
 } from './grant.ts';
 import { drainAll, newLedger, readGrant } from './ledger.ts';
 import { type Engine, hasRedisServer, openPartition, startServer } from './redis.ts';
@@ -57,7 +57,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('admits, charges and loads nothing, and counts none of it', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 5, costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 5, costLimitMicrousd: 100 });
     const other = newGrant(partition, newBudget());
     const counts = await redis.dbsize();
     await fill();
@@ -69,7 +69,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   });
 
   test('lets no call pass that takes no use and costs nothing', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 1 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     const free = newCharge({ uses: 0 });
     expect(await charge(redis, grant.ref, free)).toMatchObject({ is: 'admitted' });
     await fill();
@@ -79,7 +79,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('narrows holds, and settles calls and those whose lease ran out', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 100 });
     await admitted(redis, grant, { holdMicrousd: 100, leaseMs: 0 });
     await fill();
@@ -93,7 +93,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   });
 
   test('remembers how the last call failed, and forgets it after one that did not', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 3 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 3 });
     const [failed, passed] = [await admitted(redis, grant), await admitted(redis, grant)];
     const lastCall = JSON.stringify({ status: 500, code: null, at: 1 });
     const remembered = () =>
@@ -106,7 +106,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   });
 
   test('voids a call whose admission was never answered', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis));
+    const grant = await loadedGrant(redis, await openPartition(redis));
     const ask = newAsk();
     await fill();
     expect(await settle(redis, grant.ref, newOutcome(ask.holdId, { epoch: '' }))).toBeUndefined();
@@ -116,7 +116,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   });
 
   test('refunds and forestalls charges', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 3 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 3 });
     const [first, second] = [await charged(redis, grant), await charged(redis, grant)];
     await fill();
     expect(await refund(redis, grant.ref, newRefund(first))).toBe(true);
@@ -127,7 +127,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('renews leases', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const hold = await admitted(redis, grant, { leaseMs: 0 });
     await fill();
     expect(await renew(redis, partition, 60_000, [hold])).toBe(1);
@@ -137,9 +137,9 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   test('raises tombstones, also of grants and credentials that it does not know', async () => {
     const partition = await openPartition(redis);
     const [known, unknown, withdrawn, elsewhere] = [
-      await openedGrant(redis, partition),
+      await loadedGrant(redis, partition),
       newGrant(partition, newBudget()),
-      await openedGrant(redis, partition),
+      await loadedGrant(redis, partition),
       newGrant(partition, newBudget()),
     ];
     await fill();
@@ -153,7 +153,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('takes a new version of a credential', async () => {
     const partition = await openPartition(redis);
-    const { credentialId: id } = (await openedGrant(redis, partition)).ref;
+    const { credentialId: id } = (await loadedGrant(redis, partition)).ref;
     await fill();
     await replaceCredential(redis, { id, version: 2, sealed: 'k1.second' }, [partition]);
     expect(await findCredential(redis, partition, id)).toEqual({ version: 2, sealed: 'k1.second' });
@@ -168,7 +168,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('drains, trims and begins an epoch with the holds of the last one', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const ledger = newLedger(partition);
     const hold = await admitted(redis, grant, { holdMicrousd: 100 });
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant)));
@@ -186,7 +186,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
 
   test('empties itself once the calls under way are settled and drained, and admits again', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const record = JSON.stringify({ prv: 'x'.repeat(2_000) });
     const before = Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
     await setLimit(before + 1_000_000);
@@ -208,7 +208,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   test('that fills up and empties under parallel calls loses none of them and passes no limit', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 150, costLimitMicrousd: 1_000_000 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 150, costLimitMicrousd: 1_000_000 });
     const ledger = newLedger(partition);
     const passed: string[] = [];
     let refused = 0;

@@ -21,7 +21,7 @@ import {
   newGrant,
   newOutcome,
   newRefund,
-  openedGrant,
+  loadedGrant,
 } from './grant.ts';
 import { drainAll, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -55,7 +55,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     'max_uses %i lets exactly %i calls through that are all refused, over three gateways',
     async (maxUses, most) => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
-      const grant = await openedGrant(redis, await openPartition(redis), { maxUses });
+      const grant = await loadedGrant(redis, await openPartition(redis), { maxUses });
       let passed = 0;
       const loop = async (gateway: RedisClient) => {
         for (let i = 0; i < 100; i++) if (await refused(grant, gateway)) passed += 1;
@@ -73,7 +73,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     'max_uses %i lets exactly %i charges through that are all refunded, over three gateways',
     async (maxUses, most) => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
-      const grant = await openedGrant(redis, await openPartition(redis), { maxUses });
+      const grant = await loadedGrant(redis, await openPartition(redis), { maxUses });
       let passed = 0;
       const loop = async (gateway: RedisClient) => {
         for (let i = 0; i < 100; i++) {
@@ -91,7 +91,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
 
   test('beyond the bound a refused call keeps its use and is charged its hold, and the ledger has it so', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 1, costLimitMicrousd: 100 });
     for (let i = 0; i < 20; i++)
       expect(await refused(grant, redis, 30)).toEqual({ uses: 1, microusd: 100, isKept: false });
     expect(await refused(grant, redis, 30)).toEqual({ uses: 0, microusd: 70, isKept: true });
@@ -102,10 +102,10 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   });
 
   test('an admission says whether its call would get everything back', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 1 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     for (let i = 0; i < 20; i++) await refused(grant);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ isReturnable: false });
-    const other = await openedGrant(redis, await openPartition(redis), { maxUses: 2 });
+    const other = await loadedGrant(redis, await openPartition(redis), { maxUses: 2 });
     for (let i = 0; i < 20; i++) await refused(other);
     expect(await admit(redis, other.ref, newAsk())).toMatchObject({ isReturnable: true });
   });
@@ -114,7 +114,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
     ['the use', { uses: 0, costMicrousd: 0 }],
     ['the money alone', { uses: 1, costMicrousd: 0 }],
   ])('without max_uses, fewer than 20 calls more get %s back than were charged', async (_what, outcome) => {
-    const grant = await openedGrant(redis, await openPartition(redis), { costLimitMicrousd: 1_000_000 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { costLimitMicrousd: 1_000_000 });
     const call = async (with_: typeof outcome) => {
       const hold = await admitted(redis, grant, { holdMicrousd: 10 });
       return settle(redis, grant.ref, newOutcome(hold, with_));
@@ -132,7 +132,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   });
 
   test('a grant without a limit gets everything back, however often', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis));
+    const grant = await loadedGrant(redis, await openPartition(redis));
     for (let i = 0; i < 60; i++) expect(await refused(grant)).toMatchObject({ isKept: false });
     expect(await of(grant)).toMatchObject({ used: '0' });
   });
@@ -150,7 +150,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   });
 
   test('calls that were never sent to a provider are given back without being counted', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 1 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
     for (let i = 0; i < 40; i++) {
       await forestall(redis, grant.ref, await charged(redis, grant));
       const hold = await admitted(redis, grant);
@@ -161,7 +161,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
   });
 
   test('a batch that is refunded whole counts each of its uses', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { maxUses: 10 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 10 });
     const batch = async (uses: number) =>
       refund(redis, grant.ref, newRefund(await charged(redis, grant, { uses })));
     expect([await batch(10), await batch(10), await batch(10)]).toEqual([true, true, false]);
@@ -169,7 +169,7 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
 
   test('the count outlives a restart of Redis', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 1 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 1 });
     const ledger = newLedger(partition);
     for (let i = 0; i < 20; i++) await refused(grant);
     await restarted(redis, partition);

@@ -69,7 +69,7 @@ export const fromSeed = (grant: GrantState, epoch = 1): GrantState => ({
 });
 
 /** A grant with one budget, known to Redis. */
-export async function openedGrant(
+export async function loadedGrant(
   redis: RedisClient,
   partition: number,
   limits: Partial<BudgetState> = {},

@@ -9,7 +9,7 @@ import {
   sweep,
   watchForJumps,
 } from '../src/index.ts';
-import { admitted, figures, newHoldId, newOutcome, openedGrant } from './grant.ts';
+import { admitted, figures, newHoldId, newOutcome, loadedGrant } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
@@ -25,7 +25,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   test('a lease that runs out settles the full hold exactly once, although several gateways sweep', async () => {
     const gateways = [redis, await engine.connect(), await engine.connect()];
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 10_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 10_000 });
     const ended = { uses: 2, holdMicrousd: 100, leaseMs: 0, record: '{"beg":1}' };
     const holds = await Promise.all(Array.from({ length: 50 }, () => admitted(redis, grant, ended)));
     const alive = await admitted(redis, grant, { holdMicrousd: 7 });
@@ -43,7 +43,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('one sweep settles all holds that are due, however many', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     await Promise.all(Array.from({ length: 230 }, () => admitted(redis, grant, { leaseMs: 0 })));
     expect(await sweep(redis, [partition])).toBe(230);
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
@@ -53,7 +53,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
     const due = [130, 0, 3, 2];
     const partitions = await Promise.all(due.map(() => openPartition(redis)));
     for (const [i, partition] of partitions.entries()) {
-      const grant = await openedGrant(redis, partition);
+      const grant = await loadedGrant(redis, partition);
       await admitted(redis, grant);
       await Promise.all(Array.from({ length: due[i] ?? 0 }, () => admitted(redis, grant, { leaseMs: 0 })));
     }
@@ -67,7 +67,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   test('a hold that cannot be settled keeps no other from it, in its partition or in another one', async () => {
     const partitions = [await openPartition(redis), await openPartition(redis)];
     for (const partition of partitions) {
-      const grant = await openedGrant(redis, partition);
+      const grant = await loadedGrant(redis, partition);
       await Promise.all(Array.from({ length: 120 }, () => admitted(redis, grant, { leaseMs: 0 })));
     }
     const broken = partitions[0] ?? -1;
@@ -83,7 +83,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('a settle after the lease ran out and was swept changes nothing', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 300, leaseMs: 0 });
     expect(await sweep(redis, [partition])).toBe(1);
     expect(await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 1 }))).toBeUndefined();
@@ -98,7 +98,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   test('of a settle and sweeps at the same moment exactly one counts', async () => {
     const gateways = [redis, await engine.connect()];
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 10_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 10_000 });
     const ended = { holdMicrousd: 100, leaseMs: 0 };
     const holds = await Promise.all(Array.from({ length: 20 }, () => admitted(redis, grant, ended)));
     const [, , ...settled] = await Promise.all([
@@ -117,7 +117,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('a renewed hold outlives its first lease', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const [kept, left] = [
       await admitted(redis, grant, { leaseMs: 0 }),
       await admitted(redis, grant, { leaseMs: 0 }),
@@ -130,7 +130,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('a hold renewed between a sweep finding it and settling it is left alone', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const hold = await admitted(redis, grant, { leaseMs: 0 });
     await renew(redis, partition, 60_000, [hold]);
     expect(await expire(redis, partition, hold)).toBe(false);
@@ -139,7 +139,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('a hold that is settled, expired or unknown is not revived by renewing it', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const expired = await admitted(redis, grant, { leaseMs: 0 });
     await sweep(redis, [partition]);
     const settled = await admitted(redis, grant);
@@ -150,7 +150,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
 
   test('a lease without its hold is dropped and settles nothing', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 100 });
     const hold = await admitted(redis, grant, { leaseMs: 0 });
     await redis.del(keys.hold(partition, hold));
     expect(await sweep(redis, [partition])).toBe(0);

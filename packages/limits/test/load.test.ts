@@ -26,7 +26,7 @@ import {
   newBudget,
   newGrant,
   newOutcome,
-  openedGrant,
+  loadedGrant,
   seedOf,
 } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
@@ -146,9 +146,9 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
           redis.hgetall(keys.credential(each.ref.partition, each.ref.credentialId)),
           redis.pexpiretime(keys.budget(each.ref.partition, each.ref.budgetIds[0] ?? '')),
         ]);
-      const [opened, byPostgres] = [await stored(grant), await stored(other)];
-      expect(opened.slice(0, 3)).toEqual(byPostgres.slice(0, 3));
-      expect(opened[3]).toBe(keysEndMs(grant.expiresAtMs));
+      const [loaded, byPostgres] = [await stored(grant), await stored(other)];
+      expect(loaded.slice(0, 3)).toEqual(byPostgres.slice(0, 3));
+      expect(loaded[3]).toBe(keysEndMs(grant.expiresAtMs));
       expect(await redis.exists(seedKey(grant))).toBe(0);
       expect(await loadGrant(redis, fromSeed(grant))).toBe('stale');
     });
@@ -158,11 +158,11 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
       const gateways = await Promise.all(Array.from({ length: 8 }, () => engine.connect()));
       const results = await Promise.all(
         gateways.map(async (gateway) => {
-          const opened = await loadGrant(gateway, fromSeed(grant));
-          return [opened, (await admit(gateway, grant.ref, newAsk())).is];
+          const loaded = await loadGrant(gateway, fromSeed(grant));
+          return [loaded, (await admit(gateway, grant.ref, newAsk())).is];
         }),
       );
-      expect(results.filter(([opened]) => opened === 'ok')).toHaveLength(1);
+      expect(results.filter(([loaded]) => loaded === 'ok')).toHaveLength(1);
       expect(await budget(grant)).toMatchObject({ used: '5' });
       expect(results.filter(([, is]) => is === 'admitted').length).toBeLessThanOrEqual(5);
     });
@@ -244,7 +244,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
 
   test('a second load, with other figures of the ledger, changes nothing that is there', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 10, costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 10, costLimitMicrousd: 1_000 });
     await admitted(redis, grant, { holdMicrousd: 30 });
     const other = {
       ...grant,
@@ -324,7 +324,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
 
   test('load is stale once the ledger went on, and right when Postgres is read again', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 3 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 3 });
     const ledger = newLedger(partition);
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant)));
     const early = readGrant(ledger, grant);
@@ -338,7 +338,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
 
   test('between the commit to the ledger and the trim a load is right with either reading', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const ledger = newLedger(partition);
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { costMicrousd: 5 }));
     const early = readGrant(ledger, grant);
@@ -384,7 +384,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
   test('a revoked grant is refused from the next call on, in every gateway', async () => {
     const other = await engine.connect();
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const hold = await admitted(other, grant);
     await revokeGrant(redis, { ...grant.ref, expiresAtMs: grant.expiresAtMs });
     expect(await admit(other, grant.ref, newAsk())).toEqual({ is: 'revoked' });
@@ -407,7 +407,7 @@ describe.each(engines)('load and revoke on %s', (_name, start) => {
   test('a tombstone outlives every call under way, even one raised long after its grant expired', async () => {
     const partition = await openPartition(redis);
     const unknown = newGrant(partition, newBudget());
-    const known = await openedGrant(redis, partition);
+    const known = await loadedGrant(redis, partition);
     for (const { ref } of [unknown, known]) {
       await revokeGrant(redis, { ...ref, expiresAtMs: Date.now() - 10 * 86_400_000 });
       expect(await redis.pttl(keys.grant(partition, ref.id))).toBeGreaterThan(86_400_000);

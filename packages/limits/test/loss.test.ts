@@ -12,7 +12,7 @@ import {
   sweep,
   trim,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, openedGrant } from './grant.ts';
+import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, loadedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
@@ -28,7 +28,7 @@ describe.each(engines)('a loss of data on %s', (_name, start) => {
 
   async function world(limits = {}) {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, limits);
+    const grant = await loadedGrant(redis, partition, limits);
     const ledger = newLedger(partition);
     const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
     const call = async (costMicrousd: number) => {

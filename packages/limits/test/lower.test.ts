@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, type Hold, loadGrant, type RedisClient } from '../src/index.ts';
-import { newAsk, newBudget, newGrant, openedGrant } from './grant.ts';
+import { newAsk, newBudget, newGrant, loadedGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** Microdollars per million tokens. */
@@ -29,7 +29,7 @@ describe.each(engines)('output bounds on %s', (_name, start) => {
   });
   const ask = async (limit: number, settled: number, asked: Hold) => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: limit, settledMicrousd: settled });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: limit, settledMicrousd: settled });
     return { grant, admission: await admit(redis, grant.ref, withHold(asked)) };
   };
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, narrow, type RedisClient, settle } from '../src/index.ts';
-import { admitted, figures, newAsk, newOutcome, openedGrant } from './grant.ts';
+import { admitted, figures, newAsk, newOutcome, loadedGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 describe.each(engines)('narrow on %s', (_name, start) => {
@@ -14,7 +14,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
 
   const openedWith = async (holdMicrousd: number) => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const holdId = await admitted(redis, grant, { holdMicrousd });
     const held = async () => (await figures(redis, partition, grant.ref.budgetIds[0]))?.held;
     return { grant, holdId, held };

@@ -12,7 +12,7 @@ import {
   loadGrant,
   type RedisClient,
 } from '../src/index.ts';
-import { figures, newAsk, newBudget, newCharge, newGrant, openedGrant, tally } from './grant.ts';
+import { figures, newAsk, newBudget, newCharge, newGrant, loadedGrant, tally } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** The rate limits that count calls. */
@@ -36,12 +36,12 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     const budgetKey = ({ ref }: GrantState) => keys.budget(ref.partition, ref.budgetIds[0] ?? '');
     /** As if the grant had last been called so long ago. */
     const wait = (grant: GrantState, ms: number) => redis.hincrby(budgetKey(grant), at, -Math.round(ms));
-    const opened = async (limit: number) =>
-      openedGrant(redis, await openPartition(redis), { [property]: limit });
+    const loaded = async (limit: number) =>
+      loadedGrant(redis, await openPartition(redis), { [property]: limit });
 
     test('exactly as many as allowed pass at once, of many by three gateways', async () => {
       const gateways = [redis, await engine.connect(), await engine.connect()];
-      const { ref } = await opened(20);
+      const { ref } = await loaded(20);
       const calls = Array.from({ length: 200 }, (_, i) => {
         const gateway = gateways[i % 3] ?? redis;
         return i % 2 === 0 ? charge(gateway, ref, newCharge()) : admit(gateway, ref, newAsk());
@@ -54,7 +54,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('it fills evenly, up to the calls of its window', async () => {
-      const grant = await opened(4);
+      const grant = await loaded(4);
       const pass = async () => (await admit(redis, grant.ref, newAsk())).is === 'admitted';
       const burst = async () => [await pass(), await pass(), await pass(), await pass(), await pass()];
       expect(await burst()).toEqual([true, true, true, true, false]);
@@ -65,7 +65,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('an answer says how many calls are left and when all are back; a refusal says when to retry', async () => {
-      const grant = await opened(2);
+      const grant = await loaded(2);
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
         rateLimits: [{ name, limit: 2, left: 1, resetMs: windowMs / 2 }],
       });
@@ -81,7 +81,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('a call that misses nothing but a rounding error passes', async () => {
-      const grant = await opened(10);
+      const grant = await loaded(10);
       // Until the clock has reached this time, nothing is filled.
       const later = Date.now() + 600_000;
       const passes = async (level: string) => {
@@ -93,7 +93,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('a batch counts each of its calls; one with more calls than the limit never passes, and owes nothing', async () => {
-      const grant = await opened(10);
+      const grant = await loaded(10);
       const batch = (uses: number) => charge(redis, grant.ref, newCharge({ uses }));
       const never = { is: 'batch_over_rate', needed: 11, rateLimit: { name, limit: 10 } };
       expect(await batch(4)).toMatchObject({ is: 'admitted', rateLimits: [{ left: 6 }] });
@@ -125,7 +125,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('a charge without uses and cost counts its calls, waits for its turn, and leaves nothing in the ledger', async () => {
-      const grant = await opened(2);
+      const grant = await loaded(2);
       const free = () => charge(redis, grant.ref, newCharge({ uses: 0, costMicrousd: 0, calls: 1 }));
       expect(await free()).toMatchObject({ is: 'admitted', rateLimits: [{ left: 1 }] });
       expect(await free()).toMatchObject({ is: 'admitted', rateLimits: [{ left: 0 }] });
@@ -139,13 +139,13 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('used up for good comes before used up for now', async () => {
-      const { ref } = await openedGrant(redis, await openPartition(redis), { [property]: 1, maxUses: 1 });
+      const { ref } = await loadedGrant(redis, await openPartition(redis), { [property]: 1, maxUses: 1 });
       await admit(redis, ref, newAsk());
       expect(await admit(redis, ref, newAsk())).toMatchObject({ is: 'uses_exhausted' });
     });
 
     test('a change judges the next call: what is left stays, up to the new limit; without a limit all pass', async () => {
-      const grant = await opened(8);
+      const grant = await loaded(8);
       const [budget] = grant.budgets as [BudgetState];
       const change = (revision: number, limit: number | null) =>
         changeLimits(
@@ -171,7 +171,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
     });
 
     test('a clock that goes back gives nothing, and takes nothing', async () => {
-      const grant = await opened(2);
+      const grant = await loaded(2);
       await admit(redis, grant.ref, newAsk());
       await wait(grant, -60 * windowMs);
       expect(await admit(redis, grant.ref, newAsk())).toMatchObject({
@@ -190,7 +190,7 @@ describe.each(engines)('rate limits on %s', (_name, start) => {
   });
 
   test('a call that one of two limits refuses counts for neither', async () => {
-    const grant = await openedGrant(redis, await openPartition(redis), { callsPerMinute: 3, callsPerDay: 2 });
+    const grant = await loadedGrant(redis, await openPartition(redis), { callsPerMinute: 3, callsPerDay: 2 });
     const left = async () => {
       const answer = await admit(redis, grant.ref, newAsk());
       return answer.is === 'admitted' ? answer.rateLimits.map((rate) => [rate.name, rate.left]) : answer;

@@ -10,7 +10,7 @@ import {
   reopen,
   trim,
 } from '../src/index.ts';
-import { charged, figures, newBudget, newCharge, newGrant, newRefund, openedGrant } from './grant.ts';
+import { charged, figures, newBudget, newCharge, newGrant, newRefund, loadedGrant } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';
@@ -29,7 +29,7 @@ describe.each(engines)('refund on %s', (_name, start) => {
 
   async function world(limits = {}) {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, limits);
+    const grant = await loadedGrant(redis, partition, limits);
     const ledger = newLedger(partition);
     const budget = () => figures(redis, partition, grant.ref.budgetIds[0]);
     const sums = () => ledger.budgets.get(grant.ref.budgetIds[0] ?? '');

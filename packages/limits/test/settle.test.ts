@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, fixedHold, keys, type RedisClient, readFigures, settle, UNHEARD } from '../src/index.ts';
-import { admitted, figures, newAsk, newHoldId, newOutcome, openedGrant } from './grant.ts';
+import { admitted, figures, newAsk, newHoldId, newOutcome, loadedGrant } from './grant.ts';
 import { drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, keysOf, openPartition } from './redis.ts';
 
@@ -15,7 +15,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('the hold becomes the cost of the call, and the call is in the stream', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const holdId = await admitted(redis, grant, { holdMicrousd: 400 });
     const record = '{"prv":"sandbox","usr":"Zoë ☃"}';
     expect(await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 123, record }))).toBeDefined();
@@ -41,7 +41,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('settling twice changes nothing, in parallel or later, whatever the second says', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { costLimitMicrousd: 1_000 });
+    const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const hold = await admitted(redis, grant, { holdMicrousd: 400 });
     const tries = Array.from({ length: 20 }, () =>
       settle(redis, grant.ref, newOutcome(hold, { costMicrousd: 100 })),
@@ -58,7 +58,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('refusals have how the last call failed, until a call succeeds', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
     const end = async (ended: object) =>
       settle(redis, grant.ref, newOutcome(await admitted(redis, grant, { holdMicrousd: 10 }), ended));
     const refused = () => admit(redis, grant.ref, newAsk({ uses: 9 }));
@@ -75,7 +75,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('a call that was never sent leaves how the last call failed', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 3 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 3 });
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { lastCall: '{"status":500}' }));
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant), { epoch: UNHEARD, uses: 0 }));
     expect(await admit(redis, grant.ref, newAsk({ uses: 9 }))).toMatchObject({ lastCall: '{"status":500}' });
@@ -83,7 +83,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('a release gives uses and money back', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 400 });
+    const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 400 });
     const hold = await admitted(redis, grant, { uses: 3, holdMicrousd: 400 });
     await settle(redis, grant.ref, newOutcome(hold, { uses: 0, costMicrousd: 0 }));
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
@@ -96,7 +96,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('an unknown cost is marked as unknown and charged to no budget', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const hold = await admitted(redis, grant, { holdMicrousd: undefined });
     await settle(redis, grant.ref, newOutcome(hold, { costMicrousd: undefined }));
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
@@ -111,7 +111,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('a hold that was never admitted is not settled', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     expect(await settle(redis, grant.ref, newOutcome(newHoldId(), { costMicrousd: 5 }))).toBeUndefined();
     expect(await figures(redis, partition, grant.ref.budgetIds[0])).toEqual({
       used: '0',
@@ -123,7 +123,7 @@ describe.each(engines)('settle on %s', (_name, start) => {
 
   test('nothing of a call stays in Redis once it is settled, drained and trimmed', async () => {
     const partition = await openPartition(redis);
-    const grant = await openedGrant(redis, partition);
+    const grant = await loadedGrant(redis, partition);
     const before = (await keysOf(redis, partition)).sort();
     await settle(redis, grant.ref, newOutcome(await admitted(redis, grant)));
     await drainAll(redis, newLedger(partition));

@@ -30,7 +30,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
 
   const windowOf = (limits: Partial<BudgetState>) => newWindow(limits, Date.now() - 60_000);
   /** A grant that draws on its own budget and on these windows, known to Redis. */
-  async function opened(windows: readonly Partial<BudgetState>[], own: Partial<BudgetState> = {}) {
+  async function loaded(windows: readonly Partial<BudgetState>[], own: Partial<BudgetState> = {}) {
     const grant = newGrant(await openPartition(redis), newBudget(own), ...windows.map(windowOf));
     expect(await loadGrant(redis, grant)).toBe('ok');
     return { ...grant, doc: JSON.stringify({ budget: grant.ref.budgetIds }) };
@@ -49,7 +49,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
     (await readFigures(redis, ref)).map((each) => [each?.tokens, each?.tokensHeld]);
 
   test('lets calls pass while what is settled and held has room, and says nothing else but what they need', async () => {
-    const grant = await opened([{ tokenLimit: 100 }]);
+    const grant = await loaded([{ tokenLimit: 100 }]);
     const first = await take(grant, 60);
     expect(await ask(grant, 41)).toEqual({ is: 'tokens_held', of: 2, needed: 41, lastCall: undefined });
     expect(await ask(grant, 101)).toEqual({
@@ -69,7 +69,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
 
   test('is never passed by calls at once over two gateways', async () => {
     const other = await engine.connect();
-    const grant = await opened([{ tokenLimit: 205 }]);
+    const grant = await loaded([{ tokenLimit: 205 }]);
     const asks = Array.from({ length: 60 }, (_, i) =>
       admit(i % 2 ? redis : other, grant.ref, newAsk({ worstTokens: 10 })),
     );
@@ -77,7 +77,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('holds in all windows or in none', async () => {
-    const grant = await opened([{ tokenLimit: 500 }, {}, { tokenLimit: 50 }]);
+    const grant = await loaded([{ tokenLimit: 500 }, {}, { tokenLimit: 50 }]);
     expect(await ask(grant, 60)).toMatchObject({ is: 'token_limit_too_low', of: 4 });
     expect(await tokens(grant)).toEqual(Array.from({ length: 4 }, () => [0, 0]));
     await end(grant, await take(grant, 40), 30);
@@ -90,7 +90,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('refuses a call without a bound, and one of no tokens passes', async () => {
-    const grant = await opened([{ tokenLimit: 0 }]);
+    const grant = await loaded([{ tokenLimit: 0 }]);
     expect((await ask(grant, undefined)).is).toBe('unbounded');
     expect((await ask(grant, 0)).is).toBe('admitted');
     expect((await charge(redis, grant.ref, newCharge({ costMicrousd: 5 }))).is).toBe('admitted');
@@ -101,7 +101,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('charges what was held where the usage is not known, or is above it, and gives an unheard call back', async () => {
-    const grant = await opened([{ tokenLimit: 1_000 }]);
+    const grant = await loaded([{ tokenLimit: 1_000 }]);
     await end(grant, await take(grant, 100), undefined);
     await end(grant, await take(grant, 100), 700);
     const unheard = await take(grant, 100);
@@ -116,7 +116,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('counts the same hold once, and the tokens of calls that no limit had bounded', async () => {
-    const grant = await opened([{}]);
+    const grant = await loaded([{}]);
     const asked = newAsk({ worstTokens: 70 });
     for (let i = 0; i < 3; i++) expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
     const free = await take(grant, undefined);
@@ -127,7 +127,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('that is set, raised or taken away judges the next call', async () => {
-    const grant = await opened([{}]);
+    const grant = await loaded([{}]);
     const [, window = newBudget()] = grant.budgets;
     await end(grant, await take(grant, 90), 90);
     const set = (revision: number, tokenLimit: number | null) =>
@@ -143,7 +143,7 @@ describe.each(engines)('a limit of tokens on %s', (_name, start) => {
   });
 
   test('has its figures again after a loss: those of the ledger, of late settles and of holds that survived', async () => {
-    const grant = await opened([{ tokenLimit: 1_000 }]);
+    const grant = await loaded([{ tokenLimit: 1_000 }]);
     const ledger = newLedger(grant.ref.partition);
     await end(grant, await take(grant, 200), 150);
     const kept = await take(grant, 70);

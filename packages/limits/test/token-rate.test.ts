@@ -17,7 +17,7 @@ import {
   settle,
   UNHEARD,
 } from '../src/index.ts';
-import { newAsk, newBudget, newCharge, newGrant, newOutcome, openedGrant, tally } from './grant.ts';
+import { newAsk, newBudget, newCharge, newGrant, newOutcome, loadedGrant, tally } from './grant.ts';
 import { drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 import { BucketModel, PARTS, TokenClock } from './token-bucket.ts';
@@ -31,8 +31,8 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  const opened = async (tokensPerMinute: number, more: object = {}) =>
-    openedGrant(redis, await openPartition(redis), { tokensPerMinute, ...more });
+  const loaded = async (tokensPerMinute: number, more: object = {}) =>
+    loadedGrant(redis, await openPartition(redis), { tokensPerMinute, ...more });
   const ask = ({ ref }: GrantState, worstTokens: number | undefined, more: object = {}) =>
     admit(redis, ref, newAsk({ worstTokens, ...more }));
   const take = async (grant: GrantState, worstTokens: number) => {
@@ -50,7 +50,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
 
   test('the worst of many calls at once over two gateways never exceeds a full bucket and its gain', async () => {
     const other = await engine.connect();
-    const { ref } = await opened(200);
+    const { ref } = await loaded(200);
     const asks = Array.from({ length: 100 }, (_, i) =>
       admit(i % 2 ? redis : other, ref, newAsk({ worstTokens: 10 })),
     );
@@ -62,7 +62,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('an answer says what is left, and a refusal when to try again', async () => {
-    const grant = await opened(60);
+    const grant = await loaded(60);
     expect(await ask(grant, 45)).toMatchObject({
       is: 'admitted',
       rateLimits: [{ name: 'tokens_per_minute', limit: 60, left: 15, resetMs: 45_000 }],
@@ -78,22 +78,22 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a call that can use more than a minute allows never passes, and takes nothing', async () => {
-    const grant = await opened(2);
+    const grant = await loaded(2);
     expect(await ask(grant, 3)).toEqual({ is: 'token_rate_too_low', limit: 2, needed: 3 });
     expect(await left(grant)).toBe(2);
     expect((await ask(grant, 2)).is).toBe('admitted');
   });
 
   test('a call without a bound does not pass, and one of a URL without the limit does', async () => {
-    expect((await ask(await opened(2), undefined)).is).toBe('unbounded');
-    const free = await openedGrant(redis, await openPartition(redis));
+    expect((await ask(await loaded(2), undefined)).is).toBe('unbounded');
+    const free = await loadedGrant(redis, await openPartition(redis));
     expect(await ask(free, undefined)).toMatchObject({ is: 'admitted', rateLimits: [] });
     expect((await readFigures(redis, free.ref))[0]?.tokensPerMinute).toBeNull();
-    expect((await readFigures(redis, (await opened(2)).ref))[0]?.tokensPerMinute).toBe(2);
+    expect((await readFigures(redis, (await loaded(2)).ref))[0]?.tokensPerMinute).toBe(2);
   });
 
   test('a settle gives back what was not used, once, and an unknown usage gives nothing back', async () => {
-    const grant = await opened(3);
+    const grant = await loaded(3);
     const known = await take(grant, 3);
     for (const _ of [1, 2]) await end(grant, known, 1);
     expect(await left(grant)).toBe(2);
@@ -102,7 +102,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a limit that is removed and set again while a call runs: its settle gives back what it finds a limit for', async () => {
-    const grant = await opened(5);
+    const grant = await loaded(5);
     const [budget] = grant.budgets as [BudgetState];
     const change = (revision: number, tokensPerMinute: number | null) =>
       changeLimits(redis, grant.ref.partition, { ...budget, revision, tokensPerMinute }, grant.expiresAtMs);
@@ -120,7 +120,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a lease that ends gives nothing back, nor does a settle after it', async () => {
-    const grant = await opened(3);
+    const grant = await loaded(3);
     const holdId = await take(grant, 3);
     await renew(redis, grant.ref.partition, -1_000, [holdId]);
     expect(await expire(redis, grant.ref.partition, holdId)).toBe(true);
@@ -129,7 +129,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('what the bucket has gained since is not given back again', async () => {
-    const grant = await opened(60);
+    const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     const slow = await take(grant, 60);
     await clock.wait(60_000);
@@ -137,7 +137,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     await take(grant, 60);
     await end(grant, slow, 0);
     expect(await left(grant)).toBeLessThanOrEqual(3);
-    const half = await opened(60);
+    const half = await loaded(60);
     const halfClock = new TokenClock(redis, half.ref);
     const call = await take(half, 60);
     await halfClock.wait(20_000);
@@ -150,7 +150,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('an admission that is sent again takes nothing more, and one that was never answered is given back', async () => {
-    const grant = await opened(5);
+    const grant = await loaded(5);
     const asked = newAsk({ worstTokens: 4 });
     for (const _ of [1, 2]) expect((await admit(redis, grant.ref, asked)).is).toBe('admitted');
     expect(await left(grant)).toBe(1);
@@ -159,7 +159,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a refused call takes no tokens, and a check or a charge none either', async () => {
-    const grant = await opened(5, { costLimitMicrousd: 10 });
+    const grant = await loaded(5, { costLimitMicrousd: 10 });
     expect((await ask(grant, 4, { holdMicrousd: 11 })).is).toBe('cost_limit_too_low');
     expect((await checkGrant(redis, grant.ref, { uses: 1, spends: true })).is).toBe('admitted');
     expect((await charge(redis, grant.ref, newCharge())).is).toBe('admitted');
@@ -167,7 +167,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a call that used more than its worst leaves a debt of a minute at most', async () => {
-    const grant = await opened(60);
+    const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     await end(grant, await take(grant, 1), 10_000);
     expect(await ask(grant, 1)).toMatchObject({ is: 'rate_limited', rateLimit: { left: 0 } });
@@ -177,7 +177,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a debt is a minute of the new limit at most, once the limit was lowered', async () => {
-    const grant = await opened(60_000);
+    const grant = await loaded(60_000);
     const [budget] = grant.budgets as [BudgetState];
     await end(grant, await take(grant, 1), 1_000_000);
     const lower = { ...budget, revision: 2, tokensPerMinute: 6 };
@@ -190,7 +190,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   });
 
   test('a clock that goes back gains nothing, gives nothing back, and keeps no call waiting for it', async () => {
-    const grant = await opened(60);
+    const grant = await loaded(60);
     const clock = new TokenClock(redis, grant.ref);
     const holdId = await take(grant, 60);
     await clock.wait(-3_600_000);
@@ -243,7 +243,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
     () =>
       fc.assert(
         fc.asyncProperty(fc.integer({ min: 1, max: 100_000_000 }), steps, async (perMinute, schedule) => {
-          const grant = await opened(perMinute);
+          const grant = await loaded(perMinute);
           const model = new BucketModel(perMinute, redis, grant.ref);
           for (const step of schedule) await model.take(step);
           model.expectEveryMinuteWithin();
@@ -254,7 +254,7 @@ describe.each(engines)('tokens by the minute on %s', (_name, start) => {
   );
 
   test('levels are whole numbers below 2^53', async () => {
-    const grant = await opened(1_000_000_000);
+    const grant = await loaded(1_000_000_000);
     const clock = new TokenClock(redis, grant.ref);
     await end(grant, await take(grant, 999_999_999), 1);
     expect((await clock.read())?.level).toSatisfy(Number.isSafeInteger);

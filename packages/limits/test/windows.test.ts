@@ -58,7 +58,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
       doc: JSON.stringify({ budget: budgetIds }),
     };
   };
-  const opened = async (...budgets: BudgetState[]) => {
+  const loaded = async (...budgets: BudgetState[]) => {
     partition = await openPartition(redis);
     const grant = grantOf(...budgets);
     expect(await loadGrant(redis, grant)).toBe('ok');
@@ -71,7 +71,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('counts calls in addition to the own budget, and names itself by its place when it is full', async () => {
     const window = newWindow({ maxUses: 1, costLimitMicrousd: 100 });
-    const grant = await opened(newBudget({ costLimitMicrousd: 1_000 }), window);
+    const grant = await loaded(newBudget({ costLimitMicrousd: 1_000 }), window);
     await admitted(redis, grant, { holdMicrousd: 60 });
     expect(await of(window)).toEqual({ used: '1', settled: '0', held: '60' });
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
@@ -83,7 +83,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('that is over, or has not begun, counts nothing, and says the time of Redis', async () => {
     const window = newWindow();
-    const grant = await opened(newBudget(), window);
+    const grant = await loaded(newBudget(), window);
     const before = Date.now();
     for (const bounds of [
       `0 ${before - 1}`,
@@ -119,7 +119,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
       maxUses: 1,
       window: { startsMs: 0, endsMs: undefined },
     });
-    const grant = await opened(newBudget(), window);
+    const grant = await loaded(newBudget(), window);
     await admitted(redis, grant);
     expect(await admit(redis, grant.ref, newAsk())).toMatchObject({ is: 'uses_exhausted', of: 2 });
     expect(await redis.pexpiretime(keys.budget(partition, window.id))).toBe(-1);
@@ -127,7 +127,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('keeps its key until every call of it has ended', async () => {
     const window = newWindow();
-    await opened(newBudget(), window);
+    await loaded(newBudget(), window);
     expect(await redis.pexpiretime(keys.budget(partition, window.id))).toBe(
       (window.window?.endsMs ?? 0) + KEYS_KEPT_MS,
     );
@@ -135,7 +135,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('has the end of a call that it admitted, however late, and the next one has only its own', async () => {
     const first = newWindow({ costLimitMicrousd: 100 });
-    const grant = await opened(newBudget(), first);
+    const grant = await loaded(newBudget(), first);
     const [settled, expired] = [
       await admitted(redis, grant, { holdMicrousd: 40 }),
       await admitted(redis, grant, { holdMicrousd: 50, leaseMs: -1 }),
@@ -160,7 +160,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('takes back what it charged, and the next one gives nothing back for it', async () => {
     const first = newWindow();
-    const grant = await opened(newBudget(), first);
+    const grant = await loaded(newBudget(), first);
     const made = await charged(redis, grant, { costMicrousd: 20 });
     await end(first);
     const second = newWindow();
@@ -174,7 +174,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('lowers the hold of a call that it admitted, and of no other', async () => {
     const first = newWindow();
-    const grant = await opened(newBudget(), first);
+    const grant = await loaded(newBudget(), first);
     const hold = await admitted(redis, grant, { holdMicrousd: 50 });
     await end(first);
     const later = next(grant, newWindow());
@@ -187,7 +187,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
   test('lowers no output bound: from it a holder could read how much others have left', async () => {
     const hold = { fixedMicrousd: 10, ratePerMtok: 1_000_000, askedTokens: 100, leastTokens: 10 };
     const window = newWindow({ costLimitMicrousd: 80 });
-    const grant = await opened(newBudget({ costLimitMicrousd: 1_000 }), window);
+    const grant = await loaded(newBudget({ costLimitMicrousd: 1_000 }), window);
     expect(await admit(redis, grant.ref, newAsk({ hold }))).toMatchObject({
       is: 'cost_limit_too_low',
       of: 2,
@@ -202,7 +202,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('that comes after another starts at nothing, although the stream has calls of the grant', async () => {
     const first = newWindow();
-    const grant = await opened(newBudget(), first);
+    const grant = await loaded(newBudget(), first);
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
     await end(first);
     const second = newWindow();
@@ -212,7 +212,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('whose key alone was lost has its calls again, from the stream', async () => {
     const window = newWindow();
-    const grant = await opened(newBudget(), window);
+    const grant = await loaded(newBudget(), window);
     for (let i = 0; i < 3; i++) await charged(redis, grant, { costMicrousd: 7 });
     await redis.del(keys.budget(partition, window.id));
     expect((await admit(redis, grant.ref, newAsk())).is).toBe('unknown');
@@ -222,7 +222,7 @@ describe.each(engines)('a window on %s', (_name, start) => {
 
   test('has the figures of the ledger after Redis has lost everything', async () => {
     const window = newWindow({ costLimitMicrousd: 100 });
-    const grant = await opened(newBudget(), window);
+    const grant = await loaded(newBudget(), window);
     await charged(redis, grant, { costMicrousd: 60 });
     const ledger = newLedger(partition);
     await drainAll(redis, ledger);
