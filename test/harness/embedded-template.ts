@@ -2,7 +2,7 @@ import { openAsBlob } from 'node:fs';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openEmbeddedPostgres } from '@presign/local/postgres';
+import { startEmbeddedPostgres } from '@presign/local/postgres';
 
 const VARIABLE = 'EMBEDDED_POSTGRES_TEMPLATE';
 const MEMORY = 'postgres.tar';
@@ -12,7 +12,7 @@ const FOLDER = 'postgres';
 export async function writeTemplate(): Promise<(() => Promise<void>) | undefined> {
   if (process.env.TEST_DATABASE_URL) return undefined;
   const template = await mkdtemp(join(tmpdir(), 'presign-template-'));
-  const { pglite, migrate, close } = await openEmbeddedPostgres(join(template, FOLDER));
+  const { pglite, migrate, close } = await startEmbeddedPostgres(join(template, FOLDER));
   await migrate();
   const dump = await pglite.dumpDataDir('none');
   await close();

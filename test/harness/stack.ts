@@ -15,7 +15,7 @@ import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
 import { freePort } from './free-port.ts';
-import { openPartitions, openStores, type Stores } from './stores.ts';
+import { openPartitions, type Stores, startStores } from './stores.ts';
 
 /** Keys of one stack, as text: what a gateway process of its own is given in its environment. */
 export type StackKeys = {
@@ -74,7 +74,7 @@ export type StackOptions = {
 
 /** Issuer and gateways in this process, on real sockets and on the stores that the environment names. */
 export async function startStack(options: StackOptions): Promise<Stack> {
-  const stores = options.stores ?? (await openStores(options.redisUrl));
+  const stores = options.stores ?? (await startStores(options.redisUrl));
   const logs: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void logs.push(line) });
   const ports = await Promise.all(Array.from({ length: 1 + (options.gateways ?? 1) }, freePort));

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connectRedis, drain, type RedisClient, redisReady, reopen } from '@presign/limits';
-import { openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
+import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import {
   addPartitions,
   connectDatabase,
@@ -25,9 +25,9 @@ export type Stores = {
  * The empty stores of one stack: this worker's embedded engines, or the servers of `TEST_DATABASE_URL` and
  * `TEST_REDIS_URL` (on each a database of its own).
  */
-export async function openStores(redisUrl = process.env['TEST_REDIS_URL']): Promise<Stores> {
-  const database = await openDatabase(process.env['TEST_DATABASE_URL']);
-  const redis = await openRedis(redisUrl);
+export async function startStores(redisUrl = process.env['TEST_REDIS_URL']): Promise<Stores> {
+  const database = await startDatabase(process.env['TEST_DATABASE_URL']);
+  const redis = await startRedis(redisUrl);
   return {
     ...database,
     redisUrl: redis.url,
@@ -38,7 +38,7 @@ export async function openStores(redisUrl = process.env['TEST_REDIS_URL']): Prom
   };
 }
 
-async function openDatabase(server: string | undefined) {
+async function startDatabase(server: string | undefined) {
   if (server === undefined || server === '') return lend(postgresEngines, startPostgres, emptyPostgres);
   const name = `presign_test_${randomBytes(6).toString('hex')}`;
   const admin = postgres(server, { max: 1, onnotice: () => {} });
@@ -58,7 +58,7 @@ async function openDatabase(server: string | undefined) {
   };
 }
 
-async function openRedis(server: string | undefined) {
+async function startRedis(server: string | undefined) {
   if (server === undefined || server === '') return lend(redisEngines, startEmbeddedRedis, emptyRedis);
   const url = server.includes('+') ? server : `${server.replace(/\/\d*$/, '')}/${nextDatabase()}`;
   await emptyRedis({ url });
@@ -105,7 +105,7 @@ async function lend<T extends Engine>(
 }
 
 async function startPostgres() {
-  const { db, migrate, close } = await openEmbeddedPostgres(undefined, await embeddedTemplate());
+  const { db, migrate, close } = await startEmbeddedPostgres(undefined, await embeddedTemplate());
   await migrate();
   return { db, databaseUrl: undefined, close };
 }

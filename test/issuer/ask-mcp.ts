@@ -63,7 +63,7 @@ export async function writtenBundle(stack: Stack, answer: McpPresignAnswer) {
 }
 
 /** The content of a credential. */
-export function opened(stack: Stack, row: typeof credentials.$inferSelect): unknown {
+export function unsealed(stack: Stack, row: typeof credentials.$inferSelect): unknown {
   const keys = readEncryptionKeys(stack.keys.encryption);
   return JSON.parse(unseal(keys, row.sealed, credentialContext(row.accountId, row.id)));
 }

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { apiKeyHint, hashApiKey, mac, readEncryptionKeys, seal } from '@presign/crypto';
-import type { openEmbeddedPostgres } from '@presign/local';
+import type { startEmbeddedPostgres } from '@presign/local';
 import { MIGRATIONS } from '@presign/schema/database';
 import { migrate } from 'drizzle-orm/postgres-js/migrator';
 
-type Embedded = Awaited<ReturnType<typeof openEmbeddedPostgres>>;
+type Embedded = Awaited<ReturnType<typeof startEmbeddedPostgres>>;
 
 const ACCOUNT = '00000000-0000-4000-8000-000000000001';
 const id = (n: number) => `10000000-0000-4000-8000-${String(n).padStart(12, '0')}`;

@@ -12,7 +12,7 @@ import {
 import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { openStores, type Stores } from '../harness/stores.ts';
+import { type Stores, startStores } from '../harness/stores.ts';
 
 /** A grant that expires at 1000. Times are milliseconds, and every field that a case leaves out ends nothing. */
 type Case = {
@@ -92,7 +92,7 @@ const COMBINATIONS: readonly Case[] = times.flatMap((grantRevoked) =>
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openStores();
+  stores = await startStores();
 });
 afterAll(() => stores.close());
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { addAccount } from './accounts.ts';
 import { refused } from './ask.ts';
-import { issueMcp, opened, sendMcp, server, serverToken, writtenBundle } from './ask-mcp.ts';
+import { issueMcp, sendMcp, server, serverToken, unsealed, writtenBundle } from './ask-mcp.ts';
 import { startOwnIssuer } from './own-issuer.ts';
 
 /** In every secret that this file sends: must be found nowhere afterwards. */
@@ -94,7 +94,7 @@ describe('a refresh token', () => {
     const repaired = { ...config, client_secret: secret('right') };
     const second = await credentialOf(await issueOauth(repaired));
     expect(second).toMatchObject({ id: first.id, version: first.version + 1 });
-    expect(opened(stack, second)).toEqual({ type: 'oauth', ...repaired });
+    expect(unsealed(stack, second)).toEqual({ type: 'oauth', ...repaired });
     expect(await credentialOf(await issueOauth(repaired))).toEqual(second);
   });
 
@@ -107,7 +107,7 @@ describe('a refresh token', () => {
     const before = await stack.db.$count(oauthTokens);
     const [a, b] = [await issueOauth(config), await issueOauth(config)];
     expect(await idOf(a)).not.toBe(await idOf(b));
-    expect(opened(stack, await credentialOf(a))).toEqual({ type: 'oauth', ...config });
+    expect(unsealed(stack, await credentialOf(a))).toEqual({ type: 'oauth', ...config });
     expect(await stack.db.$count(oauthTokens)).toBe(before);
   });
 });

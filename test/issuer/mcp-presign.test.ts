@@ -7,11 +7,11 @@ import { refused, send } from './ask.ts';
 import {
   bundleClaims,
   issueMcp,
-  opened,
   sendMcp,
   server,
   serverClaims,
   serverToken,
+  unsealed,
   writtenBundle,
 } from './ask-mcp.ts';
 import { startOwnIssuer } from './own-issuer.ts';
@@ -173,14 +173,14 @@ describe('the written rows', () => {
       tools,
     });
     expect(byName('constructor').grants.server).toEqual(two[1]);
-    expect(opened(stack, byName('docs').credentials)).toEqual({ type: 'api_key', key: 'k1', query: 'key' });
-    expect(opened(stack, byName('constructor').credentials)).toEqual({ type: 'none' });
+    expect(unsealed(stack, byName('docs').credentials)).toEqual({ type: 'api_key', key: 'k1', query: 'key' });
+    expect(unsealed(stack, byName('constructor').credentials)).toEqual({ type: 'none' });
   });
 
   test('the document of the bundle is stored sealed', async () => {
     const answer = await issueMcp(stack, { servers: two });
     const { own } = await writtenBundle(stack, answer);
-    expect(opened(stack, own.credentials)).toEqual({ mcpServers: answer.servers });
+    expect(unsealed(stack, own.credentials)).toEqual({ mcpServers: answer.servers });
     expect(own.credentials.sealed).not.toContain('v4.public');
   });
 });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { openEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
+import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import { MIGRATIONS } from '@presign/schema/database';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newKeys, type Stack, startStack } from '../harness/stack.ts';
@@ -93,7 +93,7 @@ describe('a database of the first released schema with rows in each table', () =
 
   beforeAll(async () => {
     const redis = await startEmbeddedRedis();
-    const postgres = await openEmbeddedPostgres(undefined);
+    const postgres = await startEmbeddedPostgres(undefined);
     const { pglite } = postgres;
     const read = async (table: string) => (await pglite.query<Row>(`select * from "${table}"`)).rows;
     const keys = newKeys();

@@ -2,11 +2,11 @@ import type { Database } from '@presign/schema/database';
 import { explainStart, requireTables } from '@presign/schema/start';
 import { type SQL, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openStores, type Stores } from '../harness/stores.ts';
+import { type Stores, startStores } from '../harness/stores.ts';
 
 let stores: Stores;
 beforeAll(async () => {
-  stores = await openStores();
+  stores = await startStores();
 });
 afterAll(() => stores.close());
 

@@ -59,13 +59,13 @@ export async function startMcpUpstream(): Promise<McpUpstream> {
     const one = { method, url, headers, body };
     arrived.push(one);
     if (self.behaves && self.behaves(one, response, request) !== false) return;
-    if (method === 'GET') return openStream(url, response);
+    if (method === 'GET') return startStream(url, response);
     if (method === 'DELETE') return void response.writeHead(204).end();
     const answers = run(body, ran);
     if (url.startsWith('/messages')) return tellStreams(answers, response);
     answer(answers, body.startsWith('['), response);
   });
-  const openStream = (url: string, response: ServerResponse) => {
+  const startStream = (url: string, response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
     streams.add(response);
     response.once('close', () => streams.delete(response));

@@ -4,7 +4,7 @@ import { acceptPrices, keepPrices, type PriceKeeper, storedPrices } from '@presi
 import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openStores, type Stores } from '../harness/stores.ts';
+import { type Stores, startStores } from '../harness/stores.ts';
 import { listOf, startPriceSource } from './price-source.ts';
 
 /** No timer reads the source during a test. */
@@ -16,7 +16,7 @@ let keepers: PriceKeeper[];
 let logs: { readonly message: string; readonly fields: object }[];
 
 beforeAll(async () => {
-  stores = await openStores();
+  stores = await startStores();
 });
 afterAll(() => stores.close());
 beforeEach(async () => {

@@ -3,7 +3,7 @@ import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
 import { explainStart, requireTables, runProcess } from '@presign/schema/start';
-import { openLog } from '@presign/telemetry/log';
+import { startLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
@@ -25,7 +25,7 @@ runProcess(
   (port) => (port === readGatewayEnv().metricsPort ? 'METRICS_PORT' : 'GATEWAY_PORT'),
   async () => {
     const env = readGatewayEnv();
-    const log = openLog({ name: 'gateway', level: env.logLevel }, LOG_BUFFER);
+    const log = startLog({ name: 'gateway', level: env.logLevel }, LOG_BUFFER);
     const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownNames } from '../src/http/json.ts';
-import { checkHeaders, OpenRequests, readAnswers, readMessages } from '../src/mcp/messages.ts';
+import { checkHeaders, readAnswers, readMessages, UnansweredRequests } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';
 import { readMcpUrl } from '../src/mcp/request.ts';
@@ -352,7 +352,7 @@ describe('the open requests of a stream', () => {
       [4, 2_000],
       [1_000, 130],
     ] as const) {
-      const open = new OpenRequests(undefined);
+      const open = new UnansweredRequests(undefined);
       for (let i = 0; i < 5_000; i++) open.add([`${i}`.padEnd(length)]);
       expect(open.size).toBeLessThan(most);
       expect(open.size).toBeGreaterThan(most * 0.8);
@@ -366,7 +366,7 @@ describe('the open requests of a stream', () => {
 
   it('are those of a whole batch with the longest ids', () => {
     const batch = Array.from({ length: 100 }, (_, i) => call(`${i}`.padEnd(1_024)));
-    expect(new OpenRequests(messagesOf(batch)).size).toBe(100);
+    expect(new UnansweredRequests(messagesOf(batch)).size).toBe(100);
   });
 });
 

@@ -260,7 +260,7 @@ test('without Postgres nothing is refreshed', async () => {
   }
 });
 
-test('stored tokens open for their own credential only', async () => {
+test('stored tokens are unsealed for their own credential only', async () => {
   await one.authorize(credential);
   const other = await handIn();
   const { sealed } = (await rowOf(credential)) ?? {};

@@ -12,7 +12,7 @@ import {
 } from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
 import { shutdownOf } from '@presign/schema/start';
-import type { ArchiveTarget } from './ledger/open-store.ts';
+import type { ArchiveTarget } from './ledger/archive-store.ts';
 import type { Retention } from './ledger/retention.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -16,8 +16,8 @@ import { eraseCredentials } from './grants/erase-credentials.ts';
 import { applyDueChanges, forgetChanges } from './grants/pending-changes.ts';
 import { goOnRevoking } from './grants/revoke-issued.ts';
 import type { ArchiveStore } from './ledger/archive.ts';
+import { archiveStoreOf } from './ledger/archive-store.ts';
 import { type Ledger, startLedger } from './ledger/drain-ledger.ts';
-import { openStore } from './ledger/open-store.ts';
 import { forgetCalls, forgetGrants, forgetSums, type Retention } from './ledger/retention.ts';
 import { issuerMetrics, watchBacklogs } from './metrics.ts';
 import { forgetIdempotencyKeys } from './middleware/idempotency.ts';
@@ -77,7 +77,7 @@ export async function startIssuer(
   const ledger = startLedger(deps);
   const webhooks = startWebhooks(deps, idleMs);
   const { retention } = options;
-  const store = retention?.archive && openStore(retention.archive, options.proxy);
+  const store = retention?.archive && archiveStoreOf(retention.archive, options.proxy);
   const sweep = startSweep(deps, [...tasks(deps, idleMs), ...deletions(deps, options, store)]);
   const close = async (shutdown: Partial<Shutdown> = {}) => {
     const { drainMs, graceMs } = { ...AT_ONCE, ...shutdown };

@@ -1,4 +1,4 @@
-export { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+export { startEmbeddedPostgres } from './engines/embedded-postgres.ts';
 export { startEmbeddedRedis } from './engines/embedded-redis.ts';
 export { type LocalEnv, readLocalEnv } from './env.ts';
 export { type RunningLocal, runLocal } from './run.ts';

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs';
 import { causeOf } from '@presign/schema';
 import { runProcess } from '@presign/schema/start';
-import { openLog } from '@presign/telemetry/log';
+import { startLog } from '@presign/telemetry/log';
 import { type LocalEnv, readLocalEnv } from './env.ts';
 import { type RunningLocal, runLocal } from './run.ts';
 
 /** `pnpm start`: both services in one process, and a first call to paste. */
 runProcess('start', portVariable, async () => {
   const env = readLocalEnv();
-  const log = openLog({ level: env.logLevel });
+  const log = startLog({ level: env.logLevel });
   const local = await runLocal(env, log);
   process.stdout.write(readyMessage(env, local));
   // In the background: the first call does not wait for it.

@@ -18,7 +18,7 @@ import { connectDatabase, type Database, migrateDatabase } from '@presign/schema
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces, type Traces } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
-import { openEmbeddedPostgres } from './engines/embedded-postgres.ts';
+import { startEmbeddedPostgres } from './engines/embedded-postgres.ts';
 import { startEmbeddedRedis } from './engines/embedded-redis.ts';
 import { lockFolder } from './engines/lock-folder.ts';
 import type { LocalEnv } from './env.ts';
@@ -52,9 +52,9 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
     const lock = await lockFolder(env.dataDir);
     closers.push(() => lock.release());
     const keys = keepKeys(env);
-    const db = await openDatabase(env, closers);
-    const redis = await openRedis(env, log, closers);
-    const sandbox = env.sandbox ? await openSandbox(env, closers) : undefined;
+    const db = await startDatabase(env, closers);
+    const redis = await startRedis(env, log, closers);
+    const sandbox = env.sandbox ? await startSandbox(env, closers) : undefined;
     await bootstrap(db, keys.apiKey);
     const metrics = await serveMetrics(env.host, env.metricsPort);
     closers.push(metrics.close);
@@ -158,20 +158,20 @@ function keep(file: string, generate: () => string): string {
   return key;
 }
 
-async function openDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
+async function startDatabase(env: LocalEnv, closers: Closer[]): Promise<Database> {
   if (env.databaseUrl !== undefined) {
     await migrateDatabase(env.databaseUrl);
     const { db, close } = connectDatabase(env.databaseUrl, env.database);
     closers.push(close);
     return db;
   }
-  const { db, migrate, close } = await openEmbeddedPostgres(join(env.dataDir, 'postgres'));
+  const { db, migrate, close } = await startEmbeddedPostgres(join(env.dataDir, 'postgres'));
   closers.push(close);
   await migrate();
   return db;
 }
 
-async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
+async function startRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
   let url = env.redisUrl;
   if (url === undefined) {
     const engine = await startEmbeddedRedis({ dir: join(env.dataDir, 'redis') });
@@ -187,7 +187,7 @@ async function openRedis(env: LocalEnv, log: Logger, closers: Closer[]) {
 }
 
 /** The offline provider `sandbox`, which speaks as OpenAI and as Anthropic, and the sandbox MCP server. */
-async function openSandbox(env: LocalEnv, closers: Closer[]) {
+async function startSandbox(env: LocalEnv, closers: Closer[]) {
   const llm = await startSandboxLlm();
   closers.push(() => llm.close());
   const mcp = await startSandboxMcp({ port: env.sandboxMcpPort })

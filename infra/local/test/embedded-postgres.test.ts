@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { expect, test } from 'vitest';
-import { openEmbeddedPostgres } from '../src/engines/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../src/engines/embedded-postgres.ts';
 import { kill, runProgram } from './programs/run-program.ts';
 
 const SLOW_START_MS = 60_000;
@@ -12,7 +12,7 @@ const SLOW_START_MS = 60_000;
 test('without a folder it is a Postgres in memory, whose transactions stay apart whatever their size', {
   timeout: SLOW_START_MS,
 }, async () => {
-  const { db, close } = await openEmbeddedPostgres(undefined);
+  const { db, close } = await startEmbeddedPostgres(undefined);
   await db.execute(sql`create table parts (of int, body text)`);
   const large = 'x'.repeat(100_000);
   const lost = [1, 2, 3].map((of) =>
@@ -36,7 +36,7 @@ test('after kill -9 what was committed is there, and nothing else', { timeout: S
   const folder = join(dir, 'made', 'by-it');
   const { child } = await runProgram('hold-postgres.ts', folder);
   await kill(child);
-  const { pglite, close } = await openEmbeddedPostgres(folder);
+  const { pglite, close } = await startEmbeddedPostgres(folder);
   expect((await pglite.query('select id from calls order by id')).rows).toEqual([{ id: 1 }, { id: 2 }]);
   await close();
   rmSync(dir, { recursive: true });

@@ -54,7 +54,7 @@ describe('a deterministic seal', () => {
 });
 
 describe('a sealed record', () => {
-  test('opens to any text that was sealed, for the place it was sealed for', () => {
+  test('unseals to any text that was sealed, for the place it was sealed for', () => {
     const anyText = fc.string({ unit: 'binary', maxLength: 300 });
     fc.assert(
       fc.property(anyText, anyText, (text, associated) => {
@@ -98,14 +98,14 @@ describe('a sealed record', () => {
     for (let at = 0; at < sealed.length; at += 1) {
       for (let bit = 0; bit < 16; bit += 1) {
         const changed = String.fromCharCode(sealed.charCodeAt(at) ^ (1 << bit));
-        expect(codeOf(sealed.slice(0, at) + changed + sealed.slice(at + 1))).not.toBe('opened');
+        expect(codeOf(sealed.slice(0, at) + changed + sealed.slice(at + 1))).not.toBe('unsealed');
       }
     }
   });
 
   test('does not unseal at any length it may be cut to, nor with a byte more', () => {
     for (let length = 0; length < sealed.length; length += 1) {
-      expect(codeOf(sealed.slice(0, length))).not.toBe('opened');
+      expect(codeOf(sealed.slice(0, length))).not.toBe('unsealed');
     }
     expect(codeOf(`${sealed}AAAA`)).toBe('not_authentic');
   });
@@ -143,12 +143,12 @@ describe('a sealed record', () => {
 describe('rotation', () => {
   const rotated = readEncryptionKeys(`${newKey},${oldKey}`);
 
-  test('the new key seals and the old one still opens', () => {
+  test('the new key seals and the old one still unseals', () => {
     expect(sealedWith(seal(rotated, 'x', place))).toBe('k2');
     expect(unseal(rotated, sealed, place)).toBe('sk-provider-key');
   });
 
-  test('a resealed record opens once the old key is gone; one that was not is of an unknown key', () => {
+  test('a resealed record is unsealed once the old key is gone; one that was not is of an unknown key', () => {
     const resealed = reseal(rotated, sealed, place);
     const after = readEncryptionKeys(newKey);
     expect(sealedWith(resealed)).toBe('k2');
@@ -161,10 +161,10 @@ describe('rotation', () => {
   });
 });
 
-function codeOf(text: string, associated = place, with_ = keys): SealErrorCode | 'opened' {
+function codeOf(text: string, associated = place, with_ = keys): SealErrorCode | 'unsealed' {
   try {
     unseal(with_, text, associated);
-    return 'opened';
+    return 'unsealed';
   } catch (error) {
     if (error instanceof SealError) return error.code;
     throw error;

@@ -9,7 +9,7 @@ import {
   settle,
   UNHEARD,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, loadedGrant, tally } from './grant.ts';
+import { admitted, figures, loadedGrant, newAsk, newBudget, newGrant, newOutcome, tally } from './grant.ts';
 import { type Engine, engines, newPartition, openPartition } from './redis.ts';
 
 const LARGEST = Number.MAX_SAFE_INTEGER;

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, type RedisClient, settle } from '../src/index.ts';
-import { figures, newAsk, newOutcome, loadedGrant } from './grant.ts';
+import { figures, loadedGrant, newAsk, newOutcome } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 

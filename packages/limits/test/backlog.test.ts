@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, BACKLOG_MAX, charge, keys, type RedisClient, settle } from '../src/index.ts';
-import { admitted, newAsk, newCharge, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, loadedGrant, newAsk, newCharge, newOutcome } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** The embedded engine takes seconds to fill. */

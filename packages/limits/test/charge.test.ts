@@ -13,12 +13,12 @@ import {
   admitted,
   charged,
   figures,
+  loadedGrant,
   newAsk,
   newBudget,
   newCharge,
   newGrant,
   newOutcome,
-  loadedGrant,
   tally,
 } from './grant.ts';
 import { drainAll, drainRound, newLedger, readGrant } from './ledger.ts';

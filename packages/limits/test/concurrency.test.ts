@@ -19,13 +19,13 @@ import {
   settle,
 } from '../src/index.ts';
 import {
+  loadedGrant,
   newAsk,
   newBudget,
   newCharge,
   newGrant,
   newOutcome,
   newRefund,
-  loadedGrant,
   tally,
 } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
@@ -40,14 +40,14 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
     other = await engine.connect();
   });
   afterAll(() => engine.close());
-  const opened = async (concurrentCalls: number) =>
+  const loaded = async (concurrentCalls: number) =>
     loadedGrant(redis, await openPartition(redis), { concurrentCalls, maxUses: 10_000 });
   const active = async ({ partition, budgetIds }: GrantRef) =>
     Number(await redis.hget(keys.budget(partition, budgetIds[0] ?? ''), 'active'));
   const placed = (leaseMs = 60_000) => ({ ...newCharge(), leaseMs });
 
   test('exactly 7 of 100 parallel calls are under way over two gateways, and each end lets one more pass', async () => {
-    const { ref } = await opened(7);
+    const { ref } = await loaded(7);
     const asks = Array.from({ length: 100 }, () => newAsk());
     const answers = await Promise.all(asks.map((ask, i) => admit(i % 2 ? redis : other, ref, ask)));
     expect(tally(answers)).toEqual({ admitted: 7, concurrency_limited: 93 });
@@ -61,7 +61,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test('a settle, a settle of a call that gives its use back, and the end of a lease each free one place once', async () => {
-    const { ref } = await opened(3);
+    const { ref } = await loaded(3);
     const [kept, returned, dead] = [newAsk(), newAsk(), newAsk({ leaseMs: -1 })];
     for (const ask of [kept, returned, dead]) expect((await admit(redis, ref, ask)).is).toBe('admitted');
     for (const _ of [1, 2]) await settle(redis, ref, newOutcome(kept.holdId));
@@ -73,7 +73,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test('a charged call keeps its places through a refund, until it leaves or its lease ends', async () => {
-    const { ref } = await opened(2);
+    const { ref } = await loaded(2);
     const [first, second] = [placed(), placed()];
     for (const each of [first, second]) expect((await charge(redis, ref, each)).is).toBe('admitted');
     // The same charge again, as a Cluster client sends it, takes nothing.
@@ -97,7 +97,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test('a batch takes a place for each of its calls, and more places than there are never pass', async () => {
-    const { ref } = await opened(3);
+    const { ref } = await loaded(3);
     expect(await charge(redis, ref, { ...placed(), calls: 4 })).toMatchObject({ limit: 3, needed: 4 });
     const batch = { ...placed(), calls: 2 };
     expect(await charge(redis, ref, batch)).toMatchObject({ is: 'admitted', places: 2 });
@@ -124,7 +124,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   };
 
   test('a lowered limit lets the calls under way end, and starts none until fewer are left', async () => {
-    const grant = await opened(3);
+    const grant = await loaded(3);
     const running = [await pass(grant), await pass(grant), await pass(grant)];
     await change(grant, 2, 1);
     for (const holdId of running) {
@@ -140,7 +140,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test('without the limit calls take no place, and those that have one free it; a new limit counts them', async () => {
-    const grant = await opened(2);
+    const grant = await loaded(2);
     const placed = await pass(grant);
     await change(grant, 2, null);
     const free = await Promise.all([1, 2, 3].map(() => pass(grant)));
@@ -154,7 +154,7 @@ describe.each(engines)('concurrent_calls on %s', (_name, start) => {
   });
 
   test('a check sees the limit and takes nothing, and a URL without the limit takes no place', async () => {
-    const { ref } = await opened(1);
+    const { ref } = await loaded(1);
     const check = () => checkGrant(redis, ref, { uses: 1, spends: false });
     expect((await check()).is).toBe('admitted');
     expect((await check()).is).toBe('admitted');

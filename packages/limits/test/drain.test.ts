@@ -10,7 +10,7 @@ import {
   trim,
   withWork,
 } from '../src/index.ts';
-import { admitted, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, loadedGrant, newOutcome } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 

@@ -24,13 +24,13 @@ import {
   admitted,
   charged,
   figures,
+  loadedGrant,
   newAsk,
   newBudget,
   newCharge,
   newGrant,
   newOutcome,
   newRefund,
-  loadedGrant,
 } from './grant.ts';
 import { drainAll, newLedger, readGrant } from './ledger.ts';
 import { type Engine, hasRedisServer, openPartition, startServer } from './redis.ts';

@@ -15,13 +15,13 @@ import {
   admitted,
   charged,
   figures,
+  loadedGrant,
   newAsk,
   newBudget,
   newCharge,
   newGrant,
   newOutcome,
   newRefund,
-  loadedGrant,
 } from './grant.ts';
 import { drainAll, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';

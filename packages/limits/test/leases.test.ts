@@ -9,7 +9,7 @@ import {
   sweep,
   watchForJumps,
 } from '../src/index.ts';
-import { admitted, figures, newHoldId, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, figures, loadedGrant, newHoldId, newOutcome } from './grant.ts';
 import { drainAll, newLedger } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 

@@ -22,11 +22,11 @@ import {
   admitted,
   figures,
   fromSeed,
+  loadedGrant,
   newAsk,
   newBudget,
   newGrant,
   newOutcome,
-  loadedGrant,
   seedOf,
 } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';

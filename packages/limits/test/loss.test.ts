@@ -12,7 +12,7 @@ import {
   sweep,
   trim,
 } from '../src/index.ts';
-import { admitted, figures, newAsk, newBudget, newGrant, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, figures, loadedGrant, newAsk, newBudget, newGrant, newOutcome } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';

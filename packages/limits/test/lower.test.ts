@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, type Hold, loadGrant, type RedisClient } from '../src/index.ts';
-import { newAsk, newBudget, newGrant, loadedGrant } from './grant.ts';
+import { loadedGrant, newAsk, newBudget, newGrant } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** Microdollars per million tokens. */

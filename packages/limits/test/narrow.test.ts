@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, narrow, type RedisClient, settle } from '../src/index.ts';
-import { admitted, figures, newAsk, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, figures, loadedGrant, newAsk, newOutcome } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 describe.each(engines)('narrow on %s', (_name, start) => {
@@ -12,7 +12,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
   });
   afterAll(() => engine.close());
 
-  const openedWith = async (holdMicrousd: number) => {
+  const loadedWith = async (holdMicrousd: number) => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { costLimitMicrousd: 1_000 });
     const holdId = await admitted(redis, grant, { holdMicrousd });
@@ -21,7 +21,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
   };
 
   test('lowers the hold, and gives the rest to other calls', async () => {
-    const { grant, holdId, held } = await openedWith(900);
+    const { grant, holdId, held } = await loadedWith(900);
     expect((await admit(redis, grant.ref, newAsk({ holdMicrousd: 400 }))).is).toBe('cost_held');
     expect(await narrow(redis, grant.ref, holdId, 500)).toBe(400);
     expect(await held()).toBe('500');
@@ -29,7 +29,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
   });
 
   test('never raises a hold, and the same again changes nothing', async () => {
-    const { grant, holdId, held } = await openedWith(500);
+    const { grant, holdId, held } = await loadedWith(500);
     expect(await narrow(redis, grant.ref, holdId, 600)).toBe(0);
     expect(await narrow(redis, grant.ref, holdId, 200)).toBe(300);
     expect(await narrow(redis, grant.ref, holdId, 200)).toBe(0);
@@ -37,7 +37,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
   });
 
   test('does nothing to a call that has been settled, or was never admitted', async () => {
-    const { grant, holdId, held } = await openedWith(500);
+    const { grant, holdId, held } = await loadedWith(500);
     await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 100 }));
     expect(await narrow(redis, grant.ref, holdId, 50)).toBe(0);
     expect(await narrow(redis, grant.ref, 'f'.repeat(32), 50)).toBe(0);
@@ -45,7 +45,7 @@ describe.each(engines)('narrow on %s', (_name, start) => {
   });
 
   test('settling after it frees exactly what was still held', async () => {
-    const { grant, holdId, held } = await openedWith(500);
+    const { grant, holdId, held } = await loadedWith(500);
     await narrow(redis, grant.ref, holdId, 200);
     await settle(redis, grant.ref, newOutcome(holdId, { costMicrousd: 150 }));
     expect(await held()).toBe('0');

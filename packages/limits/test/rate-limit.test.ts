@@ -12,7 +12,7 @@ import {
   loadGrant,
   type RedisClient,
 } from '../src/index.ts';
-import { figures, newAsk, newBudget, newCharge, newGrant, loadedGrant, tally } from './grant.ts';
+import { figures, loadedGrant, newAsk, newBudget, newCharge, newGrant, tally } from './grant.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 
 /** The rate limits that count calls. */

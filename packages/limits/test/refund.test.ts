@@ -10,7 +10,7 @@ import {
   reopen,
   trim,
 } from '../src/index.ts';
-import { charged, figures, newBudget, newCharge, newGrant, newRefund, loadedGrant } from './grant.ts';
+import { charged, figures, loadedGrant, newBudget, newCharge, newGrant, newRefund } from './grant.ts';
 import { commit, drainAll, drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, loseAll, openPartition } from './redis.ts';
 import { putBack, restarted, takeSnapshot } from './snapshot.ts';

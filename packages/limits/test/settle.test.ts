@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { admit, fixedHold, keys, type RedisClient, readFigures, settle, UNHEARD } from '../src/index.ts';
-import { admitted, figures, newAsk, newHoldId, newOutcome, loadedGrant } from './grant.ts';
+import { admitted, figures, loadedGrant, newAsk, newHoldId, newOutcome } from './grant.ts';
 import { drainAll, drainRound, newLedger } from './ledger.ts';
 import { type Engine, engines, keysOf, openPartition } from './redis.ts';
 

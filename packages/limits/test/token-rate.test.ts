@@ -17,7 +17,7 @@ import {
   settle,
   UNHEARD,
 } from '../src/index.ts';
-import { newAsk, newBudget, newCharge, newGrant, newOutcome, loadedGrant, tally } from './grant.ts';
+import { loadedGrant, newAsk, newBudget, newCharge, newGrant, newOutcome, tally } from './grant.ts';
 import { drainRound, newLedger, readGrant } from './ledger.ts';
 import { type Engine, engines, openPartition } from './redis.ts';
 import { BucketModel, PARTS, TokenClock } from './token-bucket.ts';

@@ -10,11 +10,11 @@ const LAST_MS = 1_000;
 export type LogBuffer = { readonly chars: number; readonly ms: number };
 
 /**
- * Opens the log on stdout. A service goes on without its log: when the reader stalls, has gone, or has a full disk, lines
+ * Starts the log on stdout. A service goes on without its log: when the reader stalls, has gone, or has a full disk, lines
  * are dropped.
  * @param buffer by default each line is written at once
  */
-export function openLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
+export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
   neverBlock();
   let givesUpAt = Number.POSITIVE_INFINITY;
   const retryEAGAIN = () => Date.now() < givesUpAt;

@@ -1,6 +1,6 @@
 import type { BudgetState } from '@presign/limits';
 import { RefusedError } from '@presign/schema';
-import { openWindows } from '@presign/schema/budget-windows';
+import { storeWindows } from '@presign/schema/budget-windows';
 import { type Database, isDatabaseOutage } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { accounts, budgets, credentials, grants, sessions, virtualKeys } from '@presign/schema/tables';
@@ -25,7 +25,7 @@ export function grantReader(db: Database) {
     const row = await read(id, atMs);
     const missing = row?.windows.flatMap(({ sharedId, window }) => (window ? [] : sharedId)) ?? [];
     if (missing.length === 0) return row;
-    await openWindows(db, missing, atMs);
+    await storeWindows(db, missing, atMs);
     return read(id, atMs);
   };
   return (id: string, atMs: number) =>

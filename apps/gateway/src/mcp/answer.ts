@@ -9,7 +9,7 @@ import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, mayLackMethod, OpenRequests, readAnswers } from './messages.ts';
+import { ANSWER_MAX_BYTES, mayLackMethod, readAnswers, UnansweredRequests } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
@@ -52,7 +52,7 @@ export class McpAnswer implements Receiver {
   /** Undefined when the call cost nothing. */
   readonly #requests: UnrunRequests | undefined;
   /** The requests whose answers this stream has to bring. */
-  readonly #open: OpenRequests;
+  readonly #unanswered: UnansweredRequests;
   readonly #tools: ToolFilter | undefined;
   /** It cannot be filtered, so the rest of it is neither read nor sent. */
   #isUnread = false;
@@ -78,7 +78,7 @@ export class McpAnswer implements Receiver {
     this.#parts = parts;
     this.#response = parts.call.outgoing;
     this.#requests = requests.all.uses > 0 ? requests : undefined;
-    this.#open = parts.legacy?.open ?? new OpenRequests(parts.call.messages);
+    this.#unanswered = parts.legacy?.unanswered ?? new UnansweredRequests(parts.call.messages);
     this.#tools = toolFilterOf(parts.call);
   }
 
@@ -186,7 +186,7 @@ export class McpAnswer implements Receiver {
   }
 
   whenIdle(): Promise<void> {
-    return this.#parts.legacy ? this.#open.whenNone() : Promise.resolve();
+    return this.#parts.legacy ? this.#unanswered.whenNone() : Promise.resolve();
   }
 
   /** Ends the answer after the server's last byte. Returns the refusal to send in its place, if it cannot be filtered. */
@@ -219,15 +219,15 @@ export class McpAnswer implements Receiver {
     // Nothing is written yet: the holder gets the refusal instead.
     if (!this.#response.headersSent) return;
     // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
-    const isOpen = this.#events !== undefined && this.#open.size > 0 && !this.#isResumable;
-    if (!this.#isStream || !(isCut || isOpen)) return void this.#response.destroy();
+    const lacksAnswers = this.#events !== undefined && this.#unanswered.size > 0 && !this.#isResumable;
+    if (!this.#isStream || !(isCut || lacksAnswers)) return void this.#response.destroy();
     this.#endWith(refusal);
   }
 
   /** Ends a stream with this refusal of each request that still waits. */
   #endWith(refusal: Refusal): void {
     const { requestId } = this.#parts.call;
-    for (const error of errorsFor(refusal, this.#open.ids, requestId))
+    for (const error of errorsFor(refusal, this.#unanswered.ids, requestId))
       this.#writeMessage(JSON.stringify(error));
     this.#response.end();
   }
@@ -291,14 +291,14 @@ export class McpAnswer implements Receiver {
   /** Whether an event must be rewritten, or wait until a charge is refunded. */
   #mustWait(bytes: Buffer): boolean {
     const { legacy } = this.#parts;
-    if (!legacy && this.#open.size === 0) return false;
+    if (!legacy && this.#unanswered.size === 0) return false;
     this.#isResumable ||= hasId(bytes);
     const event = readShort(bytes);
     if (!event) return false;
     if (legacy && event.name === 'endpoint') return true;
-    if (this.#open.size === 0) return false;
+    if (this.#unanswered.size === 0) return false;
     const answers = readAnswers(event.data);
-    this.#open.answered(answers.map(({ id }) => id));
+    this.#unanswered.answered(answers.map(({ id }) => id));
     this.#requests?.see(answers);
     return this.#requests?.isDone === true;
   }

@@ -4,7 +4,7 @@ import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/
 import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
-import { type Messages, OpenRequests, wantsAnswer } from './messages.ts';
+import { type Messages, UnansweredRequests, wantsAnswer } from './messages.ts';
 import { errorMessages } from './refuse.ts';
 import { tryUnseal } from './session.ts';
 
@@ -54,7 +54,7 @@ export type StreamRequest = {
 /** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
 export class LegacyStream {
   /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
-  readonly open = new OpenRequests(undefined);
+  readonly unanswered = new UnansweredRequests(undefined);
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
@@ -91,8 +91,8 @@ export class LegacyStream {
   }
 
   #receive(notice: Notice, send: (message: string) => void): void {
-    if ('opened' in notice) this.open.add(notice.opened);
-    if ('answered' in notice) this.open.answered(notice.answered);
+    if ('opened' in notice) this.unanswered.add(notice.opened);
+    if ('answered' in notice) this.unanswered.answered(notice.answered);
     if ('errors' in notice) send(JSON.stringify(notice.errors));
   }
 

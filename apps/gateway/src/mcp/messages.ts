@@ -248,7 +248,7 @@ const ID_OVERHEAD_BYTES = 64;
 const IDS_MAX_BYTES = 128 * 1024;
 
 /** The requests whose answers one stream still has to bring. */
-export class OpenRequests {
+export class UnansweredRequests {
   readonly #ids = new Map<string, Id>();
   #bytes = 0;
   #whenNone: (() => void)[] = [];

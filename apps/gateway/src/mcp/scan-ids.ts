@@ -61,7 +61,7 @@ export class IdScanner {
 
   #take(byte: number): void {
     if (byte === QUOTE) this.#inString = true;
-    if (byte === OPEN_LIST || byte === OPEN_OBJECT) this.#open(byte);
+    if (byte === OPEN_LIST || byte === OPEN_OBJECT) this.#enter(byte);
     else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) this.#close();
     else if (!this.#isMember) return;
     else if (byte === COLON) this.#endKey();
@@ -75,7 +75,7 @@ export class IdScanner {
     if (this.#isKey || this.#key === 'id') this.#text.push(byte);
   }
 
-  #open(byte: number): void {
+  #enter(byte: number): void {
     if (this.#level === 0) this.#level = byte === OPEN_OBJECT ? 1 : 2;
     this.#depth++;
     if (byte !== OPEN_OBJECT || this.#depth !== this.#level) return;

@@ -14,8 +14,8 @@ export function transportRefusal(call: McpCall, status: number): Refusal | undef
   const { incoming, method, messages, server, endpoint } = call;
   const issuedFor = server.transport;
   if (method === 'GET') {
-    const opensStream = issuedFor === 'sse' && isLegacy(incoming, issuedFor);
-    return opensStream && TO_GET.has(status) ? wrongTransport('GET', status, FOR_HTTP) : undefined;
+    const startsStream = issuedFor === 'sse' && isLegacy(incoming, issuedFor);
+    return startsStream && TO_GET.has(status) ? wrongTransport('GET', status, FOR_HTTP) : undefined;
   }
   const isFirst =
     method === 'POST' && !endpoint && messages?.all.some((each) => each.method === 'initialize');

@@ -21,7 +21,7 @@ import {
 /** Sessions of one API key. The oldest end when there are more. */
 const MOST_SESSIONS = 20;
 
-/** `POST /console/session` opens a session with an API key, and `DELETE` ends it: the only routes that the console has to itself. */
+/** `POST /console/session` begins a session with an API key, and `DELETE` ends it: the only routes that the console has to itself. */
 export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
   const { db, issuerUrl, now } = deps;
   const find = findApiKey(deps);
@@ -37,12 +37,12 @@ export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
     });
     counted.giveBack();
     const { value, hash } = newSession();
-    const opened = db.transaction(async (tx) => {
-      await openSession(tx, id, hash, now());
+    const stored = db.transaction(async (tx) => {
+      await storeSession(tx, id, hash, now());
       const by = { id, accountId, requestId: c.get('requestId'), remoteAddress };
       await recordChange(tx, by, { action: 'console.signed_in', target: { kind: 'api_key', id } });
     });
-    await inTime(opened);
+    await inTime(stored);
     writeSession(c, issuerUrl, value);
     return c.body(null, 204);
   });
@@ -73,7 +73,7 @@ const refuseBody = (): never => {
 };
 
 /** Stores a session, and deletes those of this key that are over or too many. */
-async function openSession(tx: Transaction, apiKeyId: string, hash: string, now: number): Promise<void> {
+async function storeSession(tx: Transaction, apiKeyId: string, hash: string, now: number): Promise<void> {
   const expiresAt = new Date(now + SESSION_SECONDS * 1_000);
   const ofKey = eq(consoleSessions.apiKeyId, apiKeyId);
   const newest = tx

@@ -15,7 +15,7 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import type { IssuerDeps } from '../deps.ts';
 import { sumMore } from '../usage/sum-days.ts';
 import { type Archive, type ArchiveStore, archiveOf } from './archive.ts';
-import type { ArchiveTarget } from './open-store.ts';
+import type { ArchiveTarget } from './archive-store.ts';
 
 /** How long rows are kept in Postgres. */
 export type Retention = {

@@ -15,7 +15,7 @@ const START_PARAMS = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB']
  * It has one session. Use `pglite` itself only while `db` has nothing under way.
  * @param begin the dump of another one (`dumpDataDir`), which is faster than an empty start
  */
-export async function openEmbeddedPostgres(dir: string | undefined, begin?: Blob) {
+export async function startEmbeddedPostgres(dir: string | undefined, begin?: Blob) {
   if (dir !== undefined) mkdirSync(dir, { recursive: true, mode: 0o700 });
   const pglite = await PGlite.create({
     startParams: START_PARAMS,

@@ -53,7 +53,7 @@ export async function startEmbeddedRedis(options: EmbeddedRedisOptions = {}): Pr
   const log =
     dir === undefined ? undefined : keepInLog(join(dir, 'redis.log'), compactAboveBytes, database, executor);
   const server = new Resp2Server({ server: state, executor });
-  const sockets = openSockets(server);
+  const sockets = socketsOf(server);
   const close = async () => {
     for (const socket of sockets) socket.destroy();
     if (server.server.listening) await server.close();
@@ -145,7 +145,7 @@ function writeBeforeReply(executor: CommandExecutor, write: () => void): void {
   };
 }
 
-function openSockets(server: Resp2Server): Set<Socket> {
+function socketsOf(server: Resp2Server): Set<Socket> {
   const sockets = new Set<Socket>();
   server.server.on('connection', (socket) => {
     // Replies to a pipeline are written one by one: with Nagle's algorithm the second waits 40 ms for an ACK.

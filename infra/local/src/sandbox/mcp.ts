@@ -71,7 +71,7 @@ function createTools(): McpServer {
 async function route(sessions: Sessions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { pathname, searchParams } = new URL(request.url ?? '/', 'http://sandbox');
   if (pathname === '/mcp') return streamableHttp(sessions, request, response);
-  if (pathname === '/sse' && request.method === 'GET') return openSse(sessions, response);
+  if (pathname === '/sse' && request.method === 'GET') return startSse(sessions, response);
   if (pathname === '/messages' && request.method === 'POST') {
     const session = sessions.get(searchParams.get('sessionId') ?? '');
     if (session instanceof SSEServerTransport) return session.handlePostMessage(request, response);
@@ -108,7 +108,7 @@ async function beginSession(sessions: Sessions): Promise<StreamableHTTPServerTra
 }
 
 /** HTTP+SSE of revision 2024-11-05: the stream's first event names the address to post to. */
-async function openSse(sessions: Sessions, response: ServerResponse): Promise<void> {
+async function startSse(sessions: Sessions, response: ServerResponse): Promise<void> {
   const transport = new SSEServerTransport('/messages', response);
   transport.onclose = () => sessions.delete(transport.sessionId);
   remember(sessions, transport.sessionId, transport);

@@ -1,6 +1,6 @@
-import { openEmbeddedPostgres } from '../../src/engines/embedded-postgres.ts';
+import { startEmbeddedPostgres } from '../../src/engines/embedded-postgres.ts';
 
-const { pglite } = await openEmbeddedPostgres(process.argv[2]);
+const { pglite } = await startEmbeddedPostgres(process.argv[2]);
 await pglite.exec('create table calls (id int); insert into calls values (1), (2)');
 await pglite.exec('begin; insert into calls values (3)');
 process.stdout.write('committed two, began a third\n');

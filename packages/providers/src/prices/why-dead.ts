@@ -35,8 +35,8 @@ export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dea
   const { method, config, paths } = allowed;
   if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
   const judged = paths.map((path) => endpointsOn(provider, path, config, at));
-  const open = judged.flatMap((each) => ('open' in each ? each.open : []));
-  if (open.length > 0) return deadByConfig(open, config);
+  const payable = judged.flatMap((each) => ('payable' in each ? each.payable : []));
+  if (payable.length > 0) return deadByConfig(payable, config);
   return judged.flatMap((each) => ('dead' in each ? each.dead : []))[0];
 }
 
@@ -53,11 +53,11 @@ export function whyUncounted(
   return { at: 'path', path, reason: 'the tokens of this endpoint have no known bound' };
 }
 
-/** A model that path and config leave open has no name and no price. */
+/** A model that path and config leave free has no name and no price. */
 type Model = { readonly facts: ModelFacts; readonly name?: string; readonly pricing?: Pricing | undefined };
 
 /** An endpoint on which a model can be paid for, and what is known about the model. */
-type Open = Endpoint & { readonly provider: Provider; readonly model: Model };
+type Payable = Endpoint & { readonly provider: Provider; readonly model: Model };
 
 /** The endpoints on which a model can be paid for, or why there are none. */
 function endpointsOn(
@@ -65,18 +65,18 @@ function endpointsOn(
   path: string,
   config: JsonObject,
   at: PricesAt,
-): { readonly open: readonly Open[] } | { readonly dead: Dead } {
+): { readonly payable: readonly Payable[] } | { readonly dead: Dead } {
   const endpoints = boundedEndpoints(provider, path);
   if (endpoints.length === 0)
     return { dead: { at: 'path', path, reason: 'the cost of this endpoint has no known bound' } };
   if (!isUnserved(provider, at) && !hasPrices(provider, at.prices))
     return { dead: { at: 'provider', reason: `no model of ${provider.id} has a price` } };
   const models = endpoints.map((endpoint) => modelOn(provider, endpoint, config, at));
-  const open = endpoints.flatMap((endpoint, i) => {
+  const payable = endpoints.flatMap((endpoint, i) => {
     const model = models[i];
     return model && 'facts' in model ? [{ ...endpoint, provider, model }] : [];
   });
-  if (open.length > 0) return { open };
+  if (payable.length > 0) return { payable };
   const [reason = ''] = models.flatMap((model) => ('reason' in model ? model.reason : []));
   const pinned = Object.hasOwn(config, 'model');
   return { dead: pinned ? { at: 'config', field: 'model', reason } : { at: 'path', path, reason } };
@@ -146,8 +146,8 @@ const isUnserved = ({ priceList }: Provider, { prices }: PricesAt): boolean =>
 const ANY_MODEL: ModelFacts = { contextWindow: 1_000_000, maxOutput: undefined, reasoning: true };
 
 /** Each dialect judges the config once: a URL may have many paths of one dialect. */
-function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefined {
-  const ofDialects = [...new Map(open.map((endpoint) => [endpoint.dialect, endpoint])).values()];
+function deadByConfig(payable: readonly Payable[], config: JsonObject): Dead | undefined {
+  const ofDialects = [...new Map(payable.map((endpoint) => [endpoint.dialect, endpoint])).values()];
   const refused = ofDialects.flatMap((endpoint) => fixedRefusal(endpoint, config) ?? []);
   const [endpoint] = ofDialects;
   const [first] = refused;
@@ -166,7 +166,7 @@ function deadByConfig(open: readonly Open[], config: JsonObject): Dead | undefin
 }
 
 /** Why an endpoint refuses a config, if it is for a value that no holder can change. */
-function fixedRefusal(endpoint: Open, config: JsonObject): Unbounded | undefined {
+function fixedRefusal(endpoint: Payable, config: JsonObject): Unbounded | undefined {
   const unbounded = leastUnbounded(endpoint, config);
   return unbounded && isFixed(bodyWith(endpoint, config).body, unbounded.param) ? unbounded : undefined;
 }
@@ -189,7 +189,7 @@ function modelWith(endpoint: Endpoint, config: JsonObject): string | undefined {
 }
 
 /** Why the least call with a config has no bound, or none that the model's price covers. */
-function leastUnbounded(endpoint: Open, config: JsonObject): Unbounded | undefined {
+function leastUnbounded(endpoint: Payable, config: JsonObject): Unbounded | undefined {
   const { provider, spend, model } = endpoint;
   const { path, body } = bodyWith(endpoint, config, spend.least);
   const bytes = Buffer.byteLength(JSON.stringify(body));

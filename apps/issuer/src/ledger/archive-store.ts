@@ -9,7 +9,7 @@ import type { ArchiveStore } from './archive.ts';
 /** Where rows go before they leave Postgres. */
 export type ArchiveTarget = { readonly folder: string } | { readonly s3: S3Target };
 
-export const openStore = (target: ArchiveTarget, proxy: OutboundProxy | undefined): ArchiveStore =>
+export const archiveStoreOf = (target: ArchiveTarget, proxy: OutboundProxy | undefined): ArchiveStore =>
   's3' in target ? s3Store(target.s3, proxy) : folderStore(target.folder);
 
 /** Files in folders of a folder, readable by their owner alone. A file without a dot before its name is complete. */

@@ -7,7 +7,7 @@ import { budgetWindows, sharedBudgets } from './tables.ts';
  * Stores the windows in which these shared budgets are at a time, with their present limits, unless they are stored. A window is
  * stored once, whoever asks first: its row in `budgets` is never reset. A calendar that ends before that time gives no window.
  */
-export async function openWindows(
+export async function storeWindows(
   db: Database | Transaction,
   sharedIds: readonly string[],
   atMs: number,
