@@ -1,20 +1,21 @@
 import type { ModelPrice as ListedRates, ModelInfo } from '@pydantic/genai-prices';
 import { isJsonObject, type JsonObject } from '../json.ts';
+import type { VendorRules } from '../vendor-rules.ts';
 
 /**
  * A model of LiteLLM's list (its schema is model_prices_and_context_window.schema.json in github.com/BerriAI/litellm), in
  * the form of genai-prices. LiteLLM writes dollars for each token, and 0 where it knows no price, so a rate of 0 is taken
  * as missing.
  * @param vendor what the list calls the provider (`names`: the `litellm_provider` of its models, and the prefix of their
- *   names), and the models that are taken from it
+ *   names), the models that are taken from it, and those of which each call has a fee
  * @returns undefined for a model without a price per token, or with a unit that such a price does not cover
  */
 export function liteLlmModel(
   key: string,
   entry: JsonObject,
-  { names, only }: { readonly names: readonly string[]; readonly only: RegExp | undefined },
+  { names, only, feePerRequest }: ListedVendor,
 ): ModelInfo | undefined {
-  const { litellm_provider: vendor, mode = 'chat', aliases = [] } = entry;
+  const { mode = 'chat', aliases = [] } = entry;
   if (!MODES.has(String(mode))) return undefined;
   if (Object.entries(entry).some(([field, dollars]) => OTHER_UNIT.test(field) && Number(dollars) > 0))
     return undefined;
@@ -24,12 +25,18 @@ export function liteLlmModel(
   const isTaken = (name: string) => name !== '' && only?.test(name) !== false;
   const given = Array.isArray(aliases) ? aliases.filter((alias) => typeof alias === 'string') : [];
   const also = given.map(bare).filter(isTaken);
-  const prices = { ...tokenRates(entry), ...fees(entry, String(vendor), mode) };
+  const prices = { ...tokenRates(entry), ...fees(entry, feePerRequest?.(id) ?? false, mode) };
   if (!isTaken(id) || Object.keys(prices).length === 0) return undefined;
   const window = contextWindow(entry);
   const match = { or: [id, ...also].map((name) => ({ equals: name })) };
   return { id, match, prices, ...(window !== undefined && { context_window: window }) };
 }
+
+type ListedVendor = {
+  readonly feePerRequest: VendorRules['feePerRequest'] | undefined;
+  readonly names: readonly string[];
+  readonly only: RegExp | undefined;
+};
 
 /** Modes whose calls Presign bounds by tokens. */
 const MODES: ReadonlySet<string> = new Set(['chat', 'completion', 'responses', 'embedding', 'rerank']);
@@ -94,18 +101,17 @@ const dearest = (rate: ListedRates[string]): number =>
     ? rate
     : Math.max(rate?.base ?? 0, ...(rate?.tiers ?? []).map(({ price }) => price));
 
-/** The fees of a call. A search counts as one of the dearest size. */
-function fees(entry: JsonObject, vendor: string, mode: unknown): ListedRates {
+/** The fees of a call. A search counts as one of the dearest size. Where each call has a fee, each call searches. */
+function fees(entry: JsonObject, feePerRequest: boolean, mode: unknown): ListedRates {
   const sizes = isJsonObject(entry.search_context_cost_per_query) ? entry.search_context_cost_per_query : {};
   const search = Math.max(0, ...Object.values(sizes).filter((size) => typeof size === 'number'));
   const query = Number(entry.input_cost_per_request ?? entry.input_cost_per_query ?? 0);
-  // Perplexity searches in each call, and its fee depends on the size of the search.
-  const perCall = vendor === 'perplexity' ? Math.max(search, query) : query;
+  const perCall = feePerRequest ? Math.max(search, query) : query;
   return {
     ...(perCall > 0 && {
       [mode === 'rerank' ? 'rerank_searches_kcount' : 'requests_kcount']: shifted(perCall, 3),
     }),
-    ...(search > 0 && vendor !== 'perplexity' && { web_searches_kcount: shifted(search, 3) }),
+    ...(search > 0 && !feePerRequest && { web_searches_kcount: shifted(search, 3) }),
   };
 }
 

@@ -141,10 +141,15 @@ function isQuick(expression: string): boolean {
 }
 
 function readLiteLlm(list: JsonObject): PriceList['providers'] {
-  const vendors = [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList: id, liteLlm, liteLlmModels }) => {
-    const models = new Map<string, ModelInfo>();
-    return id === undefined ? [] : [{ id, names: liteLlm ?? [id], only: liteLlmModels, models }];
-  });
+  const vendors = [...BUILT_IN_PROVIDERS.values()].flatMap(
+    ({ priceList: id, liteLlm, liteLlmModels, rules }) => {
+      const models = new Map<string, ModelInfo>();
+      const { feePerRequest } = rules;
+      return id === undefined
+        ? []
+        : [{ id, names: liteLlm ?? [id], only: liteLlmModels, feePerRequest, models }];
+    },
+  );
   const byName = new Map(vendors.flatMap((vendor) => vendor.names.map((name) => [name, vendor] as const)));
   for (const [key, entry] of Object.entries(list)) {
     const vendor = isJsonObject(entry) ? byName.get(String(entry.litellm_provider)) : undefined;
