@@ -1,3 +1,4 @@
+import type { Provider } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { type Span, SpanKind, type Traces, traceparentOf, unixMs } from '@presign/telemetry/traces';
 import type { CallReport } from './call-report.ts';
@@ -81,24 +82,18 @@ function endUpstream(span: Span, { end, kind }: CallReport, error: string | unde
   span.setStatus({ code: FAILED });
 }
 
-/** The names that the conventions have for providers; those of others are their ids. */
-const PROVIDERS: Readonly<Record<string, string>> = {
-  'azure-openai': 'azure.ai.openai',
-  bedrock: 'aws.bedrock',
-  google: 'gcp.gemini',
-  mistral: 'mistral_ai',
-  vertex: 'gcp.vertex_ai',
-  xai: 'x_ai',
-};
-
 /** A request to an LLM provider. Only the kind of its path is named, and its model only if it has a price. */
-export function llmOperation(path: string, { provider = '', model }: CallReport): Operation {
+export function llmOperation(
+  path: string,
+  { id, traceName = id }: Pick<Provider, 'id' | 'traceName'>,
+  model: string | undefined,
+): Operation {
   const operation = OPERATIONS.find(([sign]) => sign.test(path))?.[1] ?? 'other';
   return {
     name: model === undefined ? operation : `${operation} ${model}`,
     attributes: {
       'gen_ai.operation.name': operation,
-      'gen_ai.provider.name': PROVIDERS[provider] ?? provider,
+      'gen_ai.provider.name': traceName,
       ...(model !== undefined && { 'gen_ai.request.model': model }),
     },
   };

@@ -4,6 +4,7 @@ import { costsNothing, dialectOf } from './dialect-of.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { resourceName, segmentModel, writeModelInBody } from './model-in-path.ts';
 import type { Provider } from './provider.ts';
+import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /** A call as it will be sent. */
 type SentCall = {
@@ -17,20 +18,10 @@ type SentCall = {
 /** The part of a call that may use another model, and the reason as the rest of a sentence about it. */
 type StrayModel = { readonly param: string; readonly reason: string };
 
-/**
- * Fields of a body that choose a model next to `model`, or in its place. `models`, `preset` and `plugins` are OpenRouter's
- * (https://openrouter.ai/docs/api-reference/overview), `fallbacks` Anthropic's, `compound_custom` Groq's
- * (https://console.groq.com/docs/compound), `data_sources` Azure's, and `prompt` as an object a template of OpenAI's Responses.
- */
-const CHOOSERS = [
-  'models',
-  'fallbacks',
-  'preset',
-  'plugins',
-  'compound_custom',
-  'data_sources',
-  'prompt',
-] as const;
+/** Fields of a body that choose a model next to `model`, or in its place. A reseller may know those of any vendor. */
+const CHOOSERS: readonly string[] = [
+  ...new Set([...BUILT_IN_PROVIDERS.values()].flatMap(({ modelFields = [] }) => modelFields)),
+];
 
 /** The fields that `strayModel` reads from a body. Another spelling of them must not pass. */
 export const MODEL_FIELDS: readonly string[] = ['model', 'tools', ...CHOOSERS];

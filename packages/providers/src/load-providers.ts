@@ -135,6 +135,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
   // the others bill.
   const {
     priceList: _,
+    traceName: _traced,
     liteLlm: _names,
     liteLlmModels: _taken,
     listedModels: _listed,

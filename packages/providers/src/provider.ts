@@ -112,6 +112,10 @@ export type Provider = {
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
   models?: ModelRows;
+  /** Fields of its bodies, next to `model`, that choose a model. A URL with a list of models refuses them at every provider. */
+  modelFields?: readonly string[];
+  /** Its name in the conventions of OpenTelemetry (`gen_ai.provider.name`). Absent: its id. */
+  traceName?: string;
   /** Its streams state the whole billed input at their start. */
   statesInput?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */

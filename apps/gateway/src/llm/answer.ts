@@ -31,7 +31,7 @@ export type AnswerPlan = {
   readonly memory: Reservation;
 };
 
-/** The SDKs of OpenAI, Anthropic and Groq obey it (`shouldRetry` in their client). */
+/** The SDKs of several vendors obey it (`shouldRetry` in their client). */
 const SHOULD_RETRY = 'x-should-retry';
 
 /** Answers up to this size are kept back until their end, so that their headers can state the cost. */

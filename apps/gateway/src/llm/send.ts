@@ -54,7 +54,10 @@ async function sendWithCredential(
   const bound = plan.hold ? Math.min(admitted.tokens, plan.askedTokens) : plan.askedTokens;
   const body = plan.bodyFor(bound);
   const sent = bodyToSend(body, call.bodyMemory.release);
-  const traced = deps.traces?.toUpstream(call.report, llmOperation(target.path, call.report));
+  const traced = deps.traces?.toUpstream(
+    call.report,
+    llmOperation(target.path, grant.provider, call.report.model),
+  );
   const headers = headersToSend(call, body, sent);
   const unauthorized = {
     origin: grant.origin,

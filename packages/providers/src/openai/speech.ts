@@ -33,7 +33,7 @@ function speechSpend(errors: OpenaiRules['errors']): DialectSpend {
   };
 }
 
-/** `openai` SDK, SpeechCreateParams; `groq-sdk` adds `sample_rate`. Models that are priced by characters ignore `instructions`. */
+/** `openai` SDK, SpeechCreateParams; vendors that follow it add `sample_rate`. Models that are priced by characters ignore `instructions`. */
 const FIELDS = allow(harmless('model', 'voice', 'response_format', 'sample_rate', 'speed', 'instructions'), {
   input: (value) => (typeof value === 'string' ? 'harmless' : { unbounded: 'is not text' }),
   stream_format: only('is not a stream of sound', 'audio'),

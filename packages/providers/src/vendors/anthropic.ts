@@ -60,6 +60,7 @@ export const anthropic: Provider = {
   rules: { addedInput: 0 },
   errors: () => anthropicErrors,
   refusals: 'undocumented',
+  modelFields: ['fallbacks'],
   statesInput: true,
   models: MODELS,
   makerNames: ['anthropic'],

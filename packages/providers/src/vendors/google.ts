@@ -144,6 +144,7 @@ const FIELDS = allow({ instances, parameters });
  */
 export const google: Provider = {
   id: 'google',
+  traceName: 'gcp.gemini',
   priceList: 'google',
   liteLlm: ['gemini'],
   baseUrl: 'https://generativelanguage.googleapis.com',

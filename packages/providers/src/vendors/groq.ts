@@ -64,6 +64,8 @@ export const groq: Provider = {
   ],
   // Compound systems use tools that have fees.
   rules: { addedInput: OPEN_WEIGHTS_ADDED, refusedModels: /compound/ },
+  // https://console.groq.com/docs/compound
+  modelFields: ['compound_custom'],
   refusals: 'undocumented',
   models: MODELS,
 };

@@ -1,8 +1,9 @@
 import { type AllowList, allow, harmless, type Rule } from '../bounds/allow-list.ts';
+import type { ErrorShape } from '../dialect.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
-import { mistralErrors } from '../openai/errors.ts';
+import { openaiErrors } from '../openai/errors.ts';
 import { partOf } from '../openai/messages.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
@@ -77,6 +78,15 @@ const fim = openaiCompletions(
   { fields: allow(FIELDS, harmless('min_tokens')), fillsIn: true },
 );
 
+/**
+ * Its form has the fields at the top (`@ai-sdk/mistral` 3.0.69, mistralErrorDataSchema), next to OpenAI's form for OpenAI's
+ * SDKs. Its own SDKs expect a list in the `detail` of a 422 (`@mistralai/mistralai`, models/errors/httpvalidationerror).
+ */
+const mistralErrors: ErrorShape = (error) => {
+  const { code, message, type, param } = error;
+  return { object: 'error', message, type, param, code, ...openaiErrors(error) };
+};
+
 const ROUTES: Provider['routes'] = [
   { path: '/v1/chat/completions', dialect: chat },
   { path: '/v1/fim/completions', dialect: fim },
@@ -89,6 +99,7 @@ const ROUTES: Provider['routes'] = [
 /** https://docs.mistral.ai/api; the `@mistralai/mistralai` SDK's lib/config.ts and funcs/. */
 export const mistral: Provider = {
   id: 'mistral',
+  traceName: 'mistral_ai',
   priceList: 'mistral',
   liteLlm: ['mistral', 'codestral'],
   baseUrl: 'https://api.mistral.ai',

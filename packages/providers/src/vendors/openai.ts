@@ -204,6 +204,8 @@ export const openai: Provider = {
   ],
   rules: OPENAI_VENDOR_RULES,
   refusals: 'undocumented',
+  // As an object it is a stored template, which has a model of its own.
+  modelFields: ['prompt'],
   models: OPENAI_MODELS,
   encodings: ENCODINGS,
   unitPrices: UNIT_PRICES,

@@ -66,5 +66,7 @@ export const openrouter: Provider = {
    * is an error is not charged. https://openrouter.ai/docs/api/reference/errors-and-debugging: which errors there are.
    */
   refusals: [402, 403, 408, 502, 503].map((status) => ({ status, billing: 'free' })),
+  // https://openrouter.ai/docs/api-reference/overview
+  modelFields: ['models', 'preset', 'plugins'],
   resells: true,
 };

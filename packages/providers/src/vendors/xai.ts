@@ -60,6 +60,7 @@ const IMAGE_FIELDS: AllowList = harmless('aspect_ratio', 'resolution');
 export const xai: Provider = {
   id: 'xai',
   baseUrl: 'https://api.x.ai',
+  traceName: 'x_ai',
   priceList: 'x-ai',
   liteLlm: ['xai'],
   credential: BEARER,

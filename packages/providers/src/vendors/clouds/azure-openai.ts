@@ -54,6 +54,8 @@ const deploymentIn = (path: string): string | undefined =>
 export const azureOpenai: Provider = {
   id: 'azure-openai',
   baseUrl: undefined,
+  modelFields: ['data_sources'],
+  traceName: 'azure.ai.openai',
   priceList: 'azure',
   credential: { header: 'api-key' },
   routes: [

@@ -42,6 +42,7 @@ const LISTED =
  */
 export const bedrock: Provider = {
   id: 'bedrock',
+  traceName: 'aws.bedrock',
   priceList: 'aws',
   listedModels: LISTED,
   liteLlm: ['bedrock', 'bedrock_converse'],

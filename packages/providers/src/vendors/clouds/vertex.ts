@@ -39,6 +39,7 @@ const AT = '/*/projects/*/locations/*/publishers';
  */
 export const vertex: Provider = {
   id: 'vertex',
+  traceName: 'gcp.vertex_ai',
   baseUrl: 'https://aiplatform.googleapis.com',
   originIn: ({ path }) => originAt(/\/locations\/([^/]+)\//.exec(path)?.[1] ?? ''),
   credential: {
