@@ -1,4 +1,5 @@
 import { createPrivateKey } from 'node:crypto';
+import { parseJson } from '@presign/schema';
 import { z } from 'zod';
 import type { Provider } from './provider.ts';
 
@@ -13,7 +14,7 @@ export type AwsKey = { readonly region: string } & (
  * GovCloud and China are refused, because their prices or hosts differ.
  */
 export function readAwsKey(text: string): AwsKey | undefined {
-  const read = awsKey.safeParse(jsonIn(text)).data;
+  const read = awsKey.safeParse(parseJson(text)).data;
   if (!read) return undefined;
   if ('api_key' in read) return { region: read.region, apiKey: read.api_key };
   return {
@@ -37,7 +38,7 @@ export type ServiceAccountKey = {
  * address than `tokenUrl`: a key from outside must not choose where its signature goes.
  */
 export function readServiceAccount(text: string, tokenUrl: string): ServiceAccountKey | undefined {
-  const read = serviceAccount.safeParse(jsonIn(text)).data;
+  const read = serviceAccount.safeParse(parseJson(text)).data;
   if (!read || ![undefined, GOOGLE_TOKEN_URL, tokenUrl].includes(read.token_uri)) return undefined;
   const { client_email: clientEmail, private_key_id: privateKeyId, private_key: privateKey } = read;
   return isRsaKey(privateKey) ? { clientEmail, privateKeyId, privateKey } : undefined;
@@ -102,11 +103,3 @@ const serviceAccount = z.object({
   private_key: z.string().max(8_192),
   token_uri: z.string().optional(),
 });
-
-function jsonIn(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

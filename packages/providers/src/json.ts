@@ -1,3 +1,5 @@
+import { parseJson } from '@presign/schema';
+
 /** A JSON object as parsed. */
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -7,12 +9,8 @@ export const isJsonObject = (value: unknown): value is JsonObject =>
 
 /** The object that a JSON text contains. Undefined if it contains anything else. */
 export function readObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(text);
+  return isJsonObject(value) ? value : undefined;
 }
 
 /** The object in a field. Empty if the field contains anything else. */

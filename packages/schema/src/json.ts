@@ -15,6 +15,15 @@ export function readJson(
   }
 }
 
+/** The value of a JSON text. Undefined if it is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Made once, because making one takes longer than to decode a small body. */
 const DECODERS = {
   refuse: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }),

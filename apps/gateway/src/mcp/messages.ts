@@ -6,6 +6,7 @@ import {
   isModest,
   type JsonObject,
   type McpArguments,
+  parseJson,
   type Refusal,
   readJson,
 } from '@presign/schema';
@@ -222,7 +223,7 @@ export const ANSWER_MODEST = { depth: 200, parts: 50_000 };
 
 /** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, or would take long to parse. */
 export function readAnswers(text: string): readonly RpcAnswer[] {
-  const value = parse(text);
+  const value = parseAnswer(text);
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
   return all.flatMap((each) => {
     if (!isJsonObject(each) || (each.result === undefined && each.error === undefined)) return [];
@@ -230,14 +231,10 @@ export function readAnswers(text: string): readonly RpcAnswer[] {
   });
 }
 
-function parse(text: string): unknown {
+function parseAnswer(text: string): unknown {
   if (text.length > ANSWER_MAX_BYTES) return undefined;
   if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), ANSWER_MODEST)) return undefined;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
+  return parseJson(text);
 }
 
 type Id = string | number;

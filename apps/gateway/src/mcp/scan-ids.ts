@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { parseJson } from '@presign/schema';
 import { scanBody } from '../http/body.ts';
 import { BATCH_MAX, type Message, type Messages } from './messages.ts';
 
@@ -116,10 +117,6 @@ export class IdScanner {
   #value(): unknown {
     const text = Buffer.from(this.#text).toString('utf8');
     this.#text = [];
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      return undefined;
-    }
+    return parseJson(text);
   }
 }

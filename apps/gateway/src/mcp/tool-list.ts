@@ -1,4 +1,4 @@
-import { endOfString, isModest, type Refusal } from '@presign/schema';
+import { endOfString, isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import { ANSWER_MAX_BYTES, ANSWER_MODEST } from './messages.ts';
@@ -103,15 +103,8 @@ const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.i
 /** To filter a list of this size takes less than a millisecond. */
 const QUICK_BYTES = 16 * 1024;
 
-function isReadable(text: string): boolean {
-  if (!isModest(Buffer.from(text), ANSWER_MODEST)) return false;
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isReadable = (text: string): boolean =>
+  isModest(Buffer.from(text), ANSWER_MODEST) && parseJson(text) !== undefined;
 
 /** A value within a JSON text, with its name if it is the member of an object. */
 type Part = { readonly name: string | undefined; readonly start: number; readonly end: number };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isModest } from '@presign/schema';
+import { isModest, parseJson } from '@presign/schema';
 import {
   findProvider,
   type Provider as ListedProvider,
@@ -71,7 +71,7 @@ const MOST_MODELS = 3_000;
 export function readPriceList(text: string, origin: Pick<PriceList, 'source' | 'date'>): PriceList {
   const bytes = Buffer.from(text);
   if (bytes.length > LIST_MAX_BYTES) throw new PriceListError(TOO_LARGE);
-  const parsed = isModest(bytes, MODEST) ? parse(text) : undefined;
+  const parsed = isModest(bytes, MODEST) ? parseJson(text) : undefined;
   if (typeof parsed !== 'object' || parsed === null) throw new PriceListError('is not a JSON list of models');
   const providers = Array.isArray(parsed) ? readGenaiPrices(parsed) : readLiteLlm(parsed as JsonObject);
   if (providers.size === 0) throw new PriceListError('has no price of a known provider');
@@ -83,14 +83,6 @@ export function readPriceList(text: string, origin: Pick<PriceList, 'source' | '
 
 /** Identifies a list by its content. */
 export const listId = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 function readGenaiPrices(list: readonly unknown[]): PriceList['providers'] {
   const providers = new Map(

@@ -1,5 +1,5 @@
 import { BlockedAddressError } from '@presign/outbound';
-import { isJsonObject } from '@presign/schema';
+import { isJsonObject, parseJson } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 import * as oauth from 'oauth4webapi';
 import { type Dispatcher, fetch } from 'undici';
@@ -142,12 +142,8 @@ async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<stri
 
 /** Drops the ID token. It says who logged in, which is not needed and cannot be checked here. */
 function withoutIdToken(text: string): string {
-  try {
-    const answer: unknown = JSON.parse(text);
-    return isJsonObject(answer) ? JSON.stringify({ ...answer, id_token: undefined }) : text;
-  } catch {
-    return text;
-  }
+  const answer = parseJson(text);
+  return isJsonObject(answer) ? JSON.stringify({ ...answer, id_token: undefined }) : text;
 }
 
 /** Characters that a header can carry. RFC 6750 §2.1 allows fewer. */
