@@ -176,7 +176,7 @@ export class McpAnswer implements Receiver {
   }
 
   /** Writes a message of the gateway into the stream, between two events. Cuts off a holder who does not read. */
-  send(message: string): void {
+  #send(message: string): void {
     if (this.#response.writableLength > UNREAD_MAX_BYTES) this.#response.destroy();
     else this.#writeMessage(message);
   }
@@ -295,7 +295,7 @@ export class McpAnswer implements Receiver {
     this.#isResumable ||= hasId(bytes);
     const event = readShort(bytes);
     if (!event) return false;
-    if (legacy && event.name === 'endpoint') return true;
+    if (legacy?.namesEndpoint(event)) return true;
     if (this.#unanswered.size === 0) return false;
     const answers = readAnswers(event.data);
     this.#unanswered.answered(answers.map(({ id }) => id));
@@ -308,13 +308,12 @@ export class McpAnswer implements Receiver {
     for (const bytes of events) {
       if (this.#isOver) return;
       const event = legacy && readShort(bytes);
-      if (event?.name !== 'endpoint') {
+      if (!event || !legacy.namesEndpoint(event)) {
         if (this.#requests?.isDone) await this.#parts.refund.give(this.#requests.unrun);
         this.#response.write(this.#secrets.mask(bytes));
         continue;
       }
-      const rewriting = legacy?.rewriteEndpoint(event.data, (message) => this.send(message));
-      const rewritten = await rewriting?.catch(() => undefined);
+      const rewritten = await legacy.rewriteEndpoint(event.data, (message) => this.#send(message));
       if (!rewritten) return void this.#response.end();
       if (!this.#isOver) this.#response.write(rewritten);
     }

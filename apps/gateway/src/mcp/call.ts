@@ -16,6 +16,7 @@ import { McpAnswer } from './answer.ts';
 import {
   announceRequests,
   type Endpoint,
+  isLegacy,
   LegacyStream,
   refuseOnStream,
   withdrawRequests,
@@ -25,7 +26,7 @@ import { NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, priceLines } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
-import { identify, isLegacy, type McpCall, readPost } from './request.ts';
+import { identify, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
 import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp } from './send.ts';
 import { LIST_UNREAD } from './tool-list.ts';

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { type EncryptionKeys, seal } from '@presign/crypto';
 import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/limits';
 import type { Refusal } from '@presign/schema';
@@ -19,6 +20,21 @@ export type LegacyDeps = {
   readonly log: Logger;
 };
 
+/**
+ * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
+ * The GET of a Streamable HTTP client carries headers of its session.
+ * @param transport what the URL was issued for, if it is known
+ */
+export function isLegacy(
+  { url = '', method, headers }: IncomingMessage,
+  transport: string | undefined,
+): boolean {
+  if (method === 'POST') return /[?&]ep=/.test(url);
+  const names = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
+  if (names.some((name) => headers[name] !== undefined)) return false;
+  return url.startsWith('/mcp/sse') || transport !== 'http';
+}
+
 /** Where the messages of a session go, and the channel on which its stream listens. */
 export type Endpoint = { readonly href: string; readonly channel: string };
 
@@ -26,12 +42,13 @@ export type Endpoint = { readonly href: string; readonly channel: string };
 const sealEndpoint = (keys: EncryptionKeys, grant: VerifiedGrant, { channel, href }: Endpoint): string =>
   seal(keys, `${channel} ${href}`, endpointContext(grant));
 
-/** Undefined when the endpoint was not sealed for this grant. */
+/** Undefined without an endpoint, and for one that was not sealed for this grant. */
 export function unsealEndpoint(
   keys: EncryptionKeys,
   grant: VerifiedGrant,
-  sealed: string,
+  sealed: string | undefined,
 ): Endpoint | undefined {
+  if (sealed === undefined) return undefined;
   const text = tryUnseal(keys, sealed, endpointContext(grant));
   const space = text?.indexOf(' ') ?? -1;
   return text === undefined || space < 0
@@ -65,14 +82,22 @@ export class LegacyStream {
     this.#request = request;
   }
 
+  /** Whether an event of the server names the endpoint, and so has to be rewritten. */
+  namesEndpoint({ name }: { readonly name: string | undefined }): boolean {
+    return name === 'endpoint';
+  }
+
   /**
    * Rewrites the server's `endpoint` event to a path on this gateway, which carries the server's own endpoint sealed. From
    * then on the stream listens for refusals.
    * @param send writes a refusal into the stream
-   * @returns undefined when the endpoint has another origin, which would get the credential. Throws when Redis does not
-   *   answer.
+   * @returns undefined when the endpoint has another origin, which would get the credential, or when Redis does not answer
    */
-  async rewriteEndpoint(data: string, send: (message: string) => void): Promise<Buffer | undefined> {
+  rewriteEndpoint(data: string, send: (message: string) => void): Promise<Buffer | undefined> {
+    return this.#rewrite(data, send).catch(() => undefined);
+  }
+
+  async #rewrite(data: string, send: (message: string) => void): Promise<Buffer | undefined> {
     const { requestId, grant, serverUrl, target } = this.#request;
     const named = data.trim();
     const endpoint = URL.canParse(named, serverUrl) ? new URL(named, serverUrl) : undefined;

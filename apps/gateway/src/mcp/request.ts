@@ -65,8 +65,7 @@ export function identify(
   const asked = readMcpUrl(url ?? '');
   if (!asked) return { refusal: { code: 'token_invalid', reason: 'incomplete_url', message: INCOMPLETE } };
   const verified = deps.verify(asked.token);
-  const unseal = (grant: McpGrant) =>
-    asked.endpoint === undefined ? undefined : unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
+  const unseal = (grant: McpGrant) => unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
   if ('refusal' in verified) {
     const { refusal, expired, signed } = verified;
     return { refusal, grant: expired, signed, endpoint: expired && unseal(expired) };
@@ -86,21 +85,6 @@ export function identify(
   const endpoint = unseal(grant);
   if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
   return { grant, method, session, endpoint };
-}
-
-/**
- * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
- * The GET of a Streamable HTTP client carries headers of its session.
- * @param transport what the URL was issued for, if it is known
- */
-export function isLegacy(
-  { url = '', method, headers }: IncomingMessage,
-  transport: string | undefined,
-): boolean {
-  if (method === 'POST') return /[?&]ep=/.test(url);
-  const names = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
-  if (names.some((name) => headers[name] !== undefined)) return false;
-  return url.startsWith('/mcp/sse') || transport !== 'http';
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */

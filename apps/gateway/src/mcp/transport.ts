@@ -1,5 +1,6 @@
 import type { Refusal } from '@presign/schema';
-import { isLegacy, type McpCall } from './request.ts';
+import { isLegacy } from './legacy-sse.ts';
+import type { McpCall } from './request.ts';
 
 /** A server that speaks only the other transport answers the request that connects with one of these. */
 const TO_GET: ReadonlySet<number> = new Set([400, 404, 405, 406]);
