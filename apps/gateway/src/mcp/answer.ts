@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
+import type { Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
@@ -56,7 +57,8 @@ export class McpAnswer implements Receiver {
   readonly #tools: ToolFilter | undefined;
   /** It cannot be filtered, so the rest of it is neither read nor sent. */
   #isUnread = false;
-  #whenUnread: (() => void) | undefined;
+  /** Ends the call to the server. */
+  #cutter: Cutter | undefined;
   #status = 0;
   #headers: FlatHeaders = [];
   #discards = false;
@@ -83,8 +85,9 @@ export class McpAnswer implements Receiver {
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
-  hide(secrets: readonly string[]): void {
+  begin(secrets: readonly string[], cutter: Cutter): void {
     this.#secrets = new Secrets(secrets);
+    this.#cutter = cutter;
   }
 
   head(status: number, headers: FlatHeaders): void {
@@ -128,14 +131,10 @@ export class McpAnswer implements Receiver {
     return true;
   }
 
-  whenUnread(callback: () => void): void {
-    this.#whenUnread = callback;
-  }
-
   #endUpstream(): true {
     this.#isUnread = true;
     this.#parts.answerMemory.release();
-    this.#whenUnread?.();
+    this.#cutter?.cut('unread');
     return true;
   }
 

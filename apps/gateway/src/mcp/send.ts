@@ -21,12 +21,14 @@ export type McpSent =
 
 /** The holder's side of the answer. */
 type McpReceiver = Receiver & {
-  /** Names the secrets that the server is sent and must not quote. */
-  readonly hide: (secrets: readonly string[]) => void;
+  /**
+   * Begins an answer.
+   * @param secrets the server is sent them and must not quote them
+   * @param cutter ends the call once the rest of the answer is of no use, because it cannot be filtered
+   */
+  readonly begin: (secrets: readonly string[], cutter: Cutter) => void;
   /** Resolves when no request waits for an answer on this stream any more. */
   readonly whenIdle: () => Promise<void>;
-  /** Calls back once the rest of the answer is of no use, because it cannot be filtered. */
-  readonly whenUnread: (callback: () => void) => void;
 };
 
 /** Sends a charged call with the real credential. Renews a token that the server refuses, once. Never throws. */
@@ -110,7 +112,6 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { policy, grant, method, messages, placedMs } = call;
   const cutter = new Cutter();
   const unwatch = revocations.watch(policy.ref, (why) => cutter.cut(why));
-  answer.whenUnread(() => cutter.cut('unread'));
   const unguard =
     placedMs === undefined
       ? undefined
@@ -150,7 +151,6 @@ async function attempt(
   answer: McpReceiver,
 ): Promise<Ended> {
   const { server, endpoint, method, body, bodyMemory } = call;
-  answer.hide(secretsIn(authorization));
   const { bytes } = body;
   // A body that may be sent a second time, with another access token, stays in memory.
   const isOnce = authorization.token === undefined;
@@ -170,6 +170,7 @@ async function attempt(
   const bounds = { headersMs, totalMs: LONGEST_MS, readsOn: () => false, turn };
   const life = watchCall(deps, call, answer);
   try {
+    answer.begin(secretsIn(authorization), life.cutter);
     return await forward(deps.dispatcher, upstream, answer, bounds, life.cutter, call.report);
   } finally {
     life.release();
