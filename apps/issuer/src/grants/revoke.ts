@@ -34,7 +34,7 @@ export async function revoke(
 }
 
 /** The grants that one transaction revokes, and the sessions, which it has locked. */
-type Revoked = { readonly grants: SQL; readonly sessions?: SQL | undefined };
+type Revoked = { readonly grants: SQL; readonly sessions?: SQL };
 
 /** `DELETE /v1/grants/{id}`: revokes one issued URL; the id of a bundle includes the URLs of its servers. */
 export const revokeGrant = route(
@@ -69,22 +69,24 @@ export async function revokeIn(
 ): Promise<{ changeId: ChangeId; revoked: number }> {
   const revoked = await markRevoked(tx, which.grants, timeInSql(now.getTime()), 'revoked');
   if (which.sessions) {
-    const open = and(which.sessions, isNull(sessions.revokedAt));
-    await tx.update(sessions).set({ revokedAt: now }).where(open);
+    const live = and(which.sessions, isNull(sessions.revokedAt));
+    await tx.update(sessions).set({ revokedAt: now }).where(live);
   }
   return { changeId: await queueTombstones(tx, which.grants, now, changeId), revoked: revoked.length };
 }
 
 /** Locks the sessions of these grants. Returns the condition that selects those of them that have no others. */
-export async function lockSessions(tx: Transaction, revoked: SQL, others: SQL): Promise<SQL | undefined> {
+export async function lockSessions(tx: Transaction, revoked: SQL, others: SQL): Promise<SQL> {
   const affected = inArray(sessions.id, tx.select({ id: grants.sessionId }).from(grants).where(revoked));
   // Waits for grants that are joining these sessions; the statements after this one see them.
-  await tx
+  const locked = await tx
     .select({ id: sessions.id })
     .from(sessions)
     .where(affected)
     .orderBy(asc(sessions.id))
     .for('no key update');
   const shared = sql`exists (select from ${grants} where ${grants.sessionId} = ${sessions.id} and ${others})`;
-  return and(affected, sql`not ${shared}`);
+  // By their ids: a session that is created meanwhile is not locked, so its grant may come after those that are revoked.
+  const ids = JSON.stringify(locked.map(({ id }) => id));
+  return sql`${sessions.id} in (select each::uuid from json_array_elements_text(${ids}::json) as each) and not ${shared}`;
 }
