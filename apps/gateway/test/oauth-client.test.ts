@@ -28,7 +28,8 @@ const clientCredentials = (more: object = {}) =>
     ...more,
   });
 
-const times = <T>(count: number, run: () => T | Promise<T>) => Promise.all(Array.from({ length: count }, run));
+const times = <T>(count: number, run: () => T | Promise<T>) =>
+  Promise.all(Array.from({ length: count }, run));
 
 const GOOD = { access_token: 'a', token_type: 'Bearer' };
 

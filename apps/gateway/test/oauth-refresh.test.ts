@@ -49,7 +49,8 @@ async function handIn(more: object = {}): Promise<McpCredential> {
   return handedIn;
 }
 
-const times = <T>(count: number, run: () => T | Promise<T>) => Promise.all(Array.from({ length: count }, run));
+const times = <T>(count: number, run: () => T | Promise<T>) =>
+  Promise.all(Array.from({ length: count }, run));
 
 const carrying = (token: string) => ({
   authorization: { header: ['Authorization', `Bearer ${token}`], token },
