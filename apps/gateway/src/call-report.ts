@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import { logFields } from '@presign/telemetry/log';
 import type { Span } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
@@ -129,7 +130,7 @@ export function callReporter({
     }
     const line = lineOf(call, refusal, answered, policy, ms);
     const level = end?.fault?.level ?? (end === undefined && line.status >= 500 ? 'warn' : 'info');
-    log[level](line, 'call');
+    logFields(log, level, line, 'call');
   };
 }
 

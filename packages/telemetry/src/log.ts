@@ -46,6 +46,33 @@ export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
   return pino(options, lines ?? out);
 }
 
+/** The parts of a logger from which a line is made (pino, docs/api.md, "pino.symbols"). */
+type Parts = {
+  readonly [pino.symbols.streamSym]: { readonly write: (line: string) => void };
+  readonly [pino.symbols.chindingsSym]: string;
+  readonly [pino.symbols.lsCacheSym]: Readonly<Record<number, string>>;
+  readonly [pino.symbols.timeSym]: () => string;
+};
+
+/**
+ * Logs fields that are texts and numbers, as `log[level](fields, message)` does. pino looks at each character of each text, which
+ * took 4 % of the CPU time of a call.
+ */
+export function logFields(
+  log: Logger,
+  level: 'info' | 'warn' | 'error',
+  fields: object,
+  message: string,
+): void {
+  if (!log.isLevelEnabled(level)) return;
+  const parts = log as object as Parts;
+  const ofLevel = parts[pino.symbols.lsCacheSym][log.levels.values[level] ?? 0];
+  const begin = `${ofLevel}${parts[pino.symbols.timeSym]()}${parts[pino.symbols.chindingsSym]}`;
+  parts[pino.symbols.streamSym].write(
+    `${begin},${JSON.stringify(fields).slice(1, -1)},"msg":${JSON.stringify(message)}}\n`,
+  );
+}
+
 /** Gathers lines. pino's own destination can, too, but copies all lines that wait with each further one. */
 function gather({ chars, ms }: LogBuffer, write: (text: string) => void) {
   let lines: string[] = [];
