@@ -68,7 +68,7 @@ async function count(
   once: (ref: GrantRef) => Promise<Admission>,
 ): Promise<Counted> {
   // The call may have been planned by an earlier window of a budget.
-  let policy = deps.memory.policies.get(grant.id) ?? known;
+  let policy = deps.memory.policies.peek(grant.id) ?? known;
   let atMs: number | undefined;
   try {
     for (let i = 0; i < LOADS_MAX; i++) {

@@ -36,6 +36,8 @@ export type Held = {
   readonly pricing: Pricing | undefined;
   /** At the standard price. */
   readonly body: JsonObject;
+  /** The same as JSON. */
+  readonly text: string;
 };
 
 /** The call to bound. */
@@ -88,7 +90,8 @@ export function worstCase(
   const standard = spend.atStandardPrice?.(body) ?? body;
   const own = modelFacts(provider, model);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
-  const bytes = Buffer.byteLength(JSON.stringify(standard));
+  const text = JSON.stringify(standard);
+  const bytes = Buffer.byteLength(text);
   const encoding = limited.counterOf && encodingOf(provider, model);
   const count = encoding && limited.counterOf?.(encoding);
   const judged = spend.bound(standard, { path, bytes, facts, count });
@@ -104,7 +107,7 @@ export function worstCase(
   if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
   const statesInput = provider.statesInput === true && bound.readsInputOnce === true;
   const askedTokens = bound.output?.asked ?? 0;
-  const known = { spend, model, pricing, body: standard, inputTokens, statesInput, askedTokens };
+  const known = { spend, model, pricing, body: standard, text, inputTokens, statesInput, askedTokens };
   return { ...known, hold, worstTokens, hasOutput: output !== undefined };
 }
 

@@ -168,10 +168,13 @@ function limitedPlan(asked: Asked): { plan: Plan } | Unplannable {
   const call = { spend, body: configured(asked) ?? {}, path: target.path };
   const held = worstCase(provider, call, { ...policy, at, counterOf });
   if ('refusal' in held) return held;
-  const { body, hasOutput, ...known } = held;
+  const { body, text, hasOutput, ...known } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, body, target);
   const bound = hasOutput ? held.spend.withOutputBound : undefined;
-  const bodyFor = once((tokens) => toBytes(bound?.(usageBody, tokens) ?? usageBody));
+  const bodyFor = once((tokens) => {
+    const sent = bound?.(usageBody, tokens) ?? usageBody;
+    return sent === body ? Buffer.from(text) : toBytes(sent);
+  });
   const writesBound = bound !== undefined;
   return { plan: { ...UNKNOWN, ...asks, ...known, rewritten: true, writesBound, bodyFor } };
 }

@@ -35,10 +35,15 @@ export function readOutputBound(
 }
 
 /** The body with the bound under one name, all others gone. */
-export const writeOutputBound = (body: JsonObject, name: string, tokens: number): JsonObject => ({
-  ...Object.fromEntries(Object.entries(body).filter(([field]) => !BOUND_NAMES.includes(field))),
-  [name]: tokens,
-});
+export const writeOutputBound = (body: JsonObject, name: string, tokens: number): JsonObject => {
+  const isWritten = BOUND_NAMES.every((field) => body[field] === (field === name ? tokens : undefined));
+  return isWritten
+    ? body
+    : {
+        ...Object.fromEntries(Object.entries(body).filter(([field]) => !BOUND_NAMES.includes(field))),
+        [name]: tokens,
+      };
+};
 
 /** A whole number above 0 that arithmetic keeps exact. */
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
