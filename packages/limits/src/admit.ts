@@ -24,7 +24,7 @@ const rateLimits: Field<readonly RateLimit[]> = {
   read: (raw) => readRates(String(raw)),
 };
 
-/** Of one rate limit. */
+/** The text of one rate limit. */
 const rateLimit: Field<RateLimit> = {
   lua: (value) => value,
   read: (raw) => {

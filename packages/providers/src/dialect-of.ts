@@ -52,7 +52,7 @@ export const reachesFree = ({ free = [] }: Provider, method: string, pattern: st
  */
 const routeOf = (provider: Provider, path: string): CompiledRoute | undefined => onPath(provider, path).route;
 
-/** What a provider has on a path. Each call asks several times, so it is remembered for most paths. */
+/** Finds the route and the free methods of a path. Each call asks several times, so most paths are remembered. */
 function onPath(provider: Provider, path: string): OnPath {
   const { routes, free, known } = compiled(provider);
   const before = known.get(path);
