@@ -80,6 +80,15 @@ test('streams that outlast the grace are cut and settled all the same', async ()
 });
 
 test('closing twice is closing once', async () => {
-  await Promise.all([stack.gateways[0]?.close({ graceMs: 100 }), stack.gateways[0]?.close({ graceMs: 100 })]);
-  await stack.gateways[0]?.close({ graceMs: 100 });
+  const answer = await begin();
+  const [gateway] = stack.gateways;
+  const closings = [gateway?.close(), gateway?.close()];
+  await refusesConnections();
+  open[0]?.end('data: [DONE]\n\n');
+  expect(await answer.body.text()).toBe('data: 0\n\ndata: [DONE]\n\n');
+  expect(await Promise.all(closings)).toEqual([undefined, undefined]);
+  expect(await gateway?.close()).toBeUndefined();
+  expect((await ledgerRows(1)).map((row) => [row.status, row.uses])).toEqual([[200, 1]]);
+  // From level 50 (pino): errors.
+  expect(stack.logs.filter((line) => (JSON.parse(line) as { level: number }).level >= 50)).toEqual([]);
 });

@@ -191,6 +191,8 @@ test('events that never end stay within the shared memory, and then pass unread'
     const passed = () => streams.filter((each) => each.text().length > 0).length;
     // Seven eighths are for large ones: one event of the three fits.
     await eventually(async () => (passed() === 2 ? true : undefined));
+    await socketsRead();
+    expect(passed()).toBe(2);
     for (const each of streams) each.leave();
     await eventually(async () => (upstream.streams.size === 0 ? true : undefined));
     await socketsRead();
