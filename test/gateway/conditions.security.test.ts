@@ -4,6 +4,7 @@ import { keys } from '@presign/limits';
 import { llmClaims } from '@presign/schema';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Providers, startProviders } from './providers.ts';
 
@@ -233,7 +234,7 @@ describe('a URL with conditions', () => {
       const url = await issue({ allowed_fields: ['a'] });
       const { jti, prt } = claimsOf(url).claims;
       const seed = keys.seed(prt, jti);
-      await expect.poll(() => stack.redis.exists(seed)).toBe(1);
+      await eventually(async () => (await stack.redis.exists(seed)) === 1);
       if (!isSeeded) await stack.redis.del(seed);
       for (const gateway of [0, 1]) {
         expect((await post(at(url, gateway), '{"b":1}')).code).toBe('field_not_allowed');

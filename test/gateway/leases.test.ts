@@ -103,7 +103,7 @@ describe.skipIf(!hasRedisServer)('the lease of a call, swept by another gateway,
 
 test('a gateway whose thread cannot start renews leases in its event loop', async () => {
   const providers = await startProviders();
-  const gateway = { redisUrl: 'malformed', leaseMs: 1_000 };
+  const gateway = { redisUrl: 'malformed', leaseMs: 3_000 };
   const stack = await startStack({ providers: providers.file, gateway });
   const { url } = await stack.issue({ provider: 'openai', path: '/v1/x', client_api_key: 'sk-real' });
   const arrived = new Promise<ServerResponse>((resolve) => {
@@ -114,7 +114,7 @@ test('a gateway whose thread cannot start renews leases in its event loop', asyn
   const leases = keys.leases(grantIn(new URL(url).pathname.split('/')[3] ?? '').partition);
   const end = async () => Number((await stack.redis.zrange(leases, '0', '0', 'WITHSCORES'))[1]);
   const first = await end();
-  await eventually(async () => ((await end()) > first + 2_000 ? true : undefined));
+  await eventually(async () => ((await end()) > first + 3_000 ? true : undefined));
   response.end('{"ok":true}');
   expect((await answered).statusCode).toBe(200);
   expect(stack.logs.join()).toContain('the thread that renews leases failed');

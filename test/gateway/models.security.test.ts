@@ -4,6 +4,7 @@ import { keys } from '@presign/limits';
 import { llmClaims } from '@presign/schema';
 import { request } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { type Providers, startProviders } from './providers.ts';
 
@@ -157,7 +158,7 @@ test('every gateway knows the models, from a seed, from Redis and from Postgres'
     const verified = verifyToken(token, readPublicKeys(stack.keys.publicKeys));
     const { jti, prt } = llmClaims.parse(verified.ok && verified.claims);
     const seed = keys.seed(prt, jti);
-    await expect.poll(() => stack.redis.exists(seed)).toBe(1);
+    await eventually(async () => (await stack.redis.exists(seed)) === 1);
     if (!isSeeded) await stack.redis.del(seed);
     for (const gateway of [0, 1]) {
       expect(await outcome(at(url, gateway), { model: 'large' })).toBe('model_not_allowed');

@@ -15,21 +15,22 @@ const WHOLE = JSON.stringify({ choices: [{ index: 0, message: {}, finish_reason:
 /** At $0.15 and $0.60 per million tokens. */
 const COST = 21;
 const LIMIT = 100_000;
-const TIMEOUT_MS = 1_000;
 
 const OK: Answer = (_seen, response) =>
   void response.writeHead(200, { 'content-type': 'application/json' }).end(WHOLE);
 let answer: Answer;
 let upstream: Upstream;
 let stack: Stack;
+/** A gateway that soon gives up a provider, for those that never end. */
+let impatient: string;
 beforeAll(async () => {
   upstream = await startUpstream((...all) => answer(...all));
   const pricing = { priced: { input: 150_000, output: 600_000 } };
   const entry = { base_url: upstream.url, pricing };
   stack = await startStack({
     providers: { openai: entry, google: { base_url: upstream.url } },
-    gateway: { upstreamTimeoutMs: TIMEOUT_MS },
   });
+  impatient = await stack.addGateway({ upstreamTimeoutMs: 1_000 });
 });
 beforeEach(() => {
   answer = OK;
@@ -170,7 +171,7 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
     expect(hold).toBeGreaterThan(COST);
   });
 
-  test.each<[string, Answer, number | 'hold']>([
+  test.each<[string, Answer, number | 'hold', 'endless'?]>([
     ['an error as a success', bare(sized('{"error":{"message":"no"}}')), 'hold'],
     ['usage of null', bare(withUsage({ prompt_tokens: null })), 'hold'],
     ['usage below zero', bare(withUsage({ completion_tokens: -30 })), 'hold'],
@@ -217,12 +218,12 @@ describe('however a provider answers, the gateway lives, and a cost that is not 
       (_seen, response) => void response.writeHead(200).end(Buffer.alloc(66 * 1024 * 1024, ' ')),
       'hold',
     ],
-    ['no end', (_seen, response) => void response.writeHead(200).write('{'), 'hold'],
-    ['no beginning', () => {}, 'hold'],
-  ])('%s', async (_what, how, cost) => {
+    ['no end', (_seen, response) => void response.writeHead(200).write('{'), 'hold', 'endless'],
+    ['no beginning', () => {}, 'hold', 'endless'],
+  ])('%s', async (_what, how, cost, ends) => {
     answer = how;
     const url = await issue();
-    await send(url)
+    await send(ends === 'endless' ? url.replace(stack.gatewayUrls[0] ?? '', impatient) : url)
       .then(
         (got) => got.arrayBuffer(),
         () => {},
