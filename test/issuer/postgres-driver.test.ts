@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { connectDatabase, isDatabaseOutage, readDatabaseSettings } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import postgres, { type TransactionSql } from 'postgres';
 import { afterEach, describe, expect, test } from 'vitest';
+import { deferred } from '../harness/eventually.ts';
 
 // Each of these fails without patches/postgres@3.4.9.patch. See docs/adr/0006-postgres-driver.md.
 const url = process.env.TEST_DATABASE_URL ?? '';
@@ -50,13 +50,20 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
   test('between two statements of a transaction runs no later statement of it elsewhere', async () => {
     const client = open();
     const ran: unknown[] = [];
+    const [begun, over] = [deferred(), deferred()];
+    let next: Promise<unknown> = Promise.resolve();
     const lost = client.begin(async (tx) => {
       await end(await pidOf(tx));
-      await sleep(300);
+      next = client.begin(async () => {
+        begun.resolve();
+        await over.promise;
+      });
+      // The only connection has been replaced, and another transaction has it.
+      await begun.promise;
       ran.push(await tx`select 1`);
     });
-    const next = sleep(100).then(() => client.begin(() => sleep(600)));
     await expect(lost).rejects.toThrow();
+    over.resolve();
     await next;
     expect(ran).toEqual([]);
   });

@@ -69,6 +69,7 @@ describe.skipIf(!canHurt || !canMount)('an issuer and two gateways, in processes
     disks.postgres.fill();
     await until('database_unavailable', issueCode, [200]);
     expect([await codeOf(0), await codeOf(1)]).toEqual([200, 200]);
+    // The disk stays full while the server tries again.
     await sleep(1_000);
     disks.postgres.free();
     // A server that could not write its log has ended.
