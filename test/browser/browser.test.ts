@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { expectRealKeyAlone, REAL_KEY } from '../sdk/keys.ts';
@@ -30,14 +30,14 @@ describe.skipIf(!hasChromium)('in a browser, on a page of another origin', () =>
     site = await startUpstream((_seen, response) => {
       response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>A site</title>');
     });
-    browser = await launchChromium();
+    browser = await openChromium();
     page = await browser.newPage();
     await page.goto(site.url);
     subscribe('http.server.request.start', record);
   });
   afterAll(async () => {
     unsubscribe('http.server.request.start', record);
-    await browser.close();
+    await leaveChromium();
     await stack.close();
     await site.close();
     await upstream.close();
@@ -140,7 +140,7 @@ test.skipIf(!hasChromium)(
       response.writeHead(200, headers).end('<title>still</title><script>document.title = "ran"</script>');
     });
     const stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
-    const browser = await launchChromium();
+    const browser = await openChromium();
     const page = await browser.newPage();
     const { url } = await stack.issue({
       provider: 'openai',
@@ -161,7 +161,7 @@ test.skipIf(!hasChromium)(
       const shown = await page.evaluate('[document.title, globalThis.origin]');
       expect(shown).toEqual(address === upstream.url ? ['ran', new URL(address).origin] : ['still', 'null']);
     }
-    await browser.close();
+    await leaveChromium();
     await stack.close();
     await upstream.close();
   },

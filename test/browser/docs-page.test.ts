@@ -4,7 +4,7 @@ import type { Browser, Page, Request } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { takePicture } from '../console/console-page.ts';
 import { cookieOf } from '../console/console-stack.ts';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 
 /** Rules of axe that Scalar's own elements break. */
@@ -26,12 +26,12 @@ describe.skipIf(!hasChromium)('/docs in a browser that is signed in to the conso
   const problems: string[] = [];
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startStack({ providers: {} }), launchChromium()]);
+    [stack, browser] = await Promise.all([startStack({ providers: {} }), openChromium()]);
     address = `${stack.issuerUrl}/docs`;
     page = await openDocs('light');
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
   });
 

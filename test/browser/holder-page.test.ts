@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { audit, takePicture } from '../console/console-page.ts';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { urlOf } from '../mcp/holder.ts';
 import { REAL_KEY } from '../sdk/keys.ts';
@@ -18,7 +18,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
   beforeAll(async () => {
     [stack, browser] = await Promise.all([
       startStack({ providers: { openai: { base_url: 'http://127.0.0.1:9' } } }),
-      launchChromium(),
+      openChromium(),
     ]);
     page = await browser.newPage();
     page.on('request', (request) => requests.push(request.url()));
@@ -26,7 +26,7 @@ describe.skipIf(!hasChromium)('a holder who opens a URL in a browser', () => {
     page.on('pageerror', (error) => problems.push(error.message));
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
   });
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ledger } from '@presign/schema/ledger-tables';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { addApiKey, ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
@@ -35,7 +35,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
   type Listed = { data: { id: string; name: string; cost_limit: number; revoked_at: number | null }[] };
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     account = await ownAccount(stack);
     const budget = { window: 'month', cost_limit: 1_000_000 };
     await admin('POST', '/v1/budgets', { ...budget, name: 'Team', scope: { external_user: 'ada' } });
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await signIn(ui, stack.apiKey);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
   });
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { api } from '../harness/documented.ts';
 import { type ConsoleStack, startConsole } from './console-stack.ts';
 import { CHAT, type IssueScreen, KEY, openIssue } from './issue-screen.ts';
@@ -18,11 +18,11 @@ describe.skipIf(!hasChromium)('the form that issues', () => {
   let ui: IssueScreen;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     ui = await openIssue(browser, stack);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
   });
 

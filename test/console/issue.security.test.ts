@@ -1,6 +1,6 @@
 import type { Browser, Request } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type ConsolePage, openConsole, signIn } from './console-page.ts';
 import { type ConsoleStack, startConsole } from './console-stack.ts';
@@ -18,7 +18,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     const allow = { 'access-control-allow-origin': '*' };
     [stack, browser, other] = await Promise.all([
       startConsole(),
-      launchChromium(),
+      openChromium(),
       startUpstream((_seen, response) => void response.writeHead(200, allow).end('{}')),
     ]);
     ui = await openConsole(browser, stack);
@@ -26,7 +26,7 @@ describe.skipIf(!hasChromium)('the screen that issues URLs', () => {
     await signIn(ui, stack.apiKey);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
     await other?.close();
   });

@@ -3,7 +3,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { desc } from 'drizzle-orm';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { deferred, eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addApiKey, ownAccount } from '../issuer/accounts.ts';
@@ -28,14 +28,14 @@ describe.skipIf(!hasChromium)('Issue a URL', () => {
     });
     [stack, browser, mcp] = await Promise.all([
       startConsole({ providers: { slow: { extends: 'openai', base_url: slow.url } } }),
-      launchChromium(),
+      openChromium(),
       startSandboxMcp(),
     ]);
     ui = await openIssue(browser, stack);
   });
   afterAll(async () => {
     mayEnd.resolve();
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
     await mcp?.close();
     await slow?.close();

@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type ConsolePage, openConsole, settled, signIn } from './console-page.ts';
@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
   const list = async <T>(path: string) => ((await ask('GET', path)) as { data: T[] }).data;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     receiver = await startUpstream((_seen, response) => void response.writeHead(204).end());
     const scope = { external_user: 'ada' };
     await ask('POST', '/v1/budgets', { name: 'Team', scope, cost_limit: 500_000, window: 'month' });
@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     await signIn(ui, stack.apiKey);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
     await receiver?.close();
   });

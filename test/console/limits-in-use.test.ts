@@ -1,6 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { type ConsolePage, openConsole, signIn } from './console-page.ts';
@@ -25,7 +25,7 @@ describe.skipIf(!hasChromium)('the limits on the overview', () => {
     });
     const pricing = { 'slow-1': { input: 150_000, output: 600_000 } };
     const provider = { extends: ['openai'], base_url: slow.url, pricing };
-    [stack, browser] = await Promise.all([startConsole({ providers: { slow: provider } }), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole({ providers: { slow: provider } }), openChromium()]);
     const stored = await send('POST', '/v1/virtual-keys', {
       ...{ name: 'Staging', provider: 'sandbox', key: 'sk-sandbox', budget: { max_uses: 5 } },
     });
@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium)('the limits on the overview', () => {
   });
   afterAll(async () => {
     answerAll();
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
     await slow?.close();
   });

@@ -2,7 +2,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { eq, sum } from 'drizzle-orm';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from '../issuer/accounts.ts';
@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     });
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     receiver = await startUpstream((_seen, response) => void response.writeHead(204).end());
     account = await ownAccount(stack);
     await admin('POST', '/v1/budgets', {
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     ui = await openConsole(browser, stack);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
     await receiver?.close();
   });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ledger } from '@presign/schema/ledger-tables';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { ownAccount } from '../issuer/accounts.ts';
 import { row } from '../issuer/ask-usage.ts';
@@ -18,7 +18,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
   let browser: Browser;
 
   beforeAll(async () => {
-    [stack, browser] = await Promise.all([startConsole(), launchChromium()]);
+    [stack, browser] = await Promise.all([startConsole(), openChromium()]);
     const of = { issuerUrl: stack.issuerUrl, apiKey: stack.apiKey, account: await ownAccount(stack) };
     const times = ['00:00:00', '13:48:55.700', '13:48:56', '23:59:59.999'].map(at);
     const before = new Date(at('00:00:00').getTime() - 1);
@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('in a browser of another time zone', () => {
     await stack.db.insert(ledger).values(rows);
   });
   afterAll(async () => {
-    await browser?.close();
+    await leaveChromium();
     await stack?.close();
   });
 

@@ -8,7 +8,7 @@ import { readLocalEnv, runLocal } from '@presign/local';
 import { pino } from 'pino';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { hasChromium, launchChromium } from '../harness/chromium.ts';
+import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { prepareDataFolder } from '../harness/embedded-template.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
@@ -193,8 +193,8 @@ describe('the example web-app', () => {
     'streams to its page in a browser, which asks the gateway and has no key',
     async () => {
       const { address } = await serve();
-      const browser = await launchChromium();
-      onTestFinished(() => browser.close());
+      const browser = await openChromium();
+      onTestFinished(leaveChromium);
       const page = await browser.newPage();
       const asked: { url: string; headers: Record<string, string> }[] = [];
       page.on('request', (request) => asked.push({ url: request.url(), headers: request.headers() }));

@@ -14,9 +14,21 @@ const executablePath = PLACES.find((place) => place !== undefined && existsSync(
 /** Whether this machine has one; nothing installs it. */
 export const hasChromium = executablePath !== undefined;
 
-export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({
+/** This worker's browser. To start one takes a second of CPU, and each file opens pages of its own. */
+let shared: Promise<Browser> | undefined;
+
+/** The browser of this worker. A file that is done with it leaves it by `leaveChromium`. */
+export function openChromium(): Promise<Browser> {
+  shared ??= chromium.launch({
     executablePath: executablePath ?? '',
     // As root in a container Chromium has neither a sandbox nor much shared memory.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--disable-background-networking'],
   });
+  return shared;
+}
+
+/** Closes all pages, with their cookies and storage. A worker runs one file at a time, so no other file has any. */
+export async function leaveChromium(): Promise<void> {
+  const browser = await shared;
+  await Promise.all(browser?.contexts().map((context) => context.close()) ?? []);
+}
