@@ -156,13 +156,16 @@ describe('a budget of money that 20 URLs share', () => {
     const callOnce = async (i: number, n: number) => {
       if ((await call(over(urls[(i + n) % URLS] ?? '', stack.gatewayUrls[n % 2] ?? ''))) === 'ok') passed++;
     };
-    const caller = async (i: number) => {
+    const callers = (caller: (i: number) => Promise<void>) =>
+      watching(id, () => Promise.all(Array.from({ length: 12 }, (_, i) => caller(i))));
+    const before = await callers(async (i) => {
       for (let n = 0; n < 2; n++) await callOnce(i, n);
-      await eventually(async () => Date.now() > anchor * 1000 - 500);
+    });
+    await eventually(async () => Date.now() > anchor * 1000 - 500);
+    const across = await callers(async (i) => {
       for (let n = 0; Date.now() < anchor * 1000 + CALLED_AFTER_MS; n++) await callOnce(i, n);
-    };
-    const { most } = await watching(id, () => Promise.all(Array.from({ length: 12 }, (_, i) => caller(i))));
-    expect(most).toBeLessThanOrEqual(limit);
+    });
+    expect(Math.max(before.most, across.most)).toBeLessThanOrEqual(limit);
     const settled = await settledOf('roller');
     const windows = await windowsOf(id);
     expect(windows.map(({ endsAt }) => endsAt?.getTime())).toEqual([anchor * 1000, (anchor + 3_600) * 1000]);
