@@ -168,16 +168,22 @@ describe('the example web-app', () => {
     };
     for (const stream of [child.stdout, child.stderr]) stream.on('data', note);
     const ended = once(child, 'close');
-    onTestFinished(async () => {
+    const close = async () => {
       child.kill();
       await ended;
-    });
+    };
     await eventually(async () => output.includes('Try it at') || child.exitCode !== null || undefined);
-    return { address, child, ended, output: () => output };
+    return { address, child, ended, output: () => output, close };
   }
 
-  test('has called the model as its page does by the time it says where that is', async () => {
-    const { address, output } = await serve();
+  let served: Awaited<ReturnType<typeof serve>>;
+  beforeAll(async () => {
+    served = await serve();
+  });
+  afterAll(() => served.close());
+
+  test('has called the model as its page does by the time it says where that is', () => {
+    const { address, output } = served;
     expect(output()).toMatch(/The model said, in \d+ pieces: .*You said: Is anybody there\?/);
     expect(output()).toContain(`Try it at ${address}/`);
   });
@@ -192,7 +198,7 @@ describe('the example web-app', () => {
   test.skipIf(!hasChromium)(
     'streams to its page in a browser, which asks the gateway and has no key',
     async () => {
-      const { address } = await serve();
+      const { address } = served;
       const browser = await openChromium();
       onTestFinished(leaveChromium);
       const page = await browser.newPage();
