@@ -3,7 +3,7 @@ import { connectRedis } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase } from '@presign/schema/database';
 import { explainStart, requireTables, runProcess } from '@presign/schema/start';
-import { startLog } from '@presign/telemetry/log';
+import { GATHERED, startLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
@@ -11,11 +11,6 @@ import { readGatewayEnv } from './env.ts';
 import { startGateway } from './start.ts';
 import { callTraces } from './traces.ts';
 import { limitHeapsByThread } from './workers/body-workers.ts';
-
-/**
- * A write to stdout for each line would be a system call for each call, so one has about twenty lines. A kill -9 loses the lines of the last tenth of a second.
- */
-const LOG_BUFFER = { chars: 48 * 1024, ms: 100 };
 
 limitHeapsByThread();
 
@@ -25,7 +20,7 @@ runProcess(
   (port) => (port === readGatewayEnv().metricsPort ? 'METRICS_PORT' : 'GATEWAY_PORT'),
   async () => {
     const env = readGatewayEnv();
-    const log = startLog({ name: 'gateway', level: env.logLevel }, LOG_BUFFER);
+    const log = startLog({ name: 'gateway', level: env.logLevel }, GATHERED);
     const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {

@@ -15,6 +15,7 @@ import {
 } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
 import { withoutPublicPath } from '@presign/schema/start';
+import { logFields } from '@presign/telemetry/log';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { matchedRoutes } from 'hono/route';
@@ -65,7 +66,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
         path: route?.slice(route.indexOf('/')),
         traceparent: c.req.header('traceparent'),
       });
-    deps.log[isProbe ? 'debug' : 'info'](line, 'request');
+    logFields(deps.log, isProbe ? 'debug' : 'info', line, 'request');
   });
   app.use(async (c, next) => {
     const message = ambiguousRequest(c.env.incoming);

@@ -5,7 +5,7 @@ import { connectRedis, findRisks } from '@presign/limits';
 import { awaitStore, causeOf, MALFORMED, parseVariable, STORE_WAIT_MS } from '@presign/schema';
 import { connectDatabase, isDatabaseOutage } from '@presign/schema/database';
 import { requireTables, runProcess } from '@presign/schema/start';
-import { startLog } from '@presign/telemetry/log';
+import { GATHERED, startLog } from '@presign/telemetry/log';
 import { serveMetrics } from '@presign/telemetry/metrics';
 import { startTraces } from '@presign/telemetry/traces';
 import { sql } from 'drizzle-orm';
@@ -24,7 +24,7 @@ runProcess(
   (port) => (port === readIssuerEnv().metricsPort ? 'METRICS_PORT' : 'ISSUER_PORT'),
   async (fail) => {
     const env = readIssuerEnv();
-    const log = startLog({ name: 'issuer', level: env.logLevel });
+    const log = startLog({ name: 'issuer', level: env.logLevel }, GATHERED);
     const { db, close: closeDatabase } = connectDatabase(env.databaseUrl, env.database);
     let lost: unknown;
     const warn = (error: Error) => {

@@ -14,7 +14,7 @@ import type { Logger } from 'pino';
 import type { CallReport } from '../call-report.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
 import { bindRefusal, type ClientAddress } from './bind.ts';
-import { type GrantMemory, type Policy, readDoc, remember, writeDoc } from './policy.ts';
+import { type GrantMemory, type Policy, readDoc, remember, rememberSealed, writeDoc } from './policy.ts';
 import type { GrantReader } from './read-grant.ts';
 import type { VerifiedGrant } from './verify.ts';
 
@@ -211,5 +211,6 @@ async function loadAs(
   const loaded = await loadGrant(deps.redis, { ...state, doc });
   if (loaded !== 'ok') return loaded;
   remember(deps.memory, policy, doc);
+  rememberSealed(deps.memory, state.ref.credentialId, state.credential.version, state.credential.sealed);
   return { policy };
 }

@@ -47,13 +47,16 @@ export const planPolicyOf = ({
   tokenLimited,
 });
 
-/** A credential of one version. */
-export type MaskedCredential = { readonly version: number; readonly secret: MaskedSecret };
+/** A credential of one version: sealed until a call needs it, and masked from then on. */
+export type KnownCredential = { readonly version: number } & (
+  | { readonly sealed: string }
+  | { readonly secret: MaskedSecret }
+);
 
 /** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
-  readonly credentials: LRUCache<string, MaskedCredential>;
+  readonly credentials: LRUCache<string, KnownCredential>;
 };
 
 export const grantMemory = (): GrantMemory => ({
@@ -61,7 +64,7 @@ export const grantMemory = (): GrantMemory => ({
   policies: new LRUCache({ maxSize: POLICIES_BYTES }),
   credentials: new LRUCache({
     maxSize: CREDENTIALS_BYTES,
-    sizeCalculation: ({ secret }) => secret.size + ENTRY_BYTES,
+    sizeCalculation: (known) => ('secret' in known ? known.secret.size : known.sealed.length) + ENTRY_BYTES,
   }),
 });
 
@@ -74,6 +77,16 @@ const ENTRY_BYTES = 500;
 /** Remembers a policy that takes as much memory as its text in Redis, and once more for its parts. */
 export const remember = ({ policies }: GrantMemory, policy: Policy, doc: string): void =>
   void policies.set(policy.ref.id, policy, { size: 2 * doc.length + ENTRY_BYTES });
+
+/** Remembers a credential that was read along with its grant, unless a version as new is known. */
+export function rememberSealed(
+  { credentials }: GrantMemory,
+  id: string,
+  version: number,
+  sealed: string,
+): void {
+  if ((credentials.peek(id)?.version ?? 0) < version) credentials.set(id, { version, sealed });
+}
 
 /** The policy as Redis stores it, with short names. */
 type Doc = {
