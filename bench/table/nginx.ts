@@ -117,7 +117,7 @@ http {
     '"status":$status,"bytes":$bytes_sent,"seconds":$request_time,"upstream_seconds":"$upstream_response_time",'
     '"grant":"$grant","model":"$model","cost":"$cost"}';
   # A write for about twenty lines, as the gateway does.
-  access_log ${log} call buffer=12k flush=100ms;
+  access_log ${log} call buffer=48k flush=100ms;
   lua_package_path "/usr/share/lua/5.1/?.lua;;";
   client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
   uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
@@ -142,7 +142,7 @@ const limitedServer = ({ log }: Nginx, port: number, upstream: string, isMetered
   server { listen 127.0.0.1:${port}; location ~ ^/llm/t/(?<token>[^/]+)(?<rest>/.*)$ {
     set $grant ""; set $model ""; set $cost "";
     access_by_lua_block { admit(${isMetered}) }
-    ${isMetered ? `access_log ${log} metered buffer=12k flush=100ms; body_filter_by_lua_block { read_usage() }` : ''}
+    ${isMetered ? `access_log ${log} metered buffer=48k flush=100ms; body_filter_by_lua_block { read_usage() }` : ''}
     log_by_lua_block { settle(${isMetered}) }
     proxy_pass ${upstream}$rest;
   } }`;

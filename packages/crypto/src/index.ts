@@ -1,7 +1,6 @@
 export { apiKeyHint, generateApiKey, hashApiKey, looksLikeApiKey, sameSecret } from './api-key.ts';
 export { EncryptionKeys, generateEncryptionKey, KeyError, readEncryptionKeys } from './encryption-keys.ts';
 export { checkMac, deriveBytes, mac } from './mac.ts';
-export { MaskedSecret } from './masked-secret.ts';
 export {
   reseal,
   SealError,

@@ -65,7 +65,8 @@ function onPath(provider: Provider, path: string): OnPath {
   if (path.length > LONGEST_KNOWN) return found;
   // A holder whose URL has a wildcard chooses paths, so there may be any number of them.
   if (known.size === MOST_KNOWN) known.clear();
-  known.set(path, found);
+  // A copy: V8 keeps the whole text of which a part is kept, here the URL with its token.
+  known.set(Buffer.from(path).toString(), found);
   return found;
 }
 

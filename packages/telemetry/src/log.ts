@@ -42,6 +42,8 @@ export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
   // At the end of the process, pino writes what is left. On a full disk it would try for ever.
   out.flushSync = () => {
     givesUpAt = Date.now() + LAST_MS;
+    // No write in the background would end any more.
+    Object.assign(out, { minLength: Number.POSITIVE_INFINITY });
     lines?.flush();
     try {
       if (!isFailing) flushSync();
@@ -61,7 +63,7 @@ type Parts = {
 };
 
 /**
- * Logs fields that are texts and numbers, as `log[level](fields, message)` does. pino looks at each character of each text, which
+ * Logs fields, one at least, that are texts and numbers, as `log[level](fields, message)` does. pino looks at each character of each text, which
  * took 4 % of the CPU time of a call.
  */
 export function logFields(

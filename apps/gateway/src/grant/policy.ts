@@ -1,4 +1,3 @@
-import type { MaskedSecret } from '@presign/crypto';
 import type { GrantRef } from '@presign/limits';
 import { type Conditions, isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
@@ -47,16 +46,13 @@ export const planPolicyOf = ({
   tokenLimited,
 });
 
-/** A credential of one version: sealed until a call needs it, and masked from then on. */
-export type KnownCredential = { readonly version: number } & (
-  | { readonly sealed: string }
-  | { readonly secret: MaskedSecret }
-);
+/** A stored credential of one version, encrypted. */
+export type SealedCredential = { readonly version: number; readonly sealed: string };
 
 /** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
-  readonly credentials: LRUCache<string, KnownCredential>;
+  readonly credentials: LRUCache<string, SealedCredential>;
 };
 
 export const grantMemory = (): GrantMemory => ({
@@ -64,7 +60,7 @@ export const grantMemory = (): GrantMemory => ({
   policies: new LRUCache({ maxSize: POLICIES_BYTES }),
   credentials: new LRUCache({
     maxSize: CREDENTIALS_BYTES,
-    sizeCalculation: (known) => ('secret' in known ? known.secret.size : known.sealed.length) + ENTRY_BYTES,
+    sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
   }),
 });
 
