@@ -247,6 +247,10 @@ describe.skipIf(!canReachDatabase)('with running services', () => {
     const issuedAt = row?.issuedAt.getTime() ?? 0;
     expect(await status(issuedAt + 1)).toContain(new Date(exp).toISOString());
     expect(await status(issuedAt - 3_600_000)).toContain('No URL issued before');
+    const lowered = { signedUntil: row?.expiresAt, expiresAt: new Date(issuedAt + 60_000) };
+    await stack.db.update(grants).set(lowered).where(eq(grants.id, jti));
+    // It can be raised again.
+    expect(await status(issuedAt + 1)).toContain(new Date(exp).toISOString());
     const signed = await presign(['token-keys', 'status'], { ...env, TOKEN_SIGNING_KEY: stack.keys.signing });
     expect(signed.out).toContain(readSigningKey(stack.keys.signing).kid);
     expect(signed.out).not.toContain('k4.secret');

@@ -8,9 +8,13 @@ import {
 } from '@presign/crypto';
 import { parseVariable, readVariable } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
-import { and, isNull, lt, max } from 'drizzle-orm';
+import { and, isNull, lt, sql } from 'drizzle-orm';
 import { type Command, CommandError, type Given, type Io, UsageError } from './command.ts';
 import { encryptionKeysOf, withDatabase } from './stores.ts';
+
+const LAST_END = sql<Date | null>`max(coalesce(${grants.signedUntil}, ${grants.expiresAt}))`.mapWith(
+  grants.expiresAt,
+);
 
 /** `token-keys …`: the keys that sign tokens, and how to change them while URLs are in use. */
 export const TOKEN_KEYS: readonly Command[] = [
@@ -49,7 +53,8 @@ export const TOKEN_KEYS: readonly Command[] = [
       for (const key of acceptedKeys(io)) io.out(`verifies  ${paserkId(key)}`);
       const [row] = await withDatabase(io, (db) =>
         db
-          .select({ last: max(grants.expiresAt) })
+          // An end that was lowered can be raised again, up to the end of the token.
+          .select({ last: LAST_END })
           .from(grants)
           .where(and(lt(grants.issuedAt, before), isNull(grants.revokedAt))),
       );
