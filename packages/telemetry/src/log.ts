@@ -51,7 +51,7 @@ export function startLog(options: LoggerOptions, buffer?: LogBuffer): Logger {
       // No reader takes the last lines.
     }
   };
-  return pino(options, lines ?? out);
+  return pino(options, lines ? { write: lines.write } : out);
 }
 
 /** The parts of a logger from which a line is made (pino, docs/api.md, "pino.symbols"). */

@@ -15,6 +15,8 @@ const PLAIN = {
   output_reasoning_tokens: (all: number): Usage => ({ output_tokens: all, output_reasoning_tokens: all }),
 };
 
+const UNITS = Object.keys(PLAIN) as (keyof PlainRates)[];
+
 /**
  * The rates of a price that has no tiers, no fee and no part of a microdollar. The library is asked for them once, because it takes 4 % of the CPU time of a
  * call to find and apply a price, and there each count costs its rate.
@@ -34,18 +36,31 @@ export function plainRates(price: ListedRates, cost: Pricing['cost']): PlainRate
 
 /** Undefined when the usage has other units, contradicts itself, or is too large for exact arithmetic in floats. */
 export function plainCost(rates: PlainRates, usage: Usage): number | undefined {
+  const counts = plainCounts(usage);
+  if (!counts) return undefined;
+  const picodollars =
+    counts.input_tokens * rates.input_tokens +
+    counts.cache_read_tokens * rates.cache_read_tokens +
+    counts.cache_write_tokens * rates.cache_write_tokens +
+    counts.output_tokens * rates.output_tokens +
+    counts.output_reasoning_tokens * rates.output_reasoning_tokens;
+  return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
+}
+
+/** How many tokens each rate is due for. Undefined when the usage has other units, or contradicts itself. */
+function plainCounts(usage: Usage): Readonly<Record<keyof PlainRates, number>> | undefined {
   for (const [unit, count] of Object.entries(usage))
     if (count !== 0 && !Object.hasOwn(PLAIN, unit)) return undefined;
   const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
   const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
   if (read + written > input || thought > output) return undefined;
-  const picodollars =
-    (input - read - written) * rates.input_tokens +
-    read * rates.cache_read_tokens +
-    written * rates.cache_write_tokens +
-    (output - thought) * rates.output_tokens +
-    thought * rates.output_reasoning_tokens;
-  return picodollars <= EXACT_MAX ? Math.ceil(picodollars / 1_000_000) : undefined;
+  return {
+    input_tokens: input - read - written,
+    cache_read_tokens: read,
+    cache_write_tokens: written,
+    output_tokens: output - thought,
+    output_reasoning_tokens: thought,
+  };
 }
 
 /** The lines of a cost that `plainCost` has worked out, as `linesOf` writes them. Undefined for any other cost. */
@@ -54,18 +69,11 @@ export function plainLines(
   usage: Usage,
   costMicrousd: number,
 ): readonly PriceLine[] | undefined {
-  if (plainCost(rates, usage) !== costMicrousd) return undefined;
-  const { input_tokens: input = 0, cache_read_tokens: read = 0, cache_write_tokens: written = 0 } = usage;
-  const { output_tokens: output = 0, output_reasoning_tokens: thought = 0 } = usage;
+  const counts = plainCounts(usage);
+  if (!counts || plainCost(rates, usage) !== costMicrousd) return undefined;
   const lines: PriceLine[] = [];
-  const add = (unit: keyof PlainRates, count: number) => {
-    if (count !== 0) lines.push({ unit, count, rate: rates[unit] });
-  };
-  add('input_tokens', input - read - written);
-  add('cache_read_tokens', read);
-  add('cache_write_tokens', written);
-  add('output_tokens', output - thought);
-  add('output_reasoning_tokens', thought);
+  for (const unit of UNITS)
+    if (counts[unit] !== 0) lines.push({ unit, count: counts[unit], rate: rates[unit] });
   return lines.every(({ count }) => Number.isSafeInteger(count) && count > 0) ? lines : undefined;
 }
 
