@@ -55,7 +55,7 @@ describe.skipIf(!hasRedisServer)('a Redis whose memory is full', () => {
   };
   const of = (grant: GrantState) => figures(redis, grant.ref.partition, grant.ref.budgetIds[0]);
 
-  test('admits, charges and loads nothing, and counts none of it', async () => {
+  test('refuses calls, charges and grants, and counts none of them', async () => {
     const partition = await openPartition(redis);
     const grant = await loadedGrant(redis, partition, { maxUses: 5, costLimitMicrousd: 100 });
     const other = newGrant(partition, newBudget());
