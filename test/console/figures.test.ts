@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { ledger } from '@presign/schema/ledger-tables';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { addApiKey, ownAccount } from '../issuer/accounts.ts';
@@ -48,7 +49,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await makeCalls(stack, { apiKey, user: 'ada', model: 'sandbox-mini' }, 'How do planes fly?', 1);
     await makeCalls(stack, { apiKey, user: SCRIPT }, 'Hello', 1);
     await addApiKey(stack, account, { name: 'Old', expiresAt: new Date(Date.now() - 1_000) });
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const of = { issuerUrl: stack.issuerUrl, apiKey, account };
     const names = [null, 'none', 'others', 'u1', 'u2', 'u3', 'u4', 'u5'];
     const rows = names.map((externalUser, at) =>
@@ -314,7 +315,7 @@ describe.skipIf(!hasChromium)('the figures of the console', () => {
     await page.getByText('0 of 50').waitFor();
     expect((await callOnce(url, 'Hello')).status).toBe(200);
     await page.getByText('1 of 50').waitFor();
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     await page.getByRole('link', { name: 'Calls of this session' }).click();
     await loaded('Calls');
     await eventually(async () => (await rows.count()) === 2 && (await texts()).includes('linus'));

@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -33,7 +34,7 @@ describe.skipIf(!hasChromium)('with the keyboard alone, on the screen', () => {
     const scope = { external_user: 'ada' };
     await ask('POST', '/v1/budgets', { name: 'Team', scope, cost_limit: 500_000, window: 'month' });
     await makeCalls(stack, { apiKey: stack.apiKey, user: 'ada' }, 'Why is the sky blue? ', 1);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     request = (await list<{ request_id: string }>('/v1/calls'))[0]?.request_id ?? '';
     ui = await openConsole(browser, stack);
     await signIn(ui, stack.apiKey);

@@ -1,5 +1,6 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -34,7 +35,7 @@ describe.skipIf(!hasChromium)('the limits on the overview', () => {
       ...{ ...CHAT, virtual_key: key, external_user: 'alan', max_uses: 1 },
     });
     expect((await callOnce(url, 'Hello')).status).toBe(200);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     ui = await openConsole(browser, stack);
     await signIn(ui, stack.apiKey);
   });

@@ -2,6 +2,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { eq, sum } from 'drizzle-orm';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { hasChromium, leaveChromium, openChromium } from '../harness/chromium.ts';
 import { eventually } from '../harness/eventually.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -72,7 +73,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     );
     await makeRefusals(stack, { apiKey, user: 'ada' }, 'uses_exhausted', 2);
     await makeRefusals(stack, { apiKey: otherKey, user: `${OTHER} user` }, 'cost_limit_too_low', 3);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     ui = await openConsole(browser, stack);
   });
   afterAll(async () => {

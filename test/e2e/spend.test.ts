@@ -3,6 +3,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 
 type Sandbox = Awaited<ReturnType<typeof startSandboxLlm>>;
@@ -79,7 +80,7 @@ test('calls pass until the limit is spent, and the sum of the ledger is what the
   expect(last.status).toBe(402);
   expect(spent).toBeLessThanOrEqual(limit);
   expect(spent).toBeGreaterThan(limit * 0.5);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const settled = (await stack.db.select().from(budgets)).find(
     (budget) => budget.costLimitMicrousd === limit,
   );

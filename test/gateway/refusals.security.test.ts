@@ -3,6 +3,7 @@ import { readSigningKey, signToken } from '@presign/crypto';
 import { revokeGrant } from '@presign/limits';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { exchange, openSocket, readAnswers } from '../harness/raw-http.ts';
@@ -285,7 +286,7 @@ test('no log line holds a token, a key, a query, a header, a body or an answer',
     await (await post(target, `{"${SECRETS.body}":1,"${SECRETS.body}":2}`, headers)).body.dump();
     await (await post(target, SECRETS.body, headers)).body.dump();
   }
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const tokens = issued.map((each) => new URL(each).pathname.split('/')[3] ?? '');
   const text = stack.logs.join('');
   expect(stack.logs.some((line) => line.includes('"msg":"call"'))).toBe(true);

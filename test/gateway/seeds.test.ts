@@ -4,6 +4,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { eq } from 'drizzle-orm';
 import { request } from 'undici';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addVirtualKey, ownAccount } from '../issuer/accounts.ts';
@@ -58,7 +59,7 @@ test('the first call of a fresh URL needs no Postgres, and the ledger has it as 
   expect(await call(url)).toMatchObject({ status: 200 });
   expect(upstream.seen.at(-1)?.headers['authorization']).toBe('Bearer sk-seeded');
   expect(await stack.redis.exists(seedOf(url))).toBe(0);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const [row] = await stack.db.select().from(ledger).where(eq(ledger.sessionId, session_id));
   expect(row).toMatchObject({ externalUser: 'ann', uses: 1, costMicrousd: 20 });
 });

@@ -6,6 +6,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { apiKeys, budgets, grants, sessions } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -102,7 +103,7 @@ describe('the API key that issued a URL', () => {
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'none' } };
     const refunded = await post(bundle.servers['s']?.url ?? '', call);
     const mcpId = refunded.headers.get('x-presign-request-id') ?? '';
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const rows = await stack.db.select().from(ledger).where(eq(ledger.apiKeyId, own.keyId));
     const shown = rows.map(({ requestId, outcome }) => [requestId, outcome]).sort();
     const expected = [

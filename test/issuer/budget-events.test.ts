@@ -4,6 +4,7 @@ import { budgets } from '@presign/schema/tables';
 import { webhookEvents } from '@presign/schema/webhook-tables';
 import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey } from './accounts.ts';
@@ -133,7 +134,7 @@ test('the end of a window is announced once, with its figures, and not for one t
   const { of, endpoint, close } = await account();
   const { id } = await create(of, { scope: { account: true }, max_uses: 9, window: 'hour', thresholds: [] });
   await call(await urlOf(of), 3);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const [window] = await stack.db.select().from(budgets).where(eq(budgets.sharedId, id));
   const begin = window?.startsAt?.getTime() ?? 0;
   // One that is long over, and the present one, which now ends.

@@ -3,6 +3,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { thorough } from '../harness/thorough.ts';
@@ -161,7 +162,7 @@ test('a gateway whose clock is minutes off counts a call in the window of Redis,
   const found = [];
   for (const gateway of [...gateways, ...gateways]) found.push(await call(url, gateway));
   expect(found).toEqual(['ok', 'ok', 'uses_exhausted', 'uses_exhausted']);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const windows = await stack.db.select().from(budgets).where(eq(budgets.sharedId, id));
   const used = windows.map(({ startsAt, used: calls }) => [startsAt?.getTime(), calls] as const);
   // The gateway that is behind stores the window that it believes in, and counts nothing there.
@@ -267,7 +268,7 @@ test('changes, deletions and new budgets during calls over two gateways: nothing
   expect(lastly.status).toBe(204);
   await Promise.all(ofUsers.map((id) => ask(of, 'PATCH', `/${id}`, { max_uses: -1 })));
   expect(await Promise.all(urls.map((url) => call(url)))).toEqual(urls.map(() => 'ok'));
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const [sum] = await stack.db
     .select({ uses: sql<number>`sum(${ledger.uses})::int` })
     .from(ledger)

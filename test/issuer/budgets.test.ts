@@ -4,6 +4,7 @@ import { budgetCalendars, budgetWindows, sharedBudgets } from '@presign/schema/b
 import { budgets, grants } from '@presign/schema/tables';
 import { and, eq, gte } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { flush } from '../harness/stores.ts';
@@ -93,7 +94,7 @@ describe('a budget', () => {
     expect(await is(a, 1)).toBe('uses_exhausted');
     expect(await is(before)).toBe('ok');
     expect((await read(of, id)).current).toMatchObject({ live: { used: 3 }, ends_at: null });
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     expect((await read(of, id)).current).toMatchObject({ settled: { used: 3, spent: expect.any(Number) } });
   });
 
@@ -200,7 +201,7 @@ describe('a budget', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(anchor * 1000);
     expect([await is(url, 1), await is(url)]).toEqual(['uses_exhausted', 'uses_exhausted']);
     expect((await read(of, id)).current).toMatchObject({ starts_at: anchor, live: { used: 2 } });
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const windows = await stack.db.select().from(budgets).where(eq(budgets.sharedId, id));
     expect(windows.map(({ used }) => used)).toEqual([2, 2]);
   });
@@ -210,7 +211,7 @@ describe('a budget', () => {
     await create(of, { scope: { account: true }, max_uses: 2, window: 'month' });
     const [a, b] = [await urlOf(of), await urlOf(of)];
     expect(await is(a)).toBe('ok');
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     await flush(stack.redis);
     await stack.issuer.ledger.drainAll();
     expect(await eventually(async () => (await is(b)) === 'ok' || undefined)).toBe(true);
@@ -449,7 +450,7 @@ test('old windows are deleted with old URLs; the present one, the budget and the
   const { id } = await create(of, { scope: { account: true }, max_uses: 9, window: 'day' });
   const url = await urlOf(of);
   expect(await is(url)).toBe('ok');
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const ofBudget = eq(budgets.sharedId, id);
   const [window] = await stack.db.select().from(budgets).where(ofBudget);
   const day = 86_400_000;

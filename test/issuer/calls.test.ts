@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { CallSummary } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { issue, refused, send } from './ask.ts';
@@ -49,7 +50,7 @@ async function call(url: string, answered: number): Promise<string> {
   });
   expect(response.status).toBe(answered);
   await response.text();
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   return response.headers.get('x-presign-request-id') ?? '';
 }
 

@@ -4,6 +4,7 @@ import { changedGrant, type GrantChange, grantAnswer, LIMIT_NAMES, limitKind } f
 import { audit, budgets, grants, pendingChanges } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { deferred, eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -369,7 +370,7 @@ test('with random changes during calls over two gateways, each call that passes 
 test('a change holds when Redis loses all data: no call passes on the old limit', async () => {
   const { url } = await issue(stack, { max_uses: 1_000 });
   expect(await onBoth(url)).toEqual(['ok', 'ok']);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   await change(url, { max_uses: 2 });
   await flush(stack.redis);
   const before = upstream.seen.length;

@@ -2,6 +2,7 @@ import { findCredential } from '@presign/limits';
 import { credentials, grants, oauthTokens, sessions } from '@presign/schema/tables';
 import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -79,7 +80,7 @@ const sealedOf = async (sessionId: string) =>
 test('a provider key is erased a day after its last grant expired, and sessions and usage answer as before', async () => {
   const { url, session_id } = await issue(stack, { external_user: 'user-1' });
   expect(await keyOf(url)).toBe(`Bearer ${least.client_api_key}`);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   const { prt } = claimsOf(stack, url);
   const [{ id } = { id: '' }] = await credentialsOf(session_id);
   expect(await findCredential(stack.redis, prt, id)).toBeDefined();

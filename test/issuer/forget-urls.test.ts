@@ -4,6 +4,7 @@ import { ledger } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, pendingChanges, sessions, virtualKeys } from '@presign/schema/tables';
 import { eq, inArray, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -54,7 +55,7 @@ test('a URL is deleted with its budget, credential and session, and stays refuse
     external_user: 'user-1',
   });
   await erase(grant.credentialId);
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   await sweep({ grantDays: 30 });
   await eventually(isGone(grant.id));
   expect(await stack.db.$count(budgets, eq(budgets.id, grant.budgetId))).toBe(0);

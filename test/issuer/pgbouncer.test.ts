@@ -13,6 +13,7 @@ import {
 } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePort } from '../harness/free-port.ts';
 import { startStack } from '../harness/stack.ts';
@@ -109,7 +110,7 @@ describe.skipIf(!wanted)('through PgBouncer in transaction mode', () => {
       }),
     );
     expect(called.map(({ status }) => status)).toEqual(issued.map(() => 200));
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const calls = sql`select count(*)::text as n, sum(cost_microusd)::text as cost from ledger`;
     expect(await first(direct.db, calls)).toEqual({ n: '40', cost: '800' });
     const [{ session_id } = { session_id: '' }] = issued;

@@ -1,5 +1,6 @@
 import { sessionAnswer } from '@presign/schema';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, addVirtualKey, ownAccount } from './accounts.ts';
@@ -45,7 +46,7 @@ test('a session shows what its grants used and spent, live at once and settled w
   // 100 × $0.15 + 100 × $0.60 per million.
   expect((await call(first.url)).headers.get('x-presign-cost')).toBe('75');
   expect((await limited(session_id))?.live).toEqual({ used: 1, spent: 75, held: 0 });
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   expect(await limited(session_id)).toMatchObject({
     settled: { used: 1, spent: 75 },
     status: 'active',

@@ -3,6 +3,7 @@ import { USAGE_SUMS } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, addVirtualKey, ownAccount } from './accounts.ts';
@@ -43,7 +44,7 @@ describe('sums', () => {
       expect(answer.status).toBe(200);
       await answer.text();
     }
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     // 100 × $0.15 + 100 × $0.60 per million.
     const one = {
       calls: 1,

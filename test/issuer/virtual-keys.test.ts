@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { connectRedis } from '@presign/limits';
 import type { VirtualKeyAnswer } from '@presign/schema';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { startUpstream, type Upstream } from '../harness/upstream.ts';
 import { addAccount, addApiKey, ownAccount } from './accounts.ts';
@@ -162,7 +163,7 @@ describe('the budget of a virtual key', () => {
     const statuses = (await Promise.all(calls)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(7);
     expect(statuses.filter((status) => status === 403)).toHaveLength(43);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const { budget } = await getVirtualKey(stack, id);
     expect(budget).toMatchObject({ max_uses: 7, settled: { used: 7 }, live: { used: 7, held: 0 } });
     expect((await call(await issue(id))).status).toBe(403);
@@ -179,7 +180,7 @@ describe('the budget of a virtual key', () => {
     let last = 200;
     for (let i = 0; last === 200 && i < 10; i++) last = (await call(urls[i % 2] ?? '')).status;
     expect(last).toBe(402);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     const { budget } = await getVirtualKey(stack, id);
     expect(budget?.settled).toEqual({ used: 6, spent: 300 });
     expect(budget?.live).toEqual({ used: 6, spent: 300, held: 0 });

@@ -3,6 +3,7 @@ import { webhookDeliveries, webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { Webhook } from 'standardwebhooks';
 import { expect } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { Stack } from '../harness/stack.ts';
 import { type Answer, startUpstream, type Upstream } from '../harness/upstream.ts';
@@ -58,7 +59,7 @@ type Issuer = { readonly issuerUrl: string };
 
 /** Waits until everything that has happened so far is delivered. */
 export async function quiet(stack: Stack, issuer: Issuer = stack): Promise<void> {
-  await stack.issuer.ledger.drainAll();
+  await callsSettled(stack);
   await roundsPassed(stack, issuer);
   await eventually(async () => ((await firstAttempts(stack)) === 0 ? true : undefined));
 }

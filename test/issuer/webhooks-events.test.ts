@@ -5,6 +5,7 @@ import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { pendingUsage, webhookEvents, webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { othersWait } from '../harness/others-wait.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -356,7 +357,7 @@ describe('an account', () => {
     const before = (await rowsOf(own)).length;
     const { url, session_id } = await issue(stack, { max_uses: 2, expires_in: 1 });
     await settle(url, [{}, {}]);
-    await stack.issuer.ledger.drainAll();
+    await callsSettled(stack);
     await send(stack, { method: 'DELETE', path: `/v1/sessions/${session_id}` });
     expect(await rowsOf(own)).toHaveLength(before);
     expect(await stack.db.select().from(pendingUsage)).toEqual([]);
