@@ -142,14 +142,20 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
     const addresses = nodes.map(({ port }) => `127.0.0.1:${port}`);
     const create = ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes'];
     execFileSync('redis-cli', create, { stdio: 'ignore' });
+    const replicasOf = async (master: RedisServer) => {
+      const id = String(await master.command('CLUSTER', 'MYID'));
+      return String(await master.command('CLUSTER', 'REPLICAS', id));
+    };
+    // A master learns from the gossip of a node that it is its replica, which may be after the two are linked.
     for (const each of nodes)
       await eventually(async () => {
         const info = String(await each.command('CLUSTER', 'INFO'));
         const role = String(await each.command('INFO', 'replication'));
-        const isLinked = role.includes('role:master') || role.includes('master_link_status:up');
-        return info.includes('cluster_state:ok') && isLinked;
+        const isPaired = role.includes('role:master')
+          ? (await replicasOf(each)).includes('@')
+          : role.includes('master_link_status:up');
+        return info.includes('cluster_state:ok') && isPaired;
       });
-    const idOf = async (each: RedisServer) => String(await each.command('CLUSTER', 'MYID'));
     await failOverUnderCalls('Cluster', `redis+cluster://${addresses.join(',')}`, async (stack, url) => {
       const [partition] = await budgetOf(stack, url);
       const slot = String(await nodes[0]?.command('CLUSTER', 'KEYSLOT', keys.partition(partition)));
@@ -157,8 +163,7 @@ describe.skipIf(!hasRedisServer)('under calls over two gateways, a failover of R
         const found = await master.command('CLUSTER', 'COUNTKEYSINSLOT', slot);
         const role = String(await master.command('INFO', 'replication'));
         if (found === 0 || !role.includes('role:master')) continue;
-        const id = await idOf(master);
-        const listed = String(await master.command('CLUSTER', 'REPLICAS', id));
+        const listed = await replicasOf(master);
         const replica = nodes.find(({ port }) => listed.includes(`:${port}@`));
         if (replica) return { master, replica };
       }
