@@ -9,7 +9,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, sql } from 'drizzle-orm';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { IssuerDeps } from './deps.ts';
 import { describeGrant } from './grants/describe-grant.ts';
 import { readSummaries, type SummaryRow, selectSessions, summaryOf } from './grants/list-sessions.ts';

@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
 import { parseJson } from '@presign/schema';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { Provider } from './provider.ts';
 
 /** The key of an AWS account, or a Bedrock API key, and the region that its calls go to. */

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS } from './provider.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { CRITICAL_LIMIT_NAMES } from './limits/kinds.ts';
 
 /** The number of partitions in Redis. It never changes, because tokens carry the partition of their grant. */

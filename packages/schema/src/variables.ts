@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { addressRange } from './api/fields.ts';
 
 /** Only digits: `Number` also reads `0x50`, `1e3` and a space. */

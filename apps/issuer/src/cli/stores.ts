@@ -4,7 +4,7 @@ import { addressOf, MALFORMED, parseVariable, readRedisTimeouts, readVariable } 
 import { connectDatabase, type Database, readDatabaseSettings } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { eq } from 'drizzle-orm';
-import { z } from 'zod';
+import * as z from 'zod';
 import { FIRST_ACCOUNT } from '../keys/bootstrap.ts';
 import { CommandError, type Io } from './command.ts';
 

@@ -3,7 +3,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { grants } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { z } from 'zod';
+import * as z from 'zod';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';

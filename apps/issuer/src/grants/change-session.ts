@@ -10,7 +10,7 @@ import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { and, eq, inArray, isNull } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { IssuerDeps, IssuerEnv } from '../deps.ts';
 import { inTime } from '../in-time.ts';

@@ -3,7 +3,7 @@ import type { Transaction } from '@presign/schema/database';
 import { timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions } from '@presign/schema/tables';
 import { and, asc, eq, inArray, isNull, type SQL, sql } from 'drizzle-orm';
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';

@@ -16,7 +16,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys, virtualKeys } from '@presign/schema/tables';
 import { and, eq, getTableColumns, gt, inArray, isNull, or } from 'drizzle-orm';
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { sendRevision } from '../grants/store-limits.ts';

@@ -3,7 +3,7 @@ import type { Transaction } from '@presign/schema/database';
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, ApiKey, IssuerDeps, IssuerEnv } from '../deps.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 
 /** A schema as OpenAPI 3.1 uses it: JSON Schema 2020-12. */
 export type JsonSchema = z.core.JSONSchema.JSONSchema;

@@ -9,7 +9,7 @@ import type { Transaction } from '@presign/schema/database';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { and, isNotNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import { z } from 'zod';
+import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerEnv } from '../deps.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';

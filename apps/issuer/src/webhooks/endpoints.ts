@@ -16,7 +16,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { accounts } from '@presign/schema/tables';
 import { webhooks } from '@presign/schema/webhook-tables';
 import { and, eq, getTableColumns } from 'drizzle-orm';
-import { z } from 'zod';
+import * as z from 'zod';
 import { hostOf, recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { sendRevision } from '../grants/store-limits.ts';

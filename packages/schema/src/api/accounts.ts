@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { microusd, optional, perMinute } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import { keyName, newApiKeyAnswer } from './keys.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { TIME_FORM, time } from './fields.ts';
 import { pageOf, pageQuery } from './page.ts';
 import { name } from './reports.ts';

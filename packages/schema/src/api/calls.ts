@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { apiKeyId, externalId, grantId, microusd, requestId, sessionId, TIME_FORM, time } from './fields.ts';
 import { QUERY } from './invalid-request.ts';
 import { limitUpTo, pageOf, pageQuery } from './page.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import {
   EXTERNAL_ID_MAX_CHARS,
   externalId,

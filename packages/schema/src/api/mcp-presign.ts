@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { mcpLimits } from '../limits/fields.ts';
 import { DEFAULT_EXPIRES_IN, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';

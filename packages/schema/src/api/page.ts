@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { QUERY } from './invalid-request.ts';
 
 export const PAGE_MAX = 100;

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { highestFields } from '../limits/fields.ts';
 import { LIMIT_NAMES } from '../limits/kinds.ts';
 import { EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, jsonObject, NO_NUL, optional } from './fields.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { llmClaims } from '../claims.ts';
 import { llmLimits } from '../limits/fields.ts';
 import {

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { readJson } from '../json.ts';
 import { apiKeyId, externalId, NO_NUL, requestId, sessionId, TIME_FORM, time } from './fields.ts';
 import { QUERY } from './invalid-request.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { lastCall } from '../errors.ts';
 import { shownFields } from '../limits/fields.ts';
 import { apiKeyId, externalId, microusd } from './fields.ts';

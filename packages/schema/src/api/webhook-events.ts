@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { BUDGET_WINDOWS, budgetScope } from '../budgets/requests.ts';
 import { auditEntry } from './audit.ts';
 import { microusd } from './fields.ts';

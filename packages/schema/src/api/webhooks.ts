@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { hasField } from './changes/key-change.ts';
 import { NO_NUL, optional } from './fields.ts';
 import { expected, QUERY } from './invalid-request.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { maxUses, microusd, optional } from '../api/fields.ts';
 import { expected } from '../api/invalid-request.ts';
 import { LIMIT_NAMES, type LimitName, limitKind, MCP_LIMIT_NAMES, type McpLimitName } from './kinds.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { changedFields } from '../../limits/fields.ts';
 import { LIMIT_NAMES } from '../../limits/kinds.ts';
 import { jsonObject, METADATA_MAX_BYTES } from '../fields.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { changedFields } from '../../limits/fields.ts';
 import { jsonObject, perMinute } from '../fields.ts';
 import { expected } from '../invalid-request.ts';

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { mcpBundleClaims } from '../../claims.ts';
 import { MCP_TRANSPORTS, type McpServer } from '../mcp-presign.ts';
 import { expiresAt, grantId } from '../presign.ts';

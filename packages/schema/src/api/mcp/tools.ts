@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as z from 'zod';
 import { isJsonObject } from '../../json.ts';
 import { microusd, NO_NUL, optional } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
