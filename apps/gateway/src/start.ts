@@ -9,6 +9,7 @@ import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/ke
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown, withoutPublicPath } from '@presign/schema/start';
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway, type Gateway } from './app.ts';
+import { Bag } from './bag.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
 import { bodyMemory } from './http/body-memory.ts';
@@ -178,11 +179,10 @@ function listening(
 }
 
 function trackUnderWay(): UnderWay {
-  const pending = new Set<Promise<unknown>>();
+  const pending = new Bag<Promise<unknown>>();
   return {
     track: (work) => {
-      pending.add(work);
-      const remove = () => pending.delete(work);
+      const remove = pending.add(work);
       work.then(remove, remove);
     },
     done: async () => {

@@ -9,6 +9,7 @@ import {
 } from '@presign/limits';
 import { causeOf, PARTITIONS } from '@presign/schema';
 import type { Logger } from 'pino';
+import { Bag } from '../bag.ts';
 import type { GatewayMetrics } from '../metrics.ts';
 import {
   LEASE_SLOTS,
@@ -173,7 +174,7 @@ const sharedFloats = (length: number) =>
 
 /** Cuts calls whose leases nothing has renewed, a sixth of a lease before they may end. */
 function startGuards(leaseMs: number, renewedMs: Float64Array) {
-  const guarded = new Set<Guarded & { readonly addedMs: number; readonly cut: () => void }>();
+  const guarded = new Bag<Guarded & { readonly addedMs: number; readonly cut: () => void }>();
   const checking = setInterval(() => {
     const now = monotonicMs();
     for (const { partition, askedMs, addedMs, cut } of guarded) {
@@ -185,11 +186,7 @@ function startGuards(leaseMs: number, renewedMs: Float64Array) {
   }, leaseMs * CHECK_PART_OF);
   checking.unref();
   return {
-    guard: (lease: Guarded, cut: () => void) => {
-      const call = { ...lease, addedMs: monotonicMs(), cut };
-      guarded.add(call);
-      return () => void guarded.delete(call);
-    },
+    guard: (lease: Guarded, cut: () => void) => guarded.add({ ...lease, addedMs: monotonicMs(), cut }),
     close: () => clearInterval(checking),
   };
 }

@@ -1,4 +1,5 @@
 import { findRevoked, type GrantRef, type RedisClient, type Revoked } from '@presign/limits';
+import { Bag } from '../bag.ts';
 
 /** Ends calls that were admitted before their grant was revoked. */
 export type Revocations = {
@@ -19,18 +20,14 @@ type Cut = (why: Revoked['why']) => void;
 
 /** Checks the grants of all calls under way, with one script per partition. */
 export function watchRevocations(redis: RedisClient): Revocations {
-  const watched = new Set<Watched>();
+  const watched = new Bag<Watched>();
   const timer = setInterval(() => {
     for (const [partition, grants] of byPartition(watched))
       void cutRevoked(redis, partition, grants, watched);
   }, EVERY_MS);
   timer.unref();
   return {
-    watch: (ref, cut) => {
-      const call = { ref, cut };
-      watched.add(call);
-      return () => void watched.delete(call);
-    },
+    watch: (ref, cut) => watched.add({ ref, cut }),
     close: () => clearInterval(timer),
   };
 }
@@ -49,7 +46,7 @@ async function cutRevoked(
   redis: RedisClient,
   partition: number,
   grants: ReadonlyMap<string, GrantRef>,
-  watched: ReadonlySet<Watched>,
+  watched: Iterable<Watched>,
 ): Promise<void> {
   // While Redis does not answer, no call is ended; no new call passes either.
   const found = await findRevoked(redis, partition, [...grants.values()]).catch(() => []);
