@@ -33,18 +33,10 @@ export const isTokens = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
 
 /**
- * Whether a JSON text has a member of this name that is not null. It reads bytes only: it may take quoted text for a member,
+ * Finds in a JSON text a member of one of these names that is not null. It reads characters only: it may take quoted text for a member,
  * and it misses a name that is written with escapes.
- * @param name in UTF-8, with its quotes
+ * @param names of letters, digits and `_`
  */
-export function hasValue(json: Buffer, name: Buffer): boolean {
-  for (let at = json.indexOf(name); at >= 0; at = json.indexOf(name, at)) {
-    at += name.length;
-    while (json[at] === SPACE || json[at] === COLON) at++;
-    // Null is the only JSON value that begins with n.
-    if (json[at] !== LETTER_N) return true;
-  }
-  return false;
-}
-
-const [SPACE, COLON, LETTER_N] = [0x20, 0x3a, 0x6e];
+export const valueOfAny = (names: readonly string[]): RegExp =>
+  // Null is the only JSON value that begins with n.
+  new RegExp(`"(?:${names.join('|')})"[ :]*(?![ :n])`);

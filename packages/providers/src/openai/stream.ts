@@ -1,4 +1,4 @@
-import { hasValue, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
+import { isJsonObject, type JsonObject, objectIn, readObject, textOf, valueOfAny } from '../json.ts';
 import type { Reported, StreamReader } from '../spend.ts';
 import type { OpenaiRules } from './rules.ts';
 
@@ -13,11 +13,14 @@ export function readChunks(
   let usage: Reported | undefined;
   let ended = false;
   let broken = false;
-  const own = ownField === undefined ? [] : [Buffer.from(`"${ownField}"`)];
-  const names = [USAGE, ERROR, ...(lastWord === 'finish_reason' ? [FINISH_REASON] : []), ...own];
+  const own = ownField === undefined ? [] : [ownField];
+  const counts = valueOfAny(['usage', 'error', ...(lastWord === 'finish_reason' ? [lastWord] : []), ...own]);
   return {
-    matters: (event) =>
-      names.some((name) => hasValue(event, name)) || event.includes(DONE) || !endsObject(event),
+    // One search of a text takes a quarter of the time of four searches of bytes.
+    matters: (event) => {
+      const text = event.toString('latin1');
+      return counts.test(text) || text.includes(DONE) || !endsObject(event);
+    },
     event: (data) => {
       if (data.trim() === '[DONE]') {
         ended = true;
@@ -53,10 +56,7 @@ export function readResponseEvents(usageOf: (response: JsonObject) => Reported |
   };
 }
 
-const USAGE = Buffer.from('"usage"');
-const ERROR = Buffer.from('"error"');
-const FINISH_REASON = Buffer.from('"finish_reason"');
-const DONE = Buffer.from('[DONE]');
+const DONE = '[DONE]';
 
 /** Whether an event may be a whole chunk: a chunk that was cut off is read, so that its stream reports nothing. */
 function endsObject(event: Buffer): boolean {
