@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Bag } from '../src/bag.ts';
@@ -38,4 +40,39 @@ test('an item that removes itself, or others, while the bag is looked through hi
   }
   expect(new Set(seen)).toEqual(new Set(['d', 'c', 'b']));
   expect([...bag]).toEqual([]);
+});
+
+/** How many bytes of each item stay after it was removed, until all of the heap is collected. An item takes 800. */
+async function keptAfterRemoval(add: string): Promise<number> {
+  const file = JSON.stringify(new URL('../src/bag.ts', import.meta.url).href);
+  const code = `
+    import { Bag } from ${file};
+    const bag = new Bag();
+    const set = new Set();
+    const add = ${add};
+    const used = () => process.memoryUsage().heapUsed;
+    const removeOf = Array.from({ length: 16 }, () => () => {});
+    gc();
+    const before = used();
+    for (let i = 0; i < 20_000; i++) {
+      removeOf[i % 16]();
+      removeOf[i % 16] = add(new Array(100).fill(i));
+      if (i % 100 === 0) gc({ type: 'minor' });
+    }
+    gc({ type: 'minor' });
+    console.log((used() - before) / 20_000);`;
+  // V8 may put objects that often live long where only a full collection looks.
+  const flags = ['--expose-gc', '--no-allocation-site-pretenuring'];
+  const args = [...flags, '--import', 'tsx', '--input-type=module', '-e', code];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: import.meta.dirname });
+  return Number(stdout);
+}
+
+test('a bag keeps nothing of what was removed, and a set does', async () => {
+  const [bag, set] = await Promise.all([
+    keptAfterRemoval('(item) => bag.add(item)'),
+    keptAfterRemoval('(item) => (set.add(item), () => set.delete(item))'),
+  ]);
+  expect(bag).toBeLessThan(50);
+  expect(set).toBeGreaterThan(100);
 });
