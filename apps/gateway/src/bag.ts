@@ -18,7 +18,7 @@ export class Bag<T> {
     return () => this.#remove(entry);
   }
 
-  /** From the last to the first, so that an item which removes itself meanwhile hides no other. */
+  /** From the last to the first, so that one which is removed meanwhile hides no other. It may let the last one come twice. */
   *[Symbol.iterator](): Generator<T> {
     for (let at = this.#entries.length - 1; at >= 0; at--) {
       const entry = this.#entries[at];

@@ -133,7 +133,7 @@ type Thread = {
 
 type ThreadOptions = Omit<LeaseThreadStart, 'heartbeat'> & Pick<Deps, 'log'>;
 
-/** The thread makes few objects. By itself V8 would let it collect more of them, which took 5 MB. */
+/** The thread makes few objects. By itself V8 would let more of them gather before it frees them, which took 5 MB. */
 const THREAD_YOUNG_MB = 3;
 
 /** Starts a thread that reads the tables of holds, and sees by a heartbeat that this event loop still turns. */
