@@ -61,10 +61,11 @@ await build({
   logLevel: 'warning',
   plugins: [migrationsBesideCode],
 });
-// V8 keeps a source with one character beyond Latin-1 in two bytes for each. esbuild escapes them, except in comments.
+// V8 keeps a source with one character beyond Latin-1 in two bytes for each. esbuild escapes none in comments and regular expressions.
 for (const name of (await readdir(dist)).filter((each) => each.endsWith('.js'))) {
   const file = resolve(dist, name);
-  await writeFile(file, (await readFile(file, 'utf8')).replace(/[^\0-\x7f]/g, '?'));
+  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  await writeFile(file, (await readFile(file, 'utf8')).replace(/[^\0-\x7f]/g, escaped));
 }
 await cp(resolve(packages, 'limits/src/lua'), resolve(dist, 'lua'), { recursive: true });
 if (workers.length > 0) {
