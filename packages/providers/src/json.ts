@@ -33,10 +33,10 @@ export const isTokens = (value: unknown): value is number =>
   Number.isSafeInteger(value) && Number(value) >= 0;
 
 /**
- * Finds in a JSON text a member of one of these names that is not null. It reads characters only: it may take quoted text for a member,
- * and it misses a name that is written with escapes.
+ * A pattern that finds in a JSON text a member of one of these names that is not null. It may take quoted text for a member, and it
+ * misses a name that is written with escapes.
  * @param names of letters, digits and `_`
  */
 export const valueOfAny = (names: readonly string[]): RegExp =>
-  // Null is the only JSON value that begins with n.
+  // Null is the only JSON value that begins with n. The last space or colon may not be left out to get past it.
   new RegExp(`"(?:${names.join('|')})"[ :]*(?![ :n])`);

@@ -16,7 +16,7 @@ export function readChunks(
   const own = ownField === undefined ? [] : [ownField];
   const counts = valueOfAny(['usage', 'error', ...(lastWord === 'finish_reason' ? [lastWord] : []), ...own]);
   return {
-    // One search of a text takes a quarter of the time of four searches of bytes.
+    // Two searches of a text take less time than three or four of bytes.
     matters: (event) => {
       const text = event.toString('latin1');
       return counts.test(text) || text.includes(DONE) || !endsObject(event);
