@@ -1,8 +1,8 @@
 type Entry<T> = { at: number; readonly item: T };
 
 /**
- * Things that come and go in any order, as calls do. A `Set` or `Map` would keep calls after their end: when its table is full, V8 links the
- * old table to the next one, and one that has grown old keeps all later ones, with what they held, until all of the heap is collected.
+ * Holds things that come and go in any order, as calls do. A `Set` or `Map` would keep calls after they end: V8 links the table of a full one
+ * to its next table. Once a table is old, it keeps all later tables and everything that they held, until V8 collects the whole heap.
  */
 export class Bag<T> {
   readonly #entries: Entry<T>[] = [];
@@ -18,7 +18,7 @@ export class Bag<T> {
     return () => this.#remove(entry);
   }
 
-  /** From the last to the first, so that one which is removed meanwhile hides no other. It may let the last one come twice. */
+  /** From the last to the first, so that an item that is removed meanwhile hides no other. The last one may then come twice. */
   *[Symbol.iterator](): Generator<T> {
     for (let at = this.#entries.length - 1; at >= 0; at--) {
       const entry = this.#entries[at];
