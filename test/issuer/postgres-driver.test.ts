@@ -50,19 +50,22 @@ describe.skipIf(url === '')('a connection that Postgres ends', () => {
   test('between two statements of a transaction runs no later statement of it elsewhere', async () => {
     const client = open();
     const ran: unknown[] = [];
-    const [begun, over] = [deferred(), deferred()];
-    let next: Promise<unknown> = Promise.resolve();
+    const [begun, tried, over] = [deferred(), deferred(), deferred()];
+    let next: Promise<unknown> | undefined;
     const lost = client.begin(async (tx) => {
-      await end(await pidOf(tx));
+      const pid = await pidOf(tx);
+      // It waits for the only connection, and has it when that has been replaced.
       next = client.begin(async () => {
         begun.resolve();
         await over.promise;
       });
-      // The only connection has been replaced, and another transaction has it.
+      await end(pid);
       await begun.promise;
-      ran.push(await tx`select 1`);
+      await tx`select 1`.then((rows) => ran.push(rows)).finally(tried.resolve);
     });
+    // It rejects when the connection is lost, before its function has ended.
     await expect(lost).rejects.toThrow();
+    await tried.promise;
     over.resolve();
     await next;
     expect(ran).toEqual([]);
