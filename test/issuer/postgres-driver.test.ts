@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { connectDatabase, isDatabaseOutage, readDatabaseSettings } from '@presign/schema/database';
 import { sql } from 'drizzle-orm';
 import postgres, { type TransactionSql } from 'postgres';
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterEach, describe, expect, test, vi } from 'vitest';
 import { deferred } from '../harness/eventually.ts';
 
 // Each of these fails without patches/postgres@3.4.9.patch. See docs/adr/0006-postgres-driver.md.
@@ -91,5 +91,26 @@ test.skipIf(url === '')('a transaction that begins behind a full pipeline is one
   const one = client.begin(async (tx) => (await tx`select 1 as one`)[0]?.['one'] as number);
   await Promise.all(before);
   expect(await one).toBe(1);
+  await client.end({ timeout: 5 });
+});
+
+test.skipIf(url === '')('a pool that is never idle keeps no list that grows with its queries', async () => {
+  const client = postgres(url, { ...quiet, max: 2 });
+  const indexOf = Array.prototype.indexOf;
+  let longest = 0;
+  const looks = vi.spyOn(Array.prototype, 'indexOf').mockImplementation(function (
+    this: unknown[],
+    ...sought
+  ) {
+    longest = Math.max(longest, this.length);
+    return indexOf.apply(this, sought);
+  });
+  const oneAfterAnother = async () => {
+    for (let sent = 0; sent < 50; sent++) await client`select 1`;
+  };
+  await Promise.all(Array.from({ length: 50 }, oneAfterAnother));
+  looks.mockRestore();
+  expect(longest).toBeGreaterThan(0);
+  expect(longest).toBeLessThan(200);
   await client.end({ timeout: 5 });
 });
