@@ -37,7 +37,7 @@ export function callTurns(id: RowId, peers: readonly Peer[], services: Services)
     const usual = CALLED[id];
     const load = usual && { ...usual, connections: peer.connections ?? usual.connections };
     const run = load
-      ? (seconds: number) => closedLoop(target, load, { seconds })
+      ? (seconds: number) => closedLoop(target, load, { seconds: Math.max(seconds, load.leastSeconds ?? 0) })
       : (seconds: number) =>
           openLoop(target, LOADS.json, CALLS_PER_SECOND, Math.max(1, Math.round(2 * seconds)));
     const measure = (seconds: number) => checked(peer, services, usual ?? LOADS.json, () => run(seconds));
