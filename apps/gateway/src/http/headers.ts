@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
@@ -204,6 +205,32 @@ const IN_ONE_PIECE_BYTES = 8 * 1024;
 export function endWith(response: ServerResponse, last: Buffer): void {
   if (last.length <= IN_ONE_PIECE_BYTES) response.end(last.toString('latin1'), 'latin1');
   else response.end(last);
+}
+
+/**
+ * Writes the next part of an answer whose head is sent. Node writes a chunk of a chunked answer (RFC 9112 §7.1) in four pieces.
+ * One string costs less, see ADR 4.
+ * @returns false when no more may be written before `whenDrained` calls back
+ */
+export function writePart(response: ServerResponse, part: Buffer): boolean {
+  const { socket } = response;
+  const isChunk = response.chunkedEncoding && socket?.writable === true && part.length > 0;
+  if (!isChunk || part.length > IN_ONE_PIECE_BYTES) return response.write(part);
+  if (socket.writableCorked === 0) {
+    // All parts of this turn in one write, as Node does.
+    socket.cork();
+    process.nextTick(uncork, socket);
+  }
+  return socket.write(`${part.length.toString(16)}\r\n${part.toString('latin1')}\r\n`, 'latin1');
+}
+
+const uncork = (socket: Socket): void => socket.uncork();
+
+/** Calls back when the next part may be written: at once if none has to wait. */
+export function whenDrained(response: ServerResponse, callback: () => void): void {
+  const full = [response, response.socket].find((stream) => stream?.writableNeedDrain);
+  if (full) full.once('drain', callback);
+  else callback();
 }
 
 /** The parts in one piece. A single one is not copied. */

@@ -85,7 +85,7 @@ export class EventSplitter {
       if (this.#eachLine || isBlank) {
         begun = next;
         if (!isVoid || next - start > VOIDS_BYTES) {
-          events.push(this.#take(chunk.subarray(start, next)));
+          events.push(this.#take(part(chunk, start, next)));
           start = next;
         }
         this.#owesLf = mayGoOn;
@@ -123,6 +123,10 @@ export class EventSplitter {
     return whole;
   }
 }
+
+/** Most chunks are one event, and need no buffer of their own. */
+const part = (chunk: Buffer, start: number, end: number): Buffer =>
+  start === 0 && end === chunk.length ? chunk : chunk.subarray(start, end);
 
 /** A chunk may hold 65,536 blank lines, so a run of them is passed at once. */
 function afterLineEnds(chunk: Buffer, start: number): number {

@@ -8,7 +8,9 @@ import {
   joined,
   ownHeaders,
   sendHead,
+  whenDrained,
   withoutHeaders,
+  writePart,
 } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
@@ -125,8 +127,7 @@ export class Answer {
 
   whenDrained(resume: () => void): void {
     const { whenReady = (ready) => ready() } = this.#meter;
-    if (this.#response.writableNeedDrain) this.#response.once('drain', () => whenReady(resume));
-    else whenReady(resume);
+    whenDrained(this.#response, () => whenReady(resume));
   }
 
   /** Returns, after the provider's last byte, the usage that the answer reported. */
@@ -169,7 +170,7 @@ export class Answer {
 
   /** The last bytes are written together with the end of the answer: one write instead of two. */
   #write(bytes: Buffer): boolean {
-    if (this.#left !== 0) return this.#response.write(bytes);
+    if (this.#left !== 0) return writePart(this.#response, bytes);
     this.#last = bytes;
     return true;
   }

@@ -102,21 +102,19 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
     onInput?.(input);
     onInput = undefined;
   };
-  const passEvent = (bytes: Buffer): Buffer[] => {
+  const passEvent = (bytes: Buffer, passed: Buffer[]): void => {
     const event = reader?.matters(bytes) ? readEvent(form, bytes) : undefined;
     if (event) reader?.event(event.data, event.name);
     if (onInput) announceInput();
-    if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return [];
+    if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return;
     // The LF of a CRLF that was cut in two belongs to the event before it.
     if (kept?.at(-1) === CR && bytes.length === 1) {
       kept = Buffer.concat([kept, bytes]);
-      return [];
+      return;
     }
-    const before = kept === undefined ? [] : [kept];
-    kept = undefined;
-    if (!keepsLast || reader?.end() === undefined) return [...before, bytes];
-    kept = bytes;
-    return before;
+    if (kept) passed.push(kept);
+    kept = keepsLast && reader?.end() !== undefined ? bytes : undefined;
+    if (!kept) passed.push(bytes);
   };
   const letGo = (): Buffer[] => {
     const waiting = [...(kept ? [kept] : []), splitter.rest()];
@@ -133,8 +131,10 @@ function eventMeter(options: MeterOptions, form: StreamForm): Meter {
         look(events, form, reader);
         return chunk;
       }
-      const passed = events.flatMap(passEvent);
-      return join(overlong ? [...passed, ...letGo()] : passed);
+      const passed: Buffer[] = [];
+      for (const event of events) passEvent(event, passed);
+      if (overlong) passed.push(...letGo());
+      return join(passed);
     },
     whenReady: undefined,
     isReading: () => !overlong && reader?.isLost() === false,
