@@ -306,6 +306,34 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await expectGood('keys');
   });
 
+  test('Keys: a revoked API key and the URLs of a deleted virtual key are refused at once', async () => {
+    const made = await admin('POST', '/v1/api-keys', { name: 'Night jobs', scopes: ['read'] });
+    const { key } = (await made.json()) as { key: string };
+    const stored = await admin('POST', '/v1/virtual-keys', {
+      name: 'Staging',
+      provider: 'sandbox',
+      key: 'sk-sandbox-3',
+    });
+    const { id } = (await stored.json()) as { id: string };
+    const issued = await admin('POST', '/v1/presign', { ...CHAT, virtual_key: id });
+    const { url } = (await issued.json()) as { url: string };
+    expect((await callOnce(url, 'Hello')).status).toBe(200);
+    await ui.page.reload();
+    await press('Revoke Night jobs');
+    await dialog().getByRole('button', { name: 'Revoke' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => (await cells('Night jobs')).includes('revoked'));
+    expect((await admin('GET', '/v1/limits', undefined, key)).status).toBe(401);
+    await press('Delete Staging');
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await dialog().waitFor({ state: 'hidden' });
+    await eventually(async () => (await texts()).includes('Staging (deleted)'));
+    expect(await ui.page.getByRole('button', { name: /Staging/ }).count()).toBe(0);
+    const refused = await callOnce(url, 'Hello');
+    expect(refused.status).toBe(403);
+    expect(await refused.json()).toMatchObject({ error: { code: 'grant_revoked' } });
+  });
+
   test('Webhooks: events are chosen, the secret is rotated, a test event is delivered and replayed', async () => {
     const stored = async () => {
       const list = (await (await admin('GET', '/v1/webhooks')).json()) as {

@@ -145,7 +145,7 @@ function readPolicy(text: string): object {
 }
 
 const VIRTUAL: readonly Column<VirtualKey>[] = [
-  { head: 'Name', cell: ({ name }) => name },
+  { head: 'Name', cell: ({ name, revoked_at: end }) => (end === null ? name : `${name} (deleted)`) },
   { head: 'Id', cell: ({ id }) => <code>{id}</code> },
   { head: 'Provider', cell: ({ provider }) => provider },
   { head: 'Version', figure: true, cell: ({ version }) => version },
@@ -160,36 +160,38 @@ const VIRTUAL: readonly Column<VirtualKey>[] = [
 
 const ROTATE: Column<VirtualKey> = {
   head: 'Change',
-  cell: ({ id, name }) => (
-    <>
-      <Action
-        label="Rotate"
-        of={name}
-        title={`Rotate the provider key of ${name}`}
-        submit="Rotate"
-        run={async ({ key = '' }) => presign.rotateVirtualKey({ id, key })}
-      >
-        <Field
-          label="New provider key"
-          name="key"
-          type="password"
-          required
-          hint="URLs keep working, and use it from their next call on."
-        />
-      </Action>
-      <Action
-        label="Delete"
-        of={name}
-        title={`Delete ${name}?`}
-        submit="Delete"
-        isDanger
-        run={() => presign.deleteVirtualKey({ id })}
-      >
-        <p>All URLs of it are refused from their next call on.</p>
-      </Action>
-    </>
-  ),
+  cell: (key) => key.revoked_at === null && <ChangeVirtualKey virtualKey={key} />,
 };
+
+const ChangeVirtualKey = ({ virtualKey: { id, name } }: { virtualKey: VirtualKey }) => (
+  <>
+    <Action
+      label="Rotate"
+      of={name}
+      title={`Rotate the provider key of ${name}`}
+      submit="Rotate"
+      run={async ({ key = '' }) => presign.rotateVirtualKey({ id, key })}
+    >
+      <Field
+        label="New provider key"
+        name="key"
+        type="password"
+        required
+        hint="URLs keep working, and use it from their next call on."
+      />
+    </Action>
+    <Action
+      label="Delete"
+      of={name}
+      title={`Delete ${name}?`}
+      submit="Delete"
+      isDanger
+      run={() => presign.deleteVirtualKey({ id })}
+    >
+      <p>All URLs of it are refused from their next call on.</p>
+    </Action>
+  </>
+);
 
 const CreateVirtualKey = () => (
   <p>
