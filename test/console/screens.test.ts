@@ -318,6 +318,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const issued = await admin('POST', '/v1/presign', { ...CHAT, virtual_key: id });
     const { url } = (await issued.json()) as { url: string };
     expect((await callOnce(url, 'Hello')).status).toBe(200);
+    await ui.open('Keys');
     await ui.page.reload();
     await press('Revoke Night jobs');
     await dialog().getByRole('button', { name: 'Revoke' }).click();
@@ -332,6 +333,25 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const refused = await callOnce(url, 'Hello');
     expect(refused.status).toBe(403);
     expect(await refused.json()).toMatchObject({ error: { code: 'grant_revoked' } });
+  });
+
+  test('Keys: that a deletion waits for Redis can be read until the dialog is closed', async () => {
+    await admin('POST', '/v1/virtual-keys', { name: 'Canary', provider: 'sandbox', key: 'sk-sandbox-4' });
+    await ui.page.reload();
+    // The issuer answers so without Redis, when it has stored the deletion.
+    await ui.page.route('**/v1/virtual-keys/*', async (route) => {
+      await route.fetch();
+      await route.fulfill({ status: 202, json: { status: 'pending' } });
+    });
+    await press('Delete Canary');
+    await dialog().getByRole('button', { name: 'Delete' }).click();
+    await dialog().getByText('It takes effect as soon as Redis answers.').waitFor();
+    expect(await texts()).not.toContain('Canary (deleted)');
+    await dialog().getByRole('button', { name: 'Close' }).click();
+    await eventually(async () => (await texts()).includes('Canary (deleted)'));
+    const focused = ui.page.locator('section.scroll:focus');
+    expect(await focused.getByText('Canary (deleted)').count()).toBe(1);
+    await ui.page.unroute('**/v1/virtual-keys/*');
   });
 
   test('Webhooks: events are chosen, the secret is rotated, a test event is delivered and replayed', async () => {

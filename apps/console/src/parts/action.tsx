@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/preact-query';
-import type { ComponentChildren, JSX } from 'preact';
+import type { ComponentChildren, JSX, RefObject } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Failed } from './answer.tsx';
 import { textsOf } from './form.tsx';
@@ -31,19 +31,22 @@ export function Action<Answer>({
   children,
 }: ActionProps<Answer>) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const button = useFocusAfter();
+  const button = useFocusAfter(dialog);
   /** A second press can arrive before the button is drawn as disabled. */
   const isSent = useRef(false);
   /** As they were when the dialog was opened: later readings must not change the request. */
   const [opened, setOpened] = useState<{ run: typeof run; children: typeof children }>();
   const heading = useId();
   const client = useQueryClient();
+  const reload = () => client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
   const change = useMutation({
     mutationFn: (fields: Readonly<Record<string, string>>) => (opened?.run ?? run)(fields),
-    onSettled: () => {
+    onSettled: (answer) => {
       isSent.current = false;
+      // An answer is read first: the row of this button may be gone afterwards, and its dialog with it.
+      if (dialog.current?.open && answer !== undefined && shownOf(answer)) return undefined;
       // Also after a conflict: the page then shows what there is now.
-      return client.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'limits' });
+      return reload();
     },
     onSuccess: (answer) => {
       if (!shownOf(answer)) dialog.current?.close();
@@ -54,6 +57,10 @@ export function Action<Answer>({
     change.reset();
     setOpened({ run, children });
     dialog.current?.showModal();
+  };
+  const onClose = () => {
+    setOpened(undefined);
+    if (change.isSuccess) void reload();
   };
   const send = (event: JSX.TargetedSubmitEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -67,7 +74,7 @@ export function Action<Answer>({
         {label}
         {of && <span class="unseen"> {of}</span>}
       </button>
-      <dialog ref={dialog} aria-labelledby={heading} onClose={() => setOpened(undefined)}>
+      <dialog ref={dialog} aria-labelledby={heading} onClose={onClose}>
         <h2 id={heading}>{title}</h2>
         {opened && change.isSuccess && <div role="status">{shownOf(change.data)}</div>}
         {opened && !change.isSuccess && (
@@ -97,14 +104,15 @@ export function Action<Answer>({
 }
 
 /** A button whose row has no use for it any more leaves the focus to its table, and not to the top of the page. */
-function useFocusAfter() {
+function useFocusAfter(dialog: RefObject<HTMLDialogElement>) {
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    const own = button.current;
+    const [own, asked] = [button.current, dialog.current];
     return () => {
-      if (own && own === document.activeElement) own.closest<HTMLElement>('section.scroll')?.focus();
+      const focused = document.activeElement;
+      if (own === focused || asked?.contains(focused)) own?.closest<HTMLElement>('section.scroll')?.focus();
     };
-  }, []);
+  }, [dialog]);
   return button;
 }
 
