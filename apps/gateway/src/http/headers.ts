@@ -214,8 +214,9 @@ export function endWith(response: ServerResponse, last: Buffer): void {
  */
 export function writePart(response: ServerResponse, part: Buffer): boolean {
   const { socket } = response;
-  const isChunk = response.chunkedEncoding && socket?.writable === true && part.length > 0;
-  if (!isChunk || part.length > IN_ONE_PIECE_BYTES) return response.write(part);
+  const isOpen = socket?.writable === true && !response.writableEnded;
+  const isFramedHere = response.chunkedEncoding && part.length > 0 && part.length <= IN_ONE_PIECE_BYTES;
+  if (!isOpen || !isFramedHere) return response.write(part);
   if (socket.writableCorked === 0) {
     // All parts of this turn in one write, as Node does.
     socket.cork();
