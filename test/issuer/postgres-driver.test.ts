@@ -108,9 +108,12 @@ test.skipIf(url === '')('a pool that is never idle keeps no list that grows with
   const oneAfterAnother = async () => {
     for (let sent = 0; sent < 50; sent++) await client`select 1`;
   };
-  await Promise.all(Array.from({ length: 50 }, oneAfterAnother));
-  looks.mockRestore();
+  try {
+    await Promise.all(Array.from({ length: 50 }, oneAfterAnother));
+  } finally {
+    looks.mockRestore();
+    await client.end({ timeout: 5 });
+  }
   expect(longest).toBeGreaterThan(0);
   expect(longest).toBeLessThan(200);
-  await client.end({ timeout: 5 });
 });
