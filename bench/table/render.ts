@@ -5,7 +5,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { markdownTable } from '../../docs/markdown-table.ts';
 import { chart } from './chart.ts';
-import { LOADS } from './load.ts';
 import { METERED, type Results, ROWS, type RowId, readResults, type Spread, spreadOf } from './results.ts';
 
 const PAGE = new URL('../../docs/reference/performance.md', import.meta.url);
@@ -135,7 +134,7 @@ function conditions({ rows }: Results): string {
   );
   return [
     `Measured on ${unique(all.map((row) => row.measuredAt.slice(0, 10)))} on ${unique(all.map((row) => row.machine))}.`,
-    `Rounds: ${unique(rounds.map(String))}. Each measurement took ${unique(all.map((row) => String(row.seconds)))} s, of paced streams ${LOADS.paced.leastSeconds} s.`,
+    `Rounds: ${unique(rounds.map(String))}. Each measurement took ${unique(all.map((row) => String(row.seconds)))} s.`,
     `The host took ${number(steal?.median)} % of the machine's time (at most ${number(steal?.high)} %), and ${number(loads?.low)} to ${number(loads?.high)} processes wanted to run when a row began.`,
     ...new Set(all.flatMap(({ leftOut }) => leftOut.map((why) => `Left out: ${why}.`))),
   ].join('\n');
