@@ -6,7 +6,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newCertificate } from '../harness/tls.ts';
 
-// All sockets to upstreams read into one buffer (ADR 8). No answer may get another's bytes by it.
+// Sockets to upstreams read into one buffer (ADR 8). No answer may get another's bytes by it.
 
 const ANSWERS = 60;
 const PIECES = 40;
