@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bodyMemory } from '../src/http/body-memory.ts';
+import { bodyMemory, movable } from '../src/http/body-memory.ts';
 
 const KIB = 1024;
 
@@ -43,3 +43,14 @@ test('the small bodies of one URL leave room for those of others', () => {
   expect(taken).toBe(22);
   expect(of('bystander').reserve(64 * KIB)).toBe(true);
 });
+
+test.each([1, 5_000, 9_000, 70_000])(
+  '%i bytes reach another thread, and the pool of others stays',
+  (size) => {
+    const other = Buffer.from('other');
+    const part = Buffer.from('x'.repeat(size));
+    const moved = structuredClone<Uint8Array>(part, { transfer: movable([part]) });
+    expect(Buffer.from(moved).toString()).toBe('x'.repeat(size));
+    expect(other.toString()).toBe('other');
+  },
+);

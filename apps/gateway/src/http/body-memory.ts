@@ -1,3 +1,5 @@
+import * as threads from 'node:worker_threads';
+
 /** The memory for bodies and events that are read whole. All calls of one gateway share it. */
 export type BodyMemory = {
   /** An empty reservation for one call. */
@@ -77,8 +79,13 @@ export function bodyMemory(mostBytes: number, maxBodyBytes: number): BodyMemory 
  */
 export const movable = (parts: readonly Uint8Array[]): ArrayBuffer[] =>
   [...new Set(parts.map(({ buffer }) => buffer as ArrayBuffer))].filter(
-    ({ byteLength }) => byteLength > Buffer.poolSize,
+    (buffer) => buffer.byteLength > Buffer.poolSize && !isOfPool(buffer),
   );
+
+/** Whether memory belongs to a pool. Node 20 cannot tell. A pool of Node 26 takes a little more than `Buffer.poolSize`. */
+const { isMarkedAsUntransferable: isOfPool = () => false } = threads as {
+  readonly isMarkedAsUntransferable?: (memory: object) => boolean;
+};
 
 /** Chunks shorter than this are copied together, because a buffer of its own takes a kilobyte, however short it is. */
 const SHORT_BYTES = 1024;
