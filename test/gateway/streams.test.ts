@@ -69,7 +69,10 @@ async function sendBytes(response: ServerResponse, bytes: number) {
   response.end();
 }
 
-/** The most bytes that buffers took above what they took before, while the work went on. */
+/**
+ * The most bytes that buffers took above what they took before, while the work went on. Garbage counts: V8 collects it when
+ * 64 MiB of buffers are new.
+ */
 async function peakWhile<T>(work: Promise<T>): Promise<{ result: T; grew: number }> {
   const before = process.memoryUsage().arrayBuffers;
   let peak = before;
@@ -140,7 +143,7 @@ test('a holder who does not read stops the provider from being read, and gets al
   expect(grew).toBeLessThan(20 * MB);
   const got = await peakWhile(drain(socket));
   expect(got.result).toBeGreaterThan(total);
-  expect(got.grew).toBeLessThan(60 * MB);
+  expect(got.grew).toBeLessThan(80 * MB);
 });
 
 /** Waits until a figure has stopped rising. */
@@ -165,7 +168,7 @@ function drain(socket: Socket): Promise<number> {
 test('an answer of 100 MB passes without gathering in memory', async () => {
   const { result, grew } = await peakWhile(countBody('/v1/send/100'));
   expect(result).toBe(100 * MB);
-  expect(grew).toBeLessThan(60 * MB);
+  expect(grew).toBeLessThan(80 * MB);
 });
 
 test.each([
@@ -181,7 +184,7 @@ test.each([
   const { result, grew } = await peakWhile(sending.then((answer) => answer.body.text()));
   expect(result).toBe(String(100 * MB));
   expect(contentType).toBe('application/octet-stream');
-  expect(grew).toBeLessThan(60 * MB);
+  expect(grew).toBeLessThan(80 * MB);
 });
 
 test.each([
