@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the peers of the table: nginx with Lua by apt (Debian, Ubuntu; as root), Envoy, LiteLLM, Portkey and Node 24 into
-# bench/.peers by their package managers. Goes on when one of them fails: the table says which are missing.
+# Installs the peers of the table: nginx with Lua by apt (Debian, Ubuntu; as root), Envoy, LiteLLM, Portkey, Node 24 and Node 26
+# into bench/.peers by their package managers. Goes on when one of them fails: the table says which are missing.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 mkdir -p .peers
@@ -17,5 +17,7 @@ if [ ! -d .peers/portkey ]; then
     "overrides": { "hono": "4.9.7", "@hono/node-server": "1.13.8" } }' >.peers/portkey/package.json
   npm install --silent --no-audit --no-fund --prefix .peers/portkey
 fi
-[ -d .peers/node24 ] || npm install --silent --no-audit --no-fund --prefix .peers/node24 node@24
+for version in 24 26; do
+  [ -d ".peers/node$version" ] || npm install --silent --no-audit --no-fund --prefix ".peers/node$version" "node@$version"
+done
 ls -d .peers/*/

@@ -12,7 +12,6 @@
  * CALLS (20,000) says how many calls it makes. It needs Linux, redis-server, redis-cli, openssl and Postgres, and starts stores of
  * its own.
  */
-import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keys, readFigures } from '@presign/limits';
 import { PARTITIONS } from '@presign/schema';
@@ -21,7 +20,7 @@ import postgres from 'postgres';
 import { Pool } from 'undici';
 import { childrenOf, cpuMicros } from '../processes.ts';
 import { LOADS } from '../table/load.ts';
-import { NODE_24 } from '../table/peers.ts';
+import { NEWER_NODES } from '../table/peers.ts';
 import { LIMITED } from '../table/rows.ts';
 import { type Services, startReplica, startServices } from '../table/services.ts';
 
@@ -51,7 +50,7 @@ type Answers = {
   readonly millis: number[];
 };
 
-const node = existsSync(NODE_24) ? NODE_24 : process.execPath;
+const node = NEWER_NODES.at(-1) ?? process.execPath;
 const services = await startServices(node, NODES);
 const replica = await startReplica(services.databaseUrl);
 const gateways: Awaited<ReturnType<Services['start']>>[] = [];

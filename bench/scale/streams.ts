@@ -9,7 +9,7 @@
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +18,7 @@ import { PARTITIONS } from '@presign/schema';
 import { freePort } from '@presign/test/harness/free-port.ts';
 import { cpuMicros, rssOf } from '../processes.ts';
 import { LOADS } from '../table/load.ts';
-import { NODE_24 } from '../table/peers.ts';
+import { NEWER_NODES } from '../table/peers.ts';
 import { LIMITED } from '../table/rows.ts';
 import { type Services, startServices } from '../table/services.ts';
 
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
   const wanted = Number(process.argv[2] ?? 10_000);
   const files = Number(/Max open files\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]);
   const streams = Math.min(wanted, Math.floor((files - SPARE_FILES) / 2));
-  const node = existsSync(NODE_24) ? NODE_24 : process.execPath;
+  const node = NEWER_NODES.at(-1) ?? process.execPath;
   const services = await startServices(node);
   const metricsPort = await freePort();
   const gateway = await services.start('gateway', node, { METRICS_PORT: String(metricsPort) });

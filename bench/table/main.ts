@@ -1,10 +1,9 @@
 // Fills in the table of docs/reference/performance.md: gateways and peers side by side in one run. README.md says how.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { CHECKOUT } from '../processes.ts';
 import { closedLoop, LOADS } from './load.ts';
-import { NODE_24, type Peer, startPeers } from './peers.ts';
+import { NEWER_NODES, type Peer, startPeers } from './peers.ts';
 import { render, summary } from './render.ts';
 import { isDefaultFile, keepRow, ROWS, type RowId, readResults } from './results.ts';
 import {
@@ -30,7 +29,7 @@ const SECONDS = Number(process.env.SECONDS ?? 1.2);
 const WARM_SECONDS = Number(process.env.WARM_SECONDS ?? 6);
 const chosen = (process.env.ROWS ?? Object.keys(ROWS).join()).split(',') as RowId[];
 for (const id of chosen) if (!(id in ROWS)) throw new Error(`ROWS: ${id} is none of ${Object.keys(ROWS)}`);
-const nodes = [process.execPath, ...(process.env.NODES?.split(',') ?? [NODE_24].filter(existsSync))]
+const nodes = [process.execPath, ...(process.env.NODES?.split(',') ?? NEWER_NODES)]
   .map((path) => ({ path, name: `Presign, Node ${version(path).split('.')[0]}` }))
   .filter(({ name }, index, all) => all.findIndex((each) => each.name === name) === index);
 const newest = nodes.at(-1)?.path ?? process.execPath;

@@ -10,8 +10,10 @@ import type { Services } from './services.ts';
 
 /** Where `install-peers.sh` puts what no package manager of the system has. */
 const PEERS_DIR = fileURLToPath(new URL('../.peers', import.meta.url));
-/** The Node of the containers. */
-export const NODE_24 = join(PEERS_DIR, 'node24/node_modules/node/bin/node');
+/** Node 24, and the Node of the containers, as far as they are installed. */
+export const NEWER_NODES = ['node24', 'node26']
+  .map((each) => join(PEERS_DIR, each, 'node_modules/node/bin/node'))
+  .filter(existsSync);
 
 /** A proxy to compare with, and the rows that it takes part in. */
 export type Peer = {
