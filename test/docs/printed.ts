@@ -31,11 +31,17 @@ export function runPrinted(
   for (const [name, script] of Object.entries(shims?.programs ?? {}))
     writeFileSync(join(shims?.folder ?? '', name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const path = [shims?.folder, POSTGRES_BIN, process.env.PATH].filter(Boolean).join(delimiter);
-  const own = { HOME: process.env.HOME, PATH: path, ...env };
+  // npm may need the certificates to reach its registry.
+  const { HOME, NODE_EXTRA_CA_CERTS } = process.env;
+  const own = { HOME, NODE_EXTRA_CA_CERTS, PATH: path, ...env };
   return execFileSync('bash', ['-euo', 'pipefail', '-c', commands], {
     cwd,
     env: own,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: TIMEOUT_MS,
   });
 }
+
+/** Without it a command that hangs would hang the test, whose own timeout cannot end it. */
+const TIMEOUT_MS = 120_000;
