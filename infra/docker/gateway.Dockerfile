@@ -1,5 +1,5 @@
 # The gateway: docker build -f infra/docker/gateway.Dockerfile -t presign-gateway .
-FROM node:24-bookworm-slim AS build
+FROM node:26-bookworm-slim AS build
 WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
@@ -7,7 +7,7 @@ RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfi
   --filter '@presign/issuer...' --filter '@presign/gateway...' --filter '@presign/local...' --filter '@presign/console...'
 RUN cd apps/gateway && node ../../infra/docker/bundle.mjs
 
-FROM node:24-bookworm-slim
+FROM node:26-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0
 # glibc gives freed large bodies back to the system. Without this it raises the threshold with each, and keeps them. Two arenas serve
 # all threads: more of them took 15 MB and saved no CPU time.

@@ -1,5 +1,5 @@
 # The issuer: docker build -f infra/docker/issuer.Dockerfile -t presign-issuer .
-FROM node:24-bookworm-slim AS build
+FROM node:26-bookworm-slim AS build
 WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
@@ -8,7 +8,7 @@ RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfi
 RUN cd apps/issuer && node ../../infra/docker/bundle.mjs
 RUN cd apps/console && node_modules/.bin/tsx build/main.ts ../issuer/dist/console-files
 
-FROM node:24-bookworm-slim
+FROM node:26-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /src/apps/issuer/dist dist

@@ -1,5 +1,5 @@
 # The offline provider alone, for trying a deployment: docker build -f infra/docker/sandbox.Dockerfile -t presign-sandbox .
-FROM node:24-bookworm-slim AS build
+FROM node:26-bookworm-slim AS build
 WORKDIR /src
 COPY . .
 # The same step in every image, so that it runs once for all of them.
@@ -8,7 +8,7 @@ RUN --mount=type=cache,target=/pnpm/store npx -y pnpm@12 install --frozen-lockfi
 RUN node_modules/.bin/esbuild infra/local/src/sandbox/main.ts \
   --bundle --platform=node --target=node20 --format=esm --outfile=/src/dist/sandbox.mjs
 
-FROM node:24-bookworm-slim
+FROM node:26-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /src/dist dist
