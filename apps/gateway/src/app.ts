@@ -17,6 +17,7 @@ import {
   type Verifier,
 } from './grant/verify.ts';
 import { describeServer } from './holder/mcp-page.ts';
+import { breakOff } from './http/cut.ts';
 import { writeAnswer } from './http/discard.ts';
 import { preflight } from './http/preflight.ts';
 import { refusalAnswer } from './http/refuse.ts';
@@ -99,7 +100,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const answer = await serving.catch((error: Error) => fail(error, requestId, incoming));
     if (!answer) return;
     // Part of an answer must not look whole.
-    if (outgoing.headersSent) return void outgoing.destroy();
+    if (outgoing.headersSent) return breakOff(outgoing);
     await writeAnswer(outgoing, answer);
     outgoing.end();
   };

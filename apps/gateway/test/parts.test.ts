@@ -3,6 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from 'vitest';
+import { breakOff } from '../src/http/cut.ts';
 import { endWith, sendHead, whenDrained, writePart } from '../src/http/headers.ts';
 
 const servers: Server[] = [];
@@ -92,6 +93,21 @@ describe('the parts of an answer', () => {
       `${parts.map((each) => chunk(Buffer.from(each))).join('')}0\r\n\r\n`;
     expect(first).toBe(chunks('/first', '.'));
     expect(second).toBe(chunks('/second', 'waits', 'goes', '.'));
+  });
+
+  test('of an answer that breaks off while it waits for the first one end their connection', async () => {
+    const serve: Serve = (response, path) => {
+      response.writeHead(200);
+      sendHead(response);
+      writePart(response, Buffer.from(path));
+      if (path === '/broken') breakOff(response);
+      else setTimeout(() => endWith(response, Buffer.from('.')), 100);
+    };
+    const [first, broken] = ['/first', '/broken'].map((path) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+    const answers = await answerTo(serve, `${first}${broken}${asks('GET /third HTTP/1.1')}`);
+    expect(answers).toContain('1\r\n.\r\n0\r\n\r\n');
+    expect(answers).not.toContain('/third');
+    expect(answers.match(/0\r\n\r\n/g)).toHaveLength(1);
   });
 
   test('are refused after the end', async () => {

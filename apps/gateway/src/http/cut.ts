@@ -1,3 +1,6 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
 /**
  * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
  * `unread`: the rest of its answer is of no use.
@@ -44,3 +47,12 @@ export class Cutter {
 }
 
 export const cutReason = (error: Error) => (error instanceof CutError ? error.reason : undefined);
+
+/**
+ * Breaks an answer off: destroys its connection, so that it does not look complete. An answer that waits for an earlier one has no
+ * socket yet, and from Node 24 on it would not destroy the one that it gets.
+ */
+export function breakOff(response: ServerResponse): void {
+  if (!response.socket) response.once('socket', (socket: Socket) => socket.destroy());
+  response.destroy();
+}

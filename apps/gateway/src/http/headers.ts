@@ -208,8 +208,8 @@ export function endWith(response: ServerResponse, last: Buffer): void {
 
 /**
  * Writes the next part of an answer whose head is sent. It frames the chunks of a chunked answer (RFC 9112 §7.1) itself, because
- * Node writes one in four pieces. One string costs less, see ADR 4. Node gets no part of such an answer while its socket is
- * open: Node 26 holds a chunk back until the next tick, and later parts would overtake it.
+ * Node writes one in four pieces. One string costs less, see ADR 4. While the socket is open, Node gets no bytes of such an answer
+ * before its end: Node 26 holds a chunk back until the next tick, and later parts would overtake it.
  * @returns false when no more may be written before `whenDrained` calls back
  */
 export function writePart(response: ServerResponse, part: Buffer): boolean {

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
+import { breakOff } from '../http/cut.ts';
 import {
   endWith,
   type FlatHeaders,
@@ -151,9 +152,8 @@ export class Answer {
     endWith(this.#response, joined(parts));
   }
 
-  /** Destroys the connection of an answer that broke off, so that it does not look complete. */
   abort(): void {
-    this.#response.destroy();
+    breakOff(this.#response);
   }
 
   #keep(bytes: Buffer): boolean {

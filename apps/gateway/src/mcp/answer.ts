@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
-import type { Cutter } from '../http/cut.ts';
+import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
@@ -176,7 +176,7 @@ export class McpAnswer implements Receiver {
 
   /** Writes a message of the gateway into the stream, between two events. Cuts off a holder who does not read. */
   #send(message: string): void {
-    if (this.#response.writableLength > UNREAD_MAX_BYTES) this.#response.destroy();
+    if (this.#response.writableLength > UNREAD_MAX_BYTES) breakOff(this.#response);
     else this.#writeMessage(message);
   }
 
@@ -219,7 +219,7 @@ export class McpAnswer implements Receiver {
     if (!this.#response.headersSent) return;
     // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
     const lacksAnswers = this.#events !== undefined && this.#unanswered.size > 0 && !this.#isResumable;
-    if (!this.#isStream || !(isCut || lacksAnswers)) return void this.#response.destroy();
+    if (!this.#isStream || !(isCut || lacksAnswers)) return breakOff(this.#response);
     this.#endWith(refusal);
   }
 
