@@ -30,8 +30,10 @@ const WARM_SECONDS = Number(process.env.WARM_SECONDS ?? 6);
 const chosen = (process.env.ROWS ?? Object.keys(ROWS).join()).split(',') as RowId[];
 for (const id of chosen) if (!(id in ROWS)) throw new Error(`ROWS: ${id} is none of ${Object.keys(ROWS)}`);
 const nodes = [process.execPath, ...(process.env.NODES?.split(',') ?? NEWER_NODES)]
-  .map((path) => ({ path, name: `Presign, Node ${version(path).split('.')[0]}` }))
-  .filter(({ name }, index, all) => all.findIndex((each) => each.name === name) === index);
+  .map((path) => ({ path, major: Number(version(path).split('.')[0]) }))
+  .filter(({ major }, index, all) => all.findIndex((each) => each.major === major) === index)
+  .sort((a, b) => a.major - b.major)
+  .map(({ path, major }) => ({ path, name: `Presign, Node ${major}` }));
 const newest = nodes.at(-1)?.path ?? process.execPath;
 const machine = `${cpus().length} × ${cpus()[0]?.model}; ${nodes.map(({ path }) => `Node ${version(path)}`).join(', ')}`;
 const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], {
