@@ -58,7 +58,6 @@ describe('an endpoint is refused, naming the field,', () => {
     ['https://0x7f.1/'],
     ['https://[::1]/'],
     ['https://[::ffff:10.0.0.1]/'],
-    ['https://169.254.169.254/latest/meta-data'],
     ['https://10.1.2.3:8443/'],
     ['https://localhost/'],
     ['https://LocalHost.:8443/'],
@@ -70,6 +69,18 @@ describe('an endpoint is refused, naming the field,', () => {
     expect(allowed.status, allowed.text).toBe(201);
     const { id } = JSON.parse(allowed.text) as { id: string };
     await send(stack, { method: 'DELETE', path: `/v1/webhooks/${id}` });
+  });
+
+  test.each([
+    ['http://169.254.169.254/latest/meta-data'],
+    ['https://[fd00:c1::a9fe:a9fe]/'],
+    ['https://[::ffff:a9fe:a9fe]/'],
+    ['https://metadata.google.internal/'],
+  ])('whose url is %s, whatever is allowed', async (url) => {
+    for (const each of [stack, guarded]) {
+      const message = refused(await create(each, { url }), 'invalid_request', 'url');
+      expect(message).toContain('never receives events');
+    }
   });
 
   test.each([

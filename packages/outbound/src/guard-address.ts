@@ -1,6 +1,7 @@
 import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { Agent, buildConnector, type Dispatcher, EnvHttpProxyAgent, Pool } from 'undici';
+import { isMetadata, isMetadataName } from './metadata-address.ts';
 
 /** The address of an upstream is not public. Nothing was sent to it. */
 export class BlockedAddressError extends Error {
@@ -70,6 +71,7 @@ function guardedTunnel(
     const host = hostOf(options);
     const isBlocked = blockedFor(whereOf(options), allowPrivate);
     const refuse = () => callback(new BlockedAddressError(), null);
+    if (isMetadataName(host)) return refuse();
     // A literal address is its own lookup.
     lookup(host, { all: true }, (_unknown, addresses = []) => {
       const isInside = addresses.length === 0 && allowPrivate !== true && PRIVATE_NAME.test(host);
@@ -100,7 +102,8 @@ function guardedConnect(allowPrivate: PrivateUpstreams): buildConnector.connecto
     const isBlocked = blockedFor(whereOf(options), allowPrivate);
     // A literal address is never looked up.
     const host = hostOf(options);
-    if (isIP(host) !== 0 && isBlocked(host)) return callback(new BlockedAddressError(), null);
+    if (isMetadataName(host) || (isIP(host) !== 0 && isBlocked(host)))
+      return callback(new BlockedAddressError(), null);
     return (isBlocked === isReserved ? toPublic : toAnywhere)(options, callback);
   };
 }
@@ -141,43 +144,11 @@ export function isReserved(address: string): boolean {
       return RESERVED_V4.check(address, 'ipv4') || isMetadata(address);
     case 6:
       // An address with a zone (RFC 4007 §11) is for one link.
-      return address.includes('%') || RESERVED_V6.check(address, 'ipv6');
+      return address.includes('%') || RESERVED_V6.check(address, 'ipv6') || isMetadata(address);
     default:
       return true;
   }
 }
-
-/** Whether an address is a cloud's metadata service or host agent, in any IPv6 form of it. */
-export const isMetadata = (address: string): boolean =>
-  isIP(address) !== 0 && METADATA.check(address.replace(/%.*/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6');
-
-/**
- * Addresses at which clouds return a machine's credentials or settings. All except Azure's host agent are in reserved
- * networks. `BlockList` knows the mapped form of an IPv4 address. Its NAT64 form (RFC 6052) is added.
- */
-const METADATA = new BlockList();
-for (const address of [
-  // AWS, Google Cloud, Azure, DigitalOcean, Hetzner, OpenStack and others.
-  '169.254.169.254',
-  // AWS: tasks of ECS, and pods of EKS (https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html).
-  '169.254.170.2',
-  '169.254.170.23',
-  // Azure: WireServer (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
-  '168.63.129.16',
-  // Alibaba Cloud (https://www.alibabacloud.com/help/en/ecs/user-guide/view-instance-metadata).
-  '100.100.100.200',
-  // Oracle Cloud Classic.
-  '192.0.0.192',
-  // Tencent Cloud (metadata.tencentyun.com) and Scaleway.
-  '169.254.0.23',
-  '169.254.42.42',
-]) {
-  METADATA.addAddress(address, 'ipv4');
-  METADATA.addAddress(`64:ff9b::${address}`, 'ipv6');
-}
-// AWS: instances, and pods of EKS; Google Cloud; Scaleway.
-for (const address of ['fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254', 'fd00:42::42'])
-  METADATA.addAddress(address, 'ipv6');
 
 /** The IANA IPv4 special-purpose registry (RFC 6890 and updates), multicast, and the future-use block. */
 const RESERVED_V4 = new BlockList();

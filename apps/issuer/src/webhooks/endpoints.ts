@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isIP } from 'node:net';
 import { isReserved, type PrivateUpstreams } from '@presign/outbound';
+import { isMetadata, isMetadataName } from '@presign/outbound/metadata-address';
 import {
   pageQuery,
   REQUEST_LIMITS,
@@ -87,14 +88,20 @@ async function create(deps: IssuerDeps, by: Actor, request: WebhookRequest, secr
  */
 export function checkUrl(url: string, allowPrivate: PrivateUpstreams): void {
   const { protocol, host, hostname, port } = new URL(url);
+  const literal = hostname.replace(/^\[|\]$/g, '');
+  if (isMetadataName(literal) || (isIP(literal) !== 0 && isMetadata(literal))) throw metadataUrl();
   if (allowPrivate === true) return;
   const where = port === '' ? `${host}:${protocol === 'https:' ? '443' : '80'}` : host;
   if (allowPrivate !== false && allowPrivate.has(where)) return;
   if (protocol !== 'https:') throw wrongUrl('expected https');
-  const literal = hostname.replace(/^\[|\]$/g, '');
   const isOwnMachine = /^(.*\.)?localhost\.?$/.test(literal);
   if (isOwnMachine || (isIP(literal) !== 0 && isReserved(literal)))
     throw wrongUrl('expected a public address');
+}
+
+function metadataUrl(): RefusedError {
+  const message = 'url: the address of a metadata or link-local service never receives events.';
+  return new RefusedError({ code: 'invalid_request', param: 'url', message });
 }
 
 function wrongUrl(problem: string): RefusedError {
