@@ -12,11 +12,20 @@ export const anthropicErrors: ErrorShape = (error) => {
       type: typeOf(error),
       message,
       code,
-      details: { error_code: code, ...(param === null ? {} : { param }), ...details },
+      details: { error_code: code, ...(param === null ? {} : { param }), ...ofThread(param), ...details },
     },
     request_id: requestId,
   };
 };
+
+/**
+ * The provider's own word for a request that a thread cannot hold. The SDK's tool runner then sends the whole
+ * conversation again, without a thread (`@anthropic-ai/sdk` 1.14, lib/internal/threads/ThreadState).
+ */
+const ofThread = (param: string | null): object =>
+  param === 'thread' || param?.startsWith('thread.')
+    ? { error_code: 'thread_unsupported_request', unsupported: [param] }
+    : {};
 
 /** The types of the page. It says that `invalid_request_error` stands for every other 4xx, too. */
 const TYPES: ReadonlyMap<number, string> = new Map([

@@ -13,15 +13,20 @@ import { isCount } from '../bounds/output-bound.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 
-/**
- * The content of a message or of `system`, block by block (`@anthropic-ai/sdk` 1.11, ContentBlockParam).
- * @param readsImages whether the model is one whose images have a known maximum
- */
-export function anthropicContent(content: unknown, readsImages: boolean): Share {
+/** The facts about a call that its blocks need. */
+export type BlockFacts = {
+  /** The model is one whose images have a known maximum. */
+  readonly readsImages: boolean;
+  /** The most tokens of the definition that a reference to a tool brings into the prompt once more. */
+  readonly largestTool: () => number;
+};
+
+/** The content of a message or of `system`, block by block (`@anthropic-ai/sdk` 1.14, BetaContentBlockParam). */
+export function anthropicContent(content: unknown, facts: BlockFacts): Share {
   if (content === undefined || content === null) return NOTHING;
   if (typeof content === 'string') return textShare(content);
   if (!Array.isArray(content)) return unboundedShare('is neither text nor a list');
-  return shareOfEach(content, (block) => blockShare(block, readsImages));
+  return shareOfEach(content, (block) => blockShare(block, facts));
 }
 
 /**
@@ -30,29 +35,31 @@ export function anthropicContent(content: unknown, readsImages: boolean): Share 
  */
 export const IMAGE_TOKENS = 4_784;
 
-type BlockRule = (block: JsonObject, readsImages: boolean) => Share;
+type BlockRule = (block: JsonObject, facts: BlockFacts) => Share;
 
 const asText: BlockRule = (block) => textShare(block);
 const asWindow: BlockRule = () => WHOLE_WINDOW;
+/** The provider writes the whole definition in the place of the reference. */
+const asReference: BlockRule = (block, { largestTool }) =>
+  together([textShare(block), { effect: 'harmless', extra: largestTool() }]);
 
 const BLOCKS: ReadonlyMap<unknown, BlockRule> = new Map<unknown, BlockRule>([
   ['text', asText],
   ['thinking', asText],
   ['redacted_thinking', asText],
   ['search_result', asText],
-  ['tool_reference', asText],
+  ['tool_reference', asReference],
+  ['tool_addition', ({ tool }, facts) => shareBelow('tool', toolChangeShare(tool, facts))],
+  ['tool_removal', ({ tool }, facts) => shareBelow('tool', toolChangeShare(tool, facts))],
   ['tool_search_tool_result', asText],
   ['tool_use', rewrittenShare],
   ['server_tool_use', rewrittenShare],
-  [
-    'tool_result',
-    ({ content }, readsImages) => shareBelow('content', anthropicContent(content, readsImages)),
-  ],
-  ['image', ({ source }, readsImages) => shareBelow('source', imageShare(source, readsImages))],
+  ['tool_result', ({ content }, facts) => shareBelow('content', anthropicContent(content, facts))],
+  ['image', ({ source }, { readsImages }) => shareBelow('source', imageShare(source, readsImages))],
   [
     'document',
-    ({ source, ...rest }, readsImages) =>
-      together([textShare(rest), shareBelow('source', documentShare(source, readsImages))]),
+    ({ source, ...rest }, facts) =>
+      together([textShare(rest), shareBelow('source', documentShare(source, facts))]),
   ],
   // These are encrypted or stored with the provider, so their length does not bound their tokens.
   ['web_search_tool_result', asWindow],
@@ -62,13 +69,43 @@ const BLOCKS: ReadonlyMap<unknown, BlockRule> = new Map<unknown, BlockRule>([
   ['text_editor_code_execution_tool_result', asWindow],
 ]);
 
-function blockShare(block: unknown, readsImages: boolean): Share {
+function blockShare(block: unknown, facts: BlockFacts): Share {
   if (!isJsonObject(block)) return unboundedShare('is not an object');
   const rule = BLOCKS.get(block.type);
   return rule === undefined
     ? shareBelow('type', unboundedShare('the cost of this kind of block is not known'))
-    : rule(block, readsImages);
+    : rule(block, facts);
 }
+
+/** A change of the tools in the midst of a conversation. Only the caller's own tools can be defined here. */
+function toolChangeShare(tool: unknown, { largestTool }: BlockFacts): Share {
+  const { type, definition } = isJsonObject(tool) ? tool : {};
+  if (type === 'tool_reference') return { effect: 'harmless', extra: largestTool() };
+  if (type !== 'tool_definition')
+    return shareBelow('type', unboundedShare('the cost of this tool is not known'));
+  const isOwn = isJsonObject(definition) && (definition.type ?? 'custom') === 'custom';
+  return shareBelow(
+    'definition',
+    isOwn
+      ? together([ownToolShare(definition), { effect: 'harmless', extra: TOOL_PROMPT }])
+      : unboundedShare('only a tool that the caller runs can be added in a message'),
+  );
+}
+
+/** The most tokens that one definition takes: among the tools of a call, and those that its messages define. */
+export function largestToolOf(tools: unknown, messages: unknown): number {
+  const added = objectsIn(messages).flatMap(({ content }) =>
+    objectsIn(content).map(({ tool }) => (isJsonObject(tool) ? tool.definition : undefined)),
+  );
+  const definitions = [...objectsIn(tools), ...added.filter(isJsonObject)];
+  const sizes = definitions.map((tool) => {
+    const text = JSON.stringify(tool);
+    return Buffer.byteLength(text) + rewrittenShare(tool).extra;
+  });
+  return sizes.reduce((most, size) => Math.max(most, size), OWN_SCHEMA_TOKENS);
+}
+
+const objectsIn = (list: unknown): JsonObject[] => (Array.isArray(list) ? list.filter(isJsonObject) : []);
 
 function imageShare(source: unknown, readsImages: boolean): Share {
   const { type, data } = isJsonObject(source) ? source : {};
@@ -79,13 +116,13 @@ function imageShare(source: unknown, readsImages: boolean): Share {
 }
 
 /** The gateway cannot count the pages of a PDF, and their text has no stated maximum. */
-function documentShare(source: unknown, readsImages: boolean): Share {
+function documentShare(source: unknown, facts: BlockFacts): Share {
   const { type, data, content } = isJsonObject(source) ? source : {};
   switch (type) {
     case 'text':
       return textShare(data);
     case 'content':
-      return shareBelow('content', anthropicContent(content, readsImages));
+      return shareBelow('content', anthropicContent(content, facts));
     case 'base64':
     case 'url':
     case 'file':
@@ -149,13 +186,22 @@ const LOOP_LIMIT = 10;
 function toolShare(tool: unknown): Share {
   if (!isJsonObject(tool)) return unboundedShare('is not an object');
   const type = tool.type ?? 'custom';
-  if (type === 'custom') return rewrittenShare(tool);
+  if (type === 'custom') return ownToolShare(tool);
   if (typeof type !== 'string') return unboundedShare('is no known tool');
   if (OWN_SCHEMA.test(type)) return { effect: 'harmless', extra: OWN_SCHEMA_TOKENS };
   if (SCHEMA_UNKNOWN.test(type)) return WHOLE_WINDOW;
   if (SERVER_TOOL.test(type)) return serverToolShare(type, tool);
   return shareBelow('type', unboundedShare('the cost of this tool has no stated maximum'));
 }
+
+/** A tool that the caller runs. Code of the provider that may call it makes turns without a maximum. */
+function ownToolShare(tool: JsonObject): Share {
+  const callers = tool.allowed_callers ?? [];
+  const direct = Array.isArray(callers) && callers.every((caller) => caller === 'direct');
+  return direct ? rewrittenShare(tool) : shareBelow('allowed_callers', unboundedShare(ONLY_DIRECT));
+}
+
+const ONLY_DIRECT = 'only ["direct"] keeps the number of turns bounded';
 
 /** Each search has a fee, and after every use the model reads its context again. */
 function serverToolShare(type: string, { max_uses, allowed_callers }: JsonObject): Share {
@@ -164,7 +210,5 @@ function serverToolShare(type: string, { max_uses, allowed_callers }: JsonObject
   const callers = allowed_callers ?? (ALWAYS_DIRECT.test(type) ? ['direct'] : undefined);
   const direct =
     Array.isArray(callers) && callers.every((caller) => caller === 'direct') && callers.length > 0;
-  return direct
-    ? WHOLE_WINDOW
-    : shareBelow('allowed_callers', unboundedShare('only ["direct"] keeps the number of turns bounded'));
+  return direct ? WHOLE_WINDOW : shareBelow('allowed_callers', unboundedShare(ONLY_DIRECT));
 }

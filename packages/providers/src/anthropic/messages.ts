@@ -31,7 +31,7 @@ import {
   usageOf,
 } from '../spend.ts';
 import { anthropicErrors } from './errors.ts';
-import { anthropicContent, anthropicTools } from './input.ts';
+import { anthropicContent, anthropicTools, type BlockFacts, largestToolOf } from './input.ts';
 
 /** Token counting takes a message's input without the fields that shape its output. */
 export const anthropicCountTokens: Dialect = {
@@ -51,6 +51,9 @@ const SPEND: DialectSpend = {
   pricedHeaders: ['anthropic-beta', 'x-anthropic-beta'],
   harmlessHeaderValues: {
     'anthropic-beta': new Set([
+      'advanced-tool-use-2025-11-20',
+      'cache-diagnosis-2026-04-07',
+      'claude-code-20250219',
       'computer-use-2024-10-22',
       'computer-use-2025-01-24',
       'computer-use-2025-11-24',
@@ -59,10 +62,16 @@ const SPEND: DialectSpend = {
       'extended-cache-ttl-2025-04-11',
       'files-api-2025-04-14',
       'fine-grained-tool-streaming-2025-05-14',
+      'inline-tools-2026-09-15',
       'interleaved-thinking-2025-05-14',
+      'message-threads-2026-08-12',
+      'mid-conversation-output-config-2026-07-01',
+      'mid-conversation-system-clear-at-2026-08-21',
+      'mid-conversation-tool-changes-2026-07-01',
       'model-context-window-exceeded-2025-08-26',
       'output-128k-2025-02-19',
       'pdfs-2024-09-25',
+      'per-turn-control-2026-07-01',
       'prompt-caching-2024-07-31',
       'structured-outputs-2025-11-13',
       'thinking-display-updates-2026-08-18',
@@ -116,6 +125,7 @@ const FIELDS: AllowList = allow(
     output_config: (value) => judgeObject(harmless('effort', 'format'), value),
     output_format: 'harmless',
     thinking: (value) => anthropicThinking(value),
+    thread: (value) => thread(value),
   },
 );
 
@@ -156,15 +166,20 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
 const FIXED = 64;
 
 /** The prompt without its tools: system, messages, output format. */
-function promptShare({ model, messages, system, output_config, output_format }: JsonObject): Share {
-  // Other providers speak this dialect too, with models whose images have no stated maximum.
-  const readsImages = typeof model === 'string' && model.startsWith('claude-');
+function promptShare(body: JsonObject): Share {
+  const { model, messages, system, tools, output_config, output_format } = body;
+  let largest: number | undefined;
+  const blockFacts: BlockFacts = {
+    // Other providers speak this dialect too, with models whose images have no stated maximum.
+    readsImages: typeof model === 'string' && model.startsWith('claude-'),
+    largestTool: () => (largest ??= largestToolOf(tools, messages)),
+  };
   const format = isJsonObject(output_config) ? (output_config.format ?? output_format) : output_format;
   return together([
-    shareBelow('system', anthropicContent(system, readsImages)),
+    shareBelow('system', anthropicContent(system, blockFacts)),
     shareBelow(
       'messages',
-      shareOfEach(messages ?? [], (message) => messageShare(message, readsImages)),
+      shareOfEach(messages ?? [], (message) => messageShare(message, blockFacts)),
     ),
     format === undefined || format === null
       ? { effect: 'harmless', extra: 0 }
@@ -172,14 +187,18 @@ function promptShare({ model, messages, system, output_config, output_format }: 
   ]);
 }
 
-function messageShare(message: unknown, readsImages: boolean): Share {
+function messageShare(message: unknown, facts: BlockFacts): Share {
   if (!isJsonObject(message)) return unboundedShare('is not an object');
-  const effect = judge(harmless('role', 'content'), message);
   return together([
-    { effect, extra: 0 },
-    shareBelow('content', anthropicContent(message.content, readsImages)),
+    { effect: judge(MESSAGE, message), extra: 0 },
+    shareBelow('content', anthropicContent(message.content, facts)),
   ]);
 }
+
+/** `clear_at` leaves a system message out of later turns, `output_config` sets the effort of one turn. */
+const MESSAGE: AllowList = allow(harmless('role', 'content', 'clear_at'), {
+  output_config: (value) => judgeObject(harmless('effort'), value),
+});
 
 /** `max_tokens` covers thinking. A value of 0 writes the cache and gives no answer. */
 export function anthropicOutput(body: JsonObject, facts: ModelFacts) {
@@ -203,6 +222,13 @@ export function anthropicThinking(value: unknown): Effect {
     value,
   );
 }
+
+/**
+ * A thread keeps the conversation at the provider. Its turns are in the account of the key, which other URLs share, so
+ * only its first turn passes, which has all of its input. The SDKs then send the whole conversation (`anthropicErrors`).
+ */
+const thread = (value: unknown): Effect =>
+  judgeObject(allow({ type: only('reads a conversation that is not in the body', 'create') }), value);
 
 /** Clearing only shortens the input. Compaction is a call of its own, whose usage is reported apart. */
 const editing = (value: unknown): Effect =>

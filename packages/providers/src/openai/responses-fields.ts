@@ -33,7 +33,7 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
     harmless('tool_choice', 'parallel_tool_calls', 'truncation'),
     harmless('max_output_tokens', 'max_tokens', 'max_completion_tokens'),
     {
-      input: judgeInput(input),
+      input: judgeInput(input, serverTools),
       tools: judgeTools(serverTools),
       max_tool_calls: (value) =>
         isCalls(value) ? 'harmless' : { unbounded: `is not a whole number up to ${MOST_CALLS}` },
@@ -52,10 +52,20 @@ export const responsesFields = (input: InputRules, serverTools: ServerTools): Al
 
 /** The units of the fees of tools that the provider runs in this call. */
 export function serverToolsIn(body: JsonObject, serverTools: ServerTools): readonly string[] {
-  const tools = Array.isArray(body.tools) ? body.tools.filter(isJsonObject) : [];
+  const tools = toolsIn(body).filter(isJsonObject);
   const units = tools.flatMap(({ type }) => serverTools.get(textOf(type)) ?? []);
   return [...new Set(units)];
 }
+
+/** All tools that a body defines: at its top, and in the items of its input that bring tools. */
+export function toolsIn({ tools, input }: JsonObject): readonly unknown[] {
+  const items = Array.isArray(input) ? input.filter(isJsonObject) : [];
+  const brought = items.filter(({ type }) => TOOL_ITEMS.includes(textOf(type))).map((item) => item.tools);
+  return [tools, ...brought].filter(Array.isArray).flat();
+}
+
+/** Items that define tools in the midst of the input, as Codex 0.171 sends all of its tools. */
+const TOOL_ITEMS: readonly string[] = ['additional_tools', 'tool_search_output'];
 
 /** `pro` writes an answer in several runs, and their number is not documented. */
 const reasoning: Rule = (value) =>
@@ -75,14 +85,15 @@ const texts: Rule = (value) =>
     : { unbounded: 'is not an object of texts' };
 
 const judgeTools =
-  (serverTools: ServerTools): Rule =>
-  (tools, body) =>
+  (serverTools: ServerTools) =>
+  (tools: unknown, body: JsonObject): Effect =>
     judgeEach(tools, (tool) => judgeTool(tool, serverTools, body));
 
 function judgeTool(tool: JsonObject, serverTools: ServerTools, body: JsonObject): Effect {
   const type = textOf(tool.type);
   if (OWN_TOOLS.includes(type)) return 'harmless';
   if (type === 'namespace') return judgeNamespace(tool);
+  if (type === 'tool_search') return judgeToolSearch(tool);
   if (HIDDEN_PROMPT_TOOLS.includes(type)) return 'whole window';
   if (!serverTools.has(type)) return { unbounded: 'is a tool whose cost is not known', at: 'type' };
   if (isCalls(body.max_tool_calls)) return 'whole window';
@@ -111,17 +122,29 @@ function judgeNamespace({ tools }: JsonObject): Effect {
   return below('tools', own);
 }
 
+/** The caller searches its own tools. Searches of the provider's are turns whose number has no maximum. */
+const judgeToolSearch = ({ execution }: JsonObject): Effect =>
+  execution === 'client'
+    ? 'harmless'
+    : { unbounded: 'lets the provider search for tools, which has no maximum', at: 'type' };
+
 /** A text, or messages and items of earlier turns. */
 const judgeInput =
-  ({ imageTokens }: InputRules): Rule =>
-  (input, { model }) => {
+  ({ imageTokens }: InputRules, serverTools: ServerTools): Rule =>
+  (input, body) => {
     if (typeof input === 'string') return 'harmless';
-    const parts = partsFor(imageTokens?.(model) !== undefined);
-    return judgeEach(input, (item) => judgeItem(item, parts));
+    const parts = partsFor(imageTokens?.(body.model) !== undefined);
+    const bringsTools = allow(harmless('type', 'id', 'role', 'call_id', 'status', 'execution'), {
+      tools: (tools) => judgeTools(serverTools)(tools, body),
+    });
+    return judgeEach(input, (item) =>
+      TOOL_ITEMS.includes(textOf(item.type)) ? judge(bringsTools, item) : judgeItem(item, parts),
+    );
   };
 
 function judgeItem(item: JsonObject, parts: Parts): Effect {
   const type = item.type ?? 'message';
+  if (type === 'tool_search_call' && item.execution === 'client') return judge(CLIENT_SEARCH, item);
   if (typeof type === 'string' && STORED_ITEMS.includes(type)) return 'whole window';
   const content = TEXT_ITEMS.get(textOf(type));
   if (content === undefined) return { unbounded: 'is an item whose cost is not known', at: 'type' };
@@ -150,6 +173,8 @@ const ITEM = harmless(
   'input',
   'caller',
 );
+
+const CLIENT_SEARCH = harmless('type', 'id', 'call_id', 'execution', 'status', 'arguments');
 
 /** Items that refer to more than their text: stored, encrypted or made by the provider's tools. They start no work. */
 const STORED_ITEMS: readonly string[] = [

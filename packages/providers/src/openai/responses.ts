@@ -6,7 +6,7 @@ import type { Bound, DialectSpend, Reported, Usage } from '../spend.ts';
 import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
 import { standardTier } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
-import { responsesFields, type ServerTools, serverToolsIn } from './responses-fields.ts';
+import { responsesFields, type ServerTools, serverToolsIn, toolsIn } from './responses-fields.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
 import { readResponsesUsage, reported } from './usage.ts';
@@ -60,18 +60,23 @@ function responsesSpend(
   };
 }
 
-function partsOf({ input, instructions, tools, text }: JsonObject) {
+function partsOf(body: JsonObject) {
+  const { input, instructions, text } = body;
   const items = Array.isArray(input) ? input : [input];
+  const tools = toolsIn(body);
   return {
     items,
     rewritten: [tools, text, ...items.flatMap(argumentsIn)],
-    tools: Array.isArray(tools) ? tools.length : 0,
+    tools: tools.reduce<number>((sum, tool) => sum + 1 + inNamespace(tool), 0),
     texts: () => [
       ...[instructions, input].filter((value) => typeof value === 'string'),
       ...plainTexts(items),
     ],
   };
 }
+
+const inNamespace = (tool: unknown): number =>
+  isJsonObject(tool) && Array.isArray(tool.tools) ? tool.tools.length : 0;
 
 /**
  * Tools that the provider runs add one turn for each call and one more, and each call's fee. The API describes the

@@ -8,6 +8,9 @@ const SAID = { model: MODEL, max_tokens: 1_000, messages: [{ role: 'user', conte
 const saying = (...content: object[]) => ({ ...SAID, messages: [{ role: 'user', content }] });
 const input = (body: object) => boundOf(MESSAGES, { ...body }).inputTokens;
 
+const TOOL = { name: 'f', input_schema: { type: 'object' } };
+const adding = (tool: object) => ({ type: 'tool_addition', tool });
+const systemWith = (fields: object) => ({ messages: [{ role: 'system', content: 'x', ...fields }] });
 const SEARCH = { type: 'web_search_20250305', name: 'web_search', max_uses: 3 };
 
 describe('the bound of Anthropic messages', () => {
@@ -99,6 +102,14 @@ describe('the bound of Anthropic messages', () => {
     ['context_management.edits[0].type', { context_management: { edits: [{ type: 'compact_20260112' }] } }],
     ['output_config.task_budget', { output_config: { task_budget: { type: 'tokens', total: 9 } } }],
     ['thinking.type', { thinking: { type: 'endless' } }],
+    ['thread.type', { thread: { type: 'continue', previous_message_id: 'msg_1' } }],
+    ['tools[0].allowed_callers', { tools: [{ ...TOOL, allowed_callers: ['code_execution_20260120'] }] }],
+    ['messages[0].output_config.format', systemWith({ output_config: { format: {} } })],
+    ['messages[0].content[0].tool.type', saying(adding({ type: 'mcp_toolset_reference', server_name: 's' }))],
+    [
+      'messages[0].content[0].tool.definition',
+      saying(adding({ type: 'tool_definition', definition: SEARCH })),
+    ],
     ['thinking.budget_tokens', { thinking: { type: 'enabled', budget_tokens: '9' } }],
     ['max_tokens', { max_tokens: 1.5 }],
     ['max_tokens', { max_tokens: '1000' }],
@@ -120,8 +131,31 @@ describe('the bound of Anthropic messages', () => {
       context_management: { edits: [{ type: 'clear_tool_uses_20250919' }] },
       tool_choice: { type: 'auto' },
       container: null,
+      thread: { type: 'create' },
+      messages: [
+        { role: 'user', content: 'Hello' },
+        { role: 'system', content: 'x', clear_at: 'next_user_message', output_config: { effort: 'medium' } },
+        { role: 'system', content: [adding({ type: 'tool_reference', name: 'f' })] },
+        { role: 'system', content: [{ type: 'tool_removal', tool: { type: 'tool_reference', name: 'f' } }] },
+        { role: 'system', content: [adding({ type: 'tool_definition', definition: TOOL })] },
+      ],
     };
     expect(refusedField(MESSAGES, passes)).toBeUndefined();
+  });
+
+  it('holds the largest definition once more for each reference to a tool', () => {
+    const large = { ...TOOL, description: 'x'.repeat(20_000) };
+    const references = [
+      { type: 'tool_reference', tool_name: 'f' },
+      adding({ type: 'tool_reference', name: 'f' }),
+    ];
+    for (const reference of references) {
+      const with_ = (count: number) =>
+        input({ ...saying(...Array.from({ length: count }, () => reference)), tools: [large] });
+      expect(with_(4)).toBeGreaterThan(with_(1) + 3 * 20_000);
+      const defined = adding({ type: 'tool_definition', definition: large });
+      expect(input(saying(defined, reference, reference))).toBeGreaterThan(3 * 20_000);
+    }
   });
 
   it('refuses a body whose nesting would exhaust the stack', () => {

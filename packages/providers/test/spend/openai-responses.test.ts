@@ -32,6 +32,42 @@ describe('responses', () => {
     expect(inputTokens).toBeLessThan(2_000);
   });
 
+  it('are counted by their bytes with the tools that Codex sends among its items', () => {
+    const tool = { type: 'function', name: 'f', description: 'd', parameters: {} };
+    const many = Array.from({ length: 100 }, (_, index) => ({ ...tool, name: `f${index}` }));
+    const tools = (list: object[]) => [
+      { type: 'additional_tools', role: 'developer', tools: list },
+      { type: 'message', role: 'user', content: 'Hi' },
+    ];
+    const few = boundOf('openai', PATH, item(...tools([tool]))).inputTokens;
+    expect(few).toBeLessThan(2_000);
+    const inNamespace = boundOf(
+      'openai',
+      PATH,
+      item(...tools([{ type: 'namespace', name: 'n', tools: many }])),
+    );
+    const atTop = boundOf('openai', PATH, item(...tools(many)));
+    for (const { inputTokens } of [inNamespace, atTop]) expect(inputTokens).toBeGreaterThan(few + 100 * 32);
+  });
+
+  it('are counted by their bytes if the caller itself searches for tools', () => {
+    const found = { type: 'function', name: 'f', parameters: {} };
+    const body = call({
+      tools: [{ type: 'tool_search', execution: 'client', description: 'd', parameters: {} }],
+      input: [
+        { type: 'tool_search_call', call_id: 'c', execution: 'client', status: 'completed', arguments: {} },
+        {
+          type: 'tool_search_output',
+          call_id: 'c',
+          execution: 'client',
+          status: 'completed',
+          tools: [found],
+        },
+      ],
+    });
+    expect(boundOf('openai', PATH, body).inputTokens).toBeLessThan(2_000);
+  });
+
   it.each([
     call({ previous_response_id: 'resp_1' }),
     call({ conversation: 'conv_1' }),
@@ -53,7 +89,10 @@ describe('responses', () => {
     [call({ client_metadata: { tools: [{ type: 'web_search' }] } }), 'client_metadata'],
     [call({ max_tool_calls: -1 }), 'max_tool_calls'],
     [call({ max_tool_calls: 10 ** 15 }), 'max_tool_calls'],
-    [item({ type: 'additional_tools' }), 'input[0].type'],
+    [item({ type: 'additional_tools', tools: [{ type: 'web_search' }] }), 'input[0].tools[0].type'],
+    [item({ type: 'additional_tools', tools: [], prompt: 'p' }), 'input[0].prompt'],
+    [item({ type: 'tool_search_output', tools: [{ type: 'mcp' }] }), 'input[0].tools[0].type'],
+    [call({ tools: [{ type: 'tool_search', execution: 'server' }] }), 'tools[0].type'],
     [item({ type: 'message', role: 'user', content: [{ type: 'input_audio' }] }), 'input[0].content[0]'],
     [item({ role: 'user', content: 'x', tools: [] }), 'input[0].tools'],
     [call({ input: 7 }), 'input'],
@@ -112,6 +151,13 @@ describe('tools that the provider runs', () => {
       expect(refusedIn(provider, path, call({ ...search, max_tool_calls: 1 }))).toBe('tools[0].type');
       expect(refusedIn(provider, path, call())).toBeUndefined();
     }
+  });
+
+  it('are found among the items of the input, too', () => {
+    const items = [{ type: 'additional_tools', role: 'developer', tools: [{ type: 'web_search' }] }];
+    const { fees, inputTokens } = boundOf('openai', PATH, call({ input: items, max_tool_calls: 2 }));
+    expect(fees).toEqual({ web_searches: 2 });
+    expect(inputTokens).toBe(3 * WINDOW);
   });
 
   it('are found in a namespace, too', () => {
