@@ -61,7 +61,7 @@ test("the operator's list decides, and the bundled one prices what it leaves out
   source.serve(listOf({ m: 1, 'gpt-4o': 9 }));
   const keeper = await start();
   expect([dollars(keeper), dollars(keeper, 'gpt-4o'), dollars(keeper, 'gpt-4o-mini')]).toEqual([1, 9, 0.15]);
-  expect(sources(keeper)).toEqual(['url', 'bundled']);
+  expect(sources(keeper)).toEqual(['url', 'bundled', 'bundled']);
   expect(logs.map(({ message }) => message)).toEqual(['prices in use']);
 });
 
@@ -183,14 +183,14 @@ describe('a large drop', () => {
     source.serve(listOf(cheap));
     await keeper.refresh();
     expect([dollars(keeper), dollars(keeper, 'rises'), dollars(keeper, 'fresh')]).toEqual([10, 2, 3]);
-    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, true, false]);
+    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, true, false, false]);
     const [{ waiting } = { waiting: undefined }] = await storedPrices(stores.db, Date.now());
     expect(waiting?.drops.map(({ model, unit }) => `${model} ${unit}`)).toEqual(['m input', 'm output']);
     expect(await acceptPrices(stores.db, waiting?.id ?? '')).toBe(true);
     await keeper.refresh();
     const after = Object.keys(cheap).map((model) => dollars(keeper, model));
     expect(after).toEqual(Object.values(cheap));
-    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false]);
+    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false, false]);
   });
 
   test('waits at every service, also at one that starts later', async () => {
@@ -209,7 +209,7 @@ describe('a large drop', () => {
     await keeper.refresh();
     source.serve(listOf({ m: 10 }));
     await keeper.refresh();
-    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false]);
+    expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false, false]);
     expect((await storedPrices(stores.db, Date.now())).map(({ waiting }) => waiting)).toEqual([undefined]);
   });
 

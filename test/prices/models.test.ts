@@ -24,7 +24,7 @@ async function models(query = ''): Promise<Models> {
 
 test('the models that have a price are listed with their list and its date', async () => {
   const { lists, data } = await models();
-  expect(lists.map(({ source }) => source)).toEqual(['bundled']);
+  expect(lists.map(({ source }) => source)).toEqual(['bundled', 'bundled']);
   expect(data.length).toBeGreaterThan(500);
   expect(data.find(({ model }) => model === 'm')).toEqual({
     ...{ provider: 'openai', model: 'm', source: 'providers_file', date: null },

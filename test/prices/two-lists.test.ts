@@ -73,5 +73,5 @@ test('a gateway says which lists it uses', async () => {
   const ready = (await (await fetch(`${cheapUrl}/readyz`)).json()) as {
     prices: readonly { source: string }[];
   };
-  expect(ready.prices.map(({ source }) => source)).toEqual(['file', 'bundled']);
+  expect(ready.prices.map(({ source }) => source)).toEqual(['file', 'bundled', 'bundled']);
 });

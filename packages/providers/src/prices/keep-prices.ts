@@ -6,7 +6,6 @@ import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
 
 import {
-  BUNDLED_LIST,
   LIST_MAX_BYTES,
   listId,
   type PriceList,
@@ -118,7 +117,7 @@ function pricesOf({ lists }: Used, source: PriceSource | undefined): Prices {
   const known = remembered.get(lists);
   if (known) return known;
   const own = [lists.good, ...(lists.offered ? [lists.offered] : [])];
-  const prices = { id: own.map(({ id }) => id).join('+'), layers: [own, [BUNDLED_LIST]] };
+  const prices = { id: own.map(({ id }) => id).join('+'), layers: [own, ...BUNDLED_PRICES.layers] };
   remembered.set(lists, prices);
   return prices;
 }

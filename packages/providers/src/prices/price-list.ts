@@ -6,6 +6,7 @@ import {
   type MatchLogic,
   type ModelInfo,
 } from '@pydantic/genai-prices';
+import liteLlm from '../../data/lite-llm.json' with { type: 'json' };
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { BUILT_IN_PROVIDERS } from '../vendors.ts';
 import { liteLlmModel } from './lite-llm.ts';
@@ -31,12 +32,23 @@ const LISTED_NAMES: ReadonlySet<string> = new Set(
   [...BUILT_IN_PROVIDERS.values()].flatMap(({ priceList }) => priceList ?? []),
 );
 
-/** The list that ships with Presign (https://github.com/pydantic/genai-prices). */
+/** The first list that ships with Presign (https://github.com/pydantic/genai-prices). */
 export const BUNDLED_LIST: PriceList = {
   id: BUNDLED_RELEASE.version,
   source: 'bundled',
   date: BUNDLED_RELEASE.date,
   providers: knownProviders((name) => findProvider({ providerId: name })),
+};
+
+/**
+ * The second one: LiteLLM's, which has the models that are newer than the first (`generate/lite-llm-list.ts`). Its date is
+ * the day on which it was read.
+ */
+export const BUNDLED_LITE_LLM: PriceList = {
+  id: `litellm ${liteLlm.version}`,
+  source: 'bundled',
+  date: liteLlm.date,
+  providers: readGenaiPrices(liteLlm.providers),
 };
 
 /** Keeps the providers that Presign knows, each with the models that it falls back to. */

@@ -5,7 +5,7 @@ import { isJsonObject } from '../json.ts';
 import type { ModelPrice, Provider } from '../provider.ts';
 import { listedPricing } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
-import { BUNDLED_LIST, type PriceList } from './price-list.ts';
+import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
 
 /**
  * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,
@@ -18,7 +18,10 @@ export type Prices = {
 };
 
 /** The prices of a service whose operator names no list. */
-export const BUNDLED_PRICES: Prices = { id: BUNDLED_LIST.id, layers: [[BUNDLED_LIST]] };
+export const BUNDLED_PRICES: Prices = {
+  id: `${BUNDLED_LIST.id}+${BUNDLED_LITE_LLM.id}`,
+  layers: [[BUNDLED_LIST, BUNDLED_LITE_LLM]],
+};
 
 /** The prices of a call, and its time in Unix milliseconds. */
 export type PricesAt = { readonly prices: Prices; readonly now: number };

@@ -9,9 +9,12 @@ import {
   pricingOf,
   tokensMicrousd,
 } from '../../src/index.ts';
+import { BUNDLED_LIST, BUNDLED_LITE_LLM } from '../../src/prices/price-list.ts';
 
 const AT = Date.parse('2026-11-21T12:00:00Z');
 const NOW = { prices: BUNDLED_PRICES, now: AT };
+/** The first bundled list alone, which the library prices, too. */
+const OF_ITS_LIST = { prices: { id: 'first', layers: [[BUNDLED_LIST]] }, now: AT };
 const provider = (id: string): Provider => {
   const found = BUILT_IN_PROVIDERS.get(id);
   if (!found) throw new Error(id);
@@ -23,6 +26,27 @@ test('float noise never rounds up: $0.000195 is 195 microdollars', () => {
   const usage = { input_tokens: 100, output_tokens: 300 };
   expect(calcPrice(usage, 'gpt-4o-mini', { providerId: 'openai' })?.total_price).toBeGreaterThan(0.000195);
   expect(pricingOf(provider('openai'), 'gpt-4o-mini', NOW)?.cost(usage)).toBe(195);
+});
+
+test.each([
+  ['anthropic', 'claude-haiku-5-5'],
+  ['anthropic', 'claude-opus-5-5'],
+  ['anthropic', 'claude-sonnet-5-5'],
+  ['openai', 'gpt-6.1-sol'],
+  ['xai', 'grok-4.7'],
+])('the newest models of %s that the newest lists have are priced: %s', (id, model) => {
+  expect(pricingOf(provider(id), model, NOW)?.rates).toMatchObject({
+    input: expect.any(Number),
+    output: expect.any(Number),
+  });
+});
+
+test('of two bundled lists that differ, the dearer rate counts', () => {
+  const first = pricingOf(provider('xai'), 'grok-code-fast-1', OF_ITS_LIST)?.rates.input ?? 0;
+  const second = { prices: { id: 'second', layers: [[BUNDLED_LITE_LLM]] }, now: AT };
+  const dearer = pricingOf(provider('xai'), 'grok-code-fast-1', second)?.rates.input ?? 0;
+  expect(dearer).toBeGreaterThan(first);
+  expect(pricingOf(provider('xai'), 'grok-code-fast-1', NOW)?.rates.input).toBe(dearer);
 });
 
 test('a part of a microdollar is charged as a whole one', () => {
@@ -204,7 +228,7 @@ describe(`over all ${models.length} listed models`, () => {
             output_tokens: output,
             output_reasoning_tokens: part('output_reasoning_mtok', output, thought),
           };
-          const cost = pricingOf(model.provider, model.id, NOW)?.cost(usage);
+          const cost = pricingOf(model.provider, model.id, OF_ITS_LIST)?.cost(usage);
           if (cost === undefined) return;
           const usd = listed(usage)?.total_price ?? Number.NaN;
           expect(cost - usd * 1e6, `${model.id} ${JSON.stringify(usage)}`).toBeGreaterThanOrEqual(-1e-5);
