@@ -126,6 +126,13 @@ test('the field at fault is named in every form', () => {
   });
 });
 
+test("a thread that cannot go on is named in Anthropic's word for it, so that the SDK goes on without it", () => {
+  const refused = errorShapeOf(provider('anthropic'), '/v1/messages')({ ...REFUSAL, param: 'thread.type' });
+  expect(refused).toMatchObject({
+    error: { details: { error_code: 'thread_unsupported_request', unsupported: ['thread.type'] } },
+  });
+});
+
 test('no form has a `detail`, which the SDKs of Mistral expect to be a list', () => {
   for (const each of BUILT_IN_PROVIDERS.values()) {
     expect(errorShapeOf(each, '/unknown')({ ...REFUSAL, status: 422 })).not.toHaveProperty('detail');

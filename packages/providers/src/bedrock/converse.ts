@@ -1,5 +1,6 @@
+import { anthropicThinking } from '../anthropic/fields.ts';
 import { IMAGE_TOKENS, TOOL_PROMPT } from '../anthropic/input.ts';
-import { anthropicOutput, anthropicThinking, DEEPEST, FORMAT_PROMPT } from '../anthropic/messages.ts';
+import { anthropicOutput, DEEPEST, FORMAT_PROMPT } from '../anthropic/messages.ts';
 import { allow, harmless, judge, only } from '../bounds/allow-list.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
