@@ -93,12 +93,21 @@ test.each<[string, Id, Failure]>([
   expect(held).toBe(0);
 });
 
-test("xAI's fee above the hold ends the URL after one call", async () => {
+test("xAI's fee is part of every hold, so a refused request ends no URL", async () => {
   failure = VIOLATION;
-  const url = await issue('xai', { cost_limit: 10_000 });
-  expect(await callUntilRefused(url)).toBe(1);
-  const { bytes } = await post(url, { model: MODEL, messages: [], max_tokens: 1 });
-  expect(JSON.parse(bytes.toString())).toMatchObject({ error: { code: 'grant_revoked' } });
+  const small = await issue('xai', { cost_limit: 49_999 });
+  expect(await callUntilRefused(small, 1)).toBe(0);
+  const { bytes } = await post(small, { model: MODEL, messages: [], max_tokens: 1 });
+  expect(JSON.parse(bytes.toString())).toMatchObject({ error: { code: 'cost_limit_too_low' } });
+
+  const url = await issue('xai', { cost_limit: 160_000 });
+  expect(await callUntilRefused(url, 1)).toBe(3);
+  const { spent, held, revoked } = await statusOf(url);
+  expect({ held, revoked, isFee: Number(spent) >= 150_000 }).toEqual({
+    held: 0,
+    revoked: false,
+    isFee: true,
+  });
 });
 
 test('a 403 without a documented price keeps its use and is charged its hold', async () => {

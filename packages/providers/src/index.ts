@@ -41,7 +41,13 @@ export {
   type ServiceAccount,
   TOKEN_KINDS,
 } from './provider.ts';
-export { billingOf, type ErrorFacts, errorFactsIn, type VendorRefusals } from './refusals.ts';
+export {
+  billingOf,
+  type ErrorFacts,
+  errorFactsIn,
+  largestFee,
+  type VendorRefusals,
+} from './refusals.ts';
 export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';

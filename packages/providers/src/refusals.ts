@@ -14,9 +14,13 @@ export type VendorRefusal = {
   /** Set if the entry is about errors whose message begins with this text only, because they share their code. */
   readonly messageStart?: string;
   readonly billing: Exclude<Billing, 'undocumented'>;
-  /** The fixed fee for a billed error, which may be more than the call's hold. */
+  /** The fixed fee for a billed error. The hold of every call covers it. */
   readonly feeMicrousd?: number;
 };
+
+/** The largest fee that a vendor charges for an error, in microdollars. A call may cost that much however little it asks for. */
+export const largestFee = (refusals: VendorRefusals): number =>
+  refusals === 'undocumented' ? 0 : Math.max(0, ...refusals.map(({ feeMicrousd = 0 }) => feeMicrousd));
 
 /** The codes and the message of an error's body. */
 export type ErrorFacts = { readonly codes: readonly string[]; readonly message: string };

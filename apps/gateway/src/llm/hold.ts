@@ -5,6 +5,7 @@ import {
   type Encoding,
   encodingOf,
   type JsonObject,
+  largestFee,
   type ModelFacts,
   modelFacts,
   type PricesAt,
@@ -133,13 +134,23 @@ function holdOf(
   const cost = pricedBound(provider, model, pricing, bound);
   if ('unbounded' in cost) return cost;
   const { fixedMicrousd, outputRate } = cost;
-  if (!output) return fixedHold(fixedMicrousd);
+  const feeMicrousd = largestFee(provider.refusals);
+  if (!output) return fixedHold(Math.max(fixedMicrousd, feeMicrousd));
   const ratePerMtok = outputRate * output.times;
   const most = tokensThatMultiply(ratePerMtok);
   const leastTokens = output.least;
   if (leastTokens > most) return { unbounded: { reason: 'costs more than can be counted' } };
-  return { fixedMicrousd, ratePerMtok, askedTokens: Math.min(output.asked, most), leastTokens };
+  // However far the output bound is lowered, the rest covers the fee of a refused request.
+  const restMicrousd = feeMicrousd - Math.floor((leastTokens * ratePerMtok) / PER_MTOK);
+  return {
+    fixedMicrousd: Math.max(fixedMicrousd, restMicrousd),
+    ratePerMtok,
+    askedTokens: Math.min(output.asked, most),
+    leastTokens,
+  };
 }
+
+const PER_MTOK = 1_000_000;
 
 /** The script multiplies tokens by the rate, and Lua's numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
