@@ -75,6 +75,9 @@ export type ModelPrice = Readonly<
   Partial<Record<(typeof TOKEN_KINDS)[number] | (typeof FEE_UNITS)[number], number>>
 >;
 
+/** The price of a token that is written to a cache, in multiples of an input token: for some minutes, and for an hour. */
+export type CacheWrites = { readonly short: number; readonly hour: number };
+
 /**
  * A vendor's models by name without a date: context window and maximum output in tokens, and `thinks` if the model
  * reasons before it answers. If two readings of a figure are published (128K as 128,000 or 131,072), the row has the
@@ -134,6 +137,8 @@ export type Provider = {
   listedModels?: RegExp;
   /** The name in `models` of a model that the vendor's API names in another way. */
   modelRow?: (model: string) => string;
+  /** How the price of cache writes follows from that of the input, for models whose price does not state it. */
+  cacheWrites?: (model: string) => CacheWrites | undefined;
   /** Prices in other units than tokens that the vendor publishes, for models that no list prices. */
   unitPrices?: ReadonlyMap<string, ModelPrice>;
   /** The operator's own prices by model; none for built-in providers. */

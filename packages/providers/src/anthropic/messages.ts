@@ -12,6 +12,7 @@ import {
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
+import type { CacheWrites } from '../provider.ts';
 import {
   type Bounded,
   type CallFacts,
@@ -61,6 +62,15 @@ export const anthropicMessages: Dialect = {
   ],
   spend: SPEND,
 };
+
+/**
+ * A cache write of Claude costs 1.25 times the input for five minutes and twice for an hour, in the tier of the call, at
+ * Anthropic and wherever Claude is served.
+ * https://platform.claude.com/docs/en/about-claude/pricing#prompt-caching;
+ * https://openrouter.ai/docs/guides/best-practices/prompt-caching (both 2026-11)
+ */
+export const claudeWrites = (model: string): CacheWrites | undefined =>
+  /claude/i.test(model) ? { short: 1.25, hour: 2 } : undefined;
 
 /** Deeper than any request needs. A body is walked by recursion. */
 export const DEEPEST = 100;

@@ -1,6 +1,7 @@
-import { calcPrice, type ModelPrice as ListedRates } from '@pydantic/genai-prices';
-import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
+import { calcPrice, type ModelPrice as ListedRates, type ModelInfo } from '@pydantic/genai-prices';
+import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
+import { withListedWrites } from './cache-writes.ts';
 import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
 import {
   dearestOf,
@@ -20,23 +21,31 @@ const HOUR_MS = 3_600_000;
 /** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
 const HOURS_AHEAD = 24;
 
+/** A model to look up. */
+export type Sought = {
+  /** The name that lists have for the provider. */
+  readonly vendor: string;
+  readonly model: string;
+  /** How the price of cache writes follows from that of the input, where a list does not state it. */
+  readonly writes?: CacheWrites | undefined;
+};
+
 /**
  * The price of a model in a list.
- * @param vendor the name that lists have for the provider
  * @param known the model's price in an older list, whose rates count for whatever this list has no rate for
  * @param now Unix milliseconds
  * @returns undefined when the list has no price of the model
  */
 export function listedPricing(
   list: PriceList,
-  vendor: string,
-  model: string,
+  { vendor, model, writes }: Sought,
   known: Pricing | undefined,
   now: number,
 ): Pricing | undefined {
   const whole = list.providers.get(vendor);
-  const entry = whole && listed({}, model, whole, now)?.model;
-  if (!entry) return undefined;
+  const found = whole && listed({}, model, whole, now)?.model;
+  if (!found) return undefined;
+  const entry = pricingWrites(found, writes);
   const provider = { ...whole, models: [entry] };
   const changes = Array.isArray(entry.prices);
   const hours = Array.from({ length: changes ? HOURS_AHEAD + 1 : 1 }, (_, hour) => now + hour * HOUR_MS);
@@ -80,6 +89,15 @@ export function listedPricing(
     dearestOutput,
     contextWindow: entry.context_window,
     fees: (used) => feesOf(rates, used),
+  };
+}
+
+function pricingWrites(entry: ModelInfo, writes: CacheWrites | undefined): ModelInfo {
+  const { prices } = entry;
+  if (!Array.isArray(prices)) return { ...entry, prices: withListedWrites(prices, writes) };
+  return {
+    ...entry,
+    prices: prices.map((each) => ({ ...each, prices: withListedWrites(each.prices, writes) })),
   };
 }
 

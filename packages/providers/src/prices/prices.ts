@@ -3,7 +3,8 @@ import type { ModelInfo } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
 import { isJsonObject } from '../json.ts';
 import type { ModelPrice, Provider } from '../provider.ts';
-import { listedPricing } from './listed-price.ts';
+import { withCacheWrites } from './cache-writes.ts';
+import { listedPricing, type Sought } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
 
@@ -33,14 +34,15 @@ export type PricesAt = { readonly prices: Prices; readonly now: number };
  */
 export function pricingOf(provider: Provider, model: string, { prices, now }: PricesAt): Pricing | undefined {
   const own = provider.pricing?.get(model);
-  if (own) return exact(fixedPricing(own, OF_THE_OPERATOR));
+  const writes = provider.cacheWrites?.(model);
+  if (own) return exact(fixedPricing(withCacheWrites(own, writes), OF_THE_OPERATOR));
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
   const vendor = provider.priceList;
   if (vendor === undefined || provider.listedModels?.test(model) === false) return undefined;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${prices.id} ${vendor} ${model} ${hour}`;
-  const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, vendor, model, hour) };
+  const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, { vendor, model, writes }, hour) };
   remembered.set(key, found);
   const unitPrice = provider.unitPrices?.get(model);
   return found.pricing ?? (unitPrice && exact(fixedPricing(unitPrice, OF_THE_VENDOR)));
@@ -71,11 +73,11 @@ const NAME_MAX_CHARS = 255;
 /** The prices that were looked up in this hour. Models without a price are remembered, too. */
 const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
 
-function ofLayers(layers: Prices['layers'], vendor: string, model: string, now: number): Pricing | undefined {
+function ofLayers(layers: Prices['layers'], sought: Sought, now: number): Pricing | undefined {
   const [layer, ...below] = layers;
   if (!layer) return undefined;
-  const known = ofLayers(below, vendor, model, now);
-  const [first, ...others] = layer.flatMap((list) => listedPricing(list, vendor, model, known, now) ?? []);
+  const known = ofLayers(below, sought, now);
+  const [first, ...others] = layer.flatMap((list) => listedPricing(list, sought, known, now) ?? []);
   return first ? exact(others.reduce(dearerOf, first)) : known;
 }
 
@@ -118,10 +120,10 @@ export async function largeDrops(before: PriceList, after: PriceList, now: numbe
 }
 
 function dropsOf(before: PriceList, after: PriceList, vendor: string, model: string, time: number): Drop[] {
-  const bundled = listedPricing(BUNDLED_LIST, vendor, model, undefined, time);
-  const old = listedPricing(before, vendor, model, bundled, time);
+  const bundled = listedPricing(BUNDLED_LIST, { vendor, model }, undefined, time);
+  const old = listedPricing(before, { vendor, model }, bundled, time);
   // A model that the new list leaves out has the price of the list below.
-  const fresh = listedPricing(after, vendor, model, bundled, time) ?? bundled;
+  const fresh = listedPricing(after, { vendor, model }, bundled, time) ?? bundled;
   if (!old || !fresh) return [];
   const pairs = Object.entries(old.rates).map(
     ([unit, from]) => [unit as Drop['unit'], from, fresh.rates[unit as keyof ModelPrice]] as const,

@@ -1,5 +1,5 @@
 import { anthropicErrors } from '../anthropic/errors.ts';
-import { anthropicCountTokens, anthropicMessages } from '../anthropic/messages.ts';
+import { anthropicCountTokens, anthropicMessages, claudeWrites } from '../anthropic/messages.ts';
 import type { ModelRows, Provider } from '../provider.ts';
 
 /**
@@ -63,5 +63,6 @@ export const anthropic: Provider = {
   modelFields: ['fallbacks'],
   statesInput: true,
   models: MODELS,
+  cacheWrites: claudeWrites,
   makerNames: ['anthropic'],
 };

@@ -1,4 +1,4 @@
-import { anthropicMessages } from '../anthropic/messages.ts';
+import { anthropicMessages, claudeWrites } from '../anthropic/messages.ts';
 import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
 import { cohereRerank } from '../cohere/embed.ts';
 import { openaiChat } from '../openai/chat.ts';
@@ -68,5 +68,11 @@ export const openrouter: Provider = {
   refusals: [402, 403, 408, 502, 503].map((status) => ({ status, billing: 'free' })),
   // https://openrouter.ai/docs/api-reference/overview
   modelFields: ['models', 'preset', 'plugins'],
+  /**
+   * https://openrouter.ai/docs/guides/best-practices/prompt-caching (2026-11): only Claude's writes have an hour. Alibaba's
+   * Qwen takes 1.25 times the input, and the list states Gemini's writes. At all others a write costs no more than the input.
+   */
+  cacheWrites: (model) =>
+    claudeWrites(model) ?? (/qwen/i.test(model) ? { short: 1.25, hour: 1.25 } : undefined),
   resells: true,
 };

@@ -133,7 +133,10 @@ describe("LiteLLM's list", () => {
     ['xai/grok-9', 'xai', 'xai', 'grok-9'],
   ])('%s is the model of a provider', (key, litellm_provider, provider, model) => {
     const list = { [key]: { litellm_provider, input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 } };
-    expect(priceIn(only(list), provider, model)?.rates).toEqual({ input: 1_000_000, output: 1_000_000 });
+    expect(priceIn(only(list), provider, model)?.rates).toMatchObject({
+      input: 1_000_000,
+      output: 1_000_000,
+    });
   });
 
   test.each([

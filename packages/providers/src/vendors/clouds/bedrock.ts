@@ -1,4 +1,5 @@
 import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
+import { claudeWrites } from '../../anthropic/messages.ts';
 import { awsErrors, BEDROCK_MODEL, bedrockModel, isClaude, PRICED_HEADERS } from '../../bedrock/call.ts';
 import { bedrockConverse } from '../../bedrock/converse.ts';
 import type { Dialect } from '../../dialect.ts';
@@ -64,6 +65,7 @@ export const bedrock: Provider = {
   rules: { addedInput: (model) => (isClaude(model) ? 0 : OPEN_WEIGHTS_ADDED) },
   errors: () => awsErrors,
   refusals: 'undocumented',
+  cacheWrites: claudeWrites,
   models: anthropic.models ?? {},
   // `us.anthropic.claude-haiku-4-5-20251001-v1:0` is `claude-haiku-4-5-20251001`.
   modelRow: (model) => model.replace(/^(?:[a-z]+\.)?anthropic\./, '').replace(/-v\d(?::\d)?$/, ''),

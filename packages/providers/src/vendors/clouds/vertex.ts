@@ -1,4 +1,5 @@
 import { anthropicInCloud } from '../../anthropic/in-cloud.ts';
+import { claudeWrites } from '../../anthropic/messages.ts';
 import { GOOGLE_TOKEN_URL } from '../../cloud-key.ts';
 import type { Dialect } from '../../dialect.ts';
 import { geminiErrors } from '../../gemini/errors.ts';
@@ -59,6 +60,7 @@ export const vertex: Provider = {
   rules: { addedInput: 0 },
   errors: () => geminiErrors,
   refusals: 'undocumented',
+  cacheWrites: claudeWrites,
   models: { ...google.models, ...anthropic.models },
 };
 
