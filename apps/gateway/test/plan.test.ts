@@ -52,6 +52,26 @@ function plan(
 const ask = (more: JsonObject = {}) => ({ model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...more });
 
 describe('under a spend limit', () => {
+  test.each([
+    ['/api/v1/chat/completions', { messages: [{ role: 'user', content: 'Hi' }] }],
+    ['/api/v1/completions', { prompt: 'Hi' }],
+    ['/api/v1/responses', { input: 'Hi' }],
+    ['/api/v1/messages', { messages: [{ role: 'user', content: 'Hi' }], max_tokens: 9 }],
+    ['/api/v1/embeddings', { input: 'Hi' }],
+  ])('OpenRouter gets the price of the hold as the highest, on %s', (path, body) => {
+    const model = 'openai/gpt-4o-mini';
+    const openrouter = { provider: 'openrouter', path };
+    const { sent } = plan({ model, ...body }, openrouter);
+    // Dollars for a million tokens.
+    expect(sent?.provider).toEqual({ max_price: { prompt: '0.15', completion: '0.6', request: '0' } });
+    const unlimited = { ...openrouter, costLimited: false };
+    for (const each of [unlimited, { ...unlimited, tokenLimited: true }])
+      expect(plan({ model, ...body }, each).sent?.provider).toBeUndefined();
+    // The choice of hosts is the gateway's: a holder's own is refused.
+    const chosen = { model, ...body, provider: { sort: 'throughput', max_price: { prompt: 9 } } };
+    expect(plan(chosen, openrouter).refusal).toBe('cost_unbounded');
+  });
+
   test('what is sent is what was judged: one bound, the standard tier, usage asked for', () => {
     const { sent, plan: made } = plan(
       ask({

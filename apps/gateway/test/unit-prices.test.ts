@@ -85,7 +85,7 @@ test("the operator's prices for images and characters bound what no vendor's pag
     groq: { pricing: { 'canopylabs/orpheus-v1-english': { characters: 22 } } },
   };
   const providers = loadProviders(JSON.stringify(prices));
-  expect(holdOf('xai', IMAGES, draw('grok-imagine-image', { n: 2 }), providers)).toBe(40_000);
+  expect(holdOf('xai', IMAGES, draw('grok-imagine-image', { n: 3 }), providers)).toBe(60_000);
   const speech = say('canopylabs/orpheus-v1-english');
   expect(holdOf('groq', '/openai/v1/audio/speech', speech, providers)).toBe(22_000);
 });

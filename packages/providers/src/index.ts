@@ -20,26 +20,25 @@ export {
   doubledVersionPrefix,
   type PathMatcher,
 } from './path.ts';
+export { chargedPrice } from './prices/charged-price.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceLine, sumOfLines } from './prices/price-lines.ts';
 export { type PriceList, readPriceList } from './prices/price-list.ts';
 export { pricedBound } from './prices/priced-bound.ts';
 export { BUNDLED_PRICES, type Prices, type PricesAt, pricedModels, pricingOf } from './prices/prices.ts';
+export { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
 export { type Dead, whyDead, whyUncounted } from './prices/why-dead.ts';
 export {
   type AwsSignature,
   CREDENTIAL_QUERY_KEYS,
   type Credential,
-  FEE_UNITS,
   type FreeCall,
   HOLDER_CREDENTIAL_HEADERS,
-  type ModelPrice,
   PARTIAL_ANSWER_HEADERS,
   PARTIAL_ANSWER_QUERY_KEYS,
   type Provider,
   type Route,
   type ServiceAccount,
-  TOKEN_KINDS,
 } from './provider.ts';
 export {
   billingOf,

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
-import { FEE_UNITS, type ModelPrice, type Provider, TOKEN_KINDS } from './provider.ts';
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
+import type { Provider } from './provider.ts';
 import { strictest } from './vendor-rules.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from './json.ts';
 import type { CountTokens } from './openai/count-tokens.ts';
+import type { ModelPrice } from './prices/rates.ts';
 
 /**
  * Amounts that were used or can be used, in the units of @pydantic/genai-prices: `input_tokens` (all input, cached input
@@ -59,8 +60,21 @@ export type CallFacts = {
   readonly count?: CountTokens | undefined;
 };
 
+/** The money in a vendor's own usage. Neither a model nor a holder can write into that object. */
+export type StatedCost = {
+  /** The bill for the call, in microdollars. Undefined: none is stated. NaN: the statement cannot be read. */
+  readonly microusd?: number | undefined;
+  /** The part of the price that each call has (`requests`), where it depends on the call. */
+  readonly requestMicrousd?: number | undefined;
+};
+
 /** The usage that a stream or an answer reported in full. */
-export type Reported = { readonly model: string | undefined; readonly usage: Usage };
+export type Reported = {
+  readonly model: string | undefined;
+  readonly usage: Usage;
+  /** The cost that the vendor itself states. Absent: none. */
+  readonly stated?: StatedCost;
+};
 
 /** Reads the usage of one stream, event by event. */
 export type StreamReader = {
@@ -81,6 +95,8 @@ export type StreamReader = {
 export type Spend = Metering & {
   /** The most that a call can use under the vendor's rules, or the part of it that has no bound. */
   readonly bound: (body: JsonObject, call: CallFacts) => Bounded;
+  /** The body with the price that its bound was paid at as the highest that the vendor may take. */
+  readonly withHighestPrice?: (body: JsonObject, rates: ModelPrice) => JsonObject;
 };
 
 /**

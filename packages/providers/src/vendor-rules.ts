@@ -1,4 +1,6 @@
 import type { JsonObject } from './json.ts';
+import type { ModelPrice } from './prices/rates.ts';
+import { addStated, largestOf, type ReadStated, statedIn, withStated } from './prices/stated-cost.ts';
 import type { Bounded, CallFacts, DialectSpend, Reported, Spend, Unbounded } from './spend.ts';
 
 /** A vendor's rules about money. They hold for every dialect that the vendor speaks. */
@@ -17,10 +19,19 @@ export type VendorRules = {
   readonly refusedModels?: RegExp;
   /** Whether a call of a model has a fee, which its price must then state (`requests`). */
   readonly feePerRequest?: (model: string) => boolean;
+  /** Reads what the usage of its answers says about money. Absent: nothing. */
+  readonly stated?: ReadStated;
+  /**
+   * Writes into a body the rates at which its hold is worked out, for a vendor that serves a model at several prices. Such a
+   * vendor refuses the call if no host takes them.
+   */
+  readonly withHighestPrice?: (body: JsonObject, rates: ModelPrice) => JsonObject;
 };
 
 /** The rules of a provider that speaks the APIs of several vendors: whatever the strictest of them says. */
 export function strictest(all: readonly VendorRules[]): VendorRules {
+  const stated = all.flatMap((rules) => rules.stated ?? []);
+  const bounding = all.flatMap((rules) => rules.withHighestPrice ?? []);
   const refused = all.flatMap(({ refusedModels }) => (refusedModels ? [refusedModels.source] : []));
   return {
     addedInput: (model) => {
@@ -30,6 +41,10 @@ export function strictest(all: readonly VendorRules[]): VendorRules {
     },
     coversReasoning: (model) => all.every((rules) => rules.coversReasoning?.(model) ?? true),
     feePerRequest: (model) => all.some((rules) => rules.feePerRequest?.(model) ?? false),
+    ...(stated.length > 0 && { stated: largestOf(stated) }),
+    ...(bounding.length > 0 && {
+      withHighestPrice: (body, rates) => bounding.reduce((sent, bound) => bound(sent, rates), body),
+    }),
     ...(refused.length > 0 && {
       refusedModels: new RegExp(refused.map((source) => `(?:${source})`).join('|')),
     }),
@@ -42,18 +57,22 @@ export function strictest(all: readonly VendorRules[]): VendorRules {
  */
 export function underRules({ boundBody, ...metering }: DialectSpend, rules: VendorRules): Spend {
   const { readAnswer, readStream } = metering;
+  const { stated = nothing, withHighestPrice } = rules;
   return {
     ...metering,
+    ...(withHighestPrice && { withHighestPrice }),
     bound: (body, call) => boundUnder(rules, boundBody, metering.model(body, call.path), body, call),
-    readAnswer: (answer) => unlessRefused(rules, readAnswer(answer)),
+    readAnswer: (answer) => addStated(unlessRefused(rules, readAnswer(answer)), statedIn(answer, stated)),
     ...(readStream && {
       readStream: () => {
-        const { end, ...reader } = readStream();
+        const { end, ...reader } = rules.stated ? withStated(readStream(), rules.stated) : readStream();
         return { ...reader, end: () => unlessRefused(rules, end()) };
       },
     }),
   };
 }
+
+const nothing: ReadStated = () => ({});
 
 function boundUnder(
   rules: VendorRules,

@@ -106,10 +106,12 @@ export function worstCase(
   const hold =
     limited.costLimited && pricing ? holdOf(provider, model, pricing, { bound, output }) : undefined;
   if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
+  const sent = hold && pricing && spend.withHighestPrice?.(standard, pricing.rates);
   const statesInput = provider.statesInput === true && bound.readsInputOnce === true;
   const askedTokens = bound.output?.asked ?? 0;
-  const known = { spend, model, pricing, body: standard, text, inputTokens, statesInput, askedTokens };
-  return { ...known, hold, worstTokens, hasOutput: output !== undefined };
+  const known = { spend, model, pricing, inputTokens, statesInput, askedTokens };
+  const toSend = sent ? { body: sent, text: JSON.stringify(sent) } : { body: standard, text };
+  return { ...known, ...toSend, hold, worstTokens, hasOutput: output !== undefined };
 }
 
 /** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */

@@ -1,5 +1,11 @@
 import type { Left } from '@presign/limits';
-import { billingOf, type ErrorFacts, type PriceLine, type VendorRefusals } from '@presign/providers';
+import {
+  billingOf,
+  chargedPrice,
+  type ErrorFacts,
+  type PriceLine,
+  type VendorRefusals,
+} from '@presign/providers';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import type { FlatHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
@@ -35,14 +41,16 @@ type Judged = {
 export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, metered: Metered): Charge {
   const { refusals } = grant.provider;
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
-  const usage = sent.is === 'complete' && sent.status < 400 ? metered.reported?.usage : undefined;
-  const paid = usage ? plan.pricing?.cost(usage) : billedFee(refusals, sent, metered, hold);
+  const reported = sent.is === 'complete' && sent.status < 400 ? metered.reported : undefined;
+  const usage = reported?.usage;
+  const charged = reported && chargedPrice(plan.pricing, reported);
+  const paid = reported ? charged?.microusd : billedFee(refusals, sent, metered, hold);
   const isFree = plan.free || paidNothing(refusals, sent, metered);
   const known = isFree ? 0 : paid;
   const costMicrousd = known === undefined ? hold : Math.min(known, hold ?? known);
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
   const usedTokens = isFree ? 0 : tokensIn(usage);
-  const lines = usage && paid !== undefined && !isFree ? plan.pricing?.lines(usage, paid) : undefined;
+  const lines = isFree ? undefined : charged?.lines;
   return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage, usedTokens, lines };
 }
 

@@ -12,7 +12,7 @@ import {
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
-import type { CacheWrites } from '../provider.ts';
+import type { CacheWrites } from '../prices/rates.ts';
 import {
   type Bounded,
   type CallFacts,

@@ -1,5 +1,4 @@
 import { calcPrice, type ModelPrice as ListedRates, type ModelInfo } from '@pydantic/genai-prices';
-import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
 import { withListedWrites } from './cache-writes.ts';
 import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
@@ -16,6 +15,7 @@ import {
 } from './price.ts';
 import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
+import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
 
 const HOUR_MS = 3_600_000;
 /** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */

@@ -1,6 +1,6 @@
-import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from '../provider.ts';
 import type { Usage } from '../spend.ts';
 import { linesOf, type PriceLine, type TokenKind } from './price-lines.ts';
+import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
 
 /** Rates are whole microdollars per million tokens. */
 const PER_MTOK = 1_000_000n;

@@ -2,11 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ModelInfo } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
 import { isJsonObject } from '../json.ts';
-import type { ModelPrice, Provider } from '../provider.ts';
+import type { Provider } from '../provider.ts';
 import { withCacheWrites } from './cache-writes.ts';
 import { listedPricing, type Sought } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
+import type { ModelPrice } from './rates.ts';
 
 /**
  * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,

@@ -15,7 +15,8 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiErrors } from '../openai/errors.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { BEARER, K, type ModelPrice, type ModelRows, type Provider } from '../provider.ts';
+import type { ModelPrice } from '../prices/rates.ts';
+import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /**
  * https://ai.google.dev/gemini-api/docs/models, read through the list of litellm 1.109.1 (2026-11). The window is

@@ -10,7 +10,8 @@ import { openaiResponses } from '../openai/responses.ts';
 import type { ServerTools } from '../openai/responses-fields.ts';
 import { OPENAI_ADDED, OPENAI_INPUT, type OpenaiRules } from '../openai/rules.ts';
 import { openaiSpeech } from '../openai/speech.ts';
-import { BEARER, type ModelPrice, type ModelRows, type Provider } from '../provider.ts';
+import type { ModelPrice } from '../prices/rates.ts';
+import { BEARER, type ModelRows, type Provider } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
 /**

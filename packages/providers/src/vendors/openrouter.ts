@@ -1,13 +1,16 @@
 import { anthropicMessages, claudeWrites } from '../anthropic/messages.ts';
 import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
 import { cohereRerank } from '../cohere/embed.ts';
+import { isJsonObject } from '../json.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { SAMPLING, thinkingFields } from '../openai/fields.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { type ReadStated, statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, type Provider } from '../provider.ts';
+import type { VendorRules } from '../vendor-rules.ts';
 
 /** https://openrouter.ai/docs/api-reference; usage always comes (`@openrouter/sdk`, chatstreamoptions). */
 const RULES: OpenaiRules = {
@@ -29,6 +32,32 @@ const FIELDS: AllowList = allow(
     plugins: { unbounded: 'plugins have fees' },
   },
 );
+
+/**
+ * `usage.cost` is what OpenRouter takes from the account. A call with a key of one's own (`is_byok`) also costs what the host bills
+ * to that key. Older answers do not say `is_byok`, and state that part only for such calls, where it is the larger.
+ * https://openrouter.ai/docs/use-cases/usage-accounting (2026-11)
+ */
+const stated: ReadStated = ({ cost, cost_details, is_byok }) => {
+  const own = statedMicrousd(cost);
+  const hosts = statedMicrousd(isJsonObject(cost_details) ? cost_details.upstream_inference_cost : undefined);
+  if (own === undefined || hosts === undefined) return { microusd: own };
+  const isByok = typeof is_byok === 'boolean' ? is_byok : hosts > own;
+  return { microusd: isByok ? own + hosts : own };
+};
+
+/**
+ * OpenRouter sends a call only to hosts that take at most this price, and refuses it if there is none: dollars for a million tokens, or
+ * for a request, as texts (`@openrouter/sdk` 1.3.19, providerpreferences; https://openrouter.ai/docs/guides/routing/provider-selection,
+ * 2026-11). All its endpoints have the field.
+ */
+const withHighestPrice: VendorRules['withHighestPrice'] = (body, { input, output, requests = 0 }) => ({
+  ...body,
+  provider: { max_price: { prompt: usd(input), completion: usd(output), request: usd(requests) } },
+});
+
+const usd = (microusd: number | undefined): string | undefined =>
+  microusd === undefined ? undefined : String(microusd / 1_000_000);
 
 /** https://openrouter.ai/docs/api-reference; the `@openrouter/sdk` SDK's lib/config.ts, funcs/ and chatrequest. */
 export const openrouter: Provider = {
@@ -52,6 +81,8 @@ export const openrouter: Provider = {
     { method: 'GET', path: '/api/v1/models/*' },
   ],
   rules: {
+    stated,
+    withHighestPrice,
     addedInput: 4_096,
     // It forwards calls to providers that differ, so the bound is not assumed to cover reasoning.
     coversReasoning: () => false,

@@ -4,6 +4,7 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { type ReadStated, statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /** https://docs.perplexity.ai/getting-started/models, and the list of litellm 1.109.1 (2026-11). */
@@ -65,6 +66,25 @@ const agents = openaiResponses('perplexity-responses', undefined);
 const embeddings = openaiEmbeddings('perplexity-embeddings', RULES);
 
 /**
+ * The fee of a call by the size of its search, in microdollars. A price list has the dearest only.
+ * https://docs.perplexity.ai/docs/getting-started/pricing (2026-11)
+ */
+const REQUEST_FEES: ReadonlyMap<string, Readonly<Record<string, number>>> = new Map([
+  ['sonar', { low: 5_000, medium: 8_000, high: 12_000 }],
+  ['sonar-reasoning', { low: 5_000, medium: 8_000, high: 12_000 }],
+  ['sonar-pro', { low: 6_000, medium: 10_000, high: 14_000 }],
+  ['sonar-reasoning-pro', { low: 6_000, medium: 10_000, high: 14_000 }],
+]);
+
+/** `usage.cost` and `usage.search_context_size` (`@perplexity-ai/perplexity_ai`, generated/api.ts). */
+const stated: ReadStated = ({ cost, search_context_size: size }, model) => {
+  const fees = REQUEST_FEES.get(model);
+  const known = typeof size === 'string' && fees && Object.hasOwn(fees, size) ? fees[size] : undefined;
+  const microusd = statedMicrousd(isJsonObject(cost) ? cost.total_cost : undefined);
+  return { microusd, requestMicrousd: known };
+};
+
+/**
  * https://docs.perplexity.ai/docs/sonar/openai-compatibility: `/v1/sonar` and `/v1/agent` are the canonical
  * names of `/chat/completions` and `/v1/responses`; the `@perplexity-ai/perplexity_ai` SDK's generated/api.ts.
  */
@@ -82,6 +102,7 @@ export const perplexity: Provider = {
   ],
   free: [{ method: 'GET', path: '/v1/models' }],
   rules: {
+    stated,
     // Every model searches, and the pages that it reads count as input. Only embeddings do not search
     // (https://docs.perplexity.ai/docs/embeddings).
     addedInput: (model) => (/^pplx-embed-/.test(model) ? OPEN_WEIGHTS_ADDED : 'whole window'),

@@ -3,6 +3,7 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiImages } from '../openai/images.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
+import { statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /**
@@ -53,6 +54,8 @@ const CHAT_FIELDS: AllowList = allow(harmless('metadata', 'store', 'safety_ident
  */
 const IMAGE_FIELDS: AllowList = harmless('aspect_ratio', 'resolution');
 
+const TICKS_PER_USD = 10_000_000_000;
+
 /**
  * https://docs.x.ai/developers/model-capabilities/text/comparison (paths);
  * `@ai-sdk/xai` sends `max_completion_tokens` to chat completions.
@@ -76,6 +79,8 @@ export const xai: Provider = {
     { method: 'DELETE', path: '/v1/responses/*' },
   ],
   rules: {
+    // The whole cost of a call, its tools included: https://docs.x.ai/developers/cost-tracking (2026-11).
+    stated: ({ cost_in_usd_ticks }) => ({ microusd: statedMicrousd(cost_in_usd_ticks, TICKS_PER_USD) }),
     // It adds prompts of its own, of several hundred tokens.
     addedInput: 4_096,
     // xAI does not document that the bound covers reasoning.

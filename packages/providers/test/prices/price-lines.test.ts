@@ -10,7 +10,7 @@ import {
   pricingOf,
   type Usage,
 } from '../../src/index.ts';
-import { TOKEN_KINDS } from '../../src/provider.ts';
+import { TOKEN_KINDS } from '../../src/prices/rates.ts';
 
 const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-21T12:00:00Z') };
 const MOST = Number.MAX_SAFE_INTEGER;

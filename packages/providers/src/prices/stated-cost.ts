@@ -1,0 +1,61 @@
+import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
+import type { Reported, StatedCost, StreamReader } from '../spend.ts';
+import { microusdOf } from './price.ts';
+
+/** Reads the usage of one answer. `model` is the one that the answer names, or ''. */
+export type ReadStated = (usage: JsonObject, model: string) => StatedCost;
+
+/**
+ * A cost in dollars as whole microdollars, rounded up. An amount below 0 counts as 0.
+ * @param unitsPerUsd the units of a dollar in which the vendor states it
+ * @returns undefined when there is none, NaN when it is no number, or larger than any bill
+ */
+export function statedMicrousd(cost: unknown, unitsPerUsd = 1): number | undefined {
+  if (cost === undefined || cost === null) return undefined;
+  const usd = typeof cost === 'number' ? cost / unitsPerUsd : Number.NaN;
+  return usd <= MOST_USD ? Math.max(0, microusdOf(Math.max(0, usd))) : Number.NaN;
+}
+
+const MOST_USD = 1_000_000_000;
+
+/** The statement of an answer, or of an event of a stream. It may be a response, or an event that has one, or a message. */
+export function statedIn(answer: unknown, read: ReadStated): StatedCost {
+  if (!isJsonObject(answer)) return {};
+  return [answer, objectIn(answer, 'response'), objectIn(answer, 'message')]
+    .flatMap(({ usage, model }) => (isJsonObject(usage) ? [read(usage, textOf(model))] : []))
+    .reduce(larger, {});
+}
+
+/** A reader that also reads the statement of each event with a usage. The largest of them counts. */
+export function withStated(reader: StreamReader, read: ReadStated): StreamReader {
+  let stated: StatedCost = {};
+  return {
+    ...reader,
+    event: (data, name) => {
+      reader.event(data, name);
+      if (data.includes('"usage"')) stated = larger(stated, statedIn(readObject(data), read));
+    },
+    end: () => addStated(reader.end(), stated),
+  };
+}
+
+/** A report with the statement that came with it. */
+export const addStated = (reported: Reported | undefined, stated: StatedCost): Reported | undefined =>
+  reported && (stated.microusd !== undefined || stated.requestMicrousd !== undefined)
+    ? { ...reported, stated }
+    : reported;
+
+/** Reads the usage as each of several vendors does. */
+export const largestOf =
+  (all: readonly ReadStated[]): ReadStated =>
+  (usage, model) =>
+    all.map((read) => read(usage, model)).reduce(larger, {});
+
+const larger = (a: StatedCost, b: StatedCost): StatedCost => ({
+  microusd: most(a.microusd, b.microusd),
+  requestMicrousd: most(a.requestMicrousd, b.requestMicrousd),
+});
+
+/** NaN if one is. */
+const most = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
