@@ -95,11 +95,11 @@ test('a key is masked in the headers of an error and of a redirect', async () =>
   for (const status of [302, 401]) {
     answer = (_seen, response) =>
       void response
-        .writeHead(status, { 'x-debug': `key=${KEY}`, location: `/login?key=${encodeURIComponent(KEY)}` })
+        .writeHead(status, { 'x-trace-id': `key=${KEY}`, location: `/login?key=${encodeURIComponent(KEY)}` })
         .end();
     const heard = await call();
     expect(heard.status).toBe(status);
-    expect(heard.headers['x-debug']).toMatch(/^key=\*+$/);
+    expect(heard.headers['x-trace-id']).toMatch(/^key=\*+$/);
     expect(JSON.stringify(heard.headers)).not.toContain('sk-proj');
   }
 });

@@ -114,7 +114,7 @@ test.each([204, 304])('an answer %i has no body, and its connection serves the n
 
 test('a call with HEAD gets the headers alone, and its connection serves the next call', async () => {
   providers.answer = (_seen, response) => {
-    response.writeHead(200, { 'content-length': '1234', 'x-of': 'provider' }).end();
+    response.writeHead(200, { 'content-length': '1234', 'openai-version': 'x' }).end();
   };
   const one = `HEAD ${new URL(headUrl).pathname} HTTP/1.1\r\nHost: g\r\n\r\n`;
   const text = await exchange(
@@ -123,7 +123,7 @@ test('a call with HEAD gets the headers alone, and its connection serves the nex
   );
   expect(text.match(/^HTTP\/1\.1 200 OK\r$/gm)).toHaveLength(2);
   expect(text.match(/content-length: 1234/gi)).toHaveLength(2);
-  expect(text.match(/x-of: provider/gi)).toHaveLength(2);
+  expect(text.match(/openai-version: x/gi)).toHaveLength(2);
   expect(providers.seen.map(({ method }) => method)).toEqual(['HEAD', 'HEAD']);
 });
 
@@ -149,71 +149,30 @@ test('informational answers are not taken for the answer', async () => {
 });
 
 test.each([
-  'Access-Control-Allow-Origin: https://provider.example',
-  'Access-Control-Allow-Credentials: true',
-  'access-control-expose-headers: x-secret',
-  'Set-Cookie: session=1; Secure',
-  'Set-Cookie2: session=1',
-  'Connection: keep-alive, X-Hop',
-  'X-Hop: 1',
-  'Keep-Alive: timeout=99',
-  'Proxy-Authenticate: Basic',
-  'Trailer: X-Late',
-  'Upgrade: h2c',
-  'Via: 1.1 provider',
-  'X-Forwarded-For: 10.0.0.1',
-  'Forwarded: for=10.0.0.1',
-  'Strict-Transport-Security: max-age=1',
-  'Alt-Svc: h3=":443"',
-  'Clear-Site-Data: "*"',
-  'NEL: {}',
-  'Report-To: {}',
-  'Referrer-Policy: unsafe-url',
-  'X-Content-Type-Options: sniff',
-  'X-Presign-Uses-Remaining: 99',
-])('%s of the provider does not reach the holder', async (line) => {
-  wire = `HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: x-hop\r\n${line}\r\nX-Kept: 1\r\n\r\nok`;
-  const text = await exchange(
-    new URL(rawUrl).origin,
-    `POST ${new URL(rawUrl).pathname} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
-  );
-  const [answer] = readAnswers(text);
-  const value = line.slice(line.indexOf(':') + 1).trim();
-  const name = line.slice(0, line.indexOf(':')).toLowerCase();
-  expect(answer?.headers.filter(([each]) => each === name).map(([, each]) => each)).not.toContain(value);
-  expect(answer?.headers).toContainEqual(['x-kept', '1']);
-  expect(answer?.body).toBe('ok');
-});
-
-test.each([
   ['of a known length', 'Content-Length: 2\r\n'],
   ['that ends with its connection', ''],
-])(
-  'all other headers of an answer %s reach the holder byte for byte, doubled ones doubled',
-  async (...given) => {
-    const length = given[1];
-    wire =
-      'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nX-Two: a\r\n' +
-      'X-Two: b\r\nWarning: 299 - "x"\r\nWWW-Authenticate: Bearer\r\nX-Latin: caf\xe9\r\n' +
-      `${length}\r\nok`;
-    const target = new URL(rawUrl).pathname;
-    const text = await exchange(
-      new URL(rawUrl).origin,
-      `POST ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
-    );
-    const headers = readAnswers(text)[0]?.headers ?? [];
-    for (const pair of [
-      ['content-type', 'text/x; charset=utf-8'],
-      ['x-ratelimit-remaining', '9'],
-      ['x-two', 'a'],
-      ['x-two', 'b'],
-      ['warning', '299 - "x"'],
-      ['www-authenticate', 'Bearer'],
-      ['x-latin', 'caf\xe9'],
-    ])
-      expect(headers).toContainEqual(pair);
-  },
-);
+])('the headers of an answer %s reach the holder byte for byte, doubled ones doubled', async (...given) => {
+  const length = given[1];
+  wire =
+    'HTTP/1.1 200 Fine\r\nContent-Type: text/x; charset=utf-8\r\nX-RateLimit-Remaining: 9\r\nOpenAI-Two: a\r\n' +
+    'OpenAI-Two: b\r\nWarning: 299 - "x"\r\nOpenAI-Latin: caf\xe9\r\n' +
+    `${length}\r\nok`;
+  const target = new URL(rawUrl).pathname;
+  const text = await exchange(
+    new URL(rawUrl).origin,
+    `POST ${target} HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}`,
+  );
+  const headers = readAnswers(text)[0]?.headers ?? [];
+  for (const pair of [
+    ['content-type', 'text/x; charset=utf-8'],
+    ['x-ratelimit-remaining', '9'],
+    ['openai-two', 'a'],
+    ['openai-two', 'b'],
+    ['warning', '299 - "x"'],
+    ['openai-latin', 'caf\xe9'],
+  ])
+    expect(headers).toContainEqual(pair);
+});
 
 test.each([
   [

@@ -265,7 +265,7 @@ test('answers of the provider, good or bad, can be read by browsers of any origi
 
 test('no log line holds a token, a key, a query, a header, a body or an answer', async () => {
   providers.answer = (_seen, response) => {
-    response.writeHead(200, { 'x-of': SECRETS.answer }).end(SECRETS.answer);
+    response.writeHead(200, { 'x-trace-id': SECRETS.answer }).end(SECRETS.answer);
   };
   const configured = await urlOf({ config: { model: SECRETS.config }, max_uses: 1 });
   const headers = {

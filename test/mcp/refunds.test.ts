@@ -145,10 +145,14 @@ test.each([404, 405, 406, 413, 415, 429])(
     const answer = await issue({ max_uses: 2 });
     const url = urlOf(answer, 'a');
     upstream.behaves = (_arrived, response) =>
-      response.writeHead(status, { 'content-type': 'text/plain', 'x-theirs': 'yes' }).end('their words');
+      response.writeHead(status, { 'content-type': 'text/plain', 'x-request-id': 'yes' }).end('their words');
     for (let i = 0; i < 3; i++) {
       const heard = await post(at(stack, i % 2, url), [toolCall('run', 1), toolCall('dear', 2)]);
-      expect([heard.status, heard.text, heard.headers['x-theirs']]).toEqual([status, 'their words', 'yes']);
+      expect([heard.status, heard.text, heard.headers['x-request-id']]).toEqual([
+        status,
+        'their words',
+        'yes',
+      ]);
     }
     const rows = await ledgerOf(stack, answer);
     expect(rows.filter((row) => row.outcome === 'refunded').map((row) => [row.uses, row.status])).toEqual(

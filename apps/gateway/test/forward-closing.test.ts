@@ -43,6 +43,7 @@ async function passed(framed: string) {
     dispatcher,
     { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET', headers: [], body: null },
     {
+      passes: () => true,
       head: () => {},
       data: (chunk) => {
         got += chunk.length;

@@ -1,3 +1,4 @@
+export { ANSWER_HEADERS_OF_ALL, type AnswerHeaders, answerHeadersOf } from './answers/answer-headers.ts';
 export { applyConfig, fieldOverFixed } from './apply-config.ts';
 export { MODEL_FIELDS, strayModel, strayPath } from './called-models.ts';
 export {

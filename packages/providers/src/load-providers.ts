@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { answerHeaderProblem } from './answers/answer-headers.ts';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
@@ -77,6 +78,16 @@ const modelPrice = z
   .refine((price) => Object.keys(price).length > 0, 'expected at least one rate')
   .transform((price): ModelPrice => price as ModelPrice);
 
+/** So many names of headers are enough for any server. */
+const ANSWER_HEADERS_MAX = 64;
+
+const answerHeader = z.string().transform((name, context) => {
+  const problem = answerHeaderProblem(name.toLowerCase());
+  if (problem === undefined) return name.toLowerCase();
+  context.addIssue(problem);
+  return z.NEVER;
+});
+
 const entrySchema = z.strictObject({
   extends: z.union([z.string(), z.array(z.string()).min(1)]).optional(),
   base_url: baseUrl.optional(),
@@ -84,6 +95,10 @@ const entrySchema = z.strictObject({
   pricing: z
     .record(z.string().min(1), modelPrice)
     .transform((prices) => new Map(Object.entries(prices)))
+    .optional(),
+  answer_headers: z
+    .array(answerHeader)
+    .max(ANSWER_HEADERS_MAX, `expected at most ${ANSWER_HEADERS_MAX} names`)
     .optional(),
 });
 
@@ -120,6 +135,7 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     id,
     baseUrl: entry.base_url ?? base.baseUrl,
     ...(entry.pricing && { pricing: entry.pricing }),
+    answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
 }
 
@@ -154,6 +170,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     ...api,
     routes: bases.flatMap(({ routes }) => routes),
     free: bases.flatMap(({ free = [] }) => free),
+    answerHeaders: bases.flatMap(({ answerHeaders = [] }) => answerHeaders),
     rules,
     refusals,
   };

@@ -90,6 +90,11 @@ export type Provider = {
   errors?: (path: string) => ErrorShape;
   /** The errors whose billing the vendor documents, or `undocumented` if it documents none. */
   refusals: VendorRefusals;
+  /**
+   * Headers of its answers that reach the holder, next to those of every upstream (`answers/answer-headers.ts`): names in lower
+   * case, or the beginning of names and `*`.
+   */
+  answerHeaders?: readonly string[];
   models?: ModelRows;
   /** Fields of its bodies, next to `model`, that choose a model. A URL with a list of models refuses them at every provider. */
   modelFields?: readonly string[];

@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
+import type { AnswerHeaders } from '@presign/providers';
 import { type Dispatcher, errors } from 'undici';
 import { type CutReason, type Cutter, cutReason } from './cut.ts';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
@@ -35,6 +36,8 @@ export type Why = 'timeout' | 'left' | 'failure' | CutReason;
 
 /** The holder's side of an answer. */
 export type Receiver = {
+  /** Which of the upstream's headers the holder gets. */
+  readonly passes: AnswerHeaders;
   /** The upstream's status and headers, cleaned. */
   readonly head: (status: number, headers: FlatHeaders) => void;
   /** Takes the next bytes. Returns false when no more may come before `whenDrained` calls back. */
@@ -139,7 +142,8 @@ class Passing implements Dispatcher.DispatchHandler {
     // Informational answers (RFC 9110 §15.2) are not the answer.
     if (status < 200) return;
     this.#status = status;
-    this.#receiver.head(status, responseHeaders((controller.rawHeaders ?? []) as Buffer[]));
+    const raw = (controller.rawHeaders ?? []) as Buffer[];
+    this.#receiver.head(status, responseHeaders(raw, this.#receiver.passes));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

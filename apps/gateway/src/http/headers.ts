@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
+import { type AnswerHeaders, CREDENTIAL_QUERY_KEYS, HOLDER_CREDENTIAL_HEADERS } from '@presign/providers';
 import { type RateLimit, rateLimitHeaders } from '@presign/schema';
 
 /** Names and values in turn, as Node and undici take them. */
@@ -80,32 +80,6 @@ const NOT_FORWARDED = new Set([
 ]);
 const NOT_FORWARDED_PREFIX = /^(x-forwarded-|cf-|sec-|x-presign-)/;
 
-const NOT_RETURNED = new Set([
-  ...HOP_BY_HOP,
-  'forwarded',
-  'via',
-  // They are about the provider's host, and would apply to the gateway's.
-  'alt-svc',
-  'clear-site-data',
-  'nel',
-  'public-key-pins',
-  'report-to',
-  'reporting-endpoints',
-  'set-cookie',
-  'set-cookie2',
-  'refresh',
-  'service-worker-allowed',
-  // Commands to a proxy in front of this server (nginx, Apache, lighttpd, LiteSpeed, Perlbal).
-  'x-sendfile',
-  'x-lighttpd-send-file',
-  'x-litespeed-location',
-  'x-reproxy-url',
-  'x-reproxy-file',
-  'strict-transport-security',
-  ...Object.keys(ANSWER_HEADERS),
-]);
-const NOT_RETURNED_PREFIX = /^(access-control-|x-accel-|x-forwarded-|x-presign-)/;
-
 /**
  * The holder's headers without those for this hop only and without the holder's own credentials.
  * @param isReplaced whether a header (its name in lower case) is left out because the gateway has its own
@@ -119,13 +93,17 @@ export const holdersHeaders = (
 const isForwarded = (name: string) =>
   !NOT_FORWARDED.has(name) && !NOT_FORWARDED_PREFIX.test(name) && !name.includes('_');
 
-/** The upstream's headers as the holder gets them. */
-export function responseHeaders(raw: readonly Buffer[] | readonly string[]): FlatHeaders {
+/**
+ * The upstream's headers as the holder gets them.
+ * @param passes the allow-list for this upstream
+ */
+export function responseHeaders(
+  raw: readonly Buffer[] | readonly string[],
+  passes: AnswerHeaders,
+): FlatHeaders {
   const text = raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
-  return keepHeaders(text, isReturned);
+  return keepHeaders(text, passes);
 }
-
-const isReturned = (name: string) => !NOT_RETURNED.has(name) && !NOT_RETURNED_PREFIX.test(name);
 
 /** The query without the keys in which providers take credentials, and without `dropped`. The rest stays byte for byte. */
 export function cleanQuery(query: string, dropped: ReadonlySet<string> = NO_KEYS): string {

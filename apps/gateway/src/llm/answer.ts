@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { type AnswerHeaders, answerHeadersOf } from '@presign/providers';
 import { boundOrigin } from '../grant/bind.ts';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { breakOff } from '../http/cut.ts';
@@ -22,6 +23,8 @@ import { type Call, givesBack } from './plan.ts';
 
 /** How an answer is metered and kept back on its way to the holder. */
 export type AnswerPlan = {
+  /** Which of the provider's headers the holder gets. */
+  readonly passes: AnswerHeaders;
   /** The gateway's own headers for an answer of this status. */
   readonly ownHeaders: (status: number) => FlatHeaders;
   /** Undefined: the endpoint is not known, so its answer is not read. */
@@ -64,6 +67,10 @@ export class Answer {
   constructor(response: ServerResponse, plan: AnswerPlan) {
     this.#response = response;
     this.#plan = plan;
+  }
+
+  get passes(): AnswerHeaders {
+    return this.#plan.passes;
   }
 
   /** Masks these secrets in an answer that is an error. Errors quote the key that they reject. */
@@ -193,6 +200,7 @@ export function answerPlan(
 ): AnswerPlan {
   const { spend, dropsUsageEvent, streams } = call.plan;
   return {
+    passes: answerHeadersOf(call.grant.provider),
     ownHeaders: (status) => callHeaders(call, admitted, status),
     meter: spend && { spend, dropsUsageEvent, onInput, turn },
     streams,

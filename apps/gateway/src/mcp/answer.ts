@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
+import { ANSWER_HEADERS_OF_ALL } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
 import { breakOff, type Cutter } from '../http/cut.ts';
@@ -52,6 +53,7 @@ export class McpAnswer implements Receiver {
   readonly #response: ServerResponse;
   /** Undefined when the call cost nothing. */
   readonly #requests: UnrunRequests | undefined;
+  readonly passes = ANSWER_HEADERS_OF_ALL;
   /** The requests whose answers this stream has to bring. */
   readonly #unanswered: UnansweredRequests;
   readonly #tools: ToolFilter | undefined;
@@ -238,7 +240,7 @@ export class McpAnswer implements Receiver {
 
   #cleaned(headers: FlatHeaders): FlatHeaders {
     const isSame = !this.#isStream && !this.#tools;
-    const dropped = ['www-authenticate', 'mcp-session-id', ...(isSame ? [] : ['content-length'])];
+    const dropped = ['mcp-session-id', ...(isSame ? [] : ['content-length'])];
     const session = headerOf(headers, 'mcp-session-id');
     const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
     const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));

@@ -53,6 +53,8 @@ export const deepseek: Provider = {
     { method: 'GET', path: '/user/balance' },
   ],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
+  // Its request id: `x-ds-trace-id` of recorded answers (2026-10).
+  answerHeaders: ['x-ds-*'],
   refusals: 'undocumented',
   models: MODELS,
   makerNames: ['deepseek'],

@@ -67,5 +67,7 @@ export const fireworks: Provider = {
     { method: 'GET', path: '/inference/v1/models/*' },
   ],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
+  // https://docs.fireworks.ai/api-reference/post-chatcompletions, `perf_metrics_in_response`.
+  answerHeaders: ['fireworks-*'],
   refusals: 'undocumented',
 };

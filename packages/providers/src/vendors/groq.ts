@@ -66,6 +66,8 @@ export const groq: Provider = {
   rules: { addedInput: OPEN_WEIGHTS_ADDED, refusedModels: /compound/ },
   // https://console.groq.com/docs/compound
   modelFields: ['compound_custom'],
+  // https://console.groq.com/docs/rate-limits has the shared ones; recorded answers have `x-groq-region`.
+  answerHeaders: ['x-groq-*'],
   refusals: 'undocumented',
   models: MODELS,
 };

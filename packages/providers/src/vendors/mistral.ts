@@ -111,6 +111,8 @@ export const mistral: Provider = {
   ],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   errors: () => mistralErrors,
+  // Headers of recorded answers (2026-11).
+  answerHeaders: ['mistral-*', 'x-kong-*', 'ratelimitbysize-*', 'x-ratelimitbysize-*'],
   refusals: 'undocumented',
   models: MODELS,
   makerNames: ['mistralai'],

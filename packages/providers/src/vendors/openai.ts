@@ -204,6 +204,8 @@ export const openai: Provider = {
     { method: 'POST', path: '/v1/responses/input_tokens' },
   ],
   rules: OPENAI_VENDOR_RULES,
+  // https://platform.openai.com/docs/api-reference/debugging-requests; the `openai` SDK's `openai-poll-after-ms`.
+  answerHeaders: ['openai-*'],
   refusals: 'undocumented',
   // As an object it is a stored template, which has a model of its own.
   modelFields: ['prompt'],

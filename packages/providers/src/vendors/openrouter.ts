@@ -96,6 +96,8 @@ export const openrouter: Provider = {
    * https://openrouter.ai/docs/guides/features/zero-completion-insurance: a response without completion tokens that
    * is an error is not charged. https://openrouter.ai/docs/api/reference/errors-and-debugging: which errors there are.
    */
+  // https://openrouter.ai/docs/api-reference/overview: the id under which a generation's cost is found.
+  answerHeaders: ['x-generation-id', 'x-openrouter-*'],
   refusals: [402, 403, 408, 502, 503].map((status) => ({ status, billing: 'free' })),
   // https://openrouter.ai/docs/api-reference/overview
   modelFields: ['models', 'preset', 'plugins'],

@@ -56,6 +56,8 @@ export const together: Provider = {
   ],
   free: [{ method: 'GET', path: '/v1/models' }],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
+  // https://docs.together.ai/docs/rate-limits; the SDK reads `x-together-file-id` when it uploads a file.
+  answerHeaders: ['x-tokenlimit-*', 'x-together-*'],
   refusals: 'undocumented',
   models: MODELS,
 };

@@ -92,6 +92,8 @@ export const xai: Provider = {
    * finds before generation, and the generation otherwise. Such a 403 has the code of missing permissions and the
    * text `Content violates usage guidelines. Team: …, Failed check: …` in `error`.
    */
+  // https://docs.x.ai/developers/faq/security, and headers of recorded answers (2026-11).
+  answerHeaders: ['x-zero-data-retention', 'x-data-retention', 'x-metrics-*', 'x-grok-*'],
   refusals: [
     {
       status: 403,

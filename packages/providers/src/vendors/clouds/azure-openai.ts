@@ -93,6 +93,16 @@ export const azureOpenai: Provider = {
    * https://learn.microsoft.com/azure/ai-foundry/openai/how-to/manage-costs, HTTP error response code and billing
    * status; …/concepts/content-filter
    */
+  // https://learn.microsoft.com/azure/ai-foundry/openai/how-to/quota and …/spillover-traffic-management; recorded answers.
+  answerHeaders: [
+    'openai-*',
+    'apim-*',
+    'x-apim-*',
+    'x-ms-*',
+    'azureml-*',
+    'operation-location',
+    'api-supported-versions',
+  ],
   refusals: [
     { status: 400, code: 'content_filter', billing: 'billed' },
     { status: 400, code: 'context_length_exceeded', billing: 'billed' },

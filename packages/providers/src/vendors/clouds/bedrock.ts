@@ -64,6 +64,8 @@ export const bedrock: Provider = {
   // Anthropic's dialect counts all tokens that are added for Claude.
   rules: { addedInput: (model) => (isClaude(model) ? 0 : OPEN_WEIGHTS_ADDED) },
   errors: () => awsErrors,
+  // The AWS SDKs read the request id and the type of an error. InvokeModel's answers state tokens and guardrails.
+  answerHeaders: ['x-amzn-*', 'x-amz-*', 'amazon-bedrock-*'],
   refusals: 'undocumented',
   cacheWrites: claudeWrites,
   models: anthropic.models ?? {},

@@ -59,6 +59,8 @@ export const vertex: Provider = {
   // The dialects are those of the models' own makers, so they count all tokens that these add.
   rules: { addedInput: 0 },
   errors: () => geminiErrors,
+  // Headers of Google's APIs, and of the partners' models.
+  answerHeaders: ['x-goog-*', 'x-vertex-*', 'anthropic-*', 'mistral-*'],
   refusals: 'undocumented',
   cacheWrites: claudeWrites,
   models: { ...google.models, ...anthropic.models },
