@@ -20,7 +20,7 @@ export type Balancer = {
   readonly close: () => Promise<void>;
 };
 
-const installed = (name: string) =>
+export const installed = (name: string) =>
   ['/usr/sbin', '/usr/bin', '/usr/local/sbin'].map((dir) => join(dir, name)).find(existsSync);
 
 /** Load balancers and their programs. Undefined where it is not installed. */
@@ -126,19 +126,19 @@ type Running = {
   readonly close: () => Promise<void>;
 };
 
-/** Starts a load balancer with the settings that `conf` makes for a folder, and waits until `probe` is answered. */
+/** Starts a load balancer with the settings that `conf` makes for a folder, and waits until `probe`, if any, is answered. */
 export async function runBalancer(
   name: string,
   program: string | undefined,
   conf: (dir: string) => string,
-  probe: string,
+  probe: string | undefined,
 ): Promise<Running> {
   const dir = mkdtempSync(join(tmpdir(), 'presign-balancer-'));
   const file = join(dir, `${name}.conf`);
   writeFileSync(file, conf(dir));
   const args = name === 'haproxy' ? ['-f', file] : ['-c', file, '-p', dir];
   const child = spawn(program ?? name, args, { stdio: ['ignore', 'inherit', 'inherit'] });
-  await answers(probe);
+  if (probe !== undefined) await answers(probe);
   return { child, file, dir, close: () => stop(child) };
 }
 
@@ -173,13 +173,14 @@ const codeInGuide = () => {
   return [...codeIn(text, ''), ...codeIn(text, 'sh').filter((code) => code.includes('nginx'))];
 };
 
-/** The settings of the operator guide, with other addresses. */
-function nginxConf(dir: string, port: number, [first = '', second = '']: readonly string[]): string {
+/** The settings of the operator guide, with other addresses and folders. */
+export function nginxConf(dir: string, port: number, [first = '', second = '']: readonly string[]): string {
   const [settings = ''] = codeInGuide();
   const addresses = [
     ['10.0.0.1:8788', `127.0.0.1:${first}`],
     ['10.0.0.2:8788', `127.0.0.1:${second}`],
     ['listen 8080', `listen 127.0.0.1:${port}`],
+    ['/var/log/nginx', dir],
   ] as const;
   for (const [shown] of addresses)
     if (!settings.includes(shown)) throw new Error(`the guide has no ${shown}`);
