@@ -27,7 +27,7 @@ const OF_ALL = [
   ...['retry-after', 'retry-after-ms', 'x-should-retry', 'ratelimit', 'ratelimit-*', 'x-ratelimit-*'],
   // RFC 9745 and RFC 8594: an endpoint that ends.
   ...['deprecation', 'sunset'],
-  // What to name when asking a provider for help, and how long it took.
+  // Ids to name when asking a provider for help, and how long it took.
   ...['x-request-id', 'request-id', 'x-correlation-id', 'x-trace-id', 'cf-ray', 'server-timing'],
   ...['x-envoy-upstream-service-time', 'x-response-time', 'x-process-time'],
   // Model Context Protocol, 2026-03: the headers that a server sends and a client reads.
