@@ -35,6 +35,8 @@ export type Refund = {
   /** No more is given back than was charged. */
   readonly uses: number;
   readonly costMicrousd: number;
+  /** False: the server surely never got the call, so this does not count among its grant's give-backs. */
+  readonly wasSent?: boolean;
   /** JSON, for the ledger. */
   readonly record: string;
 };
@@ -68,7 +70,7 @@ export const charge = (
  * @returns whether this try gave something back. Throws what ioredis throws.
  */
 export const refund = (redis: RedisClient, grant: GrantRef, what: Refund): Promise<boolean> =>
-  giveBack(redis, grant, what, 1);
+  giveBack(redis, grant, what, what.wasSent === false ? 0 : 1);
 
 function giveBack(redis: RedisClient, grant: GrantRef, what: Refund, wasSent: 0 | 1): Promise<boolean> {
   const at = grant.partition;

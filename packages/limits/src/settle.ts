@@ -18,6 +18,7 @@ export const settleScript = script('settle', {
     'record',
     'lastCall',
     'usedTokens',
+    'wasSent',
   ],
   each: { keys: ['budget'] },
   reply: oneOf({
@@ -60,6 +61,8 @@ export type Outcome = {
   readonly costMicrousd: number | undefined;
   /** Input and output together. Undefined: not known, so that no tokens of its minute are given back. */
   readonly usedTokens?: number | undefined;
+  /** False: the provider surely never got the call, so what is given back does not count among its grant's give-backs. */
+  readonly wasSent?: boolean;
   /** JSON, for the ledger. */
   readonly record: string;
   /** How the call failed, as JSON, for later refusals. Undefined if it did not fail. */
@@ -77,15 +80,16 @@ export type Left = {
 /**
  * Ends a hold and appends the call to the usage stream, in one atomic step. Settling twice changes nothing.
  * It draws on the budgets of the hold, also where the grant has others by now.
- * @returns undefined when the hold was settled before: by an earlier try, or in full when its lease ran out. Throws
- *   what ioredis throws.
+ * A call whose admission was never answered is given back and does not come to the stream.
+ * @returns undefined when the hold was settled before: by an earlier try, or in full when its lease ran out; and for a
+ *   call whose admission was never answered. Throws what ioredis throws.
  */
 export async function settle(
   redis: RedisClient,
   grant: GrantRef,
   outcome: Outcome,
 ): Promise<Left | undefined> {
-  const { holdId, costMicrousd: cost, epoch, uses, usedTokens, record, lastCall } = outcome;
+  const { holdId, costMicrousd: cost, epoch, uses, usedTokens, wasSent = true, record, lastCall } = outcome;
   const { id: grantId, partition } = grant;
   const budgetIds = grant.budgetIds.join(',');
   const { keys, each } = settleKeys(partition, holdId, grant.budgetIds);
@@ -100,6 +104,7 @@ export async function settle(
     record,
     lastCall,
     usedTokens,
+    wasSent: wasSent && epoch !== UNHEARD ? 1 : 0,
   };
   const reply = await settleScript.run(redis, { keys, each, args });
   if (reply.is === 'other_budgets') {
@@ -228,6 +233,7 @@ const NOTHING_SAID = {
   record: undefined,
   lastCall: undefined,
   usedTokens: undefined,
+  wasSent: undefined,
 };
 
 const settleKeys = (partition: number, holdId: string, budgetIds: readonly string[]) => ({

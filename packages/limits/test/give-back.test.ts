@@ -151,13 +151,32 @@ describe.each(engines)('give-backs to a grant on %s', (_name, start) => {
 
   test('calls that were never sent to a provider are given back without being counted', async () => {
     const grant = await loadedGrant(redis, await openPartition(redis), { maxUses: 1 });
+    const wasSent = false;
     for (let i = 0; i < 40; i++) {
       await forestall(redis, grant.ref, await charged(redis, grant));
-      const hold = await admitted(redis, grant);
-      await settle(redis, grant.ref, newOutcome(hold, { ...REFUSED, epoch: UNHEARD }));
+      await refund(redis, grant.ref, { ...newRefund(await charged(redis, grant)), wasSent });
+      const unheard = await admitted(redis, grant);
+      await settle(redis, grant.ref, newOutcome(unheard, { ...REFUSED, epoch: UNHEARD }));
+      const hold = await admitted(redis, grant, { holdMicrousd: 7 });
+      expect(await settle(redis, grant.ref, newOutcome(hold, { ...REFUSED, wasSent }))).toMatchObject({
+        isKept: false,
+      });
     }
-    expect(await of(grant)).toMatchObject({ used: '0' });
+    expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await refused(grant)).toMatchObject({ isKept: false });
+  });
+
+  test('a call whose admission was never answered leaves no entry in the stream, and its admission is void if it comes late', async () => {
+    const partition = await openPartition(redis);
+    const grant = await loadedGrant(redis, partition, { maxUses: 3, costLimitMicrousd: 100 });
+    const ask = newAsk({ holdMicrousd: 30 });
+    await admit(redis, grant.ref, ask);
+    for (const _ of [1, 2])
+      await settle(redis, grant.ref, newOutcome(ask.holdId, { ...REFUSED, epoch: UNHEARD }));
+    expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
+    await admit(redis, grant.ref, ask);
+    expect(await of(grant)).toEqual({ used: '0', settled: '0', held: '0' });
   });
 
   test('a batch that is refunded whole counts each of its uses', async () => {

@@ -17,8 +17,10 @@ type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 
 /** A refund is a row of its own, and not a call. */
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
+/** The refund of an MCP call that the gateway refused, because Redis had not answered: so its charge is no call either. */
+const isRefusal = sql`${ledger.outcome} = 'refunded' and ${ledger.failure} = 'limits_unavailable'`;
 const SUMS_OF_CALLS: Sums = {
-  calls: sql`count(*) filter (where ${isCall})`,
+  calls: sql`count(*) filter (where ${isCall}) - count(*) filter (where ${isRefusal})`,
   uses: sql`sum(${ledger.uses})`,
   cost: sql`sum(${ledger.costMicrousd})`,
   calls_of_unknown_cost: sql`count(*) filter (where ${isCall} and ${ledger.costMicrousd} is null)`,

@@ -5,7 +5,8 @@
 -- ARGV     hold_id; mode: settle, expire, or leave: free the places of a charged call; uses; cost: microdollars, ''
 --          when not known; epoch: of the admission, '' when it was never answered; grant_id; budget_ids:
 --          comma-separated; record: of the call; last_call: how the call failed, '' if it did not; used_tokens: of input
---          and output together, '' when not known, so that those held are charged (expire takes all but hold_id and mode from the hold itself)
+--          and output together, '' when not known, so that those held are charged; was_sent: 1, or 0 where the provider
+--          surely never got the call (expire takes all but hold_id and mode from the hold itself)
 -- Returns  settled: of the first budget uses_left, microusd_left, each absent where there is no limit or it is overrun;
 --            is_kept: whether the grant has had too much back, so that the call keeps its uses and its hold
 --          gone, not_due
@@ -67,8 +68,8 @@ end
 local held_uses, held_amount, held_tokens = tonumber(hold_uses) or 0, tonumber(hold_amount) or 0, tonumber(token_hold or '0')
 local used_tokens = not is_expiry and tonumber(arg.used_tokens) or nil
 local weight = 0
--- A call whose admission was never answered was not sent to the provider.
-if hold_epoch and not is_expiry and arg.epoch ~= '' then
+-- A call that was surely never sent gets everything back, however often.
+if hold_epoch and not is_expiry and arg.was_sent == '1' then
   weight = weigh_give_back(budgets, held_uses - tonumber(uses), tonumber(cost) == 0 and held_amount or 0,
     used_tokens == 0 and held_tokens or 0)
 end
@@ -118,6 +119,12 @@ if budgets[1] and not is_expiry and arg.epoch ~= '' then
   elseif budgets[1].last_call then redis.call('HDEL', each.budget[1], 'last_call') end
 end
 if not is_kept and weight > 0 then redis.call('HINCRBY', each.budget[1], 'returned', whole(weight)) end
+-- The gateway refused a call whose admission was never answered. It is given back whole, and is no call of the ledger.
+if arg.epoch == '' and not is_expiry then
+  redis.call('HSET', key.hold, 'done', '1')
+  redis.call('EXPIRE', key.hold, 86400)
+  return reply.gone
+end
 local entry = {'hold', arg.hold_id, 'grant', grant_id, 'budgets', budget_ids, 'uses', uses, 'cost', cost,
   'outcome', is_expiry and 'expired' or 'settled', 'record', record}
 if tokens > 0 then
