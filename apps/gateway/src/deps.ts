@@ -15,10 +15,12 @@ import type { LlmGrant, McpGrant, VerifiedGrant, Verifier } from './grant/verify
 import type { BodyMemory } from './http/body-memory.ts';
 import type { Turns } from './http/turns.ts';
 import type { FreeWork } from './limits/free-work.ts';
+import type { Hosts } from './limits/hosts.ts';
 import type { Leases } from './limits/leases.ts';
 import type { RefusalCounts } from './limits/refusal-counts.ts';
 import type { Doubts } from './limits/retry.ts';
 import type { Revocations } from './limits/revocations.ts';
+import type { Waiting } from './limits/waiting.ts';
 import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
 import type { McpPrices } from './mcp/price.ts';
@@ -44,6 +46,8 @@ export type GatewayDeps = {
   readonly revocations: Revocations;
   readonly underWay: UnderWay;
   readonly doubts: Doubts;
+  readonly waiting: Waiting;
+  readonly hosts: Hosts;
   /** Aborts when the gateway begins to stop. It serves on for a while. */
   readonly draining: AbortSignal;
   /** Aborts when the gateway refuses connections. It ends streams that only wait for events. */

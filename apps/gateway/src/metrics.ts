@@ -12,6 +12,8 @@ export type GatewayMetrics = {
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
   /** Counts holds whose gateway stopped renewing them. */
   readonly leasesExpired: (holds: number) => void;
+  /** Counts a settle or refund that gave up waiting for Redis for want of memory. */
+  readonly settleDropped: () => void;
 };
 
 // Bounds of buckets, in seconds.
@@ -59,11 +61,15 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
   const expired = counter(
     'presign_leases_expired_total',
-    'Holds of stopped gateways that were settled in full',
+    'Holds that no gateway renewed, and that were settled in full',
     'holds',
   );
+  const dropped = counter(
+    'presign_settles_dropped_total',
+    'Settles and refunds that gave up waiting for Redis for want of memory',
+  );
   // An alert needs a value before the first event.
-  for (const each of [overruns, expired]) each.add(0);
+  for (const each of [overruns, expired, dropped]) each.add(0);
 
   const callEnded: GatewayMetrics['callEnded'] = (call, refusal, ms) => {
     const { kind, provider = '', end, upstreamMs, bodyMs, firstByteAt, beganAt, admitMs } = call;
@@ -81,7 +87,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     }
     if (overrunMicrousd > 0) overruns.add(1);
   };
-  return { callEnded, leasesExpired: (holds) => expired.add(holds) };
+  return { callEnded, leasesExpired: (holds) => expired.add(holds), settleDropped: () => dropped.add(1) };
 }
 
 /** Exposes the holds of calls under way. */

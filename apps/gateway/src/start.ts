@@ -15,10 +15,12 @@ import { clientAddressReader } from './grant/bind.ts';
 import { bodyMemory } from './http/body-memory.ts';
 import { boundPipelining } from './http/pipelining.ts';
 import { answerTurns } from './http/turns.ts';
+import { createHosts } from './limits/hosts.ts';
 import { startLeases } from './limits/leases.ts';
 import { countRefusals } from './limits/refusal-counts.ts';
 import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
+import { boundWaiting } from './limits/waiting.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
@@ -46,6 +48,8 @@ type OwnDeps =
       | 'readQuota'
       | 'uncounted'
       | 'doubts'
+      | 'waiting'
+      | 'hosts'
     );
 
 export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
@@ -104,6 +108,7 @@ export async function startGateway(
     ...{ metrics, clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
     providers: loadProviders(options.providersFile),
     ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
+    ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
     refusals: countRefusals(options.redis, options.now),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },

@@ -110,25 +110,28 @@ export function watchClock(redis: RedisClient, now: () => number, log: Log): Clo
 export type JumpWatch = (partition: number, answer: { askedMs: number; redisMs: number }) => boolean;
 
 /**
- * Sees when the clock of a Redis has jumped ahead: it was set, or a replica with another clock took over. By that clock, leases
- * of running calls have then run out, until their gateways renew them. So a sweep waits for one lease. The first answer of a partition
- * is only compared with, and nothing may be swept.
+ * Sees when leases may have run out although their gateways live. Then a sweep waits for one lease, in which they renew the leases and
+ * settle what has ended meanwhile:
+ * - Redis was silent, or this process was. No answer yet counts as silence: another gateway may have waited for Redis until now.
+ * - The clock of Redis has jumped ahead: it was set, or a replica with another clock took over.
  *
  * It compares the clock with that of this process since its start, which never jumps. A slow answer is no jump: only the least
  * that the clock can be ahead now counts, against the most that it can have been ahead before.
  */
 export function watchForJumps(leaseMs: number, now: () => number = () => performance.now()): JumpWatch {
-  const mostAhead = new Map<number, number>();
+  const last = new Map<number, { readonly mostAheadMs: number; readonly answeredMs: number }>();
   const waitsUntil = new Map<number, number>();
   return (partition, { askedMs, redisMs }) => {
     const answeredMs = now();
-    const before = mostAhead.get(partition);
-    mostAhead.set(partition, redisMs - askedMs);
-    if (before === undefined) return false;
-    if (redisMs - answeredMs > before + leaseMs * HARMLESS) waitsUntil.set(partition, answeredMs + leaseMs);
+    const before = last.get(partition);
+    last.set(partition, { mostAheadMs: redisMs - askedMs, answeredMs });
+    const wasSilent = !before || answeredMs - before.answeredMs > leaseMs * HARMLESS_SILENCE;
+    const hasJumped = before && redisMs - answeredMs > before.mostAheadMs + leaseMs * HARMLESS_JUMP;
+    if (wasSilent || hasJumped) waitsUntil.set(partition, answeredMs + leaseMs);
     return answeredMs >= (waitsUntil.get(partition) ?? 0);
   };
 }
 
-/** Leases are renewed every third of their length, so this part of it ends none. */
-const HARMLESS = 1 / 6;
+/** Leases are renewed every third of their length, so these parts of it end none. Gateways sweep every sixth. */
+const HARMLESS_JUMP = 1 / 6;
+const HARMLESS_SILENCE = 1 / 3;

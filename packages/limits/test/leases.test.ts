@@ -159,7 +159,7 @@ describe.each(engines)('leases on %s', (_name, start) => {
   });
 });
 
-test('a clock that jumps ahead lets no sweep run for a lease; slow answers and clocks that go back or drift do not', () => {
+test('a clock that jumps ahead, and a silence, let no sweep run for a lease; slow answers and clocks that go back or drift do', () => {
   let now = 0;
   const watch = watchForJumps(60_000, () => now);
   /** A sweep that begins at this time and whose answer is late, by a clock that is ahead. */
@@ -167,10 +167,24 @@ test('a clock that jumps ahead lets no sweep run for a lease; slow answers and c
     now = askedMs + lateMs;
     return watch(1, { askedMs, redisMs: askedMs + aheadMs });
   };
-  expect([sweeps(0, 500), sweeps(10_000, 500), sweeps(20_000, 500, 30_000)]).toEqual([false, true, true]);
+  // Another gateway may have waited for Redis until now.
+  expect([sweeps(-60_000, 500), sweeps(-50_000, 500), sweeps(-40_000, 500)]).toEqual([false, false, false]);
+  expect([-30_000, -20_000, -10_000].map((at) => sweeps(at, 500))).toEqual([false, false, false]);
+  expect([sweeps(0, 500), sweeps(10_000, 500), sweeps(20_000, 500, 8_000)]).toEqual([true, true, true]);
+  expect([30_000, 40_000, 50_000].map((at) => sweeps(at, 500))).toEqual([true, true, true]);
   expect([sweeps(60_000, 500), sweeps(70_000, 5_000)]).toEqual([true, true]);
   expect([sweeps(80_000, -3_600_000), sweeps(90_000, -3_600_000)]).toEqual([true, true]);
-  expect([sweeps(100_000, 500), sweeps(110_000, 500), sweeps(159_999, 500)]).toEqual([false, false, false]);
-  expect([1, 2].map(() => watch(2, { askedMs: 159_999, redisMs: 159_999 }))).toEqual([false, true]);
-  expect(sweeps(160_000, 500)).toBe(true);
+  expect([sweeps(100_000, 500), sweeps(110_000, 500), sweeps(120_000, 500)]).toEqual([false, false, false]);
+  expect([130_000, 140_000, 150_000, 159_999].map((at) => sweeps(at, 500))).toEqual(Array(4).fill(false));
+  expect([160_000, 170_000, 180_000].map((at) => sweeps(at, 500))).toEqual([true, true, true]);
+  // No answer for a third of a lease.
+  expect([210_000, 220_000, 230_000].map((at) => sweeps(at, 500))).toEqual([false, false, false]);
+  expect([240_000, 250_000, 260_000, 270_000].map((at) => sweeps(at, 500))).toEqual([
+    false,
+    false,
+    false,
+    true,
+  ]);
+  // An answer that is late by so much is a silence.
+  expect([sweeps(280_000, 500, 30_000), sweeps(320_000, 500)]).toEqual([false, false]);
 });

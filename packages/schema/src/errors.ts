@@ -240,6 +240,8 @@ type Allowed = { readonly equals?: unknown; readonly prefix?: string | undefined
 /** The reason why a request is refused: a value that steps return and one place turns into an answer. */
 export type Refusal = {
   readonly code: ErrorCode;
+  /** Instead of the status of the table: the same call may soon pass. */
+  readonly status?: 503;
   /** Says what exactly is wrong, without any secret. Without it, the table's message is sent. */
   readonly message?: string;
   /** Says more for the operator's log. No answer shows it. */
@@ -279,7 +281,7 @@ export const errorEnvelope = z.strictObject({ error: errorDetails }).meta({ id: 
 export type ErrorBody = z.infer<typeof errorEnvelope>;
 
 /** HTTP status of a refusal. */
-export const errorStatus = (refusal: Refusal): number => ERRORS[refusal.code][0];
+export const errorStatus = (refusal: Refusal): number => refusal.status ?? ERRORS[refusal.code][0];
 
 /** The message of a refusal: its own, or the table's with the figures of its details. */
 export const errorMessage = (refusal: Refusal): string =>

@@ -22,7 +22,7 @@ import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 
 type CountDeps = PolicyDeps & Pick<GatewayDeps, 'doubts'>;
-type ChargeDeps = CountDeps & Pick<GatewayDeps, 'underWay' | 'closing'>;
+type ChargeDeps = CountDeps & Pick<GatewayDeps, 'underWay' | 'waiting' | 'closing'>;
 type AdmitDeps = ChargeDeps & Pick<GatewayDeps, 'leases' | 'leaseMs'>;
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
@@ -143,10 +143,13 @@ async function chargeOnce(deps: ChargeDeps, ref: GrantRef, ask: Charge): Promise
     return await charge(deps.redis, ref, ask);
   } catch (error) {
     if (isConnected && ask.uses > 0 && !surelyNotRun(deps.redis, error))
-      deps.underWay.track(forestallCharge(deps, ref, ask));
+      deps.underWay.track(forestallCharge(deps, ref, { ...ask, record: asRefused(ask.record) }));
     throw error;
   }
 }
+
+/** The record of a charge that the gateway refused: reports do not count it as a call. */
+const asRefused = (record: string) => `${record.slice(0, -1)},"cod":"${UNAVAILABLE.code}"}`;
 
 function admissionRefusal(
   admission: Exclude<Admission, { is: 'admitted' | AskedAgain }>,

@@ -19,6 +19,7 @@ import {
   monotonicMs,
   renewTables,
 } from './lease-table.ts';
+import { OUTAGE_MS } from './retry.ts';
 
 /** The holds of this gateway's calls under way. */
 export type Leases = {
@@ -64,7 +65,7 @@ const BEAT_MS = 1_000;
 export function startLeases(deps: Deps): Leases {
   const { redis, redisUrl, redisTimeouts, leaseMs, upstreamTimeoutMs, log } = deps;
   // A call may take as long as its upstream, and as long as its settle is tried again.
-  const longestMs = upstreamTimeoutMs + leaseMs;
+  const longestMs = upstreamTimeoutMs + OUTAGE_MS;
   const tables: LeaseTable[] = [];
   const slots = new Map<string, number>();
   const free: number[] = [];

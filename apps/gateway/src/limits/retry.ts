@@ -1,44 +1,77 @@
 import type { GrantRef, RedisClient } from '@presign/limits';
+import type { Waiting } from './waiting.ts';
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 1_000;
 
-/** How long this gateway tries to give back a call whose admission was never answered: Redis may count it once it thaws. */
-export const UNHEARD_MS = 3_600_000;
+/**
+ * How long a call's settle is tried: its usage is known, and nothing else in the world knows it. A call whose admission was never
+ * answered is given back for as long, because Redis may count it once it thaws.
+ */
+export const OUTAGE_MS = 3_600_000;
 /** A closing gateway tries no longer than this. */
 const CLOSING_MS = 60_000;
 
-type Deps = { readonly redis: RedisClient; readonly doubts: Doubts; readonly closing: AbortSignal };
+type Deps = {
+  readonly redis: RedisClient;
+  readonly doubts: Doubts;
+  readonly waiting: Waiting;
+  readonly closing: AbortSignal;
+};
+
+/** A script to run until Redis answers. */
+type Repeated<T> = {
+  readonly run: () => Promise<T>;
+  readonly giveUpMs: number;
+  /** What it keeps in memory while it waits. */
+  readonly bytes: number;
+};
 
 /**
  * Runs a Redis script again until Redis answers. Waits 50 ms before the second try, twice as long before each further
  * one, and at most 1 s, or until Redis is connected again. Only for scripts that change nothing when they run a second
- * time. From the first failure on, the grant's budgets are in doubt.
- * @returns what the script returned. Throws the last error when the next try would be later than `giveUpMs` after the first.
+ * time. From the first failure on, the grant's budgets are in doubt. Without a connection it is not tried.
+ * @returns what the script returned. Throws the last error when the next try would be later than `giveUpMs` after the first,
+ *   and when others need the memory that it waits in.
  */
 export async function retry<T>(
-  { redis, doubts, closing }: Deps,
+  { redis, doubts, waiting, closing }: Deps,
   { budgetIds }: Pick<GrantRef, 'budgetIds'>,
-  run: () => Promise<T>,
-  giveUpMs: number,
+  { run, giveUpMs, bytes }: Repeated<T>,
 ): Promise<T> {
   const beganMs = Date.now();
-  let clear: (() => void) | undefined;
+  let lastError: unknown;
+  let isDropped = false;
+  let end: (() => void) | undefined;
+  const wait = () => {
+    const clear = doubts.raise(budgetIds);
+    const leave = waiting.add(bytes, () => {
+      isDropped = true;
+    });
+    return () => {
+      clear();
+      leave();
+    };
+  };
   try {
-    for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       try {
-        return await run();
+        if (lastError === undefined || !isAway(redis)) return await run();
       } catch (error) {
-        clear ??= doubts.raise(budgetIds);
-        const longestMs = closing.aborted ? Math.min(giveUpMs, CLOSING_MS) : giveUpMs;
-        if (Date.now() + wait > beganMs + longestMs) throw error;
-        await connectedOr(redis, wait);
+        lastError = error;
+        end ??= wait();
       }
+      const longestMs = closing.aborted ? Math.min(giveUpMs, CLOSING_MS) : giveUpMs;
+      if (isDropped || Date.now() + waitMs > beganMs + longestMs) throw lastError;
+      await connectedOr(redis, waitMs);
     }
   } finally {
-    clear?.();
+    end?.();
   }
 }
+
+/** Whether a client has no connection. Thousands of scripts that wait would each make an error a second. */
+const isAway = ({ status }: RedisClient) => status !== undefined && status !== 'ready';
 
 /** Resolves after so many milliseconds, or when Redis is connected again: then this try comes before new calls. */
 function connectedOr(redis: RedisClient, ms: number): Promise<void> {

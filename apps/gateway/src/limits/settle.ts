@@ -1,26 +1,29 @@
 import { type GrantRef, type Left, leave, type Outcome, settle, UNHEARD } from '@presign/limits';
 import { causeOf } from '@presign/schema';
 import type { GatewayDeps } from '../deps.ts';
-import { retry, UNHEARD_MS } from './retry.ts';
+import { OUTAGE_MS, retry } from './retry.ts';
+
+type Deps = Pick<GatewayDeps, 'redis' | 'leases' | 'log' | 'doubts' | 'waiting' | 'closing'>;
 
 /**
- * Settles a call. While Redis does not answer, it tries again for as long as the call's lease can be kept. After that
- * the sweep settles the call in full, so a call is never lost. A call whose admission was never answered has no lease yet
- * while Redis is frozen, so it is tried for an hour.
+ * Settles a call. While Redis does not answer, it tries again for an hour, and the lease of the hold is renewed meanwhile. No
+ * sweep ends a hold as soon as Redis answers again (see `watchForJumps`), so the settle arrives first. After that hour a sweep
+ * settles the call in full, so a call is never lost.
  * @returns what the grant has left
  */
 export async function settleCall(
-  deps: Pick<GatewayDeps, 'redis' | 'leases' | 'leaseMs' | 'log' | 'doubts' | 'closing'>,
+  deps: Deps,
   requestId: string,
   ref: GrantRef,
   outcome: Outcome,
 ): Promise<Left | undefined> {
-  const { redis, leases, leaseMs, log } = deps;
+  const { redis, leases, log } = deps;
   const isHeard = outcome.epoch !== UNHEARD;
   const named = { request_id: requestId, grant: ref.id, hold: outcome.holdId };
   let left: Left | undefined;
   try {
-    left = await retry(deps, ref, () => settle(redis, ref, outcome), isHeard ? leaseMs : UNHEARD_MS);
+    const run = () => settle(redis, ref, outcome);
+    left = await retry(deps, ref, { run, giveUpMs: OUTAGE_MS, bytes: outcome.record.length });
     if (left?.isKept) log.warn(named, 'charged in full: this grant got too many refused calls back');
     // The only sign of a call that Redis lost before the loss was noticed.
     if (!left && isHeard) log.warn(named, 'settled before, or lost');
@@ -31,14 +34,11 @@ export async function settleCall(
   return left;
 }
 
-/** Frees the places of a charged call. While Redis does not answer, it tries again until their lease ends. */
-export async function leaveCall(
-  deps: Pick<GatewayDeps, 'redis' | 'leases' | 'leaseMs' | 'log' | 'doubts' | 'closing'>,
-  ref: GrantRef,
-  chargeId: string,
-): Promise<void> {
-  const { redis, leases, leaseMs, log } = deps;
-  await retry(deps, ref, () => leave(redis, ref, chargeId), leaseMs).catch((error) =>
+/** Frees the places of a charged call. While Redis does not answer, it tries again for an hour. */
+export async function leaveCall(deps: Deps, ref: GrantRef, chargeId: string): Promise<void> {
+  const { redis, leases, log } = deps;
+  const run = () => leave(redis, ref, chargeId);
+  await retry(deps, ref, { run, giveUpMs: OUTAGE_MS, bytes: 0 }).catch((error) =>
     log.error({ grant: ref.id, hold: chargeId, ...causeOf(error) }, 'not left: the lease will run out'),
   );
   leases.remove(chargeId);

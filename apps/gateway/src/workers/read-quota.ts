@@ -34,10 +34,20 @@ export function takeWork(quota: ReadQuota, grant: QuotaOwner, body: Buffer): boo
   return parts !== undefined;
 }
 
+/** Takes the work of a refusal that no body was read for. */
+export const takeRefused = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, REFUSED_WORK);
+
+/** Takes the work of a call that was admitted, was not sent, and got everything back: two scripts and a row of the ledger. */
+export const takeUnsent = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, UNSENT_WORK);
+
 const LITTLE = { depth: 200, parts: 2_000 };
 
 /** A part takes about 10 µs to plan, and a byte about 20 ns. So a URL's quota is about a third of one core. */
 const PART_WORK = 512;
+
+const REFUSED_WORK = 8 * 1024;
+/** 256 a second of one URL, and a thousand at once. */
+const UNSENT_WORK = 64 * 1024;
 
 const URL_WORK_PER_SECOND = 16 * 1024 * 1024;
 /** Four seconds' worth at once: a burst of a few of the largest bodies. */

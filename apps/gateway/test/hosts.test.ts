@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { checkHost, createHosts } from '../src/limits/hosts.ts';
+import { readQuota } from '../src/workers/read-quota.ts';
+
+function clocked() {
+  const clock = { ms: 100_000 };
+  return { clock, hosts: createHosts(() => clock.ms) };
+}
+
+test('calls to a host that refuses connections wait 1 s, 2 s, and then 4 s, with one try after each wait', () => {
+  const { clock, hosts } = clocked();
+  const waits: number[] = [];
+  for (let i = 0; i < 5; i++) {
+    hosts.tries('a');
+    hosts.failed('a');
+    waits.push(hosts.waitMs('a'));
+    clock.ms += hosts.waitMs('a');
+    expect(hosts.waitMs('a')).toBe(0);
+  }
+  expect(waits).toEqual([1_000, 2_000, 4_000, 4_000, 4_000]);
+  hosts.tries('a');
+  // Others wait for the result of that try.
+  expect(hosts.waitMs('a')).toBe(4_000);
+  hosts.reached('a');
+  expect(hosts.waitMs('a')).toBe(0);
+});
+
+test('calls that were sent together and fail together are one failure', () => {
+  const { hosts } = clocked();
+  for (let i = 0; i < 100; i++) hosts.tries('a');
+  for (let i = 0; i < 100; i++) hosts.failed('a');
+  expect(hosts.waitMs('a')).toBe(1_000);
+});
+
+test('a host that others reach does not wait for one connection that fails, and no host waits for another', () => {
+  const { clock, hosts } = clocked();
+  hosts.reached('shared');
+  hosts.failed('shared');
+  hosts.failed('down');
+  expect([hosts.waitMs('shared'), hosts.waitMs('down'), hosts.waitMs('other')]).toEqual([0, 1_000, 0]);
+  clock.ms += 1_001;
+  hosts.failed('shared');
+  expect(hosts.waitMs('shared')).toBe(1_000);
+});
+
+test('hosts without end take no memory without end', () => {
+  const { hosts } = clocked();
+  for (let i = 0; i < 5_000; i++) hosts.failed(`host ${i}`);
+  expect([hosts.waitMs('host 0'), hosts.waitMs('host 4999')]).toEqual([0, 1_000]);
+});
+
+test('a call that waits is refused with 503, says when to try again, and draws on the read quota', () => {
+  const { clock, hosts } = clocked();
+  const quota = readQuota(() => clock.ms);
+  const grant = { id: 'g', sessionId: 's' };
+  const check = () => checkHost({ hosts, readQuota: quota }, grant, 'a');
+  expect(check()).toBeUndefined();
+  hosts.failed('a');
+  expect(check()).toMatchObject({ code: 'upstream_unreachable', status: 503, retryAfterSeconds: 1 });
+  let refusals = 0;
+  while (check()?.code === 'upstream_unreachable') refusals += 1;
+  expect(refusals).toBeLessThan(10_000);
+  expect(check()).toMatchObject({ code: 'rate_limited' });
+});
