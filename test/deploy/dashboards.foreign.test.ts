@@ -39,7 +39,11 @@ type Case = readonly [
 type Series = Readonly<Record<string, string>>;
 const once = '0x70 1x50';
 const CASES: readonly Case[] = [
-  ['PresignSettlesDropped', { presign_settles_dropped_total: once }, { presign_settles_dropped_total: '0x120' }],
+  [
+    'PresignSettlesDropped',
+    { presign_settles_dropped_total: once },
+    { presign_settles_dropped_total: '0x120' },
+  ],
   [
     'PresignCallsRefusedByOutage',
     { 'presign_refusals_total{code="limits_unavailable"}': '0+60x120' },

@@ -59,17 +59,8 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   );
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
-  const expired = counter(
-    'presign_leases_expired_total',
-    'Holds that no gateway renewed, and that were settled in full',
-    'holds',
-  );
-  const dropped = counter(
-    'presign_settles_dropped_total',
-    'Settles and refunds that gave up waiting for Redis for want of memory',
-  );
   // An alert needs a value before the first event.
-  for (const each of [overruns, expired, dropped]) each.add(0);
+  overruns.add(0);
 
   const callEnded: GatewayMetrics['callEnded'] = (call, refusal, ms) => {
     const { kind, provider = '', end, upstreamMs, bodyMs, firstByteAt, beganAt, admitMs } = call;
@@ -87,7 +78,21 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     }
     if (overrunMicrousd > 0) overruns.add(1);
   };
-  return { callEnded, leasesExpired: (holds) => expired.add(holds), settleDropped: () => dropped.add(1) };
+  return { callEnded, ...countUnsettled(meter) };
+}
+
+/** Counts calls whose gateway did not settle them. */
+function countUnsettled(meter: Meter): Pick<GatewayMetrics, 'leasesExpired' | 'settleDropped'> {
+  const expired = meter.createCounter('presign_leases_expired_total', {
+    description: 'Holds that no gateway renewed, and that were settled in full',
+    unit: 'holds',
+  });
+  const dropped = meter.createCounter('presign_settles_dropped_total', {
+    description: 'Settles and refunds that gave up waiting for Redis for want of memory',
+    unit: 'calls',
+  });
+  for (const each of [expired, dropped]) each.add(0);
+  return { leasesExpired: (holds) => expired.add(holds), settleDropped: () => dropped.add(1) };
 }
 
 /** Exposes the holds of calls under way. */

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { Cutter } from '../src/http/cut.ts';
 import { forward } from '../src/http/forward.ts';
 import { answerTurns } from '../src/http/turns.ts';
+import { createHosts } from '../src/limits/hosts.ts';
 
 /** The ways to frame an answer that ends its connection. */
 const FRAMES = {
@@ -40,8 +41,8 @@ async function passed(framed: string) {
   const dispatcher = guardedDispatcher(true);
   let got = 0;
   const ended = await forward(
-    dispatcher,
-    { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET', headers: [], body: null },
+    { dispatcher, hosts: createHosts() },
+    { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET', headers: [], body: null, host: '' },
     {
       passes: () => true,
       head: () => {},

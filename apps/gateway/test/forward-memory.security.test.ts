@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { Cutter } from '../src/http/cut.ts';
 import { forward } from '../src/http/forward.ts';
 import { answerTurns } from '../src/http/turns.ts';
+import { createHosts } from '../src/limits/hosts.ts';
 
 const MIB = 1024 * 1024;
 const PIECE = Buffer.from('1\r\nx\r\n'.repeat(10_000));
@@ -34,8 +35,8 @@ test('an answer of tiny chunks that its holder takes slowly waits at its server,
   const life = new Cutter();
   let got = 0;
   const ended = forward(
-    dispatcher,
-    { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET', headers: [], body: null },
+    { dispatcher, hosts: createHosts() },
+    { origin: `http://127.0.0.1:${port}`, path: '/', method: 'GET', headers: [], body: null, host: '' },
     {
       passes: () => true,
       head: () => {},

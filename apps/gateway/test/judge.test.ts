@@ -51,8 +51,8 @@ const SENT: fc.Arbitrary<Sent> = fc.oneof(
   fc.record({ is: fc.constant('complete' as const), status: STATUS }),
   fc.record({ is: fc.constant('broken' as const), status: STATUS, why: fc.constant('failure' as const) }),
   fc.constantFrom<Sent>(
-    { is: 'unsent', blocked: false, code: undefined },
-    { is: 'unsent', blocked: true, code: undefined },
+    { is: 'unsent', isBounded: false, blocked: false, code: undefined },
+    { is: 'unsent', isBounded: false, blocked: true, code: undefined },
     { is: 'unanswered', why: 'timeout' },
     { is: 'unanswered', why: 'failure' },
     { is: 'unavailable' },

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { BlockedAddressError } from '@presign/outbound';
 import type { AnswerHeaders } from '@presign/providers';
 import { type Dispatcher, errors } from 'undici';
+import type { Hosts } from '../limits/hosts.ts';
 import { type CutReason, type Cutter, cutReason } from './cut.ts';
 import { type FlatHeaders, responseHeaders } from './headers.ts';
 import type { Turn } from './turns.ts';
@@ -13,6 +14,8 @@ export type UpstreamCall = {
   readonly method: string;
   readonly headers: FlatHeaders;
   readonly body: Readable | Buffer | null;
+  /** Names the upstream in the memory of those that refuse connections. */
+  readonly host: string;
 };
 
 /** How a call ended. */
@@ -21,9 +24,13 @@ export type Ended =
   | { readonly is: 'complete'; readonly status: number }
   /** The answer began and did not end. */
   | { readonly is: 'broken'; readonly status: number; readonly why: Why }
-  /** The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. */
+  /**
+   * The upstream certainly never got the call. Nothing is written yet. `cut`: the gateway ended the call itself. `isBounded`: its
+   * holder ended it, or it was sent before, so that the bound of give-backs holds for it.
+   */
   | {
       readonly is: 'unsent';
+      readonly isBounded: boolean;
       readonly cut?: CutReason | undefined;
       readonly blocked: boolean;
       readonly code: string | undefined;
@@ -81,18 +88,50 @@ export const HEADERS_TIMEOUT_MS = 600_000;
  * @param times gets the upstream's times
  */
 export function forward(
-  dispatcher: Dispatcher,
-  call: UpstreamCall,
+  { dispatcher, hosts }: { readonly dispatcher: Dispatcher; readonly hosts: Hosts },
+  { host, ...call }: UpstreamCall,
   receiver: Receiver,
   bounds: Bounds,
   cutter: Cutter,
   times: UpstreamTimes = { upstreamMs: 0, firstByteAt: 0 },
 ): Promise<Ended> {
   return new Promise((resolve) => {
-    const passing = new Passing(receiver, bounds, cutter, times, resolve);
+    const passing = new Passing(receiver, bounds, cutter, times, {
+      connected: () => hosts.reached(host),
+      ended: (ended, error) => {
+        const { body } = call;
+        const isAborted = body !== null && 'errored' in body && (body.errored !== null || body.destroyed);
+        // A holder that breaks its own upload off says nothing about the host.
+        if (error && !isAborted && isOfHost(error)) hosts.failed(host);
+        resolve(ended.is === 'unsent' && isAborted ? { ...ended, isBounded: true } : ended);
+      },
+    });
+    hosts.tries(host);
     dispatcher.dispatch({ ...call, headersTimeout: bounds.headersMs, bodyTimeout: 0 }, passing);
   });
 }
+
+/** Errors of undici that come before a connection is there, and are of the host or of the proxy on the way to it. */
+const OF_HOST: ReadonlySet<string> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'UND_ERR_ABORTED',
+  'UND_ERR_SOCKET',
+]);
+/** This machine has no port, file or memory left for a connection. */
+const OF_MACHINE: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'EADDRNOTAVAIL', 'ENOBUFS', 'ENOMEM']);
+
+/** Whether a call without a connection failed for its host: name, network, refusal or TLS. Other errors are those of this gateway. */
+function isOfHost(error: Error): boolean {
+  const code = codeOf(error);
+  if (code === undefined || isBlocked(error)) return false;
+  return error instanceof errors.UndiciError ? OF_HOST.has(code) : !OF_MACHINE.has(code);
+}
+
+/** Hears of a call's connection and end. `error`: it got no connection. */
+type Heard = {
+  readonly connected: () => void;
+  readonly ended: (ended: Ended, error?: Error) => void;
+};
 
 /** undici's view of one answer on its way to the holder. */
 class Passing implements Dispatcher.DispatchHandler {
@@ -103,8 +142,9 @@ class Passing implements Dispatcher.DispatchHandler {
   readonly #cutter: Cutter;
   readonly #times: UpstreamTimes;
   readonly #beganAt = performance.now();
-  readonly #resolve: (ended: Ended) => void;
+  readonly #heard: Heard;
   #timer: NodeJS.Timeout | undefined;
+  #connected = false;
   #sent = false;
   #ended = false;
   #hasLeft = false;
@@ -112,21 +152,17 @@ class Passing implements Dispatcher.DispatchHandler {
   #uncounted = 0;
   #pauses = 0;
 
-  constructor(
-    receiver: Receiver,
-    bounds: Bounds,
-    cutter: Cutter,
-    times: UpstreamTimes,
-    resolve: (ended: Ended) => void,
-  ) {
+  constructor(receiver: Receiver, bounds: Bounds, cutter: Cutter, times: UpstreamTimes, heard: Heard) {
     this.#receiver = receiver;
     this.#bounds = bounds;
     this.#cutter = cutter;
     this.#times = times;
-    this.#resolve = resolve;
+    this.#heard = heard;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#connected = true;
+    this.#heard.connected();
     this.#timer = setTimeout(() => controller.abort(new errors.BodyTimeoutError()), this.#bounds.totalMs);
     // A paused answer must go on when the holder has everything or has left: it is read to its end, or stopped.
     this.#receiver.whenClosed(() => {
@@ -184,15 +220,20 @@ class Passing implements Dispatcher.DispatchHandler {
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
     if (this.#status !== 0) this.#end({ is: 'broken', status: this.#status, why: whyNot(error) });
     else if (this.#sent) this.#end({ is: 'unanswered', why: whyNot(error) });
-    else this.#end({ is: 'unsent', cut: cutReason(error), blocked: isBlocked(error), code: codeOf(error) });
+    else this.#end(this.#unsent(error), this.#connected ? undefined : error);
   }
 
-  #end(ended: Ended): void {
+  #unsent(error: Error): Ended {
+    const why = { cut: cutReason(error), blocked: isBlocked(error), code: codeOf(error) };
+    return { is: 'unsent', isBounded: error instanceof LeftError, ...why };
+  }
+
+  #end(ended: Ended, error?: Error): void {
     this.#ended = true;
     this.#times.upstreamMs += performance.now() - this.#beganAt;
     clearTimeout(this.#timer);
     this.#cutter.watch(undefined);
-    this.#resolve(ended);
+    this.#heard.ended(ended, error);
   }
 }
 

@@ -53,7 +53,7 @@ export function createHosts(now: () => number = () => performance.now()): Hosts 
       const nowMs = now();
       const { failures, waitsUntilMs, reachedMs, isTried } = hosts.get(host) ?? NEVER_SEEN;
       if (nowMs - reachedMs < RECENT_MS) return;
-      // Of calls that were sent together, the first one that fails counts.
+      // If calls that were sent together fail, the first failure counts.
       if (nowMs < waitsUntilMs && !isTried) return;
       const inRow = nowMs - waitsUntilMs > FORGOTTEN_MS ? 1 : failures + 1;
       hosts.set(host, { failures: inRow, waitsUntilMs: nowMs + waitAfter(inRow), reachedMs, isTried: false });

@@ -5,7 +5,7 @@ const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 1_000;
 
 /**
- * How long a call's settle is tried: its usage is known, and nothing else in the world knows it. A call whose admission was never
+ * How long a call's settle is tried: this gateway alone knows its usage. A call whose admission was never
  * answered is given back for as long, because Redis may count it once it thaws.
  */
 export const OUTAGE_MS = 3_600_000;
@@ -23,7 +23,7 @@ type Deps = {
 type Repeated<T> = {
   readonly run: () => Promise<T>;
   readonly giveUpMs: number;
-  /** What it keeps in memory while it waits. */
+  /** Memory that it takes while it waits. */
   readonly bytes: number;
 };
 

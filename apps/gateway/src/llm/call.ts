@@ -13,7 +13,10 @@ import type { Reservation } from '../http/body-memory.ts';
 import { answerAndClose, discardRest } from '../http/discard.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
 import { newHoldId, precheck } from '../limits/admit.ts';
+import { checkHost } from '../limits/hosts.ts';
 import { settleCall } from '../limits/settle.ts';
+import { surelyUnsent } from '../limits/unsent.ts';
+import { takeUnsent } from '../workers/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import { type Need, NO_NAMES, namesRead, readBody, readsMuch, unservableHeader } from './body.ts';
@@ -22,7 +25,7 @@ import { match, splitUrl, type Target } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
 import { planBody } from './plan-body.ts';
 import { callRecord, endedRecord, endOf } from './record.ts';
-import { send } from './send.ts';
+import { hostOf, send } from './send.ts';
 import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
 
 /** How long an answer waits for its use to be given back, so that an immediate retry sees the returned use. */
@@ -90,6 +93,8 @@ async function serve(
   if ('refusal' in found) return found.refusal;
   const { policy } = found;
 
+  const away = checkHost(deps, grant, hostOf(grant, target.path, policy.ref.credentialId));
+  if (away) return away;
   const need = needOf(grant, target, policy);
   bodyMemory.belongsTo(grant.id);
   const early = await precheck(deps, requestId, {
@@ -145,7 +150,10 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
   const ended = { sent, failure, charge, heldMicrousd: tight.admitted.heldMicrousd };
   const record = endedRecord(call.record, plan, ended);
   const lastCall = failure && JSON.stringify(failure);
-  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, record, lastCall };
+  const wasSent = !surelyUnsent(sent);
+  if (!wasSent) takeUnsent(deps.readQuota, grant);
+  // biome-ignore format: one line
+  const outcome = { holdId, epoch: admitted.epoch, uses, costMicrousd, usedTokens, wasSent, record, lastCall };
   const settled = settleCall(deps, call.requestId, policy.ref, outcome);
   if (charge.overrunMicrousd > 0) deps.underWay.track(endOverrun(deps, call, charge));
   const left = await inTime(settled, waitForSettle(deps, plan, uses, failure));

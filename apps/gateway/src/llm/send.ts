@@ -3,6 +3,7 @@ import { PARTIAL_ANSWER_HEADERS, PARTIAL_ANSWER_QUERY_KEYS } from '@presign/prov
 import type { Refusal } from '@presign/schema';
 import type { LlmDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
+import type { LlmGrant } from '../grant/verify.ts';
 import { type Body, bodyToSend } from '../http/body.ts';
 import { Cutter } from '../http/cut.ts';
 import { READABLE_CODINGS } from '../http/decoder.ts';
@@ -74,7 +75,8 @@ async function sendWithCredential(
   );
   if ('refusal' in authorized) return { is: 'unauthorized', refusal: authorized.refusal };
   answer.hide(authorized.secrets);
-  const upstream = { ...unauthorized, ...authorized.changes, body: sent };
+  const host = hostOf(grant, target.path, policy.ref.credentialId);
+  const upstream = { ...unauthorized, ...authorized.changes, body: sent, host };
   const cutter = new Cutter();
   const unwatch = deps.revocations.watch(policy.ref, (why) => cutter.cut(why));
   const { partition } = grant;
@@ -85,13 +87,22 @@ async function sendWithCredential(
   const turn = deps.turns.of(grant.id);
   const bounds = { headersMs, totalMs, readsOn: () => answer.readsOn(), turn };
   try {
-    const ended = await forward(deps.dispatcher, upstream, answer, bounds, cutter, call.report);
+    const ended = await forward(deps, upstream, answer, bounds, cutter, call.report);
     if ('status' in ended && ended.status === 401) authorized.refused?.();
     return ended;
   } finally {
     unwatch();
     unguard?.();
   }
+}
+
+/**
+ * Names the upstream of a call before its key is unsealed. The key of a cloud may name a region, and with it the host: those of
+ * different credentials are different hosts.
+ */
+export function hostOf({ provider, origin }: LlmGrant, path: string, credentialId: string): string {
+  if (!provider.originIn) return origin;
+  return `${provider.originIn({ region: undefined, path }) ?? origin} ${credentialId}`;
 }
 
 /** The holder's headers. Those that depend on the body as it is sent, or on how its answer is metered, are the gateway's own. */

@@ -11,7 +11,10 @@ import { isCut } from '../http/cut.ts';
 import { discardRest } from '../http/discard.ts';
 import { isDead } from '../http/refuse.ts';
 import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/admit.ts';
+import { checkHost } from '../limits/hosts.ts';
 import { leaveCall } from '../limits/settle.ts';
+import { surelyUnsent } from '../limits/unsent.ts';
+import { takeUnsent } from '../workers/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import {
   announceRequests,
@@ -28,7 +31,7 @@ import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
 import { identify, type McpCall, readPost } from './request.ts';
 import { scanIds } from './scan-ids.ts';
-import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp } from './send.ts';
+import { isKeptBack, type McpSent, redirects, refusesWhole, sendMcp, upstreamOf } from './send.ts';
 import { LIST_UNREAD } from './tool-list.ts';
 import { transportRefusal } from './transport.ts';
 
@@ -125,6 +128,8 @@ async function serve(
     ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
     ...{ session, endpoint, charged, chargeId: newHoldId(), beganMs },
   };
+  const away = checkHost(deps, grant, upstreamOf(call).origin);
+  if (away) return refused(away);
   const free = (messages?.all.length ?? 1) - charged.length;
   const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);
   if ('refusal' in begun) return refused(begun.refusal);
@@ -190,7 +195,7 @@ async function run(
   const sent = await sendMcp(deps, call, admitted, answer);
   legacy?.close();
   const { requests } = refund;
-  if (nothingRan(sent)) await refund.give(requests.all, 'status' in sent ? sent.status : undefined);
+  if (nothingRan(sent)) await giveAllBack(deps, call, refund, sent);
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
@@ -200,6 +205,13 @@ async function run(
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
   return unread ?? endRefusal(call, sent);
+}
+
+/** Gives everything back of a POST that surely did not run. */
+function giveAllBack(deps: McpDeps, { grant }: McpCall, refund: ChargeRefund, sent: McpSent): Promise<void> {
+  const wasSent = !surelyUnsent(sent);
+  if (!wasSent) takeUnsent(deps.readQuota, grant);
+  return refund.give(refund.requests.all, { wasSent, ...('status' in sent && { status: sent.status }) });
 }
 
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */
@@ -220,6 +232,7 @@ export function endRefusal(call: McpCall, sent: McpSent): Refusal | undefined {
     case 'unavailable':
       return { code: 'limits_unavailable', retryAfterSeconds: 1 };
     case 'failed':
+    case 'unsealable':
       return { code: 'internal_error' };
     case 'unsent':
       return UNANSWERED[sent.cut ?? 'unsent'];

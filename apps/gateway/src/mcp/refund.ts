@@ -13,7 +13,7 @@ import type { McpCall } from './request.ts';
 /** How long an answer waits for a refund, so that an immediate retry sees the returned use. */
 const REFUND_WAIT_MS = 1_000;
 
-type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay' | 'doubts' | 'closing'>;
+type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay' | 'doubts' | 'waiting' | 'closing'>;
 
 /** The refund of one call's charge. */
 export class ChargeRefund {
@@ -34,16 +34,16 @@ export class ChargeRefund {
   }
 
   /** Gives back this amount, the first time only. Waits for Redis, but not longer than `REFUND_WAIT_MS`. */
-  give(amount: Amount, status?: number): Promise<void> {
-    this.#given ??= this.#give(amount, status);
+  give(amount: Amount, how: { readonly status?: number; readonly wasSent?: boolean } = {}): Promise<void> {
+    this.#given ??= this.#give(amount, how.status, how.wasSent ?? true);
     return this.#given;
   }
 
-  async #give({ uses, costMicrousd }: Amount, status: number | undefined): Promise<void> {
+  async #give({ uses, costMicrousd }: Amount, status: number | undefined, wasSent: boolean): Promise<void> {
     if (uses === 0) return;
     const { chargeId, policy } = this.#call;
     const record = mcpRecord(this.#call, { sta: status });
-    const what = { chargeId, refundId: newHoldId(), uses, costMicrousd, record };
+    const what = { chargeId, refundId: newHoldId(), uses, costMicrousd, wasSent, record };
     const work = refundCharge(this.#deps, policy.ref, what);
     this.#deps.underWay.track(work);
     await Promise.race([work, sleep(REFUND_WAIT_MS, undefined, { ref: false })]);

@@ -15,7 +15,7 @@ import { transportRefusal } from './transport.ts';
 /** How sending a call ended. `failed` means that the gateway has a fault. */
 export type McpSent =
   | Ended
-  | { readonly is: 'unavailable' | 'failed' }
+  | { readonly is: 'unavailable' | 'unsealable' | 'failed' }
   /** No credential could be fetched, or the server refused it. */
   | { readonly is: 'unauthorized'; readonly status?: number; readonly refusal: Refusal };
 
@@ -56,8 +56,7 @@ async function sendWithCredential(
 ): Promise<McpSent> {
   const { accountId, ref } = call.policy;
   const loaded = await loadSecret(deps, call.requestId, call.policy, admitted.credentialVersion);
-  if (loaded.is === 'unavailable') return { is: 'unavailable' };
-  if (loaded.is === 'unsealable') return { is: 'failed' };
+  if (loaded.is !== 'loaded') return loaded;
   // The issuer has checked and sealed it.
   const auth = JSON.parse(loaded.secret) as McpAuth;
   const credential = { id: ref.credentialId, accountId, auth };
@@ -68,8 +67,11 @@ async function sendWithCredential(
   if (sent.is !== 'complete' || sent.status !== 401 || token === undefined)
     return orUnauthorized(sent, credential.auth);
   const second = await deps.authorizer.authorize(credential, token);
-  if ('refusal' in second) return { is: 'unauthorized', ...second };
-  return orUnauthorized(await attempt(deps, call, second.authorization, answer), credential.auth);
+  if ('refusal' in second) return { is: 'unauthorized', status: sent.status, ...second };
+  const sentAgain = await attempt(deps, call, second.authorization, answer);
+  // The server had the call once, and refused it.
+  if (sentAgain.is === 'unsent') return { ...sentAgain, isBounded: true };
+  return orUnauthorized(sentAgain, credential.auth);
 }
 
 /** A server's 401 or 403 refuses the stored credential, and not the holder's URL. */
@@ -138,6 +140,10 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   return { cutter, release };
 }
 
+/** The address that a call is sent to. */
+export const upstreamOf = ({ endpoint, server }: Pick<McpCall, 'endpoint' | 'server'>) =>
+  endpoint ? readAddress(endpoint.href) : addressOf(server);
+
 /** The head of a stream and the 202 of the 2024-11-05 transport come at once. Some servers never send them. */
 const PROMPT_MS = 30_000;
 
@@ -150,11 +156,11 @@ async function attempt(
   authorization: Authorization,
   answer: McpReceiver,
 ): Promise<Ended> {
-  const { server, endpoint, method, body, bodyMemory } = call;
+  const { endpoint, method, body, bodyMemory } = call;
   const { bytes } = body;
   // A body that may be sent a second time, with another access token, stays in memory.
   const isOnce = authorization.token === undefined;
-  const address = endpoint ? readAddress(endpoint.href) : addressOf(server);
+  const address = upstreamOf(call);
   const query = [address.query, authorization.query].filter(Boolean).join('&');
   const traced = deps.traces?.toUpstream(call.report, mcpOperation(call.messages?.all[0]?.method)) ?? [];
   const upstream = {
@@ -163,6 +169,7 @@ async function attempt(
     method,
     headers: [...mcpHeaders(call, authorization), ...traced],
     body: isOnce ? bodyToSend(bytes, bodyMemory.release) : bytes,
+    host: address.origin,
   };
   if (isOnce) body.bytes = null;
   const headersMs = method === 'POST' && !endpoint ? HEADERS_TIMEOUT_MS : PROMPT_MS;
@@ -171,7 +178,7 @@ async function attempt(
   const life = watchCall(deps, call, answer);
   try {
     answer.begin(secretsIn(authorization), life.cutter);
-    return await forward(deps.dispatcher, upstream, answer, bounds, life.cutter, call.report);
+    return await forward(deps, upstream, answer, bounds, life.cutter, call.report);
   } finally {
     life.release();
   }
