@@ -45,7 +45,7 @@ describe('a stream', () => {
 
   test.each<[string, string]>([
     ['without its last word', SAID + USAGE],
-    ['whose last word is cut', `${SAID}${USAGE}data: [DONE]\n`],
+    ['whose last word is cut', `${SAID}${USAGE}data: [DON`],
     ['without usage', SAID + data('[DONE]')],
     ['with usage of null', SAID + data({ choices: [], usage: null }) + data('[DONE]')],
     ['with usage below zero', data({ choices: [], usage: { ...usage, prompt_tokens: -1 } }) + data('[DONE]')],
@@ -68,16 +68,15 @@ describe('a stream', () => {
     expect((await metered(events, [early + STREAM])).reported?.usage).toEqual(COUNTS);
   });
 
-  test('with an event that never ends passes on, is not kept in memory, and reports nothing', async () => {
+  test('with an event that has no end passes on, is not kept in memory, and reports nothing', async () => {
     const chunk = Buffer.alloc(1024 * 1024, 'x');
     for (const options of [events, { ...events, dropsUsageEvent: false, keepsLast: false }]) {
       const meter = createMeter(options);
       let passed = 0;
       for (let i = 0; i < 40; i++) passed += meter.pass(chunk)?.length ?? 0;
-      passed += meter.pass(Buffer.from(`\n\n${STREAM}`))?.length ?? 0;
       const { rest, reported } = await meter.end();
-      expect(passed).toBe(40 * chunk.length + 2 + Buffer.byteLength(STREAM));
-      expect(rest?.length ?? 0).toBe(0);
+      expect(passed + (rest?.length ?? 0)).toBe(40 * chunk.length);
+      expect(rest?.length ?? 0).toBeLessThanOrEqual(1);
       expect(reported).toBeUndefined();
     }
   });

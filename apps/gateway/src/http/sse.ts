@@ -2,6 +2,7 @@ import { CHUNK_OVERHEAD_BYTES } from './body-memory.ts';
 
 const LF = 10;
 const CR = 13;
+const COLON = 58;
 /** The shortest event with data is `data` and two line ends. */
 const DATA_BYTES = 6;
 /** So many bytes without data pass at once. */
@@ -15,7 +16,7 @@ export type StreamForm = {
   readonly read: (bytes: Buffer) => StreamEvent | undefined;
 };
 
-type StreamEvent = { readonly data: string; readonly name: string | undefined };
+export type StreamEvent = { readonly data: string; readonly name: string | undefined };
 
 /**
  * The form of a stream of this content type. Undefined when the type is not a stream of events. JSON texts on one line
@@ -44,9 +45,13 @@ export const splitterOf = (form: StreamForm): EventSplitter | FrameSplitter =>
  */
 export class EventSplitter {
   readonly #eachLine: boolean;
+  /** The bytes of the current event up to here were let go. */
+  #isWithin = false;
   #pending: Buffer[] = [];
   #waiting = 0;
   #lineIsEmpty = true;
+  /** The current line is a comment, and no field of its event came before it. */
+  #lineIsComment = false;
   /** The last byte was CR, so an LF after it does not end a second line. */
   #afterCr = false;
   /** The last byte was a CR that ended an event, so an LF after it belongs to that event. */
@@ -59,8 +64,9 @@ export class EventSplitter {
   /**
    * Takes the next bytes. Returns the events that are complete now, each with its last line end. When one chunk ends with
    * CR and the next begins with LF, the event passes with its CR and the LF follows by itself, so that a reader that waits
-   * for the LF does not wait for the next event. Events too short for data pass with the event after them, because a chunk
-   * may hold 65,536 of them.
+   * for the LF does not wait for the next event. A comment before the fields of an event passes when its line ends, because
+   * servers send comments to keep a connection alive. Comments and events too short for data pass together, because a
+   * chunk may hold 65,536 of them.
    */
   push(chunk: Buffer): Buffer[] {
     if (chunk.length === 0) return [];
@@ -68,8 +74,10 @@ export class EventSplitter {
     let start = 0;
     if (this.#owesLf && chunk[0] === LF) events.push(chunk.subarray(0, ++start));
     // Where the current event began. Undefined if it began in an earlier chunk.
-    let begun = this.#waiting === 0 ? start : undefined;
+    let begun = this.#waiting === 0 && !this.#isWithin ? start : undefined;
     let line = this.#afterCr && chunk[0] === LF ? 1 : start;
+    // Whether a comment is among what passes before the current event.
+    let isCommented = false;
     this.#owesLf = false;
     this.#afterCr = false;
     // Each of the two is searched for again only once it lies behind, so no byte is looked at more than twice.
@@ -79,10 +87,18 @@ export class EventSplitter {
       const at = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
       let next = at === cr && lf === cr + 1 ? at + 2 : at + 1;
       const isBlank = this.#lineIsEmpty && at === line;
-      const isVoid = isBlank && begun !== undefined && (at === begun || next - begun < DATA_BYTES);
-      if (isVoid) next = afterLineEnds(chunk, next);
+      const isComment = this.#isComment(chunk, line, begun);
+      const isShort = isBlank && begun !== undefined && (at === begun || next - begun < DATA_BYTES);
+      if (isShort) next = afterLineEnds(chunk, next);
+      const isVoid = isShort || isComment;
       const mayGoOn = next === chunk.length && chunk[next - 1] === CR;
-      if (this.#eachLine || isBlank) {
+      if (this.#eachLine || isBlank || isComment) {
+        if (!isVoid && isCommented && begun !== undefined && begun > start) {
+          events.push(this.#take(chunk.subarray(start, begun)));
+          start = begun;
+        }
+        this.#isWithin = false;
+        isCommented = isComment || (isVoid && isCommented);
         begun = next;
         if (!isVoid || next - start > VOIDS_BYTES) {
           events.push(this.#take(part(chunk, start, next)));
@@ -91,6 +107,7 @@ export class EventSplitter {
         this.#owesLf = mayGoOn;
       } else this.#afterCr = mayGoOn;
       this.#lineIsEmpty = true;
+      this.#lineIsComment = false;
       line = next;
       if (cr >= 0 && cr < next) cr = chunk.indexOf(CR, next);
       if (lf >= 0 && lf < next) lf = chunk.indexOf(LF, next);
@@ -100,7 +117,10 @@ export class EventSplitter {
       events.push(this.#take(chunk.subarray(start, begun)));
       start = begun;
     }
-    if (line < chunk.length) this.#lineIsEmpty = false;
+    if (line < chunk.length) {
+      this.#lineIsComment = this.#isComment(chunk, line, begun);
+      this.#lineIsEmpty = false;
+    }
     if (start < chunk.length) this.#pending.push(chunk.subarray(start));
     this.#waiting += chunk.length - start;
     return events;
@@ -114,6 +134,18 @@ export class EventSplitter {
   /** Returns the bytes after the last complete event, and forgets them. */
   rest(): Buffer {
     return this.#take(Buffer.alloc(0));
+  }
+
+  /** Returns the bytes of the incomplete event. What comes next still belongs to it. */
+  letGo(): Buffer {
+    this.#isWithin = true;
+    return this.rest();
+  }
+
+  /** Whether the line at this index is a comment at the start of its event. */
+  #isComment(chunk: Buffer, line: number, begun: number | undefined): boolean {
+    if (this.#eachLine || this.#lineIsComment) return this.#lineIsComment;
+    return this.#lineIsEmpty && begun === line && chunk[line] === COLON;
   }
 
   #take(last: Buffer): Buffer {
@@ -184,6 +216,14 @@ function readLine(bytes: Buffer): StreamEvent | undefined {
   return data === '' ? undefined : { data, name: undefined };
 }
 
+/**
+ * Whether what stands behind the last event of a stream is nothing: blanks, or a comment. A comment whose line has ended has
+ * passed already.
+ */
+export const isBlank = (rest: Buffer, { end }: Pick<StreamForm, 'end'>): boolean =>
+  rest.length === 0 ||
+  (end !== 'length' && ((end === 'blank line' && rest[0] === COLON) || !/\S/.test(rest.toString('latin1'))));
+
 function fieldOf(line: string): [string, string] {
   const text = line.charCodeAt(0) === 0xfeff ? line.slice(1) : line;
   const colon = text.indexOf(':');
@@ -228,6 +268,12 @@ export class FrameSplitter {
     return this.#isLost
       ? Number.POSITIVE_INFINITY
       : this.#waiting + this.#pending.length * CHUNK_OVERHEAD_BYTES;
+  }
+
+  /** Returns the bytes of the incomplete message. Nothing after them can be read. */
+  letGo(): Buffer {
+    this.#isLost = true;
+    return this.rest();
   }
 
   /** Returns the bytes after the last complete message, and forgets them. */

@@ -7,11 +7,13 @@ import {
   type Usage,
 } from '@presign/providers';
 import { isModest } from '@presign/schema';
-import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
+import type { Reservation } from '../http/body-memory.ts';
 import { createDecoder } from '../http/decoder.ts';
-import { type StreamForm, splitterOf, streamForm } from '../http/sse.ts';
+import { type StreamForm, streamForm } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
-import { Abridger } from './abridge.ts';
+import { Abridger, isWhitespace } from './abridge.ts';
+import { HeldBack } from './metering/held-back.ts';
+import { attempt, EventReading, MODEST, type Piece, roomFor } from './metering/read-events.ts';
 
 /**
  * Reads the usage out of an answer's bytes on their way to the holder. The bytes pass unchanged, except for the usage
@@ -71,13 +73,8 @@ export type MeterOptions = {
 const WHOLE_MAX_BYTES = 64 * 1024 * 1024;
 /** Errors are read up to this many bytes, before and after decoding. A longer one is not known to be free. */
 const ERROR_MAX_BYTES = 256 * 1024;
-/** The longest event that is waited for. A stream with a longer one passes unread. */
-const EVENT_MAX_BYTES = 4 * 1024 * 1024;
-
 /** A shorter piece is kept until the next one, or the end of the answer, comes. */
 const SHORT_BYTES = 8 * 1024;
-
-const CR = 13;
 
 /** A meter for an answer of this kind. */
 export function createMeter(options: MeterOptions): Meter {
@@ -90,85 +87,52 @@ export function createMeter(options: MeterOptions): Meter {
 /** Reads a stream event by event. */
 function eventMeter(options: MeterOptions, form: StreamForm): Meter {
   const { spend, dropsUsageEvent, keepsLast, memory } = options;
-  const splitter = splitterOf(form);
-  const reader = patient(spend.readStream?.());
-  const hasRoom = roomFor(memory);
-  let overlong = false;
-  let kept: Buffer | undefined;
+  const reader = spend.readStream?.();
+  const held = new HeldBack();
+  let passed: Buffer[] = [];
   let onInput = reader?.input && options.onInput;
   const announceInput = () => {
-    const input = reader?.input?.();
+    const input = reading.input();
     if (!input) return;
     onInput?.(input);
     onInput = undefined;
   };
-  const passEvent = (bytes: Buffer, passed: Buffer[]): void => {
-    const event = reader?.matters(bytes) ? readEvent(form, bytes) : undefined;
-    if (event) reader?.event(event.data, event.name);
+  const passPiece = ({ bytes, isPart, event }: Piece): void => {
     if (onInput) announceInput();
     if (event && dropsUsageEvent && attempt(() => spend.isUsageEvent?.(event.data))) return;
-    // The LF of a CRLF that was cut in two belongs to the event before it.
-    if (kept?.at(-1) === CR && bytes.length === 1) {
-      kept = Buffer.concat([kept, bytes]);
-      return;
-    }
-    if (kept) passed.push(kept);
-    kept = keepsLast && reader?.end() !== undefined ? bytes : undefined;
-    if (!kept) passed.push(bytes);
+    if (isPart && keepsLast) passed.push(...held.hold(bytes.subarray(-1)), bytes.subarray(0, -1));
+    else if (held.add(bytes, isVoid)) return;
+    else if (keepsLast && reading.reported()) passed.push(...held.hold(bytes));
+    else passed.push(...held.hold(), bytes);
   };
-  const letGo = (): Buffer[] => {
-    const waiting = [...(kept ? [kept] : []), splitter.rest()];
-    kept = undefined;
-    return waiting;
+  const isVoid = (bytes: Buffer) => form.read(bytes) === undefined;
+  const reading = new EventReading(form, reader, memory, passPiece);
+  const flush = (): Buffer | undefined => {
+    const flushed = join(passed);
+    passed = [];
+    return flushed;
   };
   return {
     pass: (chunk) => {
-      if (overlong) return chunk;
-      const events = splitter.push(chunk);
-      overlong = splitter.waiting > EVENT_MAX_BYTES || !hasRoom(splitter.waiting);
-      // If no event is removed or kept back, bytes pass before their event is complete.
-      if (!dropsUsageEvent && !keepsLast) {
-        look(events, form, reader);
-        return chunk;
-      }
-      const passed: Buffer[] = [];
-      for (const event of events) passEvent(event, passed);
-      if (overlong) passed.push(...letGo());
-      return join(passed);
+      reading.push(chunk);
+      const flushed = flush();
+      // If no event is removed or held back, bytes pass before their event is complete.
+      return dropsUsageEvent || keepsLast ? flushed : chunk;
     },
     whenReady: undefined,
-    isReading: () => !overlong && reader?.isLost() === false,
+    isReading: () => reading.isReading,
     end: () => {
-      const rest = dropsUsageEvent || keepsLast ? join(letGo()) : undefined;
-      return { ...NOTHING_REPORTED, rest, reported: overlong ? undefined : reader?.end() };
+      reading.end();
+      passed.push(...held.hold());
+      const rest = flush();
+      return {
+        ...NOTHING_REPORTED,
+        rest: dropsUsageEvent || keepsLast ? rest : undefined,
+        reported: reading.reported(),
+      };
     },
   };
 }
-
-/** Returns whether the memory has room for this many waiting bytes. The most that ever waited stays reserved. */
-function roomFor(memory: Reservation): (waiting: number) => boolean {
-  let reserved = 0;
-  return (waiting) => {
-    const more = waiting - reserved;
-    if (more <= 0) return true;
-    if (!memory.reserve(more)) return false;
-    reserved = waiting;
-    return true;
-  };
-}
-
-function look(events: readonly Buffer[], form: StreamForm, reader: PatientReader | undefined): void {
-  for (const bytes of events) {
-    const event = reader?.matters(bytes) ? readEvent(form, bytes) : undefined;
-    if (event) reader?.event(event.data, event.name);
-  }
-}
-
-/** Reads one event. The JSON of a large one that has very many parts is not parsed: it counts as unreadable. */
-const readEvent = (form: StreamForm, bytes: Buffer) =>
-  bytes.length > SMALL_BODY_BYTES && !isModest(bytes, MODEST)
-    ? { data: '{', name: undefined }
-    : form.read(bytes);
 
 /** Reads an answer whose usage only the whole of it shows: one JSON text, or a compressed stream. */
 function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter {
@@ -185,8 +149,12 @@ function wholeMeter(options: MeterOptions, form: StreamForm | undefined): Meter 
     options.turn,
   );
   let rest: Buffer | undefined;
+  let hasBegun = false;
   const allButLast = (chunk: Buffer): Buffer | undefined => {
     if (chunk.length === 0) return undefined;
+    // Whitespace before a JSON text is not its end.
+    hasBegun ||= !isWhitespace(chunk);
+    if (!hasBegun) return chunk;
     const passed = join([...(rest ? [rest] : []), chunk.subarray(0, -1)]);
     rest = chunk.subarray(-1);
     return passed;
@@ -219,15 +187,16 @@ type Reader = {
 
 /** Reads a stream that was compressed. */
 function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader {
-  const splitter = splitterOf(form);
-  const hasRoom = roomFor(memory);
-  const reader = patient(spend.readStream?.());
+  const reading = new EventReading(form, spend.readStream?.(), memory, () => {});
   return {
     push: (bytes) => {
-      look(splitter.push(bytes), form, reader);
-      return splitter.waiting <= EVENT_MAX_BYTES && hasRoom(splitter.waiting);
+      reading.push(bytes);
+      return reading.isReading;
     },
-    end: () => ({ reported: reader?.end() }),
+    end: () => {
+      reading.end();
+      return { reported: reading.reported() };
+    },
   };
 }
 
@@ -255,11 +224,14 @@ function answerReader({ spend, memory }: MeterOptions): Reader {
       const answer = parseAnswer(abridger ? abridger.end() : short);
       if (answer === undefined) return {};
       if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer)) };
-      const reader = patient(spend.readStream?.());
-      for (const element of answer) reader?.event(JSON.stringify(element), undefined);
-      return { reported: reader?.end() };
+      return { reported: attempt(() => readElements(spend.readStream?.(), answer)) };
     },
   };
+}
+
+function readElements(reader: StreamReader | undefined, elements: readonly unknown[]): Reported | undefined {
+  for (const element of elements) reader?.event(JSON.stringify(element), undefined);
+  return reader?.end();
 }
 
 /** Reads an error: whose it is, its codes and its message. */
@@ -282,35 +254,6 @@ function errorReader({ spend }: MeterOptions): Reader {
   };
 }
 
-/** Returns undefined when reading throws, because a call must be settled whatever its answer holds. */
-function attempt<T>(read: () => T): T | undefined {
-  try {
-    return read();
-  } catch {
-    return undefined;
-  }
-}
-
-type PatientReader = StreamReader &
-  Required<Pick<StreamReader, 'matters'>> & { readonly isLost: () => boolean };
-
-/** A reader that reports nothing when it cannot read one of the stream's events. */
-function patient(reader: StreamReader | undefined): PatientReader | undefined {
-  let lost = false;
-  return (
-    reader && {
-      matters: (event) => !lost && (reader.matters?.(event) ?? true),
-      event: (data, name) => {
-        const read = !lost && attempt(() => [reader.event(data, name)]);
-        lost ||= !read;
-      },
-      ...(reader.input && { input: () => (lost ? undefined : attempt(() => reader.input?.())) }),
-      end: () => (lost ? undefined : attempt(reader.end)),
-      isLost: () => lost,
-    }
-  );
-}
-
 const UTF8 = new TextDecoder();
 
 function parseAnswer(bytes: Buffer | undefined): unknown {
@@ -322,9 +265,6 @@ function parseAnswer(bytes: Buffer | undefined): unknown {
     return undefined;
   }
 }
-
-/** Parsing a JSON text within these bounds takes at most some 10 ms. */
-const MODEST = { depth: 200, parts: 100_000 };
 
 const join = (parts: readonly Buffer[]): Buffer | undefined => {
   if (parts.length <= 1) return parts[0];
