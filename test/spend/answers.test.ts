@@ -81,6 +81,29 @@ describe('the headers of an answer', () => {
     expect(await statusOf(url)).toMatchObject({ used: 1, spent: COST });
   });
 
+  test('begin with the whitespace that a slow answer begins with, and the end waits for its charge', async () => {
+    const url = await issue({ cost_limit: 1_000 });
+    let work = () => {};
+    let end = () => {};
+    answer = (_seen, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).write('\n');
+      work = () => void response.write(' \n');
+      end = () => void response.end(WHOLE);
+    };
+    const response = await fetch(url, { method: 'POST', body: JSON.stringify(body()) });
+    expect(own(Object.fromEntries(response.headers))).toEqual({});
+    const reader = response.body?.getReader();
+    const next = async () => Buffer.from((await reader?.read())?.value ?? []).toString();
+    expect(await next()).toBe('\n');
+    work();
+    expect(await next()).toBe(' \n');
+    end();
+    let rest = '';
+    for (let part = await next(); part !== ''; part = await next()) rest += part;
+    expect(rest).toBe(WHOLE);
+    expect((await statusOf(url)).spent).toBe(COST);
+  });
+
   test('of an error state that it cost nothing, and of a refused call that its use is back', async () => {
     const url = await issue({ cost_limit: 1_000, max_uses: 3 });
     answer = answering(400, '{"error":{"message":"no"}}');

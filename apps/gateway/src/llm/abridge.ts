@@ -29,6 +29,9 @@ function nextOf(table: Uint8Array, bytes: Buffer, start: number): number {
   return at;
 }
 
+/** Whether bytes are only whitespace, which may stand before a JSON text. */
+export const isWhitespace = (bytes: Buffer): boolean => bytes.every((byte) => WHITESPACE[byte] === 1);
+
 /**
  * Shortens a JSON text while it arrives, so that usage can be read from an answer of any length in little memory. Usage
  * is made of short names and numbers. Long strings (text, images) become empty, long lists of numbers (embeddings) lose

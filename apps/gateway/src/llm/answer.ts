@@ -17,6 +17,7 @@ import {
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { isWhitespace } from './abridge.ts';
 import { keepsUse, surelyKeepsUse } from './judge-end.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import { type Call, givesBack } from './plan.ts';
@@ -43,6 +44,13 @@ const SHOULD_RETRY = 'x-should-retry';
 /** Answers up to this size are kept back until their end, so that their headers can state the cost. */
 const KEPT_BACK_MAX_BYTES = 256 * 1024;
 
+/**
+ * An answer that takes longer passes as it comes, because load balancers cut a connection that is silent for a minute. Some
+ * providers send whitespace before a slow JSON answer, so that its connection is not silent
+ * (https://api-docs.deepseek.com/quick_start/rate_limit).
+ */
+const KEPT_BACK_MAX_MS = 5_000;
+
 /** So much of an answer is read after its holder has left. Longer than any answer of a provider, without end or not. */
 const UNHEARD_MAX_BYTES = 64 * 1024 * 1024;
 
@@ -56,6 +64,8 @@ export class Answer {
   /** Bytes kept back. Undefined once they are written. */
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
+  /** When the first of them came. */
+  #keptAt = 0;
   /** How many bytes are still to come, or NaN when the provider did not say. */
   #left = Number.NaN;
   #last: Buffer | undefined;
@@ -164,15 +174,24 @@ export class Answer {
   }
 
   #keep(bytes: Buffer): boolean {
+    if (bytes.length === 0) return true;
+    const isSlow = this.#isSlow(bytes);
     this.#kept?.push(bytes);
     const size = bytes.length + CHUNK_OVERHEAD_BYTES;
     this.#keptBytes += size;
     const hasRoom = this.#keptBytes <= KEPT_BACK_MAX_BYTES && this.#plan.memory.reserve(size);
-    if (hasRoom) return true;
+    if (hasRoom && !isSlow) return true;
     const early = Buffer.concat(this.#kept ?? []);
     this.#kept = undefined;
     this.#writeHead([]);
     return this.#write(early);
+  }
+
+  /** Whether these bytes show that the answer takes longer than it is kept back. */
+  #isSlow(bytes: Buffer): boolean {
+    if (this.#keptBytes > 0) return performance.now() - this.#keptAt > KEPT_BACK_MAX_MS;
+    this.#keptAt = performance.now();
+    return isWhitespace(bytes);
   }
 
   /** The last bytes are written together with the end of the answer: one write instead of two. */
