@@ -138,14 +138,35 @@ test('a HEAD that is refused has a status and headers, and no body', async () =>
   expect(text).toMatch(/x-request-id: /i);
 });
 
-test('informational answers are not taken for the answer', async () => {
-  wire =
-    'HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n' +
-    'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal';
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const PROCESSING = 'HTTP/1.1 102 Processing\r\nX-Of: interim\r\n\r\n';
+const HINTS = 'HTTP/1.1 103 Early Hints\r\nLink: </x>; rel=preload\r\n\r\n';
+test.each([
+  ['a 100 that was not asked for', CONTINUE],
+  ['two of them', CONTINUE + CONTINUE],
+  ['a 102', PROCESSING],
+  ['a 103', HINTS],
+  ['one of each', HINTS + CONTINUE + PROCESSING],
+])('informational answers are not taken for the answer: %s', async (_what, interim) => {
+  wire = `${interim}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfinal`;
   const answer = await post(rawUrl);
   expect(answer.statusCode).toBe(200);
   expect(await answer.body.text()).toBe('final');
   expect(answer.headers.link).toBeUndefined();
+  expect(answer.headers['x-of']).toBeUndefined();
+});
+
+test.each<[string, number, string | undefined]>([
+  ['304 Not Modified', 123, '123'],
+  ['304 Not Modified', 0, '0'],
+  ['204 No Content', 7, undefined],
+  ['204 No Content', 0, undefined],
+  ['205 Reset Content', 0, '0'],
+])('a %s that states a length of %i is an answer without a body', async (status, length, stated) => {
+  wire = `HTTP/1.1 ${status}\r\nContent-Length: ${length}\r\nETag: "x"\r\n\r\n`;
+  const answer = await post(rawUrl);
+  expect([answer.statusCode, await answer.body.text()]).toEqual([Number.parseInt(status, 10), '']);
+  expect([answer.headers.etag, answer.headers['content-length']]).toEqual(['"x"', stated]);
 });
 
 test.each([

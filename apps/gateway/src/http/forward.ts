@@ -4,7 +4,7 @@ import type { AnswerHeaders } from '@presign/providers';
 import { type Dispatcher, errors } from 'undici';
 import type { Hosts } from '../limits/hosts.ts';
 import { type CutReason, type Cutter, cutReason } from './cut.ts';
-import { type FlatHeaders, responseHeaders } from './headers.ts';
+import { type FlatHeaders, responseHeaders, withoutHeaders } from './headers.ts';
 import type { Turn } from './turns.ts';
 
 /** A request to an upstream. */
@@ -179,7 +179,9 @@ class Passing implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#status = status;
     const raw = (controller.rawHeaders ?? []) as Buffer[];
-    this.#receiver.head(status, responseHeaders(raw, this.#receiver.passes));
+    const headers = responseHeaders(raw, this.#receiver.passes);
+    // A server must not send it there (RFC 9110 §8.6).
+    this.#receiver.head(status, status === 204 ? withoutHeaders(headers, ['content-length']) : headers);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
