@@ -10,6 +10,7 @@ describe('free calls', () => {
     ['openai', 'GET', '/v1/responses/resp_1/input_items'],
     ['openai', 'POST', '/v1/responses/resp_1/cancel'],
     ['openai', 'POST', '/v1/responses/input_tokens'],
+    ['openai', 'POST', '/v1/moderations'],
     ['openai', 'DELETE', '/v1/chat/completions/chatcmpl-1'],
     ['groq', 'GET', '/openai/v1/models'],
     ['azure-openai', 'GET', '/openai/v1/responses/resp_1'],
@@ -25,6 +26,8 @@ describe('free calls', () => {
     ['openai', 'POST', '/V1/RESPONSES/INPUT_TOKENS'],
     ['openai', 'POST', '/v1/responses/compact'],
     ['openai', 'POST', '/v1/models'],
+    // Mistral bills moderations by token (https://mistral.ai/pricing).
+    ['mistral', 'POST', '/v1/moderations'],
     ['openai', 'GET', '/v1/videos/video_1/content'],
     ['groq', 'GET', '/v1/models'],
   ])('are not other spellings, methods or endpoints: %s %s %s', (provider, method, path) => {

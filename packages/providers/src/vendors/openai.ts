@@ -202,6 +202,8 @@ export const openai: Provider = {
     { method: 'POST', path: '/v1/responses/*/cancel' },
     { method: 'DELETE', path: '/v1/responses/*' },
     { method: 'POST', path: '/v1/responses/input_tokens' },
+    // "The moderation endpoint is free to use" (https://platform.openai.com/docs/guides/moderation, 2026-11).
+    { method: 'POST', path: '/v1/moderations' },
   ],
   rules: OPENAI_VENDOR_RULES,
   // https://platform.openai.com/docs/api-reference/debugging-requests; the `openai` SDK's `openai-poll-after-ms`.
