@@ -7,7 +7,7 @@ import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
 const providers = loadProviders(
-  `{"openai": {"pricing": ${PRICES}}, "xai": {"pricing": {"grok-4": {"input": 1, "output": 1}}}}`,
+  `{"openai": {"pricing": ${PRICES}}, "azure-openai": {"base_url": "https://x.openai.azure.com", "pricing": ${PRICES}}, "xai": {"pricing": {"grok-4": {"input": 1, "output": 1}}}}`,
 );
 const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-21T12:00:00Z') };
 
@@ -20,6 +20,7 @@ function plan(
     costLimited = true,
     tokenLimited = false,
     config = undefined as unknown,
+    query = '',
   } = {},
 ) {
   const known = providers.get(provider);
@@ -37,7 +38,7 @@ function plan(
     sharedIds: [],
   };
   const raw = Buffer.from(JSON.stringify(json));
-  const target = { path, query: '' };
+  const target = { path, query };
   const planned = planCall({
     grant: { provider: known, method: 'POST' },
     target,
@@ -197,3 +198,23 @@ test('a body is looked through for keys in one pass, however deep and however lo
   expect(ambiguousKey(`{"${long}":{${members},"Model":1}}`, new Set(['model']))).toBeUndefined();
   expect(ambiguousKey(`{"${long}":1,"Model":1}`, new Set(['model']))).toBe('Model');
 }, 10_000);
+
+describe('a stream that Azure does not let ask for usage', () => {
+  const provider = 'azure-openai';
+  const path = '/openai/deployments/m/chat/completions';
+  test.each<[string, JsonObject, string]>([
+    ['with data_sources', { data_sources: [{}] }, 'api-version=2025-01-01-preview'],
+    ['of an old version', {}, 'api-version=2023-05-15'],
+  ])('%s is sent as it is without a limit, and refused under one', (_what, more, query) => {
+    const body = ask({ stream: true, ...more });
+    expect(plan(body, { provider, path, query, costLimited: false }).sent).toEqual(body);
+    expect(plan(body, { provider, path, query }).refusal).toBe('cost_unbounded');
+    const tokens = { provider, path, query, costLimited: false, tokenLimited: true };
+    expect(plan(body, tokens).refusal).toBe('tokens_unbounded');
+    expect(
+      plan(ask({ stream: true }), { provider, path, query: 'api-version=2024-10-21' }).sent,
+    ).toMatchObject({
+      stream_options: { include_usage: true },
+    });
+  });
+});

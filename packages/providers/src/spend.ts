@@ -131,6 +131,8 @@ type Metering = {
   readonly harmlessHeaderValues?: { readonly [header: string]: ReadonlySet<string> };
   /** The body of a streamed call that asks for usage. Undefined if it already asks, or cannot ask. */
   readonly askUsage?: (body: JsonObject) => JsonObject | undefined;
+  /** Why a streamed call must not ask for usage, so that it reports none. Undefined: it may ask. */
+  readonly refusesAsking?: (body: JsonObject, query: string) => Unbounded | undefined;
   /** Whether an event of the stream exists only because the call asked for usage. */
   readonly isUsageEvent?: (data: string) => boolean;
   /** Usage of a whole answer, parsed. */

@@ -48,6 +48,7 @@ type BoundCall = {
   /** The body to send, apart from its output bound. */
   readonly body: JsonObject;
   readonly path: string;
+  readonly query?: string;
 };
 
 /** The limits of a call. `counterOf` counts plain text; absent: each of its bytes is a token. */
@@ -68,7 +69,7 @@ export type Unplannable = { readonly refusal: Refusal; readonly model?: string |
  */
 export function worstCase(
   provider: Provider,
-  { spend, body, path }: BoundCall,
+  { spend, body, path, query = '' }: BoundCall,
   limited: Limited,
 ): Held | Unplannable {
   const refuse = refuserOf(limited);
@@ -88,6 +89,8 @@ export function worstCase(
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
   const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });
+  const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
+  if (unreported) return refusePriced(unreported);
   const standard = spend.atStandardPrice?.(body) ?? body;
   const own = modelFacts(provider, model);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };

@@ -165,7 +165,7 @@ function limitedPlan(asked: Asked): { plan: Plan } | Unplannable {
   const { target, at, counterOf, policy } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const call = { spend, body: configured(asked) ?? {}, path: target.path };
+  const call = { spend, body: configured(asked) ?? {}, ...target };
   const held = worstCase(provider, call, { ...policy, at, counterOf });
   if ('refusal' in held) return held;
   const { body, text, hasOutput, ...known } = held;
@@ -189,7 +189,7 @@ function configured({ content, policy, grant, target }: Asked): JsonObject | und
 /** Adds the request for a stream's usage, for providers that report it only on request. */
 function askingForUsage(spend: Spend, body: JsonObject, { path, query }: Target) {
   const streams = spend.streams(body, path, query);
-  const asked = streams ? spend.askUsage?.(body) : undefined;
+  const asked = streams && !spend.refusesAsking?.(body, query) ? spend.askUsage?.(body) : undefined;
   return { streams, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
 }
 

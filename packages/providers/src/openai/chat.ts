@@ -83,6 +83,7 @@ export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<Dialec
     atStandardPrice: (body) => atTier(body, rules.standardTier),
     pricedHeaders: BETA_HEADERS,
     ...(rules.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
+    ...(rules.refusesAsking && { refusesAsking: rules.refusesAsking }),
     readAnswer: (answer) => (isJsonObject(answer) ? usageOf(answer) : undefined),
     readStream: () => readChunks(rules, usageOf),
     isOwnError: (answer) => isErrorOf(rules.errors, answer),

@@ -1,4 +1,5 @@
 import { isJsonObject } from '../json.ts';
+import type { Spend } from '../spend.ts';
 
 /** How a vendor's API differs from OpenAI's, which it follows, as far as money is concerned. */
 export type OpenaiRules = {
@@ -11,6 +12,8 @@ export type OpenaiRules = {
   readonly standardTier: string | undefined;
   /** It sends a stream's usage only when asked by `stream_options.include_usage`, and takes that field. */
   readonly asksUsage: boolean;
+  /** Why a stream of this call refuses that field, so that it reports no usage. Undefined: it takes it. */
+  readonly refusesAsking?: Spend['refusesAsking'];
   /** The last word of a stream that did not break off. */
   readonly lastWord: '[DONE]' | 'finish_reason';
   /** Reasoning is counted separately from `completion_tokens`. */

@@ -124,6 +124,21 @@ describe('usage of a stream', () => {
     }
   });
 
+  it('is not asked for where Azure refuses the field', () => {
+    const refuses = (body: object, query = '', path = '/openai/deployments/gpt-4o/chat/completions') =>
+      spendOf('azure-openai', path).refusesAsking?.({ ...streamed, ...body }, query)?.param;
+    const V1 = '/openai/v1/chat/completions';
+    expect(refuses({ data_sources: [] }, 'api-version=2025-01-01-preview')).toBe('data_sources');
+    expect(refuses({ data_sources: [] }, '', V1)).toBe('data_sources');
+    expect(refuses({}, 'api-version=2023-05-15')).toBe('api-version');
+    expect(refuses({}, 'x=1&API-Version=2024-08-01-preview')).toBe('api-version');
+    expect(refuses({}, 'api-version=2023-05-15', '/openai/deployments/x/completions')).toBe('api-version');
+    for (const version of ['2024-09-01-preview', '2024-10-21', '2025-01-01-preview', 'preview', 'v1'])
+      expect(refuses({}, `api-version=${version}`)).toBeUndefined();
+    expect(refuses({}, '', V1)).toBeUndefined();
+    expect(spendOf(...OPENAI).refusesAsking).toBeUndefined();
+  });
+
   it('comes in a chunk that differs from all others', () => {
     const is = (chunk: unknown) => spendOf(...OPENAI).isUsageEvent?.(JSON.stringify(chunk));
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };

@@ -1,5 +1,6 @@
 import { allow, harmless } from '../../bounds/allow-list.ts';
 import type { Dialect } from '../../dialect.ts';
+import type { JsonObject } from '../../json.ts';
 import { openaiChat } from '../../openai/chat.ts';
 import { AS_OPENAI, openaiCompletions } from '../../openai/completions.ts';
 import { openaiEmbeddings } from '../../openai/embeddings.ts';
@@ -7,6 +8,7 @@ import { openaiResponses } from '../../openai/responses.ts';
 import { OPENAI_INPUT, type OpenaiRules } from '../../openai/rules.ts';
 import { decoded } from '../../path.ts';
 import type { Provider } from '../../provider.ts';
+import type { Unbounded } from '../../spend.ts';
 import {
   OPENAI_CHAT,
   OPENAI_MODELS,
@@ -21,7 +23,25 @@ const RULES: OpenaiRules = {
   input: OPENAI_INPUT,
   standardTier: undefined,
   errors: ['error object', 'message'],
+  refusesAsking,
 };
+
+/** The first version of the API with `stream_options` (https://github.com/Azure/azure-rest-api-specs, 2024-09-01-preview). */
+const ASKING_SINCE = '2024-09-01';
+
+/**
+ * Calls with the customer's own data refuse the field: "Validation error at #/stream_options: Extra inputs are not permitted"
+ * (https://github.com/openai/openai-python/issues/2296). Versions before the field do so, too
+ * (https://github.com/openai/openai-python/issues/1469). A path of v1 needs no version.
+ */
+function refusesAsking({ data_sources }: JsonObject, query: string): Unbounded | undefined {
+  if (data_sources !== undefined) return { param: 'data_sources', reason: NO_USAGE };
+  const versions = [...new URLSearchParams(query)].filter(([name]) => name.toLowerCase() === 'api-version');
+  const isOld = versions.some(([, version]) => /^\d{4}-\d\d-\d\d/.test(version) && version < ASKING_SINCE);
+  return isOld ? { param: 'api-version', reason: `is before ${ASKING_SINCE}: ${NO_USAGE}` } : undefined;
+}
+
+const NO_USAGE = 'the stream of such a call reports no usage';
 
 const chat = openaiChat('azure-v1-chat', RULES, {
   ...OPENAI_CHAT,
