@@ -26,6 +26,20 @@ describe('paths', () => {
     expect(await at('/v1/c')).toBe(403);
   });
 
+  test('an encoded slash is part of an id where a provider has such ids, and refused elsewhere', async () => {
+    const key = JSON.stringify({ access_key_id: 'AKIA', secret_access_key: 's', region: 'us-east-1' });
+    const arn = encodeURIComponent(
+      'arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc',
+    );
+    const paths = [`/model/${arn}/converse`, '/model/*/converse'];
+    const issued = await send(stack, {
+      body: { ...least, provider: 'bedrock', client_api_key: key, path: paths },
+    });
+    expect(issued.status).toBe(200);
+    const elsewhere = await send(stack, { body: { ...least, path: `/model/${arn}/converse` } });
+    expect(refused(elsewhere, 'invalid_request', 'path')).toContain('must not contain the encoded form %2F');
+  });
+
   const bad = [
     ['v1/x', 'must start with /'],
     ['', 'must start with /'],

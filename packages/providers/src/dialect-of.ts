@@ -1,5 +1,5 @@
 import type { Dialect } from './dialect.ts';
-import { compilePaths, decoded, type PathMatcher, patternsMeet } from './path.ts';
+import { compilePaths, decoded, type PathMatcher, patternsMeet, type SlashedIds } from './path.ts';
 import type { Credential, Provider, Route } from './provider.ts';
 import type { Spend } from './spend.ts';
 import { underRules } from './vendor-rules.ts';
@@ -41,6 +41,19 @@ export function boundedEndpoints(provider: Provider, pattern: string): readonly 
   );
 }
 
+/**
+ * Whether a path may hold encoded slashes: only within an id, at a provider whose ids have them (`Provider.slashedIds`), and
+ * only if a server that decodes them finds no other endpoint there.
+ */
+export const slashedIdsOf =
+  (provider: Provider): SlashedIds =>
+  (path) => {
+    const { slashedIds } = compiled(provider);
+    const other = path.replace(/%2f/gi, '/');
+    const isOther = routeOf(provider, other) !== undefined || onPath(provider, other).freeMethods.length > 0;
+    return slashedIds.some((matches) => matches(path)) && !isOther;
+  };
+
 /** Whether a grant's path or pattern can reach a call that is free. */
 export const reachesFree = ({ free = [] }: Provider, method: string, pattern: string): boolean =>
   free.some((call) => call.method === method && patternsMeet(call.path, pattern));
@@ -54,12 +67,13 @@ const routeOf = (provider: Provider, path: string): CompiledRoute | undefined =>
 
 /** Finds the route and the free methods of a path. Each call asks several times, so most paths are remembered. */
 function onPath(provider: Provider, path: string): OnPath {
-  const { routes, free, known } = compiled(provider);
+  const { routes, free, slashedIds, known } = compiled(provider);
   const before = known.get(path);
   if (before) return before;
   const lenient = asRead(path);
   const route = routes.find(({ matches }) => matches(lenient));
-  const isPlain = !/[;%]/.test(path);
+  const isPlain =
+    !/;|%(?!2f)/i.test(path) && (!path.includes('%') || slashedIds.some((matches) => matches(path)));
   const freeMethods = isPlain ? free.flatMap((call) => (call.matches(path) ? call.method : [])) : [];
   const found = { route, freeMethods };
   if (path.length > LONGEST_KNOWN) return found;
@@ -77,7 +91,7 @@ const LONGEST_KNOWN = 200;
 type OnPath = { readonly route: CompiledRoute | undefined; readonly freeMethods: readonly string[] };
 
 const asRead = (path: string): string =>
-  (decoded(path) ?? path)
+  (decoded(path.replace(/%2f/gi, '%252f')) ?? path)
     .toLowerCase()
     .replace(/;[^/]*/g, '')
     .replace(/(?<=.)\/$/, '');
@@ -91,6 +105,7 @@ type CompiledRoute = {
 type Compiled = {
   readonly routes: readonly CompiledRoute[];
   readonly free: readonly { readonly method: string; readonly matches: PathMatcher }[];
+  readonly slashedIds: readonly PathMatcher[];
   readonly known: Map<string, OnPath>;
 };
 
@@ -100,7 +115,7 @@ const COMPILED = new WeakMap<Provider, Compiled>();
 function compiled(provider: Provider): Compiled {
   const known = COMPILED.get(provider);
   if (known) return known;
-  const { routes, rules, free = [] } = provider;
+  const { routes, rules, free = [], slashedIds = [] } = provider;
   const made = {
     routes: routes.map((route) => ({
       route,
@@ -108,8 +123,21 @@ function compiled(provider: Provider): Compiled {
       spend: route.dialect.spend && underRules(route.dialect.spend, rules),
     })),
     free: free.map(({ method, path }) => ({ method, matches: compilePaths([path]) })),
+    slashedIds: slashedIds.map((path) => onlyInStars(path)),
     known: new Map<string, OnPath>(),
   };
   COMPILED.set(provider, made);
   return made;
+}
+
+/** Matches a path whose encoded slashes all stand where the pattern has a star. All else is compared byte for byte. */
+function onlyInStars(pattern: string): PathMatcher {
+  const segments = pattern.split('/');
+  return (path) => {
+    const given = path.split('/');
+    return (
+      given.length === segments.length &&
+      segments.every((segment, i) => segment === '*' || segment === given[i])
+    );
+  };
 }

@@ -8,7 +8,7 @@ export {
   readServiceAccount,
 } from './cloud-key.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
-export { costsNothing, credentialOf, dialectOf, spendOf } from './dialect-of.ts';
+export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { configMatchesPaths } from './model-in-path.ts';

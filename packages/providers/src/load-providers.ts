@@ -171,6 +171,7 @@ function extended(id: string, names: string | readonly string[] | undefined): Pr
     routes: bases.flatMap(({ routes }) => routes),
     free: bases.flatMap(({ free = [] }) => free),
     answerHeaders: bases.flatMap(({ answerHeaders = [] }) => answerHeaders),
+    slashedIds: bases.flatMap(({ slashedIds = [] }) => slashedIds),
     rules,
     refusals,
   };

@@ -1,5 +1,5 @@
 import { type Dialect, fieldName, type ModelInPath } from './dialect.ts';
-import { dialectOf } from './dialect-of.ts';
+import { dialectOf, slashedIdsOf } from './dialect-of.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { checkCallPath, compilePaths, decoded } from './path.ts';
 import type { Provider } from './provider.ts';
@@ -18,7 +18,8 @@ export function writeModelInPath(
   const segments = path.split('/');
   const at = segments.slice(0, -1).findIndex((segment) => isOneOf(collections, segment));
   if (at === -1) return path;
-  const written = resourceName(collections, model).split('/').map(encode).join('/');
+  const [collection = '', ...name] = resourceName(collections, model).split('/');
+  const written = `${collection}/${encode(name.join('/'))}`;
   const method = withMethod ? methodOf(segments[at + 1] ?? '') : '';
   return segments.toSpliced(at, 2, written + method).join('/');
 }
@@ -67,12 +68,13 @@ export function configMatchesPaths(
   if (!Object.hasOwn(config, 'model')) return true;
   const matches = compilePaths(paths);
   const model = modelOf(config);
+  const hasSlashedIds = slashedIdsOf(provider);
   const unusable = paths.find((path) => {
     const place = modelPlace(provider, path);
     if (place === undefined) return false;
     if (model === undefined) return true;
     const written = writeModelInPath(place, model, path);
-    return checkCallPath(written) !== undefined || !matches(written);
+    return checkCallPath(written, hasSlashedIds) !== undefined || !matches(written);
   });
   return unusable === undefined ? true : { path: unusable };
 }

@@ -2,19 +2,22 @@
 export type PathMatcher = (path: string) => boolean;
 
 /**
- * Compiles a grant's path patterns once. `*` stands for one or more characters except `/`. All other characters are
- * compared byte for byte. Matching does not backtrack: it looks for each piece between stars once, from left to right,
+ * Compiles a grant's path patterns once. `*` stands for one or more characters except `/`. Segments are compared decoded, so
+ * that `%3A` is `:`, and an encoded slash is part of its segment. Matching does not backtrack: it looks for each piece between stars once, from left to right,
  * so a match takes at most pattern length × path length steps.
  */
 export function compilePaths(patterns: readonly string[]): PathMatcher {
   const exact = new Set(patterns.filter((pattern) => !pattern.includes('*')));
   const compiled = patterns
-    .filter((pattern) => !exact.has(pattern))
-    .map((pattern) => pattern.split('/').map((segment) => segment.split('*')));
+    .filter((pattern) => /[*%]/.test(pattern))
+    .map((pattern) => pattern.split('/').map((segment) => segment.split('*').map(decodedSegment)));
+  const spelled = new Set([...exact].map((pattern) => decodedSegments(pattern).join(SEPARATOR)));
   return (path) => {
     if (exact.has(path)) return true;
-    if (compiled.length === 0) return false;
-    const segments = path.split('/');
+    const isEncoded = path.includes('%');
+    if (compiled.length === 0 && !isEncoded) return false;
+    const segments = decodedSegments(path);
+    if (isEncoded && spelled.has(segments.join(SEPARATOR))) return true;
     return compiled.some(
       (pattern) =>
         pattern.length === segments.length &&
@@ -22,6 +25,17 @@ export function compilePaths(patterns: readonly string[]): PathMatcher {
     );
   };
 }
+
+/** No decoded segment of a path that passes its check contains it. */
+const SEPARATOR = '\0';
+
+/** The segments of a path, each decoded by itself. */
+const decodedSegments = (path: string): string[] => {
+  const segments = path.split('/');
+  return path.includes('%') ? segments.map(decodedSegment) : segments;
+};
+
+const decodedSegment = (segment: string): string => decoded(segment) ?? segment;
 
 function matchSegment(pieces: readonly string[], segment: string): boolean {
   const first = pieces[0] ?? '';
@@ -78,15 +92,27 @@ function segmentsMeet(a: readonly string[], b: readonly string[]): boolean {
  * Why a grant may not contain a path, as the end of a sentence that begins with the path. Undefined if it may.
  * Judges a pattern as it judges a call: `*` is an ordinary character of paths (RFC 3986 §3.3).
  */
-export const checkPathPattern = (path: string): string | undefined => checkCallPath(path);
+export const checkPathPattern = (path: string, hasSlashedIds?: SlashedIds): string | undefined =>
+  checkCallPath(path, hasSlashedIds);
+
+/** Whether ids with an encoded slash may stand in this path. */
+export type SlashedIds = (path: string) => boolean;
 
 /**
  * Why a call's raw path, as received and without its query, is refused. Undefined if it passes.
  * A path that passes reads the same to every server on its way, decoded or not, and is forwarded byte for byte. It has
  * only RFC 3986 pchar and `/`, no empty or dot segments, and no encoded character that a server might decode into a
  * separator, a dot, a control character or another spelling of the same path.
+ * @param hasSlashedIds whether this path may hold encoded slashes, as parts of an id (`slashedIdsOf`). Absent: it may not.
  */
-export function checkCallPath(path: string): string | undefined {
+export function checkCallPath(path: string, hasSlashedIds?: SlashedIds): string | undefined {
+  const slashed = /%2f/i.test(path) && hasSlashedIds?.(path) === true;
+  if (slashed && /%2f$/i.test(path)) return 'must not end in an encoded slash';
+  // An encoded slash is judged as the slash that a server may decode it into, so it makes no empty or dot segment.
+  return checkPlainPath(slashed ? path.replace(/%2f/gi, '/') : path);
+}
+
+function checkPlainPath(path: string): string | undefined {
   if (!path.startsWith('/')) return 'must start with /';
   if (path.includes('//')) return 'must not contain //';
   const stray = /[^A-Za-z0-9._~!$&'()*+,;=:@%/-]/u.exec(path)?.[0];

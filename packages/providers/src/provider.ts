@@ -84,6 +84,11 @@ export type Provider = {
   routes: readonly Route[];
   /** Calls that are free: lists, stored answers, token counts. All other calls are billed. */
   free?: readonly FreeCall[];
+  /**
+   * Paths whose `*` is an id that may hold slashes, each encoded as `%2F`: ARNs at AWS, `openai/gpt-oss-120b` elsewhere. No
+   * other path may have an encoded slash.
+   */
+  slashedIds?: readonly string[];
   /** Rules about money, for calls in every dialect. */
   rules: VendorRules;
   /** The form of its errors on a path that no route has. Absent: OpenAI's. */

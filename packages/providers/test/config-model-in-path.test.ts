@@ -9,7 +9,7 @@ describe('config.model in a path', () => {
     ['gemini-x', GEMINI, '/v1beta/models/gemini-x:generateContent'],
     ['models/gemini-x', GEMINI, '/v1beta/models/gemini-x:generateContent'],
     ['tunedModels/mine', '/v1/models/a:streamGenerateContent', '/v1/tunedModels/mine:streamGenerateContent'],
-    ['a/../b:c', GEMINI, '/v1beta/models/a/../b%3Ac:generateContent'],
+    ['a/../b:c', GEMINI, '/v1beta/models/a%2F..%2Fb%3Ac:generateContent'],
     ['small', '/v1beta/Models;a=b/big:generateContent', '/v1beta/models/small:generateContent'],
     ['a?key=1', GEMINI, '/v1beta/models/a%3Fkey%3D1:generateContent'],
   ])('writes %s into %s', (model, path, written) => {

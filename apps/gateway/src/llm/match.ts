@@ -1,4 +1,10 @@
-import { applyConfig, checkCallPath, dialectOf, doubledVersionPrefix } from '@presign/providers';
+import {
+  applyConfig,
+  checkCallPath,
+  dialectOf,
+  doubledVersionPrefix,
+  slashedIdsOf,
+} from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmGrant } from '../grant/verify.ts';
 
@@ -16,11 +22,12 @@ export function match(
     const message = `This URL allows ${grant.method}, not ${method}.`;
     return { refusal: { code: 'method_not_allowed', message, details: { allowed: [grant.method] } } };
   }
-  const odd = checkCallPath(rawPath);
+  const hasSlashedIds = slashedIdsOf(grant.provider);
+  const odd = checkCallPath(rawPath, hasSlashedIds);
   if (odd !== undefined) return { refusal: { code: 'path_not_allowed', message: `The path ${odd}.` } };
   const path = withModel(grant, rawPath);
   // Some model names make an invalid path, so the path is checked again with the model in it.
-  const sendable = path === rawPath || checkCallPath(path) === undefined;
+  const sendable = path === rawPath || checkCallPath(path, hasSlashedIds) === undefined;
   return sendable && grant.matches(path)
     ? { target: { path, query } }
     : { refusal: pathRefusal(grant, rawPath) };

@@ -4,6 +4,7 @@ import {
   type Dead,
   keyProblem,
   type Provider,
+  slashedIdsOf,
   strayPath,
   whyDead,
   whyUncounted,
@@ -50,12 +51,19 @@ type Config = Record<string, unknown> | null;
  * @param body as the caller wrote it, where a single path may appear without an array
  * @returns each path's name in errors
  */
-export function checkPaths(body: unknown, { path: paths }: PresignRequest): readonly string[] {
+export function checkPaths(
+  provider: Provider,
+  body: unknown,
+  { path: paths }: PresignRequest,
+): readonly string[] {
+  const hasSlashedIds = slashedIdsOf(provider);
   const isArray = isJsonObject(body) && Array.isArray(body.path);
   const names = paths.map((_, i) => (isArray ? `path[${i}]` : 'path'));
   for (const [i, path] of paths.entries()) {
     const callable = i > 0 || !path.includes('*');
-    const problem = callable ? checkPathPattern(path) : 'must not contain *: the URL ends in its first path';
+    const problem = callable
+      ? checkPathPattern(path, hasSlashedIds)
+      : 'must not contain *: the URL ends in its first path';
     if (problem !== undefined) throw refused(names[i] ?? 'path', `${problem}.`);
   }
   return names;

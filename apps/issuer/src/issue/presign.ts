@@ -62,7 +62,7 @@ export const presign = route(
     return async ({ apiKey, body: asked, raw, c }) => {
       const repeatKey = readIdempotencyKey(c);
       const provider = findProvider(deps.providers, asked.provider);
-      const pathNames = checkPaths(raw.value, asked);
+      const pathNames = checkPaths(provider, raw.value, asked);
       const policy = readPolicy(apiKey);
       const request = obeyPolicy(policy, { provider, request: asked, pathNames, body: raw.value });
       if (request.virtual_key === undefined)

@@ -66,6 +66,8 @@ export const fireworks: Provider = {
     { method: 'GET', path: '/inference/v1/models' },
     { method: 'GET', path: '/inference/v1/models/*' },
   ],
+  // `accounts/fireworks/models/…` (https://docs.fireworks.ai): OpenAI's SDKs encode the slash.
+  slashedIds: ['/inference/v1/models/*'],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   // https://docs.fireworks.ai/api-reference/post-chatcompletions, `perf_metrics_in_response`.
   answerHeaders: ['fireworks-*'],

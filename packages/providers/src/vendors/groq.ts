@@ -62,6 +62,8 @@ export const groq: Provider = {
     { method: 'GET', path: '/openai/v1/models' },
     { method: 'GET', path: '/openai/v1/models/*' },
   ],
+  // `openai/gpt-oss-120b` (https://console.groq.com/docs/models): OpenAI's SDKs encode the slash.
+  slashedIds: ['/openai/v1/models/*'],
   // Compound systems use tools that have fees.
   rules: { addedInput: OPEN_WEIGHTS_ADDED, refusedModels: /compound/ },
   // https://console.groq.com/docs/compound

@@ -40,6 +40,8 @@ export const nebius: Provider = {
     { method: 'GET', path: '/v1/models' },
     { method: 'GET', path: '/v1/models/*' },
   ],
+  // `meta-llama/…` (https://docs.studio.nebius.com): OpenAI's SDKs encode the slash.
+  slashedIds: ['/v1/models/*'],
   rules: { addedInput: OPEN_WEIGHTS_ADDED },
   refusals: 'undocumented',
 };

@@ -80,6 +80,8 @@ export const openrouter: Provider = {
     { method: 'GET', path: '/api/v1/models' },
     { method: 'GET', path: '/api/v1/models/*' },
   ],
+  // `openai/gpt-4o` (https://openrouter.ai/docs): OpenAI's SDKs encode the slash.
+  slashedIds: ['/api/v1/models/*'],
   rules: {
     stated,
     withHighestPrice,

@@ -61,6 +61,11 @@ export const bedrock: Provider = {
     { path: '/model/*.anthropic.claude-*/invoke', dialect: invoke },
     { path: '/model/*.anthropic.claude-*/invoke-with-response-stream', dialect: invoke },
   ],
+  // An inference profile or a provisioned model may be named by its ARN, which has a slash
+  // (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html, modelId).
+  slashedIds: ['converse', 'converse-stream', 'invoke', 'invoke-with-response-stream', 'count-tokens'].map(
+    (action) => `/model/*/${action}`,
+  ),
   // Anthropic's dialect counts all tokens that are added for Claude.
   rules: { addedInput: (model) => (isClaude(model) ? 0 : OPEN_WEIGHTS_ADDED) },
   errors: () => awsErrors,
