@@ -37,7 +37,7 @@ describe('an encoded slash', () => {
     ['bedrock', '/model/x%2Fconverse'],
     ['bedrock', '/model%2Fx/converse'],
     ['bedrock', '/model/x/converse%2Fy'],
-    // What a server may decode into no id.
+    // A server may decode these into something else than an id.
     ['groq', '/openai/v1/models/..%2Fchat'],
     ['groq', '/openai/v1/models/x%2F..%2Fchat%2Fcompletions'],
     ['groq', '/openai/v1/models/x%2F.%2Fy'],

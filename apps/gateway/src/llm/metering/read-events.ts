@@ -27,7 +27,7 @@ export class EventReading {
   readonly #hasRoom: (waiting: number) => boolean;
   readonly #pass: (piece: Piece) => void;
   #long: LongEvent | undefined;
-  /** Events are not told apart any more. */
+  /** The rest of the stream is not split into events. */
   #isUnread = false;
   /** One of the events could not be read, so nothing is reported. */
   #isLost = false;
