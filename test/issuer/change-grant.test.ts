@@ -222,7 +222,8 @@ describe('a change', () => {
     const { url } = await issue(stack, { max_uses: 5, expires_in: 600 });
     const id = idOf(url);
     const policy = { required: ['max_uses'] } as never;
-    const apiKey = await addApiKey(stack, await ownAccount(stack), { policy });
+    const scopes = ['presign', 'read'];
+    const apiKey = await addApiKey(stack, await ownAccount(stack), { policy, scopes });
     const raises = { max_uses: 6, expires_at: seconds(900) };
     for (const [name, value] of Object.entries(raises))
       refused(await patch(id, { [name]: value }, { apiKey }), 'policy_forbids', name);

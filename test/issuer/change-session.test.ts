@@ -156,7 +156,7 @@ describe('a change of all URLs of a session', () => {
     const { session_id, ids } = await session({ max_uses: 5 }, { max_uses: 3 });
     const account = await ownAccount(stack);
     const policy = { required: ['max_uses'] } as never;
-    const apiKey = await addApiKey(stack, account, { policy });
+    const apiKey = await addApiKey(stack, account, { policy, scopes: ['presign', 'read'] });
     const raise = await patch(session_id, { grants: { max_uses: 4 } }, { apiKey });
     expect(refused(raise, 'policy_forbids', 'grants.max_uses')).toContain(ids[1]);
     expect(await read(ids[0] ?? '')).toMatchObject({ max_uses: 5, revision: 1 });

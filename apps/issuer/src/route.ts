@@ -40,6 +40,8 @@ export type Shape = {
   readonly ownKey?: true;
   /** The secret that only this answer shows. It is made here, so that a repetition can make it again. */
   readonly secret?: Secret;
+  /** Refuses a key that has the scope of the route and lacks what this body needs. It runs before an earlier answer is repeated. */
+  readonly judge?: (apiKey: ApiKey, body: unknown) => void;
   /** Operations on what the answer names, by the field of their `id`. Clients and tests of the document follow them. */
   readonly links?: Readonly<Record<string, readonly string[]>>;
   /** Whether the answer has the revision as its `ETag`. A PATCH then reads `If-Match`. */
@@ -92,6 +94,7 @@ export function route<const S extends Shape>(
       const path = shape.path.replaceAll(/\{(\w+)\}/g, ':$1');
       app.on(shape.method.toUpperCase(), path, async (c) => {
         const given = (await readRequest(c, shape)) as Given<S>;
+        if (shape.judge && given.apiKey) shape.judge(given.apiKey, given.body);
         const key = isRepeatable(shape) && !shape.ownKey ? readIdempotencyKey(c) : undefined;
         const asked = key && { ...repeatOf(c), key, body: given.raw.bytes };
         // A change that Redis takes over must be committed before it does.

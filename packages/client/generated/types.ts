@@ -673,35 +673,35 @@ export interface components {
             /** Format: uuid */
             id: string;
             /** @description Your name for it. null: it has no name. */
-            name: string | null;
+            name?: string | null;
             /** @description Unix time in seconds. */
-            created_at: number;
+            created_at?: number;
             /** @description null: the session itself was not revoked. */
-            revoked_at: number | null;
+            revoked_at?: number | null;
             /**
              * @description Active while one of its grants is active by the figures of the ledger.
              * @enum {string}
              */
-            status: "active" | "ended";
+            status?: "active" | "ended";
             /** @description How many grants it has. */
-            grant_count: number;
+            grant_count?: number;
             /** @description When the last of its grants expires. */
-            expires_at: number | null;
+            expires_at?: number | null;
             /** @description The ids that its grants were issued with. */
-            external_sessions: string[];
+            external_sessions?: string[];
             /** @description The ids that its grants were issued with. */
-            external_users: string[];
+            external_users?: string[];
             /** @description 1. Every `PATCH` of it that changes something adds 1. */
             revision: number;
             /** @description The session's own, which `PATCH` sets. Each grant has the metadata of its issue. */
-            metadata: {
+            metadata?: {
                 [key: string]: unknown;
             } | null;
             /** @description The live URLs and bundles that `grants` was for. */
             changed: {
                 /** Format: uuid */
                 id: string;
-                /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays. */
+                /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy. */
                 url: string | null;
             }[];
         };
@@ -802,15 +802,15 @@ export interface components {
             /** Format: uuid */
             id: string;
             /** @enum {string} */
-            kind: "llm" | "mcp" | "mcp_bundle";
+            kind?: "llm" | "mcp" | "mcp_bundle";
             /** @description `mcp` for MCP grants. */
-            provider: string;
+            provider?: string;
             /** @description LLM grants only. */
-            method: string | null;
+            method?: string | null;
             /** @description LLM grants only. */
-            paths: string[] | null;
+            paths?: string[] | null;
             /** @description Grants of MCP servers only: the server of the request. */
-            server: {
+            server?: {
                 name: string;
                 url: string;
                 /** @enum {string} */
@@ -830,37 +830,37 @@ export interface components {
                 } | null;
             } | null;
             /** @description Grants of MCP servers only: the grant of the bundle. */
-            bundle_id: string | null;
-            external_session: string | null;
-            external_user: string | null;
+            bundle_id?: string | null;
+            external_session?: string | null;
+            external_user?: string | null;
             /** @description Id of the virtual key that it was issued with. null: it was issued with client_api_key. */
-            virtual_key: string | null;
+            virtual_key?: string | null;
             /** @description Id of the API key that issued it. null: it was issued before Presign recorded this. */
-            api_key: string | null;
+            api_key?: string | null;
             /** @description As issued. A bundle's metadata is at the bundle's own grant. */
-            metadata: {
+            metadata?: {
                 [key: string]: unknown;
             } | null;
             /** @description Unix time in seconds. */
-            issued_at: number;
+            issued_at?: number;
             /** @description Unix time in seconds. */
             expires_at: number;
             /** @enum {string} */
-            status: "active" | "exhausted" | "expired" | "revoked";
+            status?: "active" | "exhausted" | "expired" | "revoked";
             /** @description Microdollars. null: no limit. */
-            cost_limit: number | null;
+            cost_limit?: number | null;
             /** @description -1: unlimited. */
-            max_uses: number;
+            max_uses?: number;
             /** @description null: no limit. */
-            calls_per_minute: number | null;
+            calls_per_minute?: number | null;
             /** @description null: no limit. */
-            calls_per_day: number | null;
+            calls_per_day?: number | null;
             /** @description null: no limit. */
-            concurrent_calls: number | null;
+            concurrent_calls?: number | null;
             /** @description null: no limit. */
-            tokens_per_minute: number | null;
+            tokens_per_minute?: number | null;
             /** @description Those that it was issued with. null: none. */
-            conditions: {
+            conditions?: {
                 max_body_bytes?: number;
                 allowed_fields?: string[];
                 bind?: {
@@ -869,18 +869,18 @@ export interface components {
                 };
             } | null;
             /** @description Ids of the budgets that its calls draw on, too. They were chosen when it was issued. */
-            shared_budgets: string[];
+            shared_budgets?: string[];
             /** @description 1. Every change adds 1. The grants of a bundle share it. */
             revision: number;
             /** @description In the ledger. */
-            settled: {
+            settled?: {
                 /** @description Calls. */
                 used: number;
                 /** @description Microdollars. */
                 spent: number;
             };
             /** @description Now, running calls included. null: Redis does not answer. */
-            live: {
+            live?: {
                 /** @description Calls. */
                 used: number;
                 /** @description Microdollars. */
@@ -890,7 +890,7 @@ export interface components {
             } | null;
             /** Format: uuid */
             session_id: string;
-            /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays. */
+            /** @description The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy. */
             url: string | null;
         };
         UsageReport: {
@@ -1094,11 +1094,11 @@ export interface components {
             request_id: string | null;
             /** @description The other end of the issuer's connection: the address of the proxy if there is one. null: it was no request. */
             remote_address: string | null;
-            /** @description The changed fields as they were. null: there was nothing before. */
+            /** @description The changed fields as they were. null: there was nothing before, or the API key lacks the scope that reads such a target. */
             before: {
                 [key: string]: unknown;
             } | null;
-            /** @description The changed fields as they are since. null: nothing is left. */
+            /** @description The changed fields as they are since. null: nothing is left, or the API key lacks the scope that reads such a target. */
             after: {
                 [key: string]: unknown;
             } | null;

@@ -2,6 +2,7 @@ import {
   AUDIT_FORMATS,
   type AuditEntry,
   type AuditQuery,
+  type AuditTarget,
   auditPage,
   auditQuery,
   type Cursor,
@@ -16,8 +17,9 @@ import { accepts } from 'hono/accepts';
 import type { Logger } from 'pino';
 import { csvLine, textCell } from '../answers/csv.ts';
 import { pump } from '../answers/pump.ts';
-import type { IssuerEnv } from '../deps.ts';
+import type { ApiKey, IssuerEnv, Scope } from '../deps.ts';
 import { inTurn } from '../in-time.ts';
+import { hasScope } from '../middleware/authenticate.ts';
 import { after, filtersOf, micros, newestFirst, pageOfRows } from '../page.ts';
 import { route } from '../route.ts';
 import { describeEntry } from './audit-log.ts';
@@ -43,14 +45,32 @@ export const listAudit = route(
     return async ({ apiKey, query, c }) => {
       const read = (cursor: Cursor | undefined, limit: number) =>
         take(c, async () => readEntries(db, apiKey.accountId, { ...query, cursor, limit }));
+      const describe = (entry: typeof audit.$inferSelect) => shownTo(apiKey, describeEntry(entry));
       c.header('vary', 'Accept');
       const format = formatOf(c, query);
-      if (format !== 'json') return exportAudit(c, log, EXPORT_FORMATS[format], read);
+      if (format !== 'json') return exportAudit(c, log, { ...EXPORT_FORMATS[format], describe }, read);
       const rows = await read(query.cursor, query.limit);
-      return pageOfRows(rows, query.limit, ({ entry }) => describeEntry(entry));
+      return pageOfRows(rows, query.limit, ({ entry }) => describe(entry));
     };
   },
 );
+
+/** How an entry is shown to the one who asks. */
+type Describing = { readonly describe: (entry: typeof audit.$inferSelect) => AuditEntry };
+
+/** The entry without the fields of a target that only other scopes may read: who did what, and when, stays. */
+function shownTo(apiKey: ApiKey, entry: AuditEntry): AuditEntry {
+  const scope = READ_WITH[entry.target.kind];
+  return scope === undefined || hasScope(apiKey, scope) ? entry : { ...entry, before: null, after: null };
+}
+
+/** The scope of the routes that answer with a target, where it is not `read`. */
+const READ_WITH: Partial<Record<AuditTarget, Scope>> = {
+  account: 'operator',
+  api_key: 'admin',
+  webhook: 'admin',
+  delivery: 'admin',
+};
 
 /** The form of the answer: by the query, or by the header. */
 function formatOf(c: Context<IssuerEnv>, { format }: AuditQuery): (typeof AUDIT_FORMATS)[number] {
@@ -132,7 +152,7 @@ const PIECE_MS = 60_000;
 async function exportAudit(
   c: Context<IssuerEnv>,
   log: Logger,
-  { type, ending, head, line }: ExportFormat,
+  { type, ending, head, line, describe }: ExportFormat & Describing,
   read: ReadEntries,
 ): Promise<Response> {
   const paging = ['limit', 'cursor'].find((name) => c.req.query(name) !== undefined);
@@ -148,9 +168,9 @@ async function exportAudit(
   const texts = async function* () {
     yield head;
     for await (const rows of pieces(first, read))
-      yield rows.map(({ entry }) => line(describeEntry(entry))).join('');
+      yield rows.map(({ entry }) => line(describe(entry))).join('');
   };
-  pump(writable, texts(), undefined, PIECE_MS).catch((error: unknown) =>
+  pump(writable, texts(), { eachMs: PIECE_MS }).catch((error: unknown) =>
     log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'export of the audit log broken off'),
   );
   return c.body(readable, 200, headers);

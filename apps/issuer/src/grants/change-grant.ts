@@ -1,4 +1,11 @@
-import { changedGrant, type GrantAnswer, grantAnswer, grantChange, RefusedError } from '@presign/schema';
+import {
+  type ChangedGrant,
+  changedGrant,
+  type GrantAnswer,
+  grantAnswer,
+  grantChange,
+  RefusedError,
+} from '@presign/schema';
 import type { Database, Transaction } from '@presign/schema/database';
 import { grants } from '@presign/schema/tables';
 import { and, eq } from 'drizzle-orm';
@@ -9,6 +16,7 @@ import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { describeGrant } from './describe-grant.ts';
 import { liveFigures } from './live-figures.ts';
+import { mayRead, refuseUnseen } from './may-see.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
   type AskedChange,
@@ -48,7 +56,7 @@ export const changeGrant = route(
     path: '/v1/grants/{id}',
     summary: 'Raise, lower, extend or shorten an issued URL, or a bundle',
     description:
-      'Calls under way finish. `If-Match` with the `ETag` of an earlier answer refuses the change if another one came first. A URL that has ended stays ended.',
+      'Calls under way finish. `If-Match` with the `ETag` of an earlier answer refuses the change if another one came first. A URL that has ended stays ended. Without the scope `read` the answer has only `id`, `session_id`, `expires_at`, `revision` and `url`.',
     scope: 'presign',
     params,
     body: grantChange,
@@ -64,7 +72,7 @@ export const changeGrant = route(
       const pending = await applyChange(deps, await inTime(stored));
       if (pending) return pending;
       const row = await inTime(findGrant(deps.db, by.accountId, params.id));
-      return { ...(await answerGrant(deps, c, row)), url: urlOf(deps, row, body) };
+      return answerChange(deps, asked, row);
     },
 );
 
@@ -80,6 +88,17 @@ async function answerGrant(deps: IssuerDeps, c: Context<IssuerEnv>, row: GrantRo
   return { ...describeGrant(row, live, row.sessions, deps.now()), session_id: row.sessions.id };
 }
 
+/** The answer to a change, with what the caller may see. */
+async function answerChange(deps: IssuerDeps, asked: Asked, row: GrantRow): Promise<ChangedGrant> {
+  const { apiKey, change, c } = asked;
+  const { id, expiresAt } = row.grants;
+  const url = urlOf(deps, row, change, apiKey);
+  if (mayRead(apiKey)) return { ...(await answerGrant(deps, c, row)), url };
+  sendRevision(c, row.budgets);
+  const { revision } = row.budgets;
+  return { id, session_id: row.sessions.id, expires_at: expiresAt.getTime() / 1000, revision, url };
+}
+
 type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv> };
 
 /**
@@ -88,7 +107,8 @@ type Asked = AskedChange & { readonly id: string; readonly c: Context<IssuerEnv>
  */
 async function store(tx: Transaction, deps: IssuerDeps, asked: Asked): Promise<ChangeId> {
   const { by, id } = asked;
-  const { budgetId } = (await findGrant(tx, by.accountId, id)).grants;
+  const { budgetId, ...found } = (await findGrant(tx, by.accountId, id)).grants;
+  refuseUnseen(asked.apiKey, found);
   await lockBudgets(tx, [budgetId]);
   const all = await lockGrants(tx, [budgetId]);
   // Read again under the locks.

@@ -1,4 +1,5 @@
 import {
+  type ChangedSession,
   changedSession,
   RefusedError,
   SESSION_GRANTS_MAX,
@@ -8,7 +9,7 @@ import {
 import type { Transaction } from '@presign/schema/database';
 import { isAliveInSql, timeInSql } from '@presign/schema/grant-status';
 import { grants, sessions, virtualKeys } from '@presign/schema/tables';
-import { and, eq, inArray, isNull } from 'drizzle-orm';
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import * as z from 'zod';
 import { recordChange } from '../audit/audit-log.ts';
@@ -17,6 +18,7 @@ import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
 import { findSession } from '../sessions.ts';
 import { summaryOf } from './list-sessions.ts';
+import { mayRead, refuseUnseen } from './may-see.ts';
 import { applyChange, type ChangeId, queueLimits } from './pending-changes.ts';
 import {
   type AskedChange,
@@ -35,7 +37,7 @@ export const changeSession = route(
     method: 'patch',
     path: '/v1/sessions/{id}',
     summary: 'Name a session, set its metadata, or change all its live URLs',
-    description: `\`grants\` raises, lowers, extends or shortens up to ${SESSION_GRANTS_MAX} live URLs and bundles by the rules of \`PATCH /v1/grants/{id}\`. All of them are changed, or none. URLs that have ended stay ended. \`If-Match\` is for the revision of the session.`,
+    description: `\`grants\` raises, lowers, extends or shortens up to ${SESSION_GRANTS_MAX} live URLs and bundles by the rules of \`PATCH /v1/grants/{id}\`. All of them are changed, or none. URLs that have ended stay ended. \`If-Match\` is for the revision of the session. Without the scope \`read\` the answer has only \`id\`, \`revision\` and \`changed\`.`,
     scope: 'presign',
     params: z.object({ id: z.guid() }),
     body: sessionChange,
@@ -51,16 +53,24 @@ export const changeSession = route(
       const { changeId, ids } = await inTime(deps.db.transaction((tx) => store(tx, deps, asked)));
       const pending = await applyChange(deps, changeId);
       if (pending) return pending;
-      const session = await inTime(findSession(deps, by.accountId, id));
-      const changed = await inTime(findGrants(deps.db, inArray(grants.id, ids)));
-      sendRevision(c, session);
-      return {
-        ...summaryOf(session),
-        metadata: session.metadata,
-        changed: changed.map((row) => ({ id: row.grants.id, url: urlOf(deps, row, body.grants ?? {}) })),
-      };
+      return answerChange(deps, asked, ids);
     },
 );
+
+/** The answer to a change, with what the caller may see. */
+async function answerChange(
+  deps: IssuerDeps,
+  { by, apiKey, id, change, c }: Asked,
+  ids: readonly string[],
+): Promise<ChangedSession> {
+  const session = await inTime(findSession(deps, by.accountId, id));
+  const rows = await inTime(findGrants(deps.db, inArray(grants.id, [...ids])));
+  sendRevision(c, session);
+  const asked = change.grants ?? {};
+  const changed = rows.map((row) => ({ id: row.grants.id, url: urlOf(deps, row, asked, apiKey) }));
+  const { revision, metadata } = session;
+  return mayRead(apiKey) ? { ...summaryOf(session), metadata, changed } : { id, revision, changed };
+}
 
 type Asked = Omit<AskedChange, 'change'> & {
   readonly id: string;
@@ -80,6 +90,7 @@ async function store(
   const own = and(eq(sessions.id, id), eq(sessions.accountId, by.accountId));
   const [session] = await tx.select().from(sessions).where(own).for('no key update');
   if (!session) throw new RefusedError({ code: 'not_found' });
+  await refuseUnseenOf(tx, asked);
   checkRevision(c, session);
   const live = change.grants === undefined ? [] : await lockLive(tx, deps, budgetIds);
   const { name = session.name, metadata = session.metadata } = change;
@@ -98,6 +109,19 @@ async function store(
       .where(own);
   const changeId = await queueLimits(tx, ...live.map(({ row }) => row.budgets.id));
   return { changeId, ids: live.map(({ row }) => row.grants.id) };
+}
+
+/**
+ * Refuses a change of a session with a URL of which the key may see nothing.
+ * @throws RefusedError `policy_forbids`
+ */
+async function refuseUnseenOf(tx: Transaction, { apiKey, id }: Asked): Promise<void> {
+  const isOther = sql`${grants.apiKeyId} is distinct from ${apiKey.id}`;
+  const ofOthers = tx
+    .select({ apiKeyId: grants.apiKeyId })
+    .from(grants)
+    .where(and(eq(grants.sessionId, id), isOther));
+  for (const grant of await ofOthers.limit(1)) refuseUnseen(apiKey, grant);
 }
 
 type Live = { readonly row: GrantRow; readonly all: Parameters<typeof storeChange>[4] };

@@ -20,12 +20,13 @@ import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, ApiKey, IssuerDeps } from '../deps.ts';
 import { costAbove } from '../issue/obey-account.ts';
 import { signGrant } from '../issue/sign.ts';
+import { maySeeUrl, type Viewer } from './may-see.ts';
 import { storeLimits } from './store-limits.ts';
 
 /** A change of a URL, and the API key that asks for it. */
 export type AskedChange = {
   readonly by: Actor;
-  readonly apiKey: Pick<ApiKey, 'policy' | 'limits'>;
+  readonly apiKey: Pick<ApiKey, 'limits'> & Viewer;
   readonly change: GrantChange;
 };
 
@@ -110,12 +111,17 @@ export function hasEnded(row: GrantRow, now: number): boolean {
   return status === 'expired' || status === 'revoked';
 }
 
-/** The URL whose token ends when the caller wants. An extended one has a new token; one grant has one for each end. */
+/**
+ * The URL whose token ends when the caller wants, if the caller may see it. An extended one has a new token; one grant has one for
+ * each end.
+ */
 export function urlOf(
   deps: IssuerDeps,
   { grants: grant, budgets: budget }: GrantRow,
   change: GrantChange,
+  caller: Viewer,
 ): string | null {
+  if (!maySeeUrl(caller, grant)) return null;
   const { method, paths, signedUntil, expiresAt } = grant;
   const signed = (signedUntil ?? expiresAt).getTime();
   if (change.expires_at === undefined || change.expires_at * 1000 !== signed) return null;

@@ -38,13 +38,14 @@ export const createApiKey = route(
     status: 201,
     links: { id: ['getApiKey', 'changeApiKey', 'revokeApiKey'] },
     secret: { field: 'key', write: generateApiKey },
+    judge: (apiKey, body) => {
+      if ((body as ApiKeyRequest).scopes.includes('operator')) requireScope(apiKey, 'operator');
+    },
     errors: ['account_limit'],
   },
   (deps) =>
-    async ({ apiKey, by, body, secret }) => {
-      if (body.scopes.includes('operator')) requireScope(apiKey, 'operator');
-      return inTime(makeApiKey(deps, by, body, secret));
-    },
+    async ({ by, body, secret }) =>
+      inTime(makeApiKey(deps, by, body, secret)),
 );
 
 /** `GET /v1/api-keys`: the account's keys, newest first, with revoked and expired ones. */

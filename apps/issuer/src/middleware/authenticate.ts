@@ -109,7 +109,7 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
 }
 
 /** Whether a key has a scope. `admin` includes every scope within an account, and not `operator`. */
-export const hasScope = ({ scopes }: ApiKey, scope: Scope): boolean =>
+export const hasScope = ({ scopes }: Pick<ApiKey, 'scopes'>, scope: Scope): boolean =>
   scopes.includes(scope) || (scope !== 'operator' && scopes.includes('admin'));
 
 /**

@@ -99,8 +99,14 @@ export const auditEntry = z
       description:
         "The other end of the issuer's connection: the address of the proxy if there is one. null: it was no request.",
     }),
-    before: state.meta({ description: 'The changed fields as they were. null: there was nothing before.' }),
-    after: state.meta({ description: 'The changed fields as they are since. null: nothing is left.' }),
+    before: state.meta({
+      description:
+        'The changed fields as they were. null: there was nothing before, or the API key lacks the scope that reads such a target.',
+    }),
+    after: state.meta({
+      description:
+        'The changed fields as they are since. null: nothing is left, or the API key lacks the scope that reads such a target.',
+    }),
   })
   .meta({ id: 'AuditEntry' });
 export type AuditEntry = z.infer<typeof auditEntry>;

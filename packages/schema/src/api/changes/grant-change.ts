@@ -36,15 +36,16 @@ export const grantAnswer = z
   .meta({ id: 'Grant' });
 export type GrantAnswer = z.infer<typeof grantAnswer>;
 
-/** Answer of `PATCH /v1/grants/{id}`. */
-export const changedGrant = z
-  .strictObject({
-    ...grantAnswer.shape,
-    url: z.string().nullable().meta({
-      description:
-        'The URL that lasts until expires_at, if that is the end of its token. null: the URL stays.',
-    }),
-  })
+const changedUrl = z.string().nullable().meta({
+  description:
+    'The URL that lasts until expires_at, if that is the end of its token. null: the URL stays, or another API key issued it and the one that asks has a policy.',
+});
+
+/** Answer of `PATCH /v1/grants/{id}`. The optional fields need the scope `read`. */
+export const changedGrant = grantAnswer
+  .partial()
+  .required({ id: true, session_id: true, expires_at: true, revision: true })
+  .extend({ url: changedUrl })
   .meta({ id: 'ChangedGrant' });
 export type ChangedGrant = z.infer<typeof changedGrant>;
 
@@ -74,21 +75,14 @@ export const sessionChange = z
   });
 export type SessionChange = z.output<typeof sessionChange>;
 
-/** Answer of `PATCH /v1/sessions/{id}`. */
+/** Answer of `PATCH /v1/sessions/{id}`. The optional fields need the scope `read`. */
 export const changedSession = z
-  .strictObject({
-    ...sessionSummary.shape,
-    metadata: sessionMetadata,
+  .strictObject({ ...sessionSummary.shape, metadata: sessionMetadata })
+  .partial()
+  .required({ id: true, revision: true })
+  .extend({
     changed: z
-      .array(
-        z.strictObject({
-          id: z.guid(),
-          url: z.string().nullable().meta({
-            description:
-              'The URL that lasts until expires_at, if that is the end of its token. null: the URL stays.',
-          }),
-        }),
-      )
+      .array(z.strictObject({ id: z.guid(), url: changedUrl }))
       .meta({ description: 'The live URLs and bundles that `grants` was for.' }),
   })
   .meta({ id: 'ChangedSession' });
