@@ -25,6 +25,7 @@ import { signIn } from './console/sign-in.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
+import { boundLines } from './middleware/bound-lines.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/docs-page.ts';
 import { ROUTES } from './routes.ts';
@@ -32,6 +33,8 @@ import { ROUTES } from './routes.ts';
 /** Builds the issuer's HTTP app: middleware, probes, the reference, and every route of the API. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const ownPath = withoutPublicPath(deps.issuerUrl, PATHS);
+  const mayLog = boundLines(deps.log);
+  const refuse = answerError(deps.log);
   const app = new Hono<IssuerEnv>({ getPath: (request) => ownPath(getPath(request)) });
   app.use(async (c, next) => {
     const started = deps.now();
@@ -66,6 +69,7 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
         path: route?.slice(route.indexOf('/')),
         traceparent: c.req.header('traceparent'),
       });
+    if (line.status >= 400 && !mayLog(apiKey?.id ?? '')) return;
     logFields(deps.log, isProbe ? 'debug' : 'info', line, 'request');
   });
   app.use(async (c, next) => {
@@ -74,15 +78,8 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
     c.header('connection', 'close');
     throw new RefusedError({ code: 'invalid_request', message });
   });
-  app.onError(answerError(deps.log));
-  app.notFound((c) => {
-    const methods = methodsOf(c.req.path);
-    if (methods.length === 0)
-      return answerError(deps.log)(new RefusedError({ code: 'not_found', message: NO_ROUTE }), c);
-    // RFC 9110 §15.5.6: a 405 lists the methods.
-    c.header('allow', methods.join(', '));
-    return answerError(deps.log)(new RefusedError({ code: 'method_not_supported' }), c);
-  });
+  app.onError(refuse);
+  app.notFound((c) => refuse(noRoute(c), c));
 
   probes(app, deps);
   reference(app, deps);
@@ -99,6 +96,14 @@ export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
 
 /** How the paths of the issuer begin. */
 const PATHS = /\/(?:v[12]\/|healthz|readyz|docs|console|openapi\.json)/;
+
+function noRoute(c: Context): RefusedError {
+  const methods = methodsOf(c.req.path);
+  if (methods.length === 0) return new RefusedError({ code: 'not_found', message: NO_ROUTE });
+  // RFC 9110 §15.5.6: a 405 lists the methods.
+  c.header('allow', methods.join(', '));
+  return new RefusedError({ code: 'method_not_supported' });
+}
 
 const NO_ROUTE = 'No route has this method and path. GET /docs lists all routes.';
 
@@ -124,8 +129,14 @@ function routeOf(c: Context<IssuerEnv>): string | undefined {
   return `${last.method} ${last.path.replaceAll(/:(\w+)/g, '{$1}')}`;
 }
 
-/** Hides a token or an API key that a caller put into the path by mistake. */
-const redacted = (path: string) => path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
+/** Longer than the path of any route with its ids. */
+const LOGGED_PATH_CHARS = 200;
+
+/** The path as it is logged: cut, and without a token or an API key that a caller put into it by mistake. */
+function redacted(path: string): string {
+  const shown = path.replace(/(v4\.public\.|presign_sk_)[\w.-]*/g, '$1…');
+  return shown.length > LOGGED_PATH_CHARS ? `${shown.slice(0, LOGGED_PATH_CHARS)}…` : shown;
+}
 
 /** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
 function probes(app: Hono<IssuerEnv>, { db, redis, prices, clock, draining }: IssuerDeps): void {

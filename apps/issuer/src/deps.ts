@@ -57,8 +57,8 @@ export type IssuerEnv = {
   Variables: {
     requestId: string;
     apiKey: ApiKey;
-    /** Why the request was refused. */
-    refused?: ErrorCode;
+    /** Why the request was refused. `caller_left`: its caller has gone before the answer. */
+    refused?: ErrorCode | 'caller_left';
     /** Reads the API key again. Refuses with 401 if it has been revoked or has expired since it was first checked. */
     authenticateAgain: () => Promise<void>;
   };

@@ -1,5 +1,6 @@
 import { RefusedError } from '@presign/schema';
 import type { Context } from 'hono';
+import { CallerLeft, leavingOf } from './caller-left.ts';
 import type { IssuerEnv } from './deps.ts';
 import { DATABASE_UNAVAILABLE } from './middleware/errors.ts';
 
@@ -26,15 +27,18 @@ const AT_ONCE = 3;
 /** Those of one account, so that its reports leave room for those of others. */
 const AT_ONCE_EACH = 2;
 
-/** Runs the queries of a request when its turn has come, unless its caller has left. */
-export type InTurn = <T>(c: Context<IssuerEnv>, run: () => Promise<T>) => Promise<T>;
+/**
+ * Runs the queries of a request when its turn has come, unless its caller has left.
+ * @param run gets a function that says whether the request of another account waits for the turn
+ */
+export type InTurn = <T>(c: Context<IssuerEnv>, run: (isWanted: () => boolean) => Promise<T>) => Promise<T>;
 
 type Account = { reading: number; readonly waiting: (() => void)[] };
 
 /**
  * Makes a queue for requests of one kind: `AT_ONCE` of them read at once, and `atOnceEach` of one account. The accounts that
  * wait take turns, and the requests of one come first in, first out.
- * @returns a function that throws RefusedError `database_unavailable` after `longestMs`
+ * @returns a function that throws RefusedError `database_unavailable` after `longestMs`, and CallerLeft once the caller has left
  */
 export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTurn {
   let free = AT_ONCE;
@@ -53,29 +57,51 @@ export function inTurn(longestMs = LONGEST_MS, atOnceEach = AT_ONCE_EACH): InTur
       start();
     }
   };
-  const takeTurn = (id: string) =>
-    new Promise<void>((resolve) => {
+  const takeTurn = (id: string, leaving: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
       const account = accounts.get(id) ?? { reading: 0, waiting: [] };
-      account.waiting.push(resolve);
+      const start = () => {
+        leaving.removeEventListener('abort', leave);
+        resolve();
+      };
+      const leave = () => {
+        account.waiting.splice(account.waiting.indexOf(start), 1);
+        forget(id, account);
+        reject(new CallerLeft());
+      };
+      account.waiting.push(start);
       accounts.set(id, account);
+      leaving.addEventListener('abort', leave, { once: true });
       startNext();
     });
+  const forget = (id: string, { reading, waiting }: Account) => {
+    if (reading === 0 && waiting.length === 0) accounts.delete(id);
+  };
   const passOn = (id: string) => {
     free++;
     const account = accounts.get(id);
-    if (account && --account.reading === 0 && account.waiting.length === 0) accounts.delete(id);
+    if (account) {
+      account.reading--;
+      forget(id, account);
+    }
     startNext();
   };
+  /** Whether another account could read if this one did not. */
+  const isWantedBy = (own: string) =>
+    Array.from(accounts).some(
+      ([id, { reading, waiting }]) => id !== own && waiting.length > 0 && reading < atOnceEach,
+    );
   return (c, run) => {
     const until = performance.now() + longestMs;
     const turn = async () => {
       const { accountId } = c.get('apiKey');
-      await takeTurn(accountId);
+      const leaving = leavingOf(c);
+      if (leaving.aborted) throw new CallerLeft();
+      await takeTurn(accountId, leaving);
       try {
-        // The caller has left, or inTime has already answered for this request.
-        if (performance.now() >= until || c.req.raw.signal.aborted)
-          throw new RefusedError(DATABASE_UNAVAILABLE);
-        return await run();
+        // inTime has already answered for this request.
+        if (performance.now() >= until) throw new RefusedError(DATABASE_UNAVAILABLE);
+        return await run(() => isWantedBy(accountId));
       } finally {
         passOn(accountId);
       }

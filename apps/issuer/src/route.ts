@@ -12,6 +12,7 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
+import { unlessLeft } from './caller-left.ts';
 import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './middleware/idempotency.ts';
@@ -170,7 +171,7 @@ function queryOf(c: Context, { shape }: z.ZodObject): Record<string, string> {
  * @throws RefusedError as `readJsonBody`, and `invalid_request` that names the first wrong field
  */
 async function readBody<S extends z.ZodType>(
-  c: Context,
+  c: Context<IssuerEnv>,
   schema: S,
 ): Promise<{ bytes: Uint8Array; value: unknown; request: z.output<S> }> {
   const { bytes, value } = await readJsonBody(c);
@@ -184,9 +185,9 @@ async function readBody<S extends z.ZodType>(
  * @throws RefusedError for another content type, a compressed, empty or too complex body, bad UTF-8, bad JSON, and a key
  *   that appears twice in one object, because parsers differ on which of the two they take (RFC 8259 §4)
  */
-async function readJsonBody(c: Context): Promise<{ bytes: Uint8Array; value: unknown }> {
+async function readJsonBody(c: Context<IssuerEnv>): Promise<{ bytes: Uint8Array; value: unknown }> {
   checkHeaders(c);
-  const bytes = new Uint8Array(await c.req.arrayBuffer());
+  const bytes = new Uint8Array(await unlessLeft(c, c.req.arrayBuffer()));
   if (bytes.length === 0) throw invalidJson('The body is empty: expected a JSON object.');
   const excess = findExcess(bytes, MODEST);
   if (excess) throw tooComplex(excess.member);

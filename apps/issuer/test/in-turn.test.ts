@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
+import { CallerLeft } from '../src/caller-left.ts';
 import { inTurn } from '../src/in-time.ts';
 
 /** A request of an account, as far as the queue looks at it. */
-const of = (accountId: string) =>
+const of = (accountId: string, { signal } = new AbortController()) =>
   ({
     get: () => ({ accountId }),
-    req: { raw: new Request('http://issuer.example') },
+    req: { raw: new Request('http://issuer.example', { signal }) },
   }) as unknown as Parameters<ReturnType<typeof inTurn>>[0];
 
 test('an account with many reports leaves a turn for the report of another one', async () => {
@@ -47,4 +48,43 @@ test('an account that may read one at a time leaves all other turns to others', 
   }
   await Promise.all(asked);
   expect(begun.join('')).toBe('abcaca');
+});
+
+test('a caller that leaves while it waits gives its place up, and is no outage', async () => {
+  const take = inTurn(8_000, 1);
+  const ends: (() => void)[] = [];
+  const busy = take(of('a'), () => new Promise<void>((resolve) => ends.push(resolve)));
+  const leaving = new AbortController();
+  const left = take(of('a', leaving), async () => expect.unreachable());
+  const next = take(of('a'), async () => 'next');
+  leaving.abort();
+  await expect(left).rejects.toThrow(CallerLeft);
+  ends[0]?.();
+  await busy;
+  expect(await next).toBe('next');
+  const gone = new AbortController();
+  gone.abort();
+  await expect(take(of('b', gone), async () => expect.unreachable())).rejects.toThrow(CallerLeft);
+});
+
+test('a request learns whether another account waits for its turn', async () => {
+  const take = inTurn(8_000, 1);
+  const ends: (() => void)[] = [];
+  const asks: (() => boolean)[] = [];
+  const ask = (account: string) =>
+    take(of(account), (isWanted) => {
+      asks.push(isWanted);
+      return new Promise<void>((resolve) => ends.push(resolve));
+    });
+  const first = ['a', 'b', 'c', 'a'].map(ask);
+  await Promise.resolve();
+  // The second request of the first account waits for its own account alone.
+  expect(asks.map((isWanted) => isWanted())).toEqual([false, false, false]);
+  const fourth = ask('d');
+  expect(asks.map((isWanted) => isWanted())).toEqual([true, true, true]);
+  for (let i = 0; i < 5; i++) {
+    ends[i]?.();
+    await new Promise(setImmediate);
+  }
+  await Promise.all([...first, fourth]);
 });

@@ -1,30 +1,64 @@
-/**
- * Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long.
- * @param longestMs how long the caller may take to read all of them
- * @param eachMs how long it may take to read one
- */
+/** How long a caller may take to read an answer. */
+export type Patience = {
+  /** All of it. */
+  readonly longestMs?: number;
+  /** One text. */
+  readonly eachMs?: number;
+  /** All of it while others wait for what this answer keeps. The time in which the next text is made does not count. */
+  readonly wantedMs?: number;
+  readonly isWanted?: () => boolean;
+};
+
+/** Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long. */
 export async function pump(
   writable: WritableStream<Uint8Array>,
   texts: AsyncIterable<string>,
-  longestMs?: number,
-  eachMs?: number,
+  patience: Patience,
 ): Promise<void> {
   const writer = writable.getWriter();
-  const abortIn = (ms: number | undefined) =>
-    ms === undefined
-      ? undefined
-      : setTimeout(() => void writer.abort(new Error('the caller reads too slowly')).catch(() => {}), ms);
-  const cut = abortIn(longestMs);
+  const reading = watchReader(patience);
   try {
-    for await (const text of texts) {
-      const stalled = abortIn(eachMs);
-      await writer.write(Buffer.from(text)).finally(() => clearTimeout(stalled));
-    }
+    for await (const text of texts) await reading.wait(writer.write(Buffer.from(text)));
     await writer.close();
   } catch (error) {
-    await writer.abort(error).catch(() => {});
+    // It waits until the caller has taken what is being written, which may be never.
+    writer.abort(error).catch(() => {});
     throw error;
   } finally {
-    clearTimeout(cut);
+    reading.close();
   }
+}
+
+/** How often the patience with a caller is judged. */
+const LOOK_MS = 250;
+
+/** Measures how long a caller takes to read, and loses the patience with it. */
+function watchReader({ longestMs = Infinity, eachMs = Infinity, wantedMs = Infinity, isWanted }: Patience) {
+  const began = performance.now();
+  let waitedMs = 0;
+  let since: number | undefined;
+  let giveUp: (error: Error) => void = () => {};
+  const lost = new Promise<never>((_resolve, reject) => {
+    giveUp = reject;
+  });
+  lost.catch(() => {});
+  const look = () => {
+    const now = performance.now();
+    const thisMs = since === undefined ? 0 : now - since;
+    const isLate = now - began > longestMs || thisMs > eachMs;
+    if (isLate || (thisMs > 0 && waitedMs + thisMs > wantedMs && isWanted?.()))
+      giveUp(new Error('the caller reads too slowly'));
+  };
+  const timer = setInterval(look, LOOK_MS);
+  return {
+    /** @throws Error when the caller reads too slowly */
+    wait: async (written: Promise<void>): Promise<void> => {
+      since = performance.now();
+      written.catch(() => {});
+      await Promise.race([written, lost]);
+      waitedMs += performance.now() - since;
+      since = undefined;
+    },
+    close: () => clearInterval(timer),
+  };
 }

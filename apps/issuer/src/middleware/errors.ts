@@ -3,19 +3,25 @@ import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
+import { CALLER_LEFT_STATUS, CallerLeft } from '../caller-left.ts';
 import type { IssuerEnv } from '../deps.ts';
+import { boundLines } from './bound-lines.ts';
 
 /** The answer to a request that needs Postgres while Postgres does not answer. */
 export const DATABASE_UNAVAILABLE: Refusal = { code: 'database_unavailable', retryAfterSeconds: 1 };
 
 /** The one place where errors become answers. An unexpected error is logged and answered as `internal_error`. */
-export const answerError =
-  (log: Logger) =>
-  (error: Error, c: Context<IssuerEnv>): Response => {
+export const answerError = (log: Logger) => {
+  const mayLog = boundLines(log);
+  return (error: Error, c: Context<IssuerEnv>): Response => {
+    if (error instanceof CallerLeft) {
+      c.set('refused', 'caller_left');
+      return new Response(null, { status: CALLER_LEFT_STATUS });
+    }
     const refusal = toRefusal(error);
     const requestId = c.get('requestId');
     c.set('refused', refusal.code);
-    if (ERRORS[refusal.code][0] >= 500) {
+    if (ERRORS[refusal.code][0] >= 500 && mayLog(c.get('apiKey')?.id ?? '')) {
       const { message, ...named } = causeOf(error);
       // The message of an unexpected error may quote anything. That of an outage is for the operator.
       const logged = refusal.code === 'internal_error' ? named : { ...named, message };
@@ -28,6 +34,7 @@ export const answerError =
     if (refusal.retryAfterSeconds !== undefined) c.header('retry-after', String(refusal.retryAfterSeconds));
     return c.json(errorBody(refusal, requestId), ERRORS[refusal.code][0] as ContentfulStatusCode);
   };
+};
 
 function toRefusal(error: Error): Refusal {
   if (error instanceof RefusedError) return error.refusal;

@@ -48,7 +48,9 @@ export const getUsage = route(
       c.header('vary', 'Accept');
       const format = wantsCsv(c, query) ? csvFormat(asked) : jsonFormat(asked);
       return writeReport(c, deps.log, format, (write) =>
-        take(c, () => sumUsage(deps.db, apiKey.accountId, asked, write)),
+        take(c, (isWanted) =>
+          sumUsage(deps.db, apiKey.accountId, asked, (report) => write(report, isWanted)),
+        ),
       ).catch(refuseTooLong);
     };
   },
@@ -196,6 +198,10 @@ type Format = {
 
 /** How long a caller may take to read an answer, which keeps a connection to Postgres meanwhile. */
 const READING_MS = 60_000;
+/** The same while the report of another account waits for the connection. */
+const READING_WANTED_MS = 3_000;
+
+type Write = (report: Report, isWanted: () => boolean) => Promise<void>;
 
 /**
  * Answers with a report, whole if it is short. A longer one is read from Postgres only as fast as the caller reads it, so
@@ -205,12 +211,12 @@ function writeReport(
   c: Context<IssuerEnv>,
   log: Logger,
   format: Format,
-  read: (write: (report: Report) => Promise<void>) => Promise<void>,
+  read: (write: Write) => Promise<void>,
 ): Promise<Response> {
   const write = (groups: readonly UsageGroup[]) => groups.map(format.group).join(format.between);
   return new Promise((answer, reject) => {
     let isRefused = false;
-    const writeAll = async (report: Report) => {
+    const writeAll: Write = async (report, isWanted) => {
       // The caller has waited too long for its turn or for Postgres, and has an answer.
       if (isRefused) return;
       const { first, rest, total, nextCursor } = report;
@@ -230,7 +236,8 @@ function writeReport(
       };
       const broken = (error: unknown) =>
         log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'usage report broken off');
-      await pump(writable, texts(), READING_MS).catch(broken);
+      const patience = { longestMs: READING_MS, wantedMs: READING_WANTED_MS, isWanted };
+      await pump(writable, texts(), patience).catch(broken);
     };
     read(writeAll).catch((error: unknown) => {
       isRefused = true;

@@ -1,0 +1,26 @@
+import type { Context } from 'hono';
+import type { IssuerEnv } from './deps.ts';
+
+/** The caller of a request has gone before its answer. No service has failed, and nobody reads the answer. */
+export class CallerLeft extends Error {
+  override readonly name = 'CallerLeft';
+}
+
+/** The status of such a request in logs and metrics. It is nginx' own, and no caller gets it. */
+export const CALLER_LEFT_STATUS = 499;
+
+/** Aborts when the caller of a request leaves. */
+export const leavingOf = (c: Context<IssuerEnv>): AbortSignal => c.req.raw.signal;
+
+/**
+ * Waits for the body of a request, or for something else that fails because its caller leaves.
+ * @throws CallerLeft in place of the error, if the caller has left
+ */
+export async function unlessLeft<T>(c: Context<IssuerEnv>, read: Promise<T>): Promise<T> {
+  try {
+    return await read;
+  } catch (error) {
+    if (c.env.incoming.destroyed && !c.env.incoming.complete) throw new CallerLeft();
+    throw error;
+  }
+}
