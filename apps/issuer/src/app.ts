@@ -13,7 +13,7 @@ import {
   rateLimitHeaders,
   STOPPING,
 } from '@presign/schema';
-import { databaseAnswers } from '@presign/schema/database';
+import { probeWrites, type Writes } from '@presign/schema/probe-writes';
 import { withoutPublicPath } from '@presign/schema/start';
 import { logFields } from '@presign/telemetry/log';
 import { type Context, Hono, type MiddlewareHandler } from 'hono';
@@ -140,27 +140,38 @@ function redacted(path: string): string {
 
 /** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
 function probes(app: Hono<IssuerEnv>, { db, redis, prices, clock, draining }: IssuerDeps): void {
+  const tryPostgres = probeWrites(db);
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
-    const [postgres, { writes }] = await Promise.all([databaseAnswers(db), readHealth(redis, 0)]);
+    const [postgres, { writes }] = await Promise.all([tryPostgres(), readHealth(redis, 0)]);
     const problems = [
       ...(draining.aborted ? [STOPPING] : []),
-      ...(postgres ? [] : [NO_POSTGRES]),
+      ...(postgres === 'taken' ? [] : [postgresProblem(postgres)]),
       ...(writes === 'taken' ? [] : [redisProblem(writes)]),
       ...priceProblems(prices.status()),
       ...clockProblems(clock.farMs(), 'issuer'),
     ];
-    const isReady = postgres && !draining.aborted;
+    const isReady = postgres === 'taken' && !draining.aborted;
     const report: Readiness = { status: isReady ? 'ready' : 'unready', problems };
     return c.json(report, isReady ? 200 : 503);
   });
 }
 
-const NO_POSTGRES: Problem = {
+const postgresProblem = (writes: Exclude<Writes, 'taken'>): Problem => ({
   store: 'postgres',
-  problem: 'does not answer',
-  effect: 'Every request gets 503 database_unavailable, and settled calls wait in Redis for the ledger.',
-};
+  problem: POSTGRES_PROBLEMS[writes],
+  effect:
+    writes === 'no_answer'
+      ? 'Every request gets 503 database_unavailable, and settled calls wait in Redis for the ledger.'
+      : 'Nothing is issued, revoked or changed: such requests get 503 database_unavailable. Settled calls wait in Redis for the ledger.',
+});
+
+const POSTGRES_PROBLEMS = {
+  no_answer: 'does not answer',
+  read_only: 'is read-only',
+  full: 'has no room on its disk',
+  refused: 'takes no writes',
+} as const;
 
 /** Issuing needs nothing of Redis. */
 const redisProblem = (writes: Exclude<RedisHealth['writes'], 'taken'>): Problem => ({
