@@ -12,9 +12,9 @@ import {
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
-import { unlessLeft } from './caller-left.ts';
 import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
 import { requireScope } from './middleware/authenticate.ts';
+import { unlessLeft } from './middleware/caller-left.ts';
 import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './middleware/idempotency.ts';
 
 /** The request and answer of a route, and the scope it needs. The OpenAPI document is generated from these. */

@@ -3,9 +3,9 @@ import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
-import { CALLER_LEFT_STATUS, CallerLeft } from '../caller-left.ts';
 import type { IssuerEnv } from '../deps.ts';
 import { boundLines } from './bound-lines.ts';
+import { CALLER_LEFT_STATUS, CallerLeft } from './caller-left.ts';
 
 /** The answer to a request that needs Postgres while Postgres does not answer. */
 export const DATABASE_UNAVAILABLE: Refusal = { code: 'database_unavailable', retryAfterSeconds: 1 };

@@ -1,7 +1,7 @@
 import type { Context } from 'hono';
-import type { IssuerEnv } from './deps.ts';
+import type { IssuerEnv } from '../deps.ts';
 
-/** The caller of a request has gone before its answer. No service has failed, and nobody reads the answer. */
+/** The caller of a request has gone before its answer. No service has failed. */
 export class CallerLeft extends Error {
   override readonly name = 'CallerLeft';
 }
