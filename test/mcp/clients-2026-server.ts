@@ -72,7 +72,10 @@ const createTools =
 
 function addPlain(server: McpServer): void {
   const region = z.string().meta({ 'x-mcp-header': 'Region' });
-  server.registerTool('where', { inputSchema: z.object({ region }) }, (args) => text(args.region));
+  server.registerTool('where', { inputSchema: z.object({ region }) }, (args) => ({
+    ...text(args.region),
+    _meta: { [RELATED_TASK]: { taskId: 't1' } },
+  }));
   server.registerTool('fail', { inputSchema: z.object({}) }, () => ({ ...text('no'), isError: true }));
   server.registerPrompt(
     'greet',
@@ -132,6 +135,9 @@ function addResources(server: McpServer): void {
   server.registerResource('note', 'note://1', {}, read);
   server.registerResource('notes', new ResourceTemplate('notes://{id}', { list: undefined }), {}, read);
 }
+
+/** Names the task that a result is about. */
+export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 /** The requests of the tasks extension (SEP-2663) about one task. */
 function addTasks({ server }: McpServer): void {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { type Server2026, startServer2026 } from './clients-2026-server.ts';
+import { RELATED_TASK, type Server2026, startServer2026 } from './clients-2026-server.ts';
 import { type Driven, type DriveOptions, drive } from './clients-drive.ts';
 import { figuresOf } from './clients-figures.ts';
 import { openRoad } from './clients-road.ts';
@@ -21,6 +21,7 @@ afterAll(async () => {
 });
 
 const REVISION = '2026-07-28';
+type Result = Awaited<ReturnType<typeof callTool>> & { readonly _meta?: Readonly<Record<string, unknown>> };
 type Client = Pick<DriveOptions, 'generation' | 'negotiate'>;
 const MODERN: Client = { generation: 'v2', negotiate: { pin: REVISION } };
 
@@ -104,12 +105,13 @@ describe('a server of revision 2026-07-28', () => {
       await driven.client.listTools();
       await driven.client.readResource({ uri: 'notes://7' });
       const { messages } = await driven.client.getPrompt({ name: 'grüße' });
-      const task = { method: 'tasks/get', params: { taskId: 't1' } };
+      const where: Result = await callTool(driven, 'where', { region: 'ulm' });
+      const task = { method: 'tasks/get', params: where._meta?.[RELATED_TASK] as { taskId: string } };
       const { status } = await (driven.client as ClientV2).request(
         task,
         z.looseObject({ status: z.string() }),
       );
-      return [messages.length, status, textOf(await callTool(driven, 'where', { region: 'ulm' }))];
+      return [messages.length, status, textOf(where)];
     });
     expect(direct).toEqual([1, 'working', 'ulm']);
     expect(outcome).toEqual(direct);
@@ -117,10 +119,10 @@ describe('a server of revision 2026-07-28', () => {
     expect(seen.slice(-4).map((headers) => [headers['mcp-method'], headers['mcp-name']])).toEqual([
       ['resources/read', 'notes://7'],
       ['prompts/get', `=?base64?${Buffer.from('grüße').toString('base64')}?=`],
-      ['tasks/get', 't1'],
       ['tools/call', 'where'],
+      ['tasks/get', 't1'],
     ]);
-    expect(seen.at(-1)?.['mcp-param-region']).toBe('ulm');
+    expect(seen.at(-2)?.['mcp-param-region']).toBe('ulm');
     expect(seen.every((headers) => headers['mcp-protocol-version'] === REVISION)).toBe(true);
     expect(seen.some((headers) => 'mcp-session-id' in headers)).toBe(false);
   });

@@ -69,11 +69,10 @@ async function stream(url: string, message: object = toolCall('run')) {
 const gone = (response: ServerResponse) => eventually(async () => (response.destroyed ? true : undefined));
 
 test('events pass one by one as they come, in the bytes they came in', async () => {
-  const listener = await listen(urlOf(await issue(), 'a'), { 'last-event-id': '41' });
-  expect(upstream.arrived.at(-1)?.headers['last-event-id']).toBe('41');
+  const listener = await listen(urlOf(await issue(), 'a'));
   const [response] = [...upstream.streams];
   const events = [
-    'id: 42\nevent: message\ndata: {"n":1}\n\n',
+    'event: message\ndata: {"n":1}\n\n',
     ': a comment\n\n',
     'retry: 10\ndata: x\ndata: y\r\n\r\n',
   ];
@@ -165,7 +164,8 @@ test.each([
   const posted = await stream(urlOf(await issue(), 'a'));
   posted.response.write(event);
   const bytes = posted.heard.body[Symbol.asyncIterator]();
-  expect(String((await bytes.next()).value)).toBe(event);
+  const sealed = /^id: [\w.-]{40,}/;
+  expect(String((await bytes.next()).value).replace(sealed, 'id: 7')).toBe(event);
   posted.response.destroy();
   await expect(bytes.next()).rejects.toThrow();
 });

@@ -222,14 +222,18 @@ describe('a stream that brings answers to other POSTs', () => {
 
   test('that is resumed over Streamable HTTP has the allowed tools', async () => {
     const page = `id: 2\nevent: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`;
-    const server = createServer((_request, response) => {
-      response.writeHead(200, STREAM).end(page);
+    const server = createServer(({ method }, response) => {
+      response.writeHead(200, STREAM).end(method === 'GET' ? page : 'id: 1\ndata: \n\n');
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
-    const stream = await listen(urlOf(await issue({ url }), 'a'), { 'last-event-id': '1' });
+    const issued = urlOf(await issue({ url }), 'a');
+    const [, begun = ''] = /^id: (.*)$/m.exec((await post(issued, ask('tools/list', 7))).text) ?? [];
+    const stream = await listen(issued, { 'last-event-id': begun });
     expect(await stream.over).toBe('ended');
-    expect(stream.text()).toBe(`id: 2\nevent: message\ndata: ${JSON.stringify(shownPage(7))}\n\n`);
+    expect(stream.text().replace(/^id: .*\n/, '')).toBe(
+      `event: message\ndata: ${JSON.stringify(shownPage(7))}\n\n`,
+    );
     server.close();
   });
 });

@@ -10,6 +10,8 @@ import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
 import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
+import { AnswerFilter } from './answer-filter.ts';
+import { sealId } from './ids/seal.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, mayLackMethod, readAnswers, UnansweredRequests } from './messages.ts';
 import { NOTHING } from './price.ts';
@@ -17,8 +19,7 @@ import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts'
 import { errorsFor } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
-import { sealSession } from './session.ts';
-import { LIST_UNREAD, type ToolFilter, toolFilterOf } from './tool-list.ts';
+import { LIST_UNREAD } from './tool-list.ts';
 
 /** Everything that passing an answer on depends on. */
 type AnswerParts = {
@@ -56,7 +57,7 @@ export class McpAnswer implements Receiver {
   readonly passes = ANSWER_HEADERS_OF_ALL;
   /** The requests whose answers this stream has to bring. */
   readonly #unanswered: UnansweredRequests;
-  readonly #tools: ToolFilter | undefined;
+  readonly #filter: AnswerFilter;
   /** It cannot be filtered, so the rest of it is neither read nor sent. */
   #isUnread = false;
   /** Ends the call to the server. */
@@ -83,7 +84,7 @@ export class McpAnswer implements Receiver {
     this.#response = parts.call.outgoing;
     this.#requests = requests.all.uses > 0 ? requests : undefined;
     this.#unanswered = parts.legacy?.unanswered ?? new UnansweredRequests(parts.call.messages);
-    this.#tools = toolFilterOf(parts.call);
+    this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn);
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
@@ -100,7 +101,7 @@ export class McpAnswer implements Receiver {
     this.#headers = this.#cleaned(headers);
     if (this.#isStream) return void this.#beginStream();
     this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
-    if (this.#requests || this.#tools || status >= 400) this.#kept = [];
+    if (this.#requests || this.#filter.mayChange || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
@@ -112,15 +113,15 @@ export class McpAnswer implements Receiver {
     }
     const events = this.#shown(this.#events?.push(chunk) ?? []);
     if (this.#isUnread || (this.#events && !this.#reserve(this.#events.waiting))) {
-      if (this.#tools) return this.#endUnread(events);
+      if (this.#filter.mustRead) return this.#endUnread(events);
       events.push(this.#passUnread(this.#events?.rest() ?? NOTHING_LEFT));
     }
     return this.#pass(events);
   }
 
-  /** Events with the tools that the URL allows, up to the first that cannot be read. */
-  #shown(events: Buffer[]): Buffer[] {
-    const shown = this.#tools ? this.#tools.events(events) : events;
+  /** Events as the holder gets them, up to the first that must not pass. */
+  #shown(events: readonly Buffer[]): Buffer[] {
+    const shown = this.#filter.events(events);
     this.#isUnread ||= shown.length < events.length;
     return shown;
   }
@@ -199,9 +200,10 @@ export class McpAnswer implements Receiver {
     if (kept && mayLackMethod(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
     clearInterval(this.#keepAlive);
-    const shown = kept && this.#tools ? await this.#tools.bodyInTurn(kept, this.#parts.turn) : kept;
+    const shown = kept && (await this.#filter.body(kept));
     if (!this.#isStream && (this.#isUnread || (kept && !shown))) return LIST_UNREAD;
     if (this.#isOver) return undefined;
+    if (shown !== kept) this.#headers = withoutHeaders(this.#headers, ['content-length']);
     if (shown) this.#writeHead();
     const [last = NOTHING_LEFT] = this.#shown([this.#events?.rest() ?? NOTHING_LEFT]);
     endWith(this.#response, shown ?? rest ?? this.#secrets.mask(last));
@@ -239,8 +241,7 @@ export class McpAnswer implements Receiver {
   }
 
   #cleaned(headers: FlatHeaders): FlatHeaders {
-    const isSame = !this.#isStream && !this.#tools;
-    const dropped = ['mcp-session-id', ...(isSame ? [] : ['content-length'])];
+    const dropped = ['mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
     const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
     const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
@@ -251,7 +252,7 @@ export class McpAnswer implements Receiver {
   #sealed(session: string): string {
     const { call, encryptionKeys } = this.#parts;
     if (session === call.session) return String(call.incoming.headers['mcp-session-id']);
-    return sealSession(encryptionKeys, call.grant, session);
+    return sealId(encryptionKeys, call.grant, 'session', session);
   }
 
   #maskBody(contentEncoding: string): void {
@@ -262,12 +263,13 @@ export class McpAnswer implements Receiver {
 
   #beginStream(): void {
     const isReadable = !isCoded(headerOf(this.#headers, 'content-encoding') ?? '');
-    if (isReadable || this.#tools) this.#readEvents();
-    if (!isReadable && this.#tools) this.#headers = withoutHeaders(this.#headers, ['content-encoding']);
+    const { mustRead } = this.#filter;
+    if (isReadable || mustRead) this.#readEvents();
+    if (!isReadable && mustRead) this.#headers = withoutHeaders(this.#headers, ['content-encoding']);
     // nginx reads this, and would otherwise hold the stream back (ngx_http_proxy_module, proxy_buffering).
     this.#headers.push('x-accel-buffering', 'no');
     this.#writeHead();
-    if (!isReadable && this.#tools) this.#endUnread([]);
+    if (!isReadable && mustRead) this.#endUnread([]);
     else if (!isReadable) this.#passUnread(NOTHING_LEFT);
   }
 
@@ -324,11 +326,11 @@ export class McpAnswer implements Receiver {
     this.#kept?.push(chunk);
     const size = chunk.length + CHUNK_OVERHEAD_BYTES;
     this.#keptBytes += size;
-    const most = this.#tools ? ANSWER_MAX_BYTES : KEPT_MAX_BYTES;
+    const most = this.#filter.mustRead ? ANSWER_MAX_BYTES : KEPT_MAX_BYTES;
     if (this.#keptBytes <= most && this.#parts.answerMemory.reserve(size)) return true;
     const early = this.#kept ?? [];
     this.#kept = undefined;
-    if (this.#tools) return this.#endUpstream();
+    if (this.#filter.mustRead) return this.#endUpstream();
     this.#parts.answerMemory.release();
     this.#writeHead();
     return this.#response.write(Buffer.concat(early));

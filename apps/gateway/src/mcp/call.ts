@@ -109,10 +109,10 @@ async function serve(
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
   if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
   if ('refusal' in identified) return identified;
-  const { grant, method, session, endpoint } = identified;
+  const { grant, method, session, lastEventId, endpoint } = identified;
   const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
   if ('refusal' in read) return { ...read, grant, endpoint };
-  const { messages, body } = read;
+  const { messages, body, taskId } = read;
   report.messages = messages?.all.length;
   const refused = (refusal: Refusal): Refused => ({ refusal, grant, messages, endpoint });
 
@@ -126,7 +126,7 @@ async function serve(
   const { charged } = priced;
   const call: McpCall = {
     ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
-    ...{ session, endpoint, charged, chargeId: newHoldId(), beganMs },
+    ...{ session, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs },
   };
   const away = checkHost(deps, grant, upstreamOf(call).origin);
   if (away) return refused(away);
@@ -174,7 +174,7 @@ async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: 
   }
 }
 
-const NO_MESSAGES = { messages: undefined, body: { bytes: null } };
+const NO_MESSAGES = { messages: undefined, body: { bytes: null }, taskId: undefined };
 
 /** Sends a charged call, passes its answer on, and refunds what did not run. */
 async function run(

@@ -5,9 +5,9 @@ import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/
 import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
+import { tryUnseal } from './ids/seal.ts';
 import { type Messages, UnansweredRequests, wantsAnswer } from './messages.ts';
 import { errorMessages } from './refuse.ts';
-import { tryUnseal } from './session.ts';
 
 /**
  * The HTTP+SSE transport of MCP 2024-11-05. Its client holds one GET stream, whose first event names the endpoint for

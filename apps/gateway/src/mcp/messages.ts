@@ -11,6 +11,8 @@ import {
   readJson,
 } from '@presign/schema';
 import { ambiguousKey, KnownNames } from '../http/json.ts';
+import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
+import { ID_FIELDS } from './ids/places.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {
@@ -33,7 +35,12 @@ export type JudgedArguments =
   | { readonly param: string; readonly spelt: string; readonly meant: string };
 
 /** The messages of one POST. */
-export type Messages = { readonly all: readonly Message[]; readonly isBatch: boolean };
+export type Messages = {
+  readonly all: readonly Message[];
+  readonly isBatch: boolean;
+  /** Ids of the server that its client hands back. */
+  readonly ids?: readonly HandedId[];
+};
 
 /** Whether a message is a request that wants an answer. */
 export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
@@ -70,19 +77,22 @@ export function readMessages(
   const each: unknown[] = isBatch ? value : [value];
   if (each.length === 0 || each.length > BATCH_MAX)
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
-  const names = isBatch ? new Set(each.flatMap((_, i) => READ.map((name) => `[${i}].${name}`))) : READ_ALONE;
-  const key = ambiguousKey(text, names);
+  const key = ambiguousKey(text, isBatch ? READ_IN_BATCH : READ_ALONE);
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
   const all = each.map((value) => readMessage(value, conditions));
   const invalidMessage = all.find((message) => typeof message === 'string');
-  return invalidMessage === undefined
-    ? { messages: { all: all as Message[], isBatch } }
-    : invalid(invalidMessage);
+  if (invalidMessage !== undefined) return invalid(invalidMessage);
+  const ids = handedIds(text, value);
+  if (ids.length > IDS_MOST) return invalid(`a POST has at most ${IDS_MOST} ids`);
+  return { messages: { all: all as Message[], isBatch, ...(ids.length > 0 && { ids }) } };
 }
 
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */
-const READ = ['id', 'method', 'params.name', 'params.uri', 'params.taskId', 'result', 'error'];
+const READ = ['id', 'method', 'params.name', 'params.uri', 'result', 'error', ...ID_FIELDS];
 const READ_ALONE: ReadonlySet<string> = new Set(READ);
+const READ_IN_BATCH: ReadonlySet<string> = new Set(
+  Array.from({ length: BATCH_MAX }, (_, i) => READ.map((name) => `[${i}].${name}`)).flat(),
+);
 
 const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },
@@ -206,6 +216,12 @@ function decodeName(value: string): string {
   return encoded === undefined ? value : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
+/** A name as a header carries it (Streamable HTTP, "Value Encoding"). */
+export const encodeName = (name: string): string =>
+  /^[!-~]+$/.test(name) && !name.startsWith('=?base64?')
+    ? name
+    : `=?base64?${Buffer.from(name).toString('base64')}?=`;
+
 /** Whether an answer may say that a method was not found. Most do not, and need not be read. */
 export const mayLackMethod = (answer: Buffer): boolean => answer.includes(`${METHOD_NOT_FOUND}`);
 
@@ -231,7 +247,8 @@ export function readAnswers(text: string): readonly RpcAnswer[] {
   });
 }
 
-function parseAnswer(text: string): unknown {
+/** The value of an answer. Undefined if it is no JSON, or would take long to parse. */
+export function parseAnswer(text: string): unknown {
   if (text.length > ANSWER_MAX_BYTES) return undefined;
   if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), ANSWER_MODEST)) return undefined;
   return parseJson(text);

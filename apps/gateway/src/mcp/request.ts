@@ -10,10 +10,11 @@ import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
 import { checkQuota, takeWork } from '../workers/read-quota.ts';
+import { unsealId } from './ids/seal.ts';
+import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
 import { checkHeaders, type Messages, readMessages } from './messages.ts';
 import type { Charged } from './price.ts';
-import { unsealSession } from './session.ts';
 
 /** One POST, GET or DELETE of an MCP client, read and priced. */
 export type McpCall = {
@@ -33,6 +34,10 @@ export type McpCall = {
   readonly bodyMemory: Reservation;
   /** The server's own session id. */
   readonly session: string | undefined;
+  /** The server's own id of the event after which a stream goes on. */
+  readonly lastEventId: string | undefined;
+  /** The server's own id of the task that a request is about. */
+  readonly taskId: string | undefined;
   /** Where a POST of the 2024-11-05 transport goes. */
   readonly endpoint: Endpoint | undefined;
   /** The messages that cost a use. */
@@ -46,7 +51,7 @@ export type McpCall = {
 type Method = 'POST' | 'GET' | 'DELETE';
 
 /** A request whose token is valid for the server that its URL names. */
-export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'endpoint'>;
+export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'lastEventId' | 'endpoint'>;
 
 /** A request that is refused by its URL. An expired token still names its grant and endpoint. */
 type Unidentified = {
@@ -78,13 +83,17 @@ export function identify(
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
     return { signed, refusal: NO_METHOD };
   }
-  const sealed = headers['mcp-session-id'];
-  const session =
-    sealed === undefined ? undefined : unsealSession(deps.encryptionKeys, grant, String(sealed));
-  if (sealed !== undefined && session === undefined) return { signed, refusal: NO_SESSION };
+  const own = (kind: 'session' | 'event', sealed: string | string[] | undefined) =>
+    sealed === undefined ? undefined : unsealId(deps.encryptionKeys, grant, kind, String(sealed));
+  const { 'mcp-session-id': sealedSession, 'last-event-id': sealedEvent } = headers;
+  const session = own('session', sealedSession);
+  if (sealedSession !== undefined && session === undefined) return { signed, refusal: NO_SESSION };
+  const lastEventId = own('event', sealedEvent);
+  if (sealedEvent !== undefined && lastEventId === undefined)
+    return { signed, refusal: unknownId('event', 'Last-Event-ID') };
   const endpoint = unseal(grant);
   if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
-  return { grant, method, session, endpoint };
+  return { grant, method, session, lastEventId, endpoint };
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */
@@ -96,6 +105,8 @@ const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameter
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
 
+type ReadPost = { readonly messages: Messages } & Pick<McpCall, 'body' | 'taskId'>;
+
 /** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(
   deps: McpDeps,
@@ -103,7 +114,7 @@ export async function readPost(
   grant: McpGrant,
   incoming: IncomingMessage,
   memory: Reservation,
-): Promise<{ messages: Messages; body: McpCall['body'] } | { refusal: Refusal }> {
+): Promise<ReadPost | { refusal: Refusal; messages?: Messages }> {
   const { readQuota, bodyWorkers } = deps;
   const early =
     checkQuota(readQuota, grant) ??
@@ -120,8 +131,12 @@ export async function readPost(
     ? readMessages(whole.bytes, conditions, isLittle)
     : await bodyWorkers.readMessages(grant, whole.bytes, conditions);
   if ('refusal' in read) return read;
-  const mismatch = checkHeaders(incoming.headers, read.messages);
-  return mismatch ? { refusal: mismatch } : { messages: read.messages, body: { bytes: whole.bytes } };
+  const { messages } = read;
+  const mismatch = checkHeaders(incoming.headers, messages);
+  if (mismatch) return { refusal: mismatch };
+  const unsealed = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);
+  if ('refusal' in unsealed) return { ...unsealed, messages };
+  return { messages, body: unsealed, taskId: unsealTask(deps.encryptionKeys, grant, messages.ids ?? []) };
 }
 
 /** The conditions of arguments, by which calls are judged as they are read. Without a policy the call is refused later, by its id. */

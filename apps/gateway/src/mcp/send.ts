@@ -8,6 +8,7 @@ import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
+import { encodeName } from './messages.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
 import { transportRefusal } from './transport.ts';
@@ -191,20 +192,33 @@ const REPLACED: ReadonlySet<string> = new Set([
   'content-encoding',
   'accept-encoding',
   'mcp-session-id',
+  'last-event-id',
 ]);
 
-function mcpHeaders({ incoming, session, body: { bytes } }: McpCall, { header }: Authorization): FlatHeaders {
+function mcpHeaders(call: McpCall, { header }: Authorization): FlatHeaders {
+  const { incoming, session, lastEventId, taskId } = call;
+  const { bytes } = call.body;
   const ofKey = header?.[0].toLowerCase();
+  const named = taskId === undefined || incoming.headers['mcp-name'] === undefined ? undefined : taskId;
   const kept = holdersHeaders(
     incoming.rawHeaders,
-    (name) => REPLACED.has(name) || name === ofKey || (name === 'content-type' && bytes !== null),
+    (name) =>
+      REPLACED.has(name) ||
+      name === ofKey ||
+      (name === 'content-type' && bytes !== null) ||
+      (name === 'mcp-name' && named !== undefined),
   );
   kept.push(...IDENTITY);
   if (bytes) kept.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (session !== undefined) kept.push('mcp-session-id', session);
+  if (lastEventId !== undefined) kept.push('last-event-id', asBytes(lastEventId));
+  if (named !== undefined) kept.push('mcp-name', encodeName(named));
   if (header) kept.push(...header);
   return kept;
 }
+
+/** Header values are Latin-1, in which each character is a byte. */
+const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
 
 /** A credential as a server may quote it: as it was sent, and decoded. */
 function secretsIn({ header, query }: Authorization): readonly string[] {

@@ -1,6 +1,6 @@
-import { endOfString, isModest, parseJson, type Refusal } from '@presign/schema';
+import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
-import type { Turn } from '../http/turns.ts';
+import { afterSpace, membersOf, type Part, partsOf } from './ids/json-parts.ts';
 import { ANSWER_MAX_BYTES, ANSWER_MODEST } from './messages.ts';
 import type { McpCall } from './request.ts';
 
@@ -19,17 +19,6 @@ export class ToolFilter {
     const text = new TextDecoder().decode(bytes);
     const shown = this.#show(text);
     return shown === text ? bytes : shown === undefined ? undefined : Buffer.from(shown);
-  }
-
-  /** The same, in the URL's turn if the answer is large, because that takes milliseconds. */
-  async bodyInTurn(bytes: Buffer, turn: Turn): Promise<Buffer | undefined> {
-    if (bytes.length <= QUICK_BYTES) return this.body(bytes);
-    return new Promise((resolve) =>
-      turn.next(() => {
-        turn.take(bytes.length);
-        resolve(this.body(bytes));
-      }),
-    );
   }
 
   /** Events of a stream, up to the first that may list tools and cannot be read. */
@@ -100,14 +89,8 @@ export const LIST_UNREAD: Refusal = {
 /** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
 const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
 
-/** To filter a list of this size takes less than a millisecond. */
-const QUICK_BYTES = 16 * 1024;
-
 const isReadable = (text: string): boolean =>
   isModest(Buffer.from(text), ANSWER_MODEST) && parseJson(text) !== undefined;
-
-/** A value within a JSON text, with its name if it is the member of an object. */
-type Part = { readonly name: string | undefined; readonly start: number; readonly end: number };
 
 /** The lists of tools in the messages of a JSON-RPC answer or batch, in order. */
 function listsIn(text: string): readonly Part[] {
@@ -117,53 +100,4 @@ function listsIn(text: string): readonly Part[] {
     .flatMap((message) => membersOf(text, message, 'result'))
     .flatMap((result) => membersOf(text, result.start, 'tools'))
     .filter((tools) => text[tools.start] === '[');
-}
-
-/** The members of this name of the object that begins at `start`. None if no object begins there. */
-const membersOf = (text: string, start: number, name: string): readonly Part[] =>
-  text[start] === '{' ? partsOf(text, start).filter((part) => part.name === name) : [];
-
-/** The members of the object, or the elements of the list, that begins at `start` in a valid JSON text. */
-function partsOf(text: string, start: number): readonly Part[] {
-  const parts: Part[] = [];
-  let at = afterSpace(text, start + 1);
-  while (text[at] !== '}' && text[at] !== ']') {
-    let name: string | undefined;
-    if (text[start] === '{') {
-      const nameEnd = endOfString(text, at) + 1;
-      name = JSON.parse(text.slice(at, nameEnd)) as string;
-      at = afterSpace(text, afterSpace(text, nameEnd) + 1);
-    }
-    const end = endOfValue(text, at);
-    parts.push({ name, start: at, end });
-    at = afterSpace(text, end);
-    if (text[at] === ',') at = afterSpace(text, at + 1);
-  }
-  return parts;
-}
-
-function endOfValue(text: string, start: number): number {
-  let depth = 0;
-  let at = start;
-  do {
-    const mark = text[at];
-    if (mark === '"') at = endOfString(text, at);
-    else if (mark === '{' || mark === '[') depth++;
-    else if (mark === '}' || mark === ']') depth--;
-    else if (depth === 0) return indexOf(text, AFTER_SCALAR, at);
-    at = depth === 0 ? at + 1 : indexOf(text, MARK, at + 1);
-  } while (depth > 0);
-  return at;
-}
-
-const AFTER_SCALAR = /[\s,\]}]/g;
-const MARK = /["{}[\]]/g;
-const NOT_SPACE = /[^ \t\r\n]/g;
-
-const afterSpace = (text: string, from: number): number => indexOf(text, NOT_SPACE, from);
-
-/** Where the pattern is found next, or else the end of the text. */
-function indexOf(text: string, pattern: RegExp, from: number): number {
-  pattern.lastIndex = from;
-  return pattern.exec(text)?.index ?? text.length;
 }

@@ -1,0 +1,130 @@
+import type { EncryptionKeys } from '@presign/crypto';
+import { isJsonObject } from '@presign/schema';
+import { readEvent, replaceData } from '../http/sse.ts';
+import type { Turn } from '../http/turns.ts';
+import { sealEventId } from './ids/event-ids.ts';
+import { membersOf } from './ids/json-parts.ts';
+import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
+import { sealScalar } from './ids/seal.ts';
+import { ANSWER_MAX_BYTES, parseAnswer } from './messages.ts';
+import type { McpCall } from './request.ts';
+import { type ToolFilter, toolFilterOf } from './tool-list.ts';
+
+/** Rewrites an answer for its holder: tools that the URL does not allow are removed, and the server's ids are sealed. */
+export class AnswerFilter {
+  /** A JSON answer may have to change, so it is kept until it is whole. */
+  readonly mayChange: boolean;
+  /** An answer that cannot be read must not pass, because it lists tools or tasks. */
+  readonly mustRead: boolean;
+  readonly #call: McpCall;
+  readonly #keys: EncryptionKeys;
+  readonly #turn: Turn;
+  readonly #tools: ToolFilter | undefined;
+  /** The server knows the session of this holder. */
+  #hasSession: boolean;
+  /** Without a session, a stream is this holder's alone if it belongs to a POST, or to an event that the holder has received. */
+  readonly #isOwn: boolean;
+
+  constructor(call: McpCall, keys: EncryptionKeys, turn: Turn) {
+    const { method, messages, session, endpoint, lastEventId } = call;
+    const asks = (prefix: string) =>
+      messages?.all.some((message) => message.method?.startsWith(prefix)) === true;
+    this.#call = call;
+    this.#keys = keys;
+    this.#turn = turn;
+    this.#tools = toolFilterOf(call);
+    this.#hasSession = session !== undefined || endpoint !== undefined;
+    this.#isOwn = method === 'POST' || lastEventId !== undefined;
+    this.mayChange = this.#tools !== undefined || asks('tasks/');
+    this.mustRead = this.#tools !== undefined || asks('tasks/list');
+  }
+
+  /** An answer in one piece, in the URL's turn if it is large, because that takes milliseconds. Undefined if it must not pass. */
+  async body(bytes: Buffer): Promise<Buffer | undefined> {
+    if (bytes.length <= QUICK_BYTES) return this.#body(bytes);
+    return new Promise((resolve) =>
+      this.#turn.next(() => {
+        this.#turn.take(bytes.length);
+        resolve(this.#body(bytes));
+      }),
+    );
+  }
+
+  #body(bytes: Buffer): Buffer | undefined {
+    const listed = this.#tools ? this.#tools.body(bytes) : bytes;
+    if (!listed || !mayHoldIds(listed)) return listed;
+    const text = listed.toString('utf8');
+    const shown = this.#shown(text);
+    if (shown === undefined) return this.mustRead ? undefined : listed;
+    return shown === text ? listed : Buffer.from(shown);
+  }
+
+  /** Events of a stream, up to the first that must not pass. */
+  events(all: readonly Buffer[]): Buffer[] {
+    const shown: Buffer[] = [];
+    const listed = this.#tools ? this.#tools.events(all) : all;
+    for (const [i, each] of listed.entries()) {
+      const isEarly = listed.length - i > IDS_AT_ONCE;
+      const event = this.#event(sealEventId(this.#keys, this.#call.grant, each, isEarly));
+      if (!event) break;
+      shown.push(event);
+    }
+    return shown;
+  }
+
+  #event(bytes: Buffer): Buffer | undefined {
+    if (!mayHoldIds(bytes)) return bytes;
+    const event = bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes);
+    // The stream of the older transport is that of a session.
+    if (event?.name === 'endpoint') this.#hasSession = true;
+    if (event && event.name !== undefined && event.name !== 'message') return bytes;
+    const shown = event && this.#shown(event.data);
+    if (!event || shown === undefined) return this.mustRead ? undefined : bytes;
+    if (shown === '') return NOTHING;
+    return shown === event.data ? bytes : replaceData(bytes, shown);
+  }
+
+  /** A message or batch with sealed ids. Empty if it is about the tasks of others, and undefined if it cannot be read. */
+  #shown(text: string): string | undefined {
+    const value = parseAnswer(text);
+    if (value === undefined) return undefined;
+    const lists = this.#hasSession ? [] : listsOfTasks(text, value);
+    if (lists.length > 0) return this.#shown(withEdits(text, lists));
+    const ids = findIds(text, value, handedOut);
+    if (!this.#hasSession && !this.#isOwn && ids.some(({ kind }) => kind === 'task')) return '';
+    const edits = ids.flatMap(({ kind, json, start, end }): Edit[] => {
+      const sealed = sealScalar(this.#keys, this.#call.grant, kind, json);
+      return sealed === undefined ? [] : [{ start, end, text: sealed }];
+    });
+    return withEdits(text, edits);
+  }
+}
+
+/** To filter an answer of this size takes less than a millisecond. */
+const QUICK_BYTES = 16 * 1024;
+/** So many of the events that come at once keep their ids: the last ones. To seal one takes microseconds, and a chunk may hold thousands. */
+const IDS_AT_ONCE = 100;
+const NOTHING = Buffer.alloc(0);
+
+/** Whether the bytes may have a message with an id of the server. Most answers have none, and are not parsed for it. */
+const mayHoldIds = (bytes: Buffer): boolean => MARKS.some((mark) => bytes.includes(mark));
+const MARKS = ['"method"', '"task', '"requestState"', 'endpoint'].map((mark) => Buffer.from(mark));
+
+/** A server without sessions lists the tasks of every holder of its credential (MCP 2025-11-25, "Task Isolation"). */
+const EMPTY_LIST = '{"tasks":[]}';
+
+function listsOfTasks(text: string, value: unknown): readonly Edit[] {
+  const messages: readonly unknown[] = Array.isArray(value) ? value : [value];
+  const listing = messages.flatMap((message, i) => (listsTasks(message) ? [i] : []));
+  if (listing.length === 0) return [];
+  const starts = startsOf(text, Array.isArray(value));
+  return listing
+    .flatMap((i) => membersOf(text, starts[i] ?? 0, 'result'))
+    .map(({ start, end }) => ({ start, end, text: EMPTY_LIST }));
+}
+
+const listsTasks = (message: unknown): boolean =>
+  isJsonObject(message) &&
+  isJsonObject(message.result) &&
+  Array.isArray(message.result.tasks) &&
+  message.result.tasks.length > 0;

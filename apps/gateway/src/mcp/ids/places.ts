@@ -1,0 +1,151 @@
+import { isJsonObject, type JsonObject } from '@presign/schema';
+import { afterSpace, membersOf, type Part, partsOf } from './json-parts.ts';
+import type { IdKind } from './seal.ts';
+
+/** Where a message has an id of the server. `*` stands for each element of a list. */
+type Place = {
+  readonly kind: IdKind;
+  readonly path: readonly string[];
+  /** The id may also be one that the holder's own client made. */
+  readonly mayBeOwn?: true;
+};
+
+/** An id in a JSON text, and where it stands there. */
+export type FoundId = Omit<Place, 'path'> & {
+  readonly param: string;
+  /** The string or number as it is written. */
+  readonly json: string;
+  readonly start: number;
+  readonly end: number;
+};
+
+const place = (kind: IdKind, path: string): Place => ({ kind, path: path.split(' ') });
+
+/** MCP 2025-11-25, "Related Task Metadata". */
+const RELATED = '_meta io.modelcontextprotocol/related-task taskId';
+
+/** `CreateTaskResult`, `GetTaskResult`, `ListTasksResult` (MCP 2025-11-25), the flat forms of SEP-2663, and `InputRequiredResult`. */
+const RESULT: readonly Place[] = [
+  place('task', 'result taskId'),
+  place('task', 'result task taskId'),
+  place('task', 'result tasks * taskId'),
+  place('task', `result ${RELATED}`),
+  place('state', 'result requestState'),
+];
+
+/** The cursor of any other list is a place in what every holder of the credential may list. */
+const RESULT_OF_LIST: readonly Place[] = [...RESULT, place('cursor', 'result nextCursor')];
+
+const OF_PARAMS = place('task', `params ${RELATED}`);
+
+/** A request of the server. In its own `tasks/*` the id is that of a client's task. */
+const REQUEST: readonly Place[] = [
+  place('request', 'id'),
+  place('progress', 'params _meta progressToken'),
+  OF_PARAMS,
+];
+
+const NOTIFICATIONS: ReadonlyMap<string, readonly Place[]> = new Map([
+  ['notifications/tasks', [place('task', 'params taskId'), OF_PARAMS]],
+  ['notifications/tasks/status', [place('task', 'params taskId'), OF_PARAMS]],
+  ['notifications/cancelled', [place('request', 'params requestId'), OF_PARAMS]],
+  ['notifications/subscriptions/acknowledged', [place('task', 'params notifications taskIds *'), OF_PARAMS]],
+]);
+
+/** Where a server's message hands out an id. */
+export function handedOut(message: JsonObject): readonly Place[] {
+  const { method, id, result } = message;
+  if (typeof method !== 'string')
+    return isJsonObject(result) && Array.isArray(result.tasks) ? RESULT_OF_LIST : RESULT;
+  if (id !== undefined && id !== null) return REQUEST;
+  return NOTIFICATIONS.get(method) ?? [OF_PARAMS];
+}
+
+/** The client's answer to a request of the server. It may be about a task of the client's own. */
+const ANSWER: readonly Place[] = [
+  place('request', 'id'),
+  { ...place('task', `result ${RELATED}`), mayBeOwn: true },
+];
+const CALL: readonly Place[] = [place('state', 'params requestState'), OF_PARAMS];
+const OF_TASK: readonly Place[] = [
+  place('task', 'params taskId'),
+  place('cursor', 'params cursor'),
+  OF_PARAMS,
+];
+const LISTEN: readonly Place[] = [place('task', 'params notifications taskIds *'), OF_PARAMS];
+const PROGRESS: readonly Place[] = [place('progress', 'params progressToken'), OF_PARAMS];
+
+/** Where a client's message hands an id back. A server may run a request without an id, too. */
+export function handedBack({ method }: JsonObject): readonly Place[] {
+  if (typeof method !== 'string') return ANSWER;
+  if (method.startsWith('tasks/')) return OF_TASK;
+  if (method === 'subscriptions/listen') return LISTEN;
+  return method === 'notifications/progress' ? PROGRESS : CALL;
+}
+
+/** The fields of a client's message that hold ids. No other spelling of them may occur in it. */
+export const ID_FIELDS: readonly string[] = [...ANSWER, ...CALL, ...OF_TASK, ...LISTEN, ...PROGRESS].map(
+  ({ path }) => path.filter((name) => name !== '*').join('.'),
+);
+
+/**
+ * Finds the ids in a JSON-RPC message or batch.
+ * @param value what the text is, parsed
+ */
+export function findIds(
+  text: string,
+  value: unknown,
+  placesOf: (message: JsonObject) => readonly Place[],
+): readonly FoundId[] {
+  let starts: readonly number[] | undefined;
+  return (Array.isArray(value) ? value : [value]).flatMap((message: unknown, i) => {
+    if (!isJsonObject(message)) return [];
+    const taken = placesOf(message).filter(({ path }) => hasScalar(message, path));
+    if (taken.length === 0) return [];
+    starts ??= startsOf(text, Array.isArray(value));
+    return taken.flatMap((each) => foundAt(text, starts?.[i] ?? 0, each));
+  });
+}
+
+/** Where each message begins. */
+export const startsOf = (text: string, isBatch: boolean): readonly number[] => {
+  const first = afterSpace(text, 0);
+  return isBatch ? partsOf(text, first).map(({ start }) => start) : [first];
+};
+
+const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number';
+
+function hasScalar(value: unknown, [name, ...rest]: readonly string[]): boolean {
+  if (name === undefined) return isScalar(value);
+  if (name === '*') return Array.isArray(value) && value.some((each) => hasScalar(each, rest));
+  return isJsonObject(value) && hasScalar(value[name], rest);
+}
+
+function foundAt(text: string, message: number, { path, ...place }: Place): FoundId[] {
+  const param = path.filter((name) => name !== '*').join('.');
+  return partsAt(text, message, path).flatMap(({ start, end }) =>
+    SCALAR.test(text.charAt(start)) ? [{ ...place, param, json: text.slice(start, end), start, end }] : [],
+  );
+}
+
+const SCALAR = /["\d-]/;
+
+function partsAt(text: string, start: number, [name = '', ...rest]: readonly string[]): readonly Part[] {
+  const isList = text[start] === '[';
+  const parts = name !== '*' ? membersOf(text, start, name) : isList ? partsOf(text, start) : [];
+  return rest.length === 0 ? parts : parts.flatMap((part) => partsAt(text, part.start, rest));
+}
+
+/** A change of a text between two places. */
+export type Edit = { readonly start: number; readonly end: number; readonly text: string };
+
+/** The text with these changes, which do not overlap. Everything else stays as it was written. */
+export function withEdits(text: string, edits: readonly Edit[]): string {
+  let written = '';
+  let done = 0;
+  for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
+    written += text.slice(done, edit.start) + edit.text;
+    done = edit.end;
+  }
+  return written + text.slice(done);
+}

@@ -1,0 +1,68 @@
+import type { EncryptionKeys } from '@presign/crypto';
+import type { Refusal } from '@presign/schema';
+import type { VerifiedGrant } from '../../grant/verify.ts';
+import type { HandedId } from './handed-ids.ts';
+import { type IdKind, unsealId } from './seal.ts';
+
+/**
+ * Puts the server's own ids into a body.
+ * @param ids in the order of their places
+ * @returns the refusal of an id that this grant did not receive, as a server refuses one that it does not know
+ */
+export function unsealBody(
+  keys: EncryptionKeys,
+  grant: VerifiedGrant,
+  body: Buffer,
+  ids: readonly HandedId[],
+): { readonly bytes: Buffer } | { readonly refusal: Refusal } {
+  if (ids.length === 0) return { bytes: body };
+  const parts: Buffer[] = [];
+  let done = 0;
+  for (const { kind, json, param, mayBeOwn, start, end } of ids) {
+    const own = unsealJson(keys, grant, kind, json);
+    if (own === undefined && mayBeOwn) continue;
+    if (own === undefined) return { refusal: unknownId(kind, param) };
+    parts.push(body.subarray(done, start), Buffer.from(own));
+    done = end;
+  }
+  return { bytes: Buffer.concat([...parts, body.subarray(done)]) };
+}
+
+/** The server's own string or number, as JSON. */
+function unsealJson(
+  keys: EncryptionKeys,
+  grant: VerifiedGrant,
+  kind: IdKind,
+  json: string,
+): string | undefined {
+  if (!json.startsWith('"')) return undefined;
+  return unsealId(keys, grant, kind, JSON.parse(json) as string);
+}
+
+/** The server's own id of the task that a request is about. Undefined if it is about none. */
+export function unsealTask(
+  keys: EncryptionKeys,
+  grant: VerifiedGrant,
+  ids: readonly HandedId[],
+): string | undefined {
+  const task = ids.find(({ param }) => param === 'params.taskId');
+  const json = task && unsealJson(keys, grant, 'task', task.json);
+  return json === undefined ? undefined : String(JSON.parse(json));
+}
+
+/** MCP 2025-11-25, "Protocol Errors" of tasks, and SEP-2663: -32602 for an id or a cursor that is not known. */
+export const unknownId = (kind: IdKind, param: string): Refusal => ({
+  code: 'invalid_request',
+  param,
+  message: UNKNOWN[kind],
+});
+
+const UNKNOWN: Readonly<Record<IdKind, string>> = {
+  session: 'Session not found.',
+  event: 'Event not found. Open the stream without Last-Event-ID.',
+  task: 'Task not found.',
+  cursor: 'Cursor not found.',
+  state: 'This requestState was not issued to this URL. Repeat the call without it.',
+  request: 'The server did not send this request to this URL.',
+  progress: 'The server did not send this progress token to this URL.',
+};
