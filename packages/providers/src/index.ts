@@ -48,6 +48,7 @@ export {
   largestFee,
   type VendorRefusals,
 } from './refusals.ts';
-export type { Bound, ModelFacts, Reported, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
+export type { Bound, ModelFacts, RequestFacts, Spend, StreamReader, Unbounded, Usage } from './spend.ts';
+export type { Doubt, Reported } from './usage/record.ts';
 export type { VendorRules } from './vendor-rules.ts';
 export { BUILT_IN_PROVIDERS, encodingOf, errorShapeOf, modelFacts } from './vendors.ts';

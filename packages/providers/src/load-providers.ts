@@ -4,7 +4,7 @@ import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
 import type { Provider } from './provider.ts';
-import { strictest } from './vendor-rules.ts';
+import { strictest, type VendorRules } from './vendor-rules.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
 /** An error in PROVIDERS_FILE. Its message is one line that names the entry and the field, and shows an example. */
@@ -88,10 +88,18 @@ const answerHeader = z.string().transform((name, context) => {
   return z.NEVER;
 });
 
+/** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
+const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
+
 const entrySchema = z.strictObject({
   extends: z.union([z.string(), z.array(z.string()).min(1)]).optional(),
   base_url: baseUrl.optional(),
   token_url: baseUrl.optional(),
+  free_usage: z
+    .array(
+      z.string().regex(USAGE_NAME, 'expected the name of a count or a part, such as "energy_wh" or "cost.*"'),
+    )
+    .optional(),
   pricing: z
     .record(z.string().min(1), modelPrice)
     .transform((prices) => new Map(Object.entries(prices)))
@@ -134,10 +142,16 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     }),
     id,
     baseUrl: entry.base_url ?? base.baseUrl,
+    ...(entry.free_usage && { rules: withFreeUsage(base.rules, entry.free_usage) }),
     ...(entry.pricing && { pricing: entry.pricing }),
     answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
 }
+
+const withFreeUsage = (rules: VendorRules, names: readonly string[]): VendorRules => ({
+  ...rules,
+  freeUsage: new Set([...(rules.freeUsage ?? []), ...names]),
+});
 
 /** A server that speaks the APIs of several providers extends them all. The first decides its address and its key. */
 function extended(id: string, names: string | readonly string[] | undefined): Provider {

@@ -1,6 +1,7 @@
 import type { JsonObject } from './json.ts';
 import type { CountTokens } from './openai/count-tokens.ts';
 import type { ModelPrice } from './prices/rates.ts';
+import type { Reported, Statement } from './usage/record.ts';
 
 /**
  * Amounts that were used or can be used, in the units of @pydantic/genai-prices: `input_tokens` (all input, cached input
@@ -60,30 +61,33 @@ export type CallFacts = {
   readonly count?: CountTokens | undefined;
 };
 
-/** The money in a vendor's own usage. Neither a model nor a holder can write into that object. */
-export type StatedCost = {
-  /** The bill for the call, in microdollars. Undefined: none is stated. NaN: the statement cannot be read. */
-  readonly microusd?: number | undefined;
-  /** The part of the price that each call has (`requests`), where it depends on the call. */
-  readonly requestMicrousd?: number | undefined;
+/** The facts of a request that its answer is read with. */
+export type RequestFacts = {
+  /** The answer repeats the prompt, so text in it need not be written by the model. */
+  readonly echoes?: boolean | undefined;
 };
 
-/** The usage that a stream or an answer reported in full. */
-export type Reported = {
-  readonly model: string | undefined;
-  readonly usage: Usage;
-  /** The cost that the vendor itself states. Absent: none. */
-  readonly stated?: StatedCost;
+/** Reads what one stream states, event by event, in the words of its dialect. */
+export type EventReader = {
+  /**
+   * Whether an event, by its bytes, may state counts, or what else decides how the stream ends. The rest of a stream, nearly all of
+   * it, need not be parsed. Absent: every event may.
+   */
+  readonly matters?: (event: Buffer) => boolean;
+  /** Whether an event, by its bytes, may hold what the model wrote. It is asked until some is found. Absent: every event may. */
+  readonly mayBeWritten?: (event: Buffer) => boolean;
+  /** Takes one event's data as text, and its `event:` name if it has one. Returns what the event states. */
+  readonly event: (data: string, name: string | undefined) => Statement | undefined;
+  /** Whether the stream has stated its whole input, and is not at the end of its output. */
+  readonly statesInput?: () => boolean;
+  /** Whether the stream has ended, and stated its usage there. */
+  readonly isWhole: () => boolean;
 };
 
 /** Reads the usage of one stream, event by event. */
 export type StreamReader = {
-  /**
-   * Whether an event, by its bytes, may change what the reader reports. The rest of a stream, nearly all of it, need not
-   * be parsed. Undefined: every event may.
-   */
+  /** As in `EventReader`, for everything that the usage needs. Absent: every event may matter. */
   readonly matters?: (event: Buffer) => boolean;
-  /** Takes one event's data as text, and its `event:` name if it has one. */
   readonly event: (data: string, name: string | undefined) => void;
   /** Returns the usage of the whole input once the stream has stated it, before its output. */
   readonly input?: () => Usage | undefined;
@@ -93,6 +97,10 @@ export type StreamReader = {
 
 /** How the gateway meters an endpoint of a vendor: bounds before a call, usage after it. `spendOf` creates it. */
 export type Spend = Metering & {
+  /** Usage of a whole answer, parsed. */
+  readonly readAnswer: (answer: unknown, request?: RequestFacts) => Reported | undefined;
+  /** Usage of a stream: server-sent events, JSON texts one a line, or one JSON array whose elements are the events. */
+  readonly readStream?: (request?: RequestFacts) => StreamReader;
   /** The most that a call can use under the vendor's rules, or the part of it that has no bound. */
   readonly bound: (body: JsonObject, call: CallFacts) => Bounded;
   /** The body with the price that its bound was paid at as the highest that the vendor may take. */
@@ -109,6 +117,10 @@ export type DialectSpend = Metering & {
    * tool is unbounded. Each of `bytes` is one input token, until the window is full.
    */
   readonly boundBody: (body: JsonObject, call: CallFacts) => Bounded;
+  /** The statement of a whole answer, parsed. */
+  readonly readAnswer: (answer: unknown) => Statement | undefined;
+  /** Reads what a stream states. */
+  readonly readStream?: () => EventReader;
 };
 
 type Metering = {
@@ -135,17 +147,12 @@ type Metering = {
   readonly refusesAsking?: (body: JsonObject, query: string) => Unbounded | undefined;
   /** Whether an event of the stream exists only because the call asked for usage. */
   readonly isUsageEvent?: (data: string) => boolean;
-  /** Usage of a whole answer, parsed. */
-  readonly readAnswer: (answer: unknown) => Reported | undefined;
-  /** Usage of a stream: server-sent events, JSON texts one a line, or one JSON array whose elements are the events. */
-  readonly readStream?: () => StreamReader;
+  /** Whether the answer to a body repeats the prompt. Absent: none does. */
+  readonly echoes?: (body: JsonObject) => boolean;
   /** Whether an error's body is the provider's own, not an intermediary's page. */
   readonly isOwnError: (answer: unknown) => boolean;
 };
 
-/** The usage without counts of 0, except input and output. Undefined if a count is malformed (NaN). */
-export function usageOf(counts: Usage): Usage | undefined {
-  if (Object.values(counts).some(Number.isNaN)) return undefined;
-  const always = ['input_tokens', 'output_tokens'];
-  return Object.fromEntries(Object.entries(counts).filter(([unit, n]) => n > 0 || always.includes(unit)));
-}
+/** The counts, or `unreadable` if one is malformed (NaN). */
+export const countsRead = (counts: Usage): Usage | 'unreadable' =>
+  Object.values(counts).some(Number.isNaN) ? 'unreadable' : counts;

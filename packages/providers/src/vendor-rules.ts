@@ -1,7 +1,19 @@
 import type { JsonObject } from './json.ts';
 import type { ModelPrice } from './prices/rates.ts';
 import { addStated, largestOf, type ReadStated, statedIn, withStated } from './prices/stated-cost.ts';
-import type { Bounded, CallFacts, DialectSpend, Reported, Spend, Unbounded } from './spend.ts';
+import type {
+  Bounded,
+  CallFacts,
+  DialectSpend,
+  EventReader,
+  RequestFacts,
+  Spend,
+  StreamReader,
+  Unbounded,
+  Usage,
+} from './spend.ts';
+import { isNamedIn, type KnownCounts } from './usage/known-counts.ts';
+import { type Reported, type Statement, UsageRecord } from './usage/record.ts';
 
 /** A vendor's rules about money. They hold for every dialect that the vendor speaks. */
 export type VendorRules = {
@@ -26,6 +38,11 @@ export type VendorRules = {
    * vendor refuses the call if no host takes them.
    */
   readonly withHighestPrice?: (body: JsonObject, rates: ModelPrice) => JsonObject;
+  /**
+   * Counts of its usage, and parts of its answers, that no dialect knows and that cost nothing here. Names are those of
+   * `usage/known.ts`.
+   */
+  readonly freeUsage?: KnownCounts;
 };
 
 /** The rules of a provider that speaks the APIs of several vendors: whatever the strictest of them says. */
@@ -33,7 +50,10 @@ export function strictest(all: readonly VendorRules[]): VendorRules {
   const stated = all.flatMap((rules) => rules.stated ?? []);
   const bounding = all.flatMap((rules) => rules.withHighestPrice ?? []);
   const refused = all.flatMap(({ refusedModels }) => (refusedModels ? [refusedModels.source] : []));
+  const [first, ...others] = all.map(({ freeUsage = NONE }) => freeUsage);
+  const freeUsage = new Set([...(first ?? NONE)].filter((name) => others.every((free) => free.has(name))));
   return {
+    freeUsage,
     addedInput: (model) => {
       const added = all.map((rules) => addedTokens(rules, model));
       const known = added.filter((tokens) => tokens !== 'whole window');
@@ -51,28 +71,64 @@ export function strictest(all: readonly VendorRules[]): VendorRules {
   };
 }
 
+const NONE: KnownCounts = new Set();
+
 /**
- * A dialect's metering under a vendor's rules. This is the only way to a call's bound.
+ * A dialect's metering under a vendor's rules. This is the only way to a call's bound, and to the usage of an answer.
  * @returns `bound` never throws for any body; `readAnswer` and `readStream` report nothing for refused models
  */
-export function underRules({ boundBody, ...metering }: DialectSpend, rules: VendorRules): Spend {
-  const { readAnswer, readStream } = metering;
+export function underRules({ boundBody, ...dialect }: DialectSpend, rules: VendorRules): Spend {
+  const { readAnswer, readStream, ...metering } = dialect;
+  const isFree = (name: string) => isNamedIn(rules.freeUsage ?? NONE, name);
   const { stated = nothing, withHighestPrice } = rules;
   return {
     ...metering,
     ...(withHighestPrice && { withHighestPrice }),
     bound: (body, call) => boundUnder(rules, boundBody, metering.model(body, call.path), body, call),
-    readAnswer: (answer) => addStated(unlessRefused(rules, readAnswer(answer)), statedIn(answer, stated)),
+    readAnswer: (answer, request) => {
+      const record = new UsageRecord(isFree);
+      record.add(asRequested(readAnswer(answer), request));
+      return addStated(unlessRefused(rules, record.read()), statedIn(answer, stated));
+    },
     ...(readStream && {
-      readStream: () => {
-        const { end, ...reader } = rules.stated ? withStated(readStream(), rules.stated) : readStream();
-        return { ...reader, end: () => unlessRefused(rules, end()) };
+      readStream: (request) => {
+        const reader = streamReader(readStream(), rules, new UsageRecord(isFree), request);
+        return rules.stated ? withStated(reader, rules.stated) : reader;
       },
     }),
   };
 }
 
 const nothing: ReadStated = () => ({});
+
+function streamReader(
+  reader: EventReader,
+  rules: VendorRules,
+  record: UsageRecord,
+  request: RequestFacts | undefined,
+): StreamReader {
+  const { matters, mayBeWritten, statesInput } = reader;
+  const wanted = request?.echoes ? 'result' : 'written';
+  return {
+    ...(matters && {
+      matters: (event) => matters(event) || (record.content !== wanted && (mayBeWritten?.(event) ?? true)),
+    }),
+    event: (data, name) => record.add(asRequested(reader.event(data, name), request)),
+    ...(statesInput && { input: () => (statesInput() ? inputOf(record.read()) : undefined) }),
+    end: () => (reader.isWhole() ? unlessRefused(rules, record.read()) : undefined),
+  };
+}
+
+/** Text in an answer that repeats the prompt is not known to be written by the model. */
+function asRequested(statement: Statement | undefined = {}, request: RequestFacts | undefined): Statement {
+  return request?.echoes && statement.content ? { ...statement, content: 'result' } : statement;
+}
+
+/** The input of a usage. Undefined if it has none: servers that only speak an API may state it at the end. */
+function inputOf(reported: Reported | undefined): Usage | undefined {
+  const input = Object.entries(reported?.usage ?? {}).filter(([unit]) => !unit.startsWith('output_'));
+  return reported?.usage?.input_tokens ? Object.fromEntries(input) : undefined;
+}
 
 function boundUnder(
   rules: VendorRules,

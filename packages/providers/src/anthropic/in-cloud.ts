@@ -37,7 +37,7 @@ export function anthropicInCloud(id: string, cloud: Cloud): Dialect {
         const reader = spend.readStream?.();
         return {
           event: (data, name) => reader?.event(unwrap(data), name),
-          end: () => reader?.end(),
+          isWhole: () => reader?.isWhole() === true,
         };
       },
     },

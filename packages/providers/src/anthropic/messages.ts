@@ -11,21 +11,13 @@ import {
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
-import { countOf, isJsonObject, type JsonObject, readObject } from '../json.ts';
+import { isJsonObject, type JsonObject } from '../json.ts';
 import type { CacheWrites } from '../prices/rates.ts';
-import {
-  type Bounded,
-  type CallFacts,
-  type DialectSpend,
-  type ModelFacts,
-  type Reported,
-  type StreamReader,
-  type Usage,
-  usageOf,
-} from '../spend.ts';
+import type { Bounded, CallFacts, DialectSpend, ModelFacts } from '../spend.ts';
 import { anthropicErrors } from './errors.ts';
 import { HARMLESS_BETAS, MESSAGE_FIELDS, MESSAGES_FIELDS } from './fields.ts';
 import { anthropicContent, anthropicTools, type BlockFacts, largestToolOf } from './input.ts';
+import { readAnthropicAnswer, readAnthropicStream } from './usage.ts';
 
 /** Token counting takes a message's input without the fields that shape its output. */
 export const anthropicCountTokens: Dialect = {
@@ -156,103 +148,4 @@ export function anthropicOutput(body: JsonObject, facts: ModelFacts) {
 function atStandardPrice({ service_tier: _tier, speed: _speed, ...body }: JsonObject): JsonObject {
   const isClaude = typeof body.model === 'string' && body.model.startsWith('claude-');
   return isClaude ? { ...body, service_tier: 'standard_only' } : body;
-}
-
-/** Usage of a whole message. */
-function readAnthropicAnswer(answer: unknown): Reported | undefined {
-  if (!isJsonObject(answer) || answer.type !== 'message') return undefined;
-  return reported(answer.model, answer.usage);
-}
-
-/**
- * A stream reports its usage in `message_start`, and again in each `message_delta`, cumulatively. It ends with
- * `message_stop`.
- * https://platform.claude.com/docs/en/build-with-claude/streaming#event-types
- */
-const MESSAGE_EVENT = Buffer.from('"message_');
-const ERROR_EVENT = Buffer.from('"error"');
-
-function readAnthropicStream(): StreamReader {
-  let model: unknown;
-  let usage: JsonObject = {};
-  let started = false;
-  let deltas = 0;
-  let stopped = false;
-  let failed = false;
-  return {
-    matters: (event) => event.includes(MESSAGE_EVENT) || event.includes(ERROR_EVENT),
-    event: (data) => {
-      const event = readObject(data);
-      if (event?.type === 'message_start' && isJsonObject(event.message)) {
-        started = true;
-        model = event.message.model;
-        usage = overlaid(usage, event.message.usage);
-      }
-      if (event?.type === 'message_delta') {
-        usage = overlaid(usage, event.usage);
-        if (isJsonObject(event.usage)) deltas++;
-      }
-      stopped ||= event?.type === 'message_stop';
-      failed ||= event?.type === 'error';
-    },
-    input: () => (started && !failed && deltas === 0 ? inputOf(reported(model, usage)) : undefined),
-    end: () => (stopped && !failed && deltas > 0 ? reported(model, usage) : undefined),
-  };
-}
-
-/** The input of a usage. Undefined if it has none: servers that only speak this API may state it at the end. */
-function inputOf(reported: Reported | undefined): Usage | undefined {
-  const input = Object.entries(reported?.usage ?? {}).filter(([unit]) => !unit.startsWith('output_'));
-  return reported?.usage.input_tokens ? Object.fromEntries(input) : undefined;
-}
-
-/** The fields of `over` win. A field that is null counts as absent. */
-const overlaid = (base: JsonObject, over: unknown): JsonObject => ({
-  ...base,
-  ...(isJsonObject(over)
-    ? Object.fromEntries(Object.entries(over).filter(([, value]) => value !== null))
-    : {}),
-});
-
-function reported(model: unknown, usage: unknown): Reported | undefined {
-  if (!isJsonObject(usage) || !isListPrice(usage)) return undefined;
-  if (typeof usage.input_tokens !== 'number' || typeof usage.output_tokens !== 'number') return undefined;
-  const counts = usageOf(countsOf(usage));
-  return counts && { model: typeof model === 'string' ? model : undefined, usage: counts };
-}
-
-/** Anthropic's `input_tokens` exclude tokens read from and written to the cache. The price list's include them. */
-function countsOf(usage: JsonObject): Usage {
-  const written = countOf(usage, 'cache_creation_input_tokens');
-  const read = countOf(usage, 'cache_read_input_tokens');
-  return {
-    input_tokens: countOf(usage, 'input_tokens') + written + read,
-    cache_write_tokens: written,
-    cache_write_1h_tokens: countOf(usage.cache_creation, 'ephemeral_1h_input_tokens'),
-    cache_read_tokens: read,
-    output_tokens: countOf(usage, 'output_tokens'),
-    output_reasoning_tokens: countOf(usage.output_tokens_details, 'thinking_tokens'),
-    web_searches: countOf(usage.server_tool_use, 'web_search_requests'),
-  };
-}
-
-/**
- * Whether these fields count everything that was used, at the listed price. Another tier, speed or region has another
- * price: inference in the US costs 1.1 times the list, and a workspace can choose it as its default. Code is billed by the
- * hour. The usage of a compaction, an advisor or a fallback model is reported apart, in `iterations`.
- */
-function isListPrice({
-  service_tier,
-  speed,
-  inference_geo,
-  server_tool_use,
-  iterations,
-}: JsonObject): boolean {
-  return (
-    [undefined, null, 'standard'].includes(service_tier as string) &&
-    [undefined, null, 'standard'].includes(speed as string) &&
-    [undefined, null, 'global', 'not_available'].includes(inference_geo as string) &&
-    countOf(server_tool_use, 'code_execution_requests') === 0 &&
-    (!Array.isArray(iterations) || iterations.every((each) => isJsonObject(each) && each.type === 'message'))
-  );
 }

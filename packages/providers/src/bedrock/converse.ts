@@ -17,7 +17,11 @@ import {
 } from '../bounds/input-share.ts';
 import { type Dialect, NAMES } from '../dialect.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject } from '../json.ts';
-import { type Bounded, type CallFacts, type Reported, type StreamReader, usageOf } from '../spend.ts';
+import { type Bounded, type CallFacts, countsRead, type EventReader } from '../spend.ts';
+import { hasText } from '../usage/content.ts';
+import { CONVERSE_COUNTS } from '../usage/known.ts';
+import { unknownCounts } from '../usage/known-counts.ts';
+import type { Statement } from '../usage/record.ts';
 import { awsErrors, BEDROCK_MODEL, bedrockModel, isAwsError, isClaude, PRICED_HEADERS } from './call.ts';
 
 /**
@@ -44,7 +48,11 @@ export const bedrockConverse: Dialect = {
     }),
     atStandardPrice: ({ serviceTier: _tier, performanceConfig: _performance, ...body }) => body,
     pricedHeaders: PRICED_HEADERS,
-    readAnswer: (answer) => (isJsonObject(answer) ? reported(answer) : undefined),
+    readAnswer: (answer) => {
+      if (!isJsonObject(answer)) return undefined;
+      const { content } = objectIn(objectIn(answer, 'output'), 'message');
+      return { ...stated(answer), content: hasText(content) ? 'written' : undefined };
+    },
     readStream: readConverseStream,
     isOwnError: isAwsError,
   },
@@ -185,17 +193,25 @@ const formatShare = (config: unknown): Share =>
  * A stream reports its usage in `metadata`, after `messageStop`. Exceptions arrive as events, too.
  * https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
  */
-function readConverseStream(): StreamReader {
+function readConverseStream(): EventReader {
   let stopped = false;
   let failed = false;
-  let metadata: JsonObject | undefined;
+  let written = false;
+  let ended = false;
   return {
     event: (data, name) => {
       stopped ||= name === 'messageStop';
       failed ||= name?.endsWith('Exception') === true;
-      if (name === 'metadata') metadata = readObject(data);
+      if (name === 'metadata') {
+        ended = true;
+        return stated(readObject(data) ?? {});
+      }
+      if (written || (name !== 'contentBlockStart' && name !== 'contentBlockDelta')) return undefined;
+      const { start, delta } = readObject(data) ?? {};
+      written = hasText(start) || hasText(delta);
+      return written ? { content: 'written' } : undefined;
     },
-    end: () => (stopped && !failed && metadata ? reported(metadata) : undefined),
+    isWhole: () => stopped && !failed && ended,
   };
 }
 
@@ -204,26 +220,27 @@ function readConverseStream(): StreamReader {
  * (https://docs.aws.amazon.com/bedrock/latest/userguide/prompt-caching.html). A guardrail has a price of its own, and its
  * trace shows that it ran.
  */
-function reported({ usage, trace, serviceTier, performanceConfig }: JsonObject): Reported | undefined {
+function stated({ usage, trace, serviceTier, performanceConfig }: JsonObject): Statement {
   const isListPrice =
     trace === undefined &&
     [undefined, 'default'].includes(fieldOf(serviceTier, 'type')) &&
     [undefined, 'standard'].includes(fieldOf(performanceConfig, 'latency'));
-  if (!isJsonObject(usage) || !isListPrice) return undefined;
-  if (typeof usage.inputTokens !== 'number' || typeof usage.outputTokens !== 'number') return undefined;
+  if (!isJsonObject(usage) || !isListPrice) return { usage: 'unreadable' };
+  if (typeof usage.inputTokens !== 'number' || typeof usage.outputTokens !== 'number')
+    return { usage: 'unreadable' };
   const written = countOf(usage, 'cacheWriteInputTokens');
   const read = countOf(usage, 'cacheReadInputTokens');
   const long = (Array.isArray(usage.cacheDetails) ? usage.cacheDetails : [])
     .filter((detail) => fieldOf(detail, 'ttl') !== '5m')
     .reduce((sum, detail) => sum + countOf(detail, 'inputTokens'), 0);
-  const counts = usageOf({
+  const counts = countsRead({
     input_tokens: countOf(usage, 'inputTokens') + written + read,
     cache_write_tokens: written,
     cache_write_1h_tokens: long,
     cache_read_tokens: read,
     output_tokens: countOf(usage, 'outputTokens'),
   });
-  return counts && { model: undefined, usage: counts };
+  return { usage: counts, unknown: unknownCounts(usage, CONVERSE_COUNTS) };
 }
 
 const fieldOf = (value: unknown, field: string): string | undefined =>

@@ -3,13 +3,17 @@ import { nestedWithin } from '../bounds/count-text.ts';
 import { countIn, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
 import { isJsonObject, type JsonObject, objectIn } from '../json.ts';
-import type { Bounded, DialectSpend, ModelFacts, Reported } from '../spend.ts';
+import type { Bounded, DialectSpend, ModelFacts } from '../spend.ts';
+import { contentIn, costlyParts } from '../usage/chat-content.ts';
+import { CHAT_COUNTS } from '../usage/known.ts';
+import { unknownCounts } from '../usage/known-counts.ts';
+import type { Statement } from '../usage/record.ts';
 import { chatFields, standardTier } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import type { Parts } from './messages.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { isUsageChunk, readChunks } from './stream.ts';
-import { readChatUsage, reported } from './usage.ts';
+import { readChatUsage, stated } from './usage.ts';
 
 /** How a vendor's chat completions differ from OpenAI's. */
 export type ChatDifferences = {
@@ -71,10 +75,15 @@ function chatSpend(rules: OpenaiRules, allowed: AllowList, outputBound: string):
 
 /** The part of metering that chat completions and completions share: names, streams, usage, errors. */
 export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<DialectSpend, 'boundBody'> {
-  const usageOf = (answer: JsonObject): Reported | undefined => {
+  const usageOf = (answer: JsonObject): Statement => {
     const own = rules.ownField === undefined ? {} : objectIn(answer, rules.ownField);
     // In a whole answer the vendor's own field may hold other counts, so `usage` comes first.
-    return reported(answer, readChatUsage(answer.usage, rules) ?? readChatUsage(own.usage, rules));
+    const usage = readChatUsage(answer.usage, rules);
+    const held = usage ? answer.usage : own.usage;
+    return {
+      ...stated(answer, usage ?? readChatUsage(own.usage, rules)),
+      unknown: unknownCounts(held, CHAT_COUNTS),
+    };
   };
   return {
     model: modelIn,
@@ -84,8 +93,13 @@ export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<Dialec
     pricedHeaders: BETA_HEADERS,
     ...(rules.asksUsage && { askUsage, isUsageEvent: isUsageChunk }),
     ...(rules.refusesAsking && { refusesAsking: rules.refusesAsking }),
-    readAnswer: (answer) => (isJsonObject(answer) ? usageOf(answer) : undefined),
+    readAnswer: (answer) => {
+      if (!isJsonObject(answer)) return undefined;
+      const { unknown = [], ...statement } = usageOf(answer);
+      return { ...statement, content: contentIn(answer), unknown: [...unknown, ...costlyParts(answer)] };
+    },
     readStream: () => readChunks(rules, usageOf),
+    echoes: ({ echo = false, echo_last: last = 0 }) => ![false, null].includes(echo as boolean) || last !== 0,
     isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };
 }

@@ -2,11 +2,14 @@ import { allow, harmless, judge } from '../bounds/allow-list.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
 import { isJsonObject } from '../json.ts';
 import type { DialectSpend } from '../spend.ts';
+import { hasItems } from '../usage/content.ts';
+import { CHAT_COUNTS } from '../usage/known.ts';
+import { unknownCounts } from '../usage/known-counts.ts';
 import { modelIn } from './chat.ts';
 import { judgePrompt, prompts } from './completions.ts';
 import { boundPrompts, inputOf } from './input.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
-import { readChatUsage, reported } from './usage.ts';
+import { readChatUsage, stated } from './usage.ts';
 
 /** Embeddings (`openai` SDK, resources/embeddings). */
 export const openaiEmbeddings = (id: string, rules: OpenaiRules): Dialect => ({
@@ -30,10 +33,12 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
     },
     readAnswer: (answer) => {
       if (!isJsonObject(answer)) return undefined;
-      const usage = readChatUsage(answer.usage, rules, false);
-      if (usage === undefined) return undefined;
-      const { output_tokens: _, ...input } = usage;
-      return reported(answer, input);
+      const { output_tokens: _, ...input } = readChatUsage(answer.usage, rules, false) ?? {};
+      return {
+        ...stated(answer, input.input_tokens === undefined ? undefined : input),
+        content: hasItems(answer.data) ? 'result' : undefined,
+        unknown: unknownCounts(answer.usage, CHAT_COUNTS),
+      };
     },
     isOwnError: (answer) => isErrorOf(rules.errors, answer),
   };

@@ -2,10 +2,13 @@ import { type AllowList, allow, asUnbounded, harmless, judge, only } from '../bo
 import { countIn } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import { countOf, isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
-import { type Bounded, type DialectSpend, type Reported, type StreamReader, usageOf } from '../spend.ts';
+import { type Bounded, countsRead, type DialectSpend, type EventReader, type Usage } from '../spend.ts';
+import { IMAGES_COUNTS } from '../usage/known.ts';
+import { unknownCounts } from '../usage/known-counts.ts';
+import type { Statement } from '../usage/record.ts';
 import { modelIn } from './chat.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
-import { reported } from './usage.ts';
+import { stated } from './usage.ts';
 
 /**
  * Image generation (`openai` SDK, resources/images). A model of GPT Image costs tokens, which OpenAI publishes by quality and
@@ -123,11 +126,15 @@ const TOKENS: ReadonlyMap<string, (quality: string, size: string) => number | un
 ]);
 
 /** The tokens that an answer reports, else the number of its images. */
-function readAnswer(answer: unknown): Reported | undefined {
+function readAnswer(answer: unknown): Statement | undefined {
   if (!isJsonObject(answer)) return undefined;
   const { usage, data } = answer;
-  if (isJsonObject(usage) && usage.output_tokens !== undefined) return reported(answer, tokensIn(usage));
-  return Array.isArray(data) && data.length > 0 ? reported(answer, { images: data.length }) : undefined;
+  const images = Array.isArray(data) ? data.length : 0;
+  const unknown = unknownCounts(usage, IMAGES_COUNTS);
+  const content = images > 0 ? 'written' : undefined;
+  if (isJsonObject(usage) && usage.output_tokens !== undefined)
+    return { ...stated(answer, tokensIn(usage)), content, unknown };
+  return images > 0 ? { ...stated(answer, { images }), content, unknown } : undefined;
 }
 
 const COMPLETED = 'image_generation.completed';
@@ -137,29 +144,33 @@ const ERROR = /^event: ?error\b|"error"/;
 const NAMES_END = 1_024;
 
 /** Reads the one event that has usage (`openai` SDK, ImageGenCompletedEvent). Others hold pictures and are not parsed. */
-function readStream(): StreamReader {
-  const completed: JsonObject[] = [];
+function readStream(): EventReader {
+  let completed = 0;
   let failed = false;
   return {
+    mayBeWritten: () => false,
     matters: (event) => event.includes(COMPLETED) || ERROR.test(event.toString('latin1', 0, NAMES_END)),
     event: (data, name) => {
       failed ||= name === 'error' || data.startsWith('{"error"');
       const event = data.includes(COMPLETED) ? readObject(data) : undefined;
-      if (event) completed.push({ usage: event.usage });
+      if (event === undefined) return undefined;
+      completed++;
+      return { ...readAnswer({ usage: event.usage }), content: 'written' };
     },
-    end: () => (completed.length === 1 && !failed ? readAnswer(completed[0]) : undefined),
+    isWhole: () => completed === 1 && !failed,
   };
 }
 
 /** `openai` SDK, ImagesResponse.Usage. Output without details is image, its dearest kind. */
-function tokensIn(usage: JsonObject) {
+function tokensIn(usage: JsonObject): Usage | undefined {
   if (usage.input_tokens === undefined) return undefined;
   const output = countOf(usage, 'output_tokens');
   const { image_tokens: images = output } = objectIn(usage, 'output_tokens_details');
-  return usageOf({
+  const counts = countsRead({
     input_tokens: countOf(usage, 'input_tokens'),
     input_image_tokens: countOf(objectIn(usage, 'input_tokens_details'), 'image_tokens'),
     output_tokens: output,
     output_image_tokens: countOf({ images }, 'images'),
   });
+  return counts === 'unreadable' ? undefined : counts;
 }

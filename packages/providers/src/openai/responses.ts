@@ -2,14 +2,18 @@ import { allow, judge } from '../bounds/allow-list.ts';
 import { writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
 import { isJsonObject, type JsonObject, textOf } from '../json.ts';
-import type { Bound, DialectSpend, Reported, Usage } from '../spend.ts';
+import type { Bound, DialectSpend, Usage } from '../spend.ts';
+import { hasText } from '../usage/content.ts';
+import { RESPONSES_COUNTS } from '../usage/known.ts';
+import { unknownCounts } from '../usage/known-counts.ts';
+import type { Content, Statement } from '../usage/record.ts';
 import { atTier, BETA_HEADERS, boundText, modelIn } from './chat.ts';
 import { standardTier } from './fields.ts';
 import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import { responsesFields, type ServerTools, serverToolsIn, toolsIn } from './responses-fields.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
-import { readResponsesUsage, reported } from './usage.ts';
+import { readResponsesUsage, stated } from './usage.ts';
 
 /** How a vendor's Responses differ from the API without tools of its own. */
 export type ResponsesDifferences = {
@@ -38,8 +42,11 @@ function responsesSpend(
   const fields = allow(responsesFields(rules.input, serverTools), {
     service_tier: standardTier(rules.standardTier),
   });
-  const usageOf = (response: JsonObject): Reported | undefined =>
-    reported(response, withServerTools(readResponsesUsage(response.usage), response));
+  const usageOf = (response: JsonObject): Statement => ({
+    ...stated(response, withServerTools(readResponsesUsage(response.usage), response)),
+    content: contentIn(response),
+    unknown: [...unknownCounts(response.usage, RESPONSES_COUNTS), ...costlyItems(response)],
+  });
   return {
     model: modelIn,
     streams: (body) => body.stream === true,
@@ -93,27 +100,47 @@ function withTurns(bound: Bound, body: JsonObject, serverTools: ServerTools): Bo
   };
 }
 
-/** The output lists searches, which have a fee, and the usage does not. The fees of other tools are not known. */
-function withServerTools(usage: Usage | undefined, { output }: JsonObject): Usage | undefined {
+/** The output lists searches, which have a fee, and the usage does not. */
+function withServerTools(usage: Usage | undefined, { output, tools }: JsonObject): Usage | undefined {
   if (usage === undefined || !Array.isArray(output)) return usage;
   const items = output.filter(isJsonObject);
-  if (items.some(({ type }) => UNPRICED_CALLS.includes(textOf(type)))) return undefined;
   const searches = items.filter((item) => item.type === 'web_search_call' && isSearch(item)).length;
   const fileSearches = items.filter((item) => item.type === 'file_search_call').length;
+  const unit = previews(tools) ? 'preview_searches' : 'web_searches';
   return {
     ...usage,
-    ...(searches > 0 && { web_searches: searches }),
+    ...(searches > 0 && { [unit]: searches }),
     ...(fileSearches > 0 && { storage_searches: fileSearches }),
   };
 }
 
-const UNPRICED_CALLS: readonly string[] = [
+/** Whether the tool of the searches is, or may be, `web_search_preview`, which has a fee of its own. A response repeats its tools. */
+const previews = (tools: unknown): boolean =>
+  Array.isArray(tools) &&
+  tools.some((tool) => isJsonObject(tool) && textOf(tool.type).startsWith('web_search_preview'));
+
+/** Items of tools whose fee the usage does not report. */
+const costlyItems = ({ output }: JsonObject): readonly string[] =>
+  Array.isArray(output)
+    ? output.flatMap((item) =>
+        isJsonObject(item) && COSTLY_ITEMS.includes(textOf(item.type)) ? textOf(item.type) : [],
+      )
+    : [];
+
+const COSTLY_ITEMS: readonly string[] = [
   'code_interpreter_call',
   'image_generation_call',
   'shell_call',
   'program',
   'x_search_call',
 ];
+
+/** Whether the model wrote something: text, thoughts, calls of tools. Messages may be empty or refusals. */
+const contentIn = ({ output }: JsonObject): Content | undefined =>
+  Array.isArray(output) && output.filter(isJsonObject).some(isWritten) ? 'written' : undefined;
+
+const isWritten = ({ type, content }: JsonObject): boolean =>
+  type === 'message' ? hasText(content) : type !== 'mcp_list_tools';
 
 /** Opening a page and searching in it are free. https://platform.openai.com/docs/pricing#built-in-tools */
 const isSearch = ({ action }: JsonObject): boolean =>

@@ -1,5 +1,8 @@
 import { isJsonObject, type JsonObject, objectIn, readObject, textOf, valueOfAny } from '../json.ts';
-import type { Reported, StreamReader } from '../spend.ts';
+import type { EventReader } from '../spend.ts';
+import { COSTLY_FIELDS, contentIn, costlyParts } from '../usage/chat-content.ts';
+import { hasText } from '../usage/content.ts';
+import type { Statement } from '../usage/record.ts';
 import type { OpenaiRules } from './rules.ts';
 
 /**
@@ -8,13 +11,14 @@ import type { OpenaiRules } from './rules.ts';
  */
 export function readChunks(
   { lastWord, ownField }: Pick<OpenaiRules, 'lastWord' | 'ownField'>,
-  usageOf: (chunk: JsonObject) => Reported | undefined,
-): StreamReader {
-  let usage: Reported | undefined;
+  usageOf: (chunk: JsonObject) => Statement,
+): EventReader {
+  let hasUsage = false;
   let ended = false;
   let broken = false;
   const own = ownField === undefined ? [] : [ownField];
-  const counts = valueOfAny(['usage', 'error', ...(lastWord === 'finish_reason' ? [lastWord] : []), ...own]);
+  const last = lastWord === 'finish_reason' ? [lastWord] : [];
+  const counts = valueOfAny(['usage', 'error', ...COSTLY_FIELDS, ...last, ...own]);
   return {
     // Two searches of a text take less time than three or four of bytes.
     matters: (event) => {
@@ -24,38 +28,50 @@ export function readChunks(
     event: (data) => {
       if (data.trim() === '[DONE]') {
         ended = true;
-        return;
+        return undefined;
       }
       const chunk = readObject(data);
       const own = chunk === undefined || ownField === undefined ? {} : objectIn(chunk, ownField);
       if (chunk === undefined || isError(chunk, own)) {
         broken = true;
-        return;
+        return undefined;
       }
       if (lastWord === 'finish_reason' && finishes(chunk)) ended = true;
-      if (!hasUsage(chunk, own)) return;
+      const content = contentIn(chunk);
+      const parts = costlyParts(chunk);
+      if (!reportsUsage(chunk, own)) return { content, unknown: parts };
       // Without [DONE], only usage that comes with or after the finish is known to be complete.
-      usage = lastWord === '[DONE]' || ended ? usageOf(chunk) : undefined;
+      hasUsage = lastWord === '[DONE]' || ended;
+      const { unknown = [], ...statement } = usageOf(chunk);
+      return { ...statement, content, unknown: [...unknown, ...parts] };
     },
-    end: () => (ended && !broken ? usage : undefined),
+    isWhole: () => ended && hasUsage && !broken,
   };
 }
 
 /** Reads the events of Responses. The last one contains the whole response with its usage. */
-export function readResponseEvents(usageOf: (response: JsonObject) => Reported | undefined): StreamReader {
-  let usage: Reported | undefined;
+export function readResponseEvents(usageOf: (response: JsonObject) => Statement): EventReader {
+  let isOver = false;
   return {
     matters: (event) => LAST_EVENTS.some((type) => event.includes(type)),
+    // Events that repeat the whole response are long.
+    mayBeWritten: (event) => event.includes(DELTA),
     event: (data, name) => {
       const event = readObject(data);
-      const type = event?.type ?? name;
-      if (event === undefined || !LAST_EVENTS.includes(textOf(type)) || !isJsonObject(event.response)) return;
-      usage = usageOf(event.response);
+      const type = textOf(event?.type ?? name);
+      if (event === undefined) return undefined;
+      if (LAST_EVENTS.includes(type) && isJsonObject(event.response)) {
+        isOver = true;
+        return usageOf(event.response);
+      }
+      const isWritten = type.endsWith('.delta') && !type.includes('refusal') && hasText(event.delta);
+      return isWritten ? { content: 'written' } : undefined;
     },
-    end: () => usage,
+    isWhole: () => isOver,
   };
 }
 
+const DELTA = '.delta"';
 const DONE = '[DONE]';
 
 /** Whether an event may be a whole chunk: a chunk that was cut off is read, so that its stream reports nothing. */
@@ -86,7 +102,7 @@ const isError = ({ error }: JsonObject, own: JsonObject): boolean =>
   (error !== undefined && error !== null) || typeof own.error === 'string';
 
 /** Whether a chunk reports usage, well-formed or not. */
-const hasUsage = ({ usage }: JsonObject, own: JsonObject): boolean =>
+const reportsUsage = ({ usage }: JsonObject, own: JsonObject): boolean =>
   (usage !== undefined && usage !== null) || isJsonObject(own.usage);
 
 const finishes = ({ choices }: JsonObject): boolean =>

@@ -1,5 +1,6 @@
 import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
-import type { Reported, Usage } from '../spend.ts';
+import type { Usage } from '../spend.ts';
+import type { Statement } from '../usage/record.ts';
 import type { OpenaiRules } from './rules.ts';
 
 /**
@@ -10,7 +11,7 @@ export function readChatUsage(held: unknown, rules: OpenaiRules, output = true):
   if (!isJsonObject(held)) return undefined;
   const input = objectIn(held, 'prompt_tokens_details');
   const outputDetails = objectIn(held, 'completion_tokens_details');
-  return fromCounts(held, rules.reasoningApart === true, {
+  return fromCounts(rules.reasoningApart === true, {
     input: held.prompt_tokens,
     cacheRead: input.cached_tokens ?? held.prompt_cache_hit_tokens,
     cacheWrite: input.cache_write_tokens,
@@ -28,7 +29,7 @@ export function readChatUsage(held: unknown, rules: OpenaiRules, output = true):
 export function readResponsesUsage(held: unknown): Usage | undefined {
   if (!isJsonObject(held)) return undefined;
   const input = objectIn(held, 'input_tokens_details');
-  return fromCounts(held, false, {
+  return fromCounts(false, {
     input: held.input_tokens,
     cacheRead: input.cached_tokens,
     cacheWrite: input.cache_write_tokens,
@@ -42,12 +43,12 @@ export function readResponsesUsage(held: unknown): Usage | undefined {
   });
 }
 
-/** The usage of an answer or a stream's chunk; undefined if it was served at another price than the standard tier's. */
-export function reported(answer: JsonObject, usage: Usage | undefined): Reported | undefined {
-  if (usage === undefined) return undefined;
+/** The statement of an answer or a stream's chunk. Its usage is unreadable at another price than the standard tier's. */
+export function stated(answer: JsonObject, usage: Usage | undefined): Statement {
   const model = typeof answer.model === 'string' ? answer.model : undefined;
   const tier = answer.service_tier ?? objectIn(answer, 'usage').service_tier ?? 'default';
-  return STANDARD_TIERS.includes(textOf(tier)) ? { model, usage } : undefined;
+  const isStandard = STANDARD_TIERS.includes(textOf(tier));
+  return { model, usage: usage !== undefined && isStandard ? usage : 'unreadable' };
 }
 
 /** Names for the standard price in answers of all vendors. */
@@ -56,37 +57,28 @@ const STANDARD_TIERS: readonly string[] = ['default', 'auto', 'on_demand', 'stan
 type Count = 'input' | 'cacheRead' | 'cacheWrite' | 'inputAudio' | 'output' | 'reasoning' | 'outputAudio';
 type Counts = Readonly<Record<Count | 'citations' | 'webSearches' | 'total', unknown>>;
 
-/** Units that have a fee, whose amount answers do not report. */
-const UNPRICED = ['num_sources_used', 'num_server_side_tools_used', 'prompt_audio_seconds'];
-
-function fromCounts(held: JsonObject, reasoningApart: boolean, counts: Counts): Usage | undefined {
+function fromCounts(reasoningApart: boolean, counts: Counts): Usage | undefined {
   const values = Object.values(counts).filter((value) => value !== undefined && value !== null);
   if (!values.every(isTokens) || !isTokens(counts.input) || !isTokens(counts.output)) return undefined;
-  if (UNPRICED.some((field) => held[field] !== undefined && held[field] !== null && held[field] !== 0))
-    return undefined;
-  if (Object.values(objectIn(held, 'server_tool_use_details')).some((used) => used !== null && used !== 0)) {
-    return undefined;
-  }
-  const { cacheRead, cacheWrite, reasoning, citations, total } = counts;
+  const { cacheRead, cacheWrite, reasoning, citations } = counts;
   // Some vendors report cached tokens separately from the input, so they can exceed it.
   const cached = number(cacheRead) + number(cacheWrite);
   const input = counts.input >= cached ? counts.input : counts.input + cached;
   const apart = (reasoningApart ? number(reasoning) : 0) + number(citations);
-  // Tokens that only the total contains are output: Gemini does not count its thoughts as completion.
-  const output = Math.max(counts.output + apart, number(total) - input);
   return {
     input_tokens: input,
     ...named('cache_read_tokens', cacheRead),
     ...named('cache_write_tokens', cacheWrite),
     ...named('input_audio_tokens', counts.inputAudio),
-    output_tokens: Math.max(output, number(reasoning)),
+    output_tokens: Math.max(counts.output + apart, number(reasoning)),
     ...named('output_reasoning_tokens', reasoning),
     ...named('output_audio_tokens', counts.outputAudio),
     ...named('output_citation_tokens', citations),
     ...named('web_searches', counts.webSearches),
+    ...named('total_tokens', counts.total),
   };
 }
 
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
 
-const named = (unit: string, value: unknown): Usage => (number(value) > 0 ? { [unit]: number(value) } : {});
+const named = (unit: string, value: unknown): Usage => (typeof value === 'number' ? { [unit]: value } : {});

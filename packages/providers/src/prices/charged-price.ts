@@ -1,4 +1,4 @@
-import type { Reported } from '../spend.ts';
+import type { Reported } from '../usage/record.ts';
 import type { Pricing } from './price.ts';
 import type { PriceLine } from './price-lines.ts';
 
@@ -11,12 +11,14 @@ export type Charged = {
 /**
  * The price of a reported usage, or the cost that the vendor states, whichever is larger.
  * @param pricing undefined if no price is known
- * @returns undefined if neither is known in full
+ * @returns undefined if neither is known in full, or the usage is in doubt
  */
 export function chargedPrice(
   pricing: Pricing | undefined,
   { usage, stated = {} }: Reported,
 ): Charged | undefined {
+  // A usage in doubt may not be all of it.
+  if (usage === undefined) return undefined;
   const { microusd, requestMicrousd } = stated;
   const priced = pricing && atRequestFee(pricing, requestMicrousd);
   const listed = priced?.cost(usage);

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, objectIn, readObject, textOf } from '../json.ts';
-import type { Reported, StatedCost, StreamReader } from '../spend.ts';
+import type { StreamReader } from '../spend.ts';
+import type { Reported, StatedCost } from '../usage/record.ts';
 import { microusdOf } from './price.ts';
 
 /** Reads the usage of one answer. `model` is the one that the answer names, or ''. */

@@ -101,7 +101,7 @@ const geminiPredict: Dialect = {
     readAnswer: (answer) => {
       const { predictions } = isJsonObject(answer) ? answer : {};
       if (!Array.isArray(predictions) || predictions.length === 0) return undefined;
-      return { model: undefined, usage: { images: predictions.length } };
+      return { usage: { images: predictions.length }, content: 'written' };
     },
     isOwnError,
   },

@@ -65,7 +65,12 @@ export const groq: Provider = {
   // `openai/gpt-oss-120b` (https://console.groq.com/docs/models): OpenAI's SDKs encode the slash.
   slashedIds: ['/openai/v1/models/*'],
   // Compound systems use tools that have fees.
-  rules: { addedInput: OPEN_WEIGHTS_ADDED, refusedModels: /compound/ },
+  rules: {
+    addedInput: OPEN_WEIGHTS_ADDED,
+    refusedModels: /compound/,
+    // Seconds (`groq-sdk` 1.6, CompletionUsage, 2026-11-26).
+    freeUsage: new Set(['queue_time', 'prompt_time', 'completion_time', 'total_time']),
+  },
   // https://console.groq.com/docs/compound
   modelFields: ['compound_custom'],
   // https://console.groq.com/docs/rate-limits has the shared ones; recorded answers have `x-groq-region`.

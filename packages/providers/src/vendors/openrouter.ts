@@ -93,6 +93,8 @@ export const openrouter: Provider = {
     // those of text (https://openrouter.ai/docs/features/multimodal/image-generation) and are not in the price list.
     refusedModels:
       /image|audio|lyria|:(online|nitro|exacto)|^~?openrouter\/|\/router$|^perplexity\/|sonar|search-(preview|api)|deep-research|multi-agent/,
+    // What OpenRouter bills for these counts (`@openrouter/sdk` 1.3, ChatUsage, 2026-11-26).
+    freeUsage: new Set(['cost', 'cost_details.*']),
   },
   /**
    * https://openrouter.ai/docs/guides/features/zero-completion-insurance: a response without completion tokens that

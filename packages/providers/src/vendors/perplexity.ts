@@ -110,6 +110,8 @@ export const perplexity: Provider = {
     feePerRequest: (model) => !/^pplx-embed-/.test(model),
     // The number of searches of a deep research call has no bound.
     refusedModels: /deep-research/,
+    // What Perplexity bills for these counts (`@perplexity-ai/perplexity_ai` 0.38, UsageInfo, 2026-11-26).
+    freeUsage: new Set(['cost.*']),
   },
   refusals: 'undocumented',
   models: MODELS,

@@ -86,6 +86,8 @@ export const xai: Provider = {
     // xAI does not document that the bound covers reasoning.
     coversReasoning: (model) => /non-reasoning|^grok-2/.test(model),
     refusedModels: /multi-agent/,
+    // What xAI bills for these counts, in parts of a dollar (https://docs.x.ai/docs/api-reference, 2026-11-26).
+    freeUsage: new Set(['cost_in_usd_ticks']),
   },
   /**
    * https://docs.x.ai/docs/pricing#usage-guidelines-violation-fee: xAI charges $0.05 for a request whose violation it

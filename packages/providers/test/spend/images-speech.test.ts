@@ -121,7 +121,8 @@ describe('models with a price for each image', () => {
   test('an answer without usage reports its images', () => {
     const data = [{ b64_json: '' }, { b64_json: '' }];
     expect(images.spend.readAnswer({ created: 1, data })).toMatchObject({ usage: { images: 2 } });
-    expect(images.spend.readAnswer({ created: 1, data, usage: { cost_in_usd_ticks: 4 } })).toMatchObject({
+    const { spend } = endpoint('xai', '/v1/images/generations');
+    expect(spend.readAnswer({ created: 1, data, usage: { cost_in_usd_ticks: 4 } })).toMatchObject({
       usage: { images: 2 },
     });
     expect(imagen.spend.readAnswer({ predictions: [{ bytesBase64Encoded: '' }] })).toMatchObject({

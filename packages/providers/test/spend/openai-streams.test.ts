@@ -125,8 +125,10 @@ describe('of the events of a stream', () => {
     ['usage that is null, as OpenAI sends it with each chunk', chunk({ usage: null }), false],
     ['usage', chunk({ usage: { prompt_tokens: 1 } }), true],
     ['an error', { error: { message: 'overloaded' } }, true],
-  ])('%s is parsed or not', (_what, event, matters) => {
+  ])('%s is parsed or not, once the model has written something', (_what, event, matters) => {
     const reader = spendOf('openai', '/v1/chat/completions').readStream?.();
+    expect(reader?.matters?.(bytes(event))).toBe(true);
+    reader?.event(JSON.stringify(chunk({})), undefined);
     expect(reader?.matters?.(bytes(event))).toBe(matters);
   });
 

@@ -1,0 +1,22 @@
+/** Fields that name or prove something, and are no content. */
+const NO_CONTENT: ReadonlySet<string> = new Set([
+  ...['type', 'id', 'index', 'role', 'status', 'object'],
+  ...['signature', 'thoughtSignature', 'mimeType', 'language', 'refusal'],
+]);
+
+/** Deeper than any answer nests what a model wrote. */
+const DEEPEST = 12;
+
+/** Whether a value holds any text, such as what a model wrote, or the name of a tool that it calls. A refusal does not count. */
+export function hasText(value: unknown, depth = 0): boolean {
+  if (typeof value === 'string') return value !== '';
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return false;
+  if (Array.isArray(value)) return value.some((each) => hasText(each, depth + 1));
+  return Object.entries(value).some(([name, each]) => !NO_CONTENT.has(name) && hasText(each, depth + 1));
+}
+
+/** Whether a value holds a list that is not empty, such as vectors or ranks. */
+export const hasItems = (value: unknown): boolean =>
+  Array.isArray(value)
+    ? value.length > 0
+    : typeof value === 'object' && value !== null && Object.values(value).some(hasItems);

@@ -1,0 +1,137 @@
+import type { Usage } from '../spend.ts';
+
+/** The part of an answer, or of one event of a stream, that says something about the usage of its call. */
+export type Statement = {
+  readonly model?: string | undefined;
+  /**
+   * The counts that it states. A count that it leaves out is absent, which is not 0. `total_tokens` is input and output
+   * together. Absent: it states none. `unreadable`: it states some that cannot be read in full at the standard price.
+   */
+  readonly usage?: Usage | 'unreadable';
+  /** Other units that the answer shows: searches, pictures. They do not say that a usage was stated. */
+  readonly fees?: Usage | undefined;
+  /** Something that the model wrote, or a result of another kind, such as vectors. */
+  readonly content?: Content | undefined;
+  /** Names of its counts and parts that may cost money and are not counted. */
+  readonly unknown?: readonly string[];
+  /** It repeats counts as 0 that it stated before, and the dialect takes that for absent. */
+  readonly zeroed?: boolean;
+};
+
+export type Content = 'written' | 'result';
+
+/** The money in a vendor's own usage. Neither a model nor a holder can write into that object. */
+export type StatedCost = {
+  /** The bill for the call, in microdollars. Undefined: none is stated. NaN: the statement cannot be read. */
+  readonly microusd?: number | undefined;
+  /** The part of the price that each call has (`requests`), where it depends on the call. */
+  readonly requestMicrousd?: number | undefined;
+};
+
+/** The usage that a stream or an answer reported in full. */
+export type Reported = {
+  readonly model: string | undefined;
+  /** Undefined: it cannot be believed, or may not be all, for the reason in `doubt`. */
+  readonly usage: Usage | undefined;
+  /** With a usage: the doubt was resolved by the larger count. */
+  readonly doubt?: Doubt | undefined;
+  /** The cost that the vendor itself states. Absent: none. */
+  readonly stated?: StatedCost;
+};
+
+/**
+ * Why a usage is in doubt.
+ * - `falls`: a count is lower than the same answer stated before
+ * - `no_input`, `no_output`: it is 0 although there is content
+ * - `unknown`: counts or parts of the answer, by name, may cost money and are not counted
+ */
+export type Doubt =
+  | { readonly why: 'falls' | 'no_input' | 'no_output'; readonly names?: undefined }
+  | { readonly why: 'unknown'; readonly names: readonly string[] };
+
+/** More names of one answer are not kept. */
+const MOST_NAMES = 8;
+/** Names go to logs and metrics, so they are short and have no other characters. */
+const IS_NAME = /^[A-Za-z][\w.]{0,79}$/;
+
+/**
+ * The usage of one answer, from everything that it states. Here the rules hold that are the same for all dialects:
+ * - Within an answer no count falls. Two statements of one count mean the larger one, never the sum.
+ * - Output is not 0 if the model wrote something.
+ * - Input, with what was read from a cache, is not 0 if there is any content or output. An answer without both may be all zeros: it was
+ *   refused, or is empty.
+ * - A count or a part that is not known to be free makes the usage unknown.
+ */
+export class UsageRecord {
+  readonly #isFree: (name: string) => boolean;
+  readonly #counts = new Map<string, number>();
+  readonly #unknown = new Set<string>();
+  #model: string | undefined;
+  #content: Content | undefined;
+  #isReadable = false;
+  #falls = false;
+  #isZeroed = false;
+
+  /** @param isFree whether a count or a part of this name costs nothing at the vendor */
+  constructor(isFree: (name: string) => boolean) {
+    this.#isFree = isFree;
+  }
+
+  /** The content that is known so far. */
+  get content(): Content | undefined {
+    return this.#content;
+  }
+
+  add({ model, usage, fees, content, unknown = [], zeroed = false }: Statement): void {
+    this.#model = model ?? this.#model;
+    if (content !== undefined && this.#content !== 'written') this.#content = content;
+    this.#isZeroed ||= zeroed;
+    for (const name of unknown)
+      if (this.#unknown.size < MOST_NAMES && !this.#isFree(name))
+        this.#unknown.add(IS_NAME.test(name) ? name : 'other');
+    for (const [unit, count] of Object.entries(fees ?? {}))
+      this.#counts.set(unit, Math.max(count, this.#counts.get(unit) ?? 0));
+    if (usage === undefined) return;
+    // The last statement decides whether the usage can be read.
+    this.#isReadable = usage !== 'unreadable';
+    if (usage === 'unreadable') return;
+    for (const [unit, count] of Object.entries(usage)) {
+      const before = this.#counts.get(unit) ?? 0;
+      this.#falls ||= count < before;
+      this.#counts.set(unit, Math.max(count, before));
+    }
+  }
+
+  /** Returns undefined if no usage was stated that can be read. */
+  read(): Reported | undefined {
+    if (!this.#isReadable) return undefined;
+    const usage = this.#usage();
+    const model = this.#model;
+    const why = this.#contradiction(usage);
+    if (why) return { model, usage: undefined, doubt: { why } };
+    if (this.#unknown.size > 0)
+      return { model, usage: undefined, doubt: { why: 'unknown', names: [...this.#unknown] } };
+    return this.#isZeroed ? { model, usage, doubt: { why: 'falls' } } : { model, usage };
+  }
+
+  /** Tokens that only the total contains are output: Gemini, for one, does not count its thoughts as completion. */
+  #usage(): Usage {
+    const { total_tokens: total, ...counts } = Object.fromEntries(this.#counts);
+    const beyond = (total ?? 0) - (counts.input_tokens ?? 0);
+    const output = counts.output_tokens;
+    const whole = output === undefined ? counts : { ...counts, output_tokens: Math.max(output, beyond) };
+    return Object.fromEntries(Object.entries(whole).filter(([unit, n]) => n > 0 || ALWAYS.includes(unit)));
+  }
+
+  #contradiction(usage: Usage): 'falls' | 'no_input' | 'no_output' | undefined {
+    if (this.#falls) return 'falls';
+    const { input_tokens: input, output_tokens: output } = usage;
+    if (this.#content === 'written' && output === 0) return 'no_output';
+    if (this.#content === undefined && !output) return undefined;
+    const isPaidOtherwise =
+      input === undefined && Object.keys(usage).some((unit) => !unit.endsWith('_tokens'));
+    return input || isPaidOtherwise ? undefined : 'no_input';
+  }
+}
+
+const ALWAYS: readonly string[] = ['input_tokens', 'output_tokens'];
