@@ -88,6 +88,18 @@ const CASES: readonly Case[] = [
     { instance: 'a' },
   ],
   ['PresignOverrun', { presign_overruns_total: once }, { presign_overruns_total: '1x120' }],
+  [
+    'PresignUsageContradicts',
+    { 'presign_usage_contradictions_total{provider="acme",why="falls"}': once },
+    { 'presign_usage_contradictions_total{provider="acme",why="falls"}': '1x120' },
+    { provider: 'acme', why: 'falls' },
+  ],
+  [
+    'PresignUsageUnknown',
+    { 'presign_unknown_usage_total{provider="acme",name="new_tokens"}': once },
+    { 'presign_unknown_usage_total{provider="acme",name="new_tokens"}': '1x120' },
+    { provider: 'acme', name: 'new_tokens' },
+  ],
   ['PresignLeasesExpired', { presign_leases_expired_total: once }, { presign_leases_expired_total: '1x120' }],
   ['PresignEpochChanged', { presign_epoch_changes_total: once }, { presign_epoch_changes_total: '1x120' }],
   ['PresignLedgerBehind', { presign_ledger_lag_seconds: '400x120' }, { presign_ledger_lag_seconds: '9x120' }],

@@ -162,6 +162,17 @@ describe('/metrics of a gateway', () => {
     await expectGrowth(before, { presign_overruns_total: 1, [outcome('complete')]: 1 });
   });
 
+  test('counts usage that contradicts itself, and counts that are not known', async () => {
+    const contradicts = 'presign_usage_contradictions_total{provider="openai",why="no_input"}';
+    const unknown = 'presign_unknown_usage_total{provider="openai",name="new_tokens"}';
+    answer = answering({ ...USAGE, prompt_tokens: 0, total_tokens: 5 });
+    const before = await now();
+    expect(await send(await issue({ cost_limit: 10_000 }))).toBe(200);
+    answer = answering({ ...USAGE, new_tokens: 3 });
+    expect(await send(await issue({ cost_limit: 10_000 }))).toBe(200);
+    await expectGrowth(before, { [contradicts]: 1, [unknown]: 1 });
+  });
+
   test('counts a hold whose gateway stopped', async () => {
     answer = OK;
     const url = await issue({ max_uses: 2 });

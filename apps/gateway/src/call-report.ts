@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Doubt } from '@presign/providers';
 import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import { logFields } from '@presign/telemetry/log';
 import type { Span } from '@presign/telemetry/traces';
@@ -30,6 +31,8 @@ type CallEnd = {
   readonly overrunMicrousd?: number | undefined;
   readonly inputTokens?: number | undefined;
   readonly outputTokens?: number | undefined;
+  /** Why the usage that the answer reported is in doubt. */
+  readonly doubt?: Doubt | undefined;
   /** An operator, or the account that issued the URL, has to act. */
   readonly fault?: {
     readonly level: 'warn' | 'error';
@@ -177,6 +180,8 @@ function lineOf(
     uses: end?.uses,
     input_tokens: end?.inputTokens,
     output_tokens: end?.outputTokens,
+    doubt: end?.doubt?.why,
+    unknown_usage: end?.doubt?.names?.join(' '),
     cost: end?.costMicrousd,
     hold: end?.heldMicrousd,
     first_byte_ms: firstByteAt === 0 ? undefined : tenths(firstByteAt - beganAt),

@@ -1,3 +1,4 @@
+import type { Doubt } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { Meter } from '@presign/telemetry/metrics';
 import type { CallReport } from './call-report.ts';
@@ -5,8 +6,8 @@ import type { CallReport } from './call-report.ts';
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */
 export type GatewayMetrics = {
   /**
-   * Counts a call that ended. No label comes from a request: `provider` is a name that the operator gave, the others are
-   * ours.
+   * Counts a call that ended. No label comes from a request: `provider` is a name that the operator gave, `name` is bounded and
+   * is the provider's, the others are ours.
    * @param ms how long the call took
    */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
@@ -59,6 +60,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   );
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
+  const doubted = doubtCounters(counter);
   // An alert needs a value before the first event.
   overruns.add(0);
 
@@ -71,6 +73,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     if (upstreamMs > 0) upstream.record(upstreamMs / 1_000, { provider });
     if (firstByteAt > 0) firstByte.record((firstByteAt - beganAt) / 1_000, { provider });
     if (!end) return;
+    if (kind === 'llm') doubted(provider, end.doubt);
     const { costMicrousd = 0, heldMicrousd = 0, overrunMicrousd = 0 } = end;
     if (costMicrousd > 0) {
       cost.add(costMicrousd, { provider });
@@ -94,6 +97,45 @@ function countUnsettled(meter: Meter): Pick<GatewayMetrics, 'leasesExpired' | 's
   for (const each of [expired, dropped]) each.add(0);
   return { leasesExpired: (holds) => expired.add(holds), settleDropped: () => dropped.add(1) };
 }
+
+/** Counts answers whose usage is in doubt. Contradictions of a provider begin at 0 with its first call, because an alert needs that. */
+function doubtCounters(
+  counter: (name: string, description: string) => ReturnType<Meter['createCounter']>,
+): (provider: string, doubt: Doubt | undefined) => void {
+  const contradictions = counter(
+    'presign_usage_contradictions_total',
+    'Answers whose usage contradicts itself or what they hold',
+  );
+  const unknown = counter(
+    'presign_unknown_usage_total',
+    'Answers with a count or a part that may cost money and is not counted',
+  );
+  const nameOf = boundNames();
+  const seen = new Set<string>();
+  return (provider, doubt) => {
+    if (!seen.has(provider)) for (const why of CONTRADICTIONS) contradictions.add(0, { provider, why });
+    seen.add(provider);
+    if (doubt?.why === 'unknown')
+      for (const name of doubt.names) unknown.add(1, { provider, name: nameOf(provider, name) });
+    else if (doubt) contradictions.add(1, { provider, why: doubt.why });
+  };
+}
+
+const CONTRADICTIONS = ['falls', 'no_input', 'no_output'];
+
+/** Providers choose these names, so their number is bounded: later ones are `other`. */
+function boundNames(): (provider: string, name: string) => string {
+  const known = new Set<string>();
+  return (provider, name) => {
+    const key = `${provider} ${name}`;
+    if (!known.has(key) && known.size >= MOST_NAMES) return 'other';
+    known.add(key);
+    return name;
+  };
+}
+
+/** So many names of all providers together. */
+const MOST_NAMES = 100;
 
 /** Exposes the holds of calls under way. */
 export function watchHolds(

@@ -20,7 +20,7 @@ test('a short text stays what it says, wherever its bytes are cut', () => {
   );
 });
 
-test('long strings become empty and long lists of numbers lose their tail, wherever the bytes are cut', () => {
+test('long strings become a space and long lists of numbers lose their tail, wherever the bytes are cut', () => {
   const long = fc.constantFrom('x'.repeat(2_000), '\\"'.repeat(900), '\\'.repeat(1_500), 'é"\\'.repeat(700));
   const numbers = fc.constantFrom(Array.from({ length: 500 }, (_, i) => i / 7));
   fc.assert(
@@ -48,7 +48,7 @@ function jsonOf(...values: fc.Arbitrary<unknown>[]): fc.Arbitrary<unknown> {
 
 function shortened(value: unknown): unknown {
   if (typeof value === 'string') {
-    return Buffer.byteLength(JSON.stringify(value)) - 2 > 1_024 ? '' : value;
+    return Buffer.byteLength(JSON.stringify(value)) - 2 > 1_024 ? ' ' : value;
   }
   if (Array.isArray(value)) {
     const isNumbers = value.length > 8 && value.every((each) => typeof each === 'number');

@@ -30,6 +30,7 @@ const plan = (limited: boolean, free = false): Plan => ({
   },
   free,
   streams: false,
+  echoes: false,
   dropsUsageEvent: false,
   rewritten: true,
   askedTokens: 0,
@@ -118,6 +119,28 @@ describe('under a spend limit', () => {
   test('usage that cannot be priced is charged its hold', () => {
     const unpriced = { ...plan(true), pricing: undefined };
     expect(judge({ is: 'complete', status: 200 }, reporting(5), unpriced).costMicrousd).toBe(HELD);
+  });
+});
+
+describe('a usage in doubt', () => {
+  const done: Sent = { is: 'complete', status: 200 };
+  const doubted = (usage?: { input_tokens: number }): Metered => ({
+    ...reporting(),
+    reported: { model: 'm', usage, doubt: { why: 'falls' } },
+  });
+
+  test('is charged its hold, or has no known cost without a limit', () => {
+    const doubt = { why: 'falls' };
+    expect(judge(done, doubted(), plan(true))).toMatchObject({
+      costMicrousd: HELD,
+      overrunMicrousd: 0,
+      doubt,
+    });
+    expect(judge(done, doubted(), plan(false))).toMatchObject({ costMicrousd: undefined, doubt });
+  });
+
+  test('is charged where the larger count resolves it', () => {
+    expect(judge(done, doubted({ input_tokens: 7 }), plan(true)).costMicrousd).toBe(7);
   });
 });
 

@@ -9,6 +9,7 @@ const ABRIDGED_MAX_BYTES = 1024 * 1024;
 const SHORT_BYTES = 12;
 
 const COMMA = Buffer.from(',');
+const SPACE = Buffer.from(' ');
 const EMPTY = Buffer.alloc(0);
 const [QUOTE, BACKSLASH, SEPARATOR, CLOSE_LIST, CLOSE_OBJECT] = [0x22, 0x5c, 0x2c, 0x5d, 0x7d];
 const isOneOf = (characters: string): Uint8Array => {
@@ -34,7 +35,7 @@ export const isWhitespace = (bytes: Buffer): boolean => bytes.every((byte) => WH
 
 /**
  * Shortens a JSON text while it arrives, so that usage can be read from an answer of any length in little memory. Usage
- * is made of short names and numbers. Long strings (text, images) become empty, long lists of numbers (embeddings) lose
+ * is made of short names and numbers. Long strings (text, images) become a space, so that they are not taken for empty ones, long lists of numbers (embeddings) lose
  * their tail, and whitespace goes. Each byte is looked at once.
  */
 export class Abridger {
@@ -117,6 +118,7 @@ export class Abridger {
       this.#keepString(chunk.subarray(start, end), stringAt);
       this.#isEscaped = isEscaped;
       if (quote < 0) return end;
+      if (this.#isDropped) this.#keep(SPACE);
       this.#keep(chunk, quote, quote + 1);
       this.#stringAt = undefined;
       return quote + 1;

@@ -29,7 +29,9 @@ export type AnswerPlan = {
   /** The gateway's own headers for an answer of this status. */
   readonly ownHeaders: (status: number) => FlatHeaders;
   /** Undefined: the endpoint is not known, so its answer is not read. */
-  readonly meter: Pick<MeterOptions, 'spend' | 'dropsUsageEvent' | 'onInput' | 'turn'> | undefined;
+  readonly meter:
+    | Pick<MeterOptions, 'spend' | 'request' | 'dropsUsageEvent' | 'onInput' | 'turn'>
+    | undefined;
   /** The call asked for a stream. It is not always a stream of events: Gemini also streams one JSON array. */
   readonly streams: boolean;
   /** The last byte waits for `finish`, so that the holder sees the end only after settling. */
@@ -217,11 +219,11 @@ export function answerPlan(
   memory: Reservation,
   { onInput, turn }: Pick<MeterOptions, 'onInput' | 'turn'> = {},
 ): AnswerPlan {
-  const { spend, dropsUsageEvent, streams } = call.plan;
+  const { spend, dropsUsageEvent, streams, echoes } = call.plan;
   return {
     passes: answerHeadersOf(call.grant.provider),
     ownHeaders: (status) => callHeaders(call, admitted, status),
-    meter: spend && { spend, dropsUsageEvent, onInput, turn },
+    meter: spend && { spend, request: { echoes }, dropsUsageEvent, onInput, turn },
     streams,
     keepsLast: givesBack(call.plan),
     memory,

@@ -2,6 +2,7 @@ import type { Left } from '@presign/limits';
 import {
   billingOf,
   chargedPrice,
+  type Doubt,
   type ErrorFacts,
   type PriceLine,
   type VendorRefusals,
@@ -22,6 +23,8 @@ export type Charge = {
   readonly overrunMicrousd: number;
   /** The provider's usage, if the answer reported it in full. */
   readonly usage: Readonly<Record<string, number>> | undefined;
+  /** Why the usage that the answer reported is in doubt. */
+  readonly doubt: Doubt | undefined;
   /** Input and output. Undefined: not known. */
   readonly usedTokens: number | undefined;
   /** How the cost, before it was limited to the hold, follows from the usage. Undefined when it does not. */
@@ -42,7 +45,7 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const { refusals } = grant.provider;
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
   const reported = sent.is === 'complete' && sent.status < 400 ? metered.reported : undefined;
-  const usage = reported?.usage;
+  const { usage, doubt } = reported ?? {};
   const charged = reported && chargedPrice(plan.pricing, reported);
   const paid = reported ? charged?.microusd : billedFee(refusals, sent, metered, hold);
   const isFree = plan.free || paidNothing(refusals, sent, metered);
@@ -51,7 +54,8 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const overrunMicrousd = known === undefined ? 0 : known - (costMicrousd ?? known);
   const usedTokens = isFree ? 0 : tokensIn(usage);
   const lines = isFree ? undefined : charged?.lines;
-  return { uses: usesKept(refusals, sent, metered), costMicrousd, overrunMicrousd, usage, usedTokens, lines };
+  const uses = usesKept(refusals, sent, metered);
+  return { uses, costMicrousd, overrunMicrousd, usage, doubt, usedTokens, lines };
 }
 
 function tokensIn(usage: Charge['usage']): number | undefined {

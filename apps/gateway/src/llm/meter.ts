@@ -2,6 +2,7 @@ import {
   type ErrorFacts,
   errorFactsIn,
   type Reported,
+  type RequestFacts,
   type Spend,
   type StreamReader,
   type Usage,
@@ -54,6 +55,7 @@ export const UNMETERED: Meter = {
 
 export type MeterOptions = {
   readonly spend: Spend;
+  readonly request?: RequestFacts | undefined;
   readonly status: number;
   readonly contentType: string;
   readonly contentEncoding: string;
@@ -87,7 +89,7 @@ export function createMeter(options: MeterOptions): Meter {
 /** Reads a stream event by event. */
 function eventMeter(options: MeterOptions, form: StreamForm): Meter {
   const { spend, dropsUsageEvent, keepsLast, memory } = options;
-  const reader = spend.readStream?.();
+  const reader = spend.readStream?.(options.request);
   const held = new HeldBack();
   let passed: Buffer[] = [];
   let onInput = reader?.input && options.onInput;
@@ -186,8 +188,8 @@ type Reader = {
 };
 
 /** Reads a stream that was compressed. */
-function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader {
-  const reading = new EventReading(form, spend.readStream?.(), memory, () => {});
+function eventReader({ spend, request, memory }: MeterOptions, form: StreamForm): Reader {
+  const reading = new EventReading(form, spend.readStream?.(request), memory, () => {});
   return {
     push: (bytes) => {
       reading.push(bytes);
@@ -201,7 +203,7 @@ function eventReader({ spend, memory }: MeterOptions, form: StreamForm): Reader 
 }
 
 /** Reads the usage of one JSON text, or of a stream that was sent as one JSON array, whose elements are the events. */
-function answerReader({ spend, memory }: MeterOptions): Reader {
+function answerReader({ spend, request, memory }: MeterOptions): Reader {
   const hasRoom = roomFor(memory);
   // An answer in one short piece, as most are, is read as it is.
   let short: Buffer | undefined;
@@ -223,8 +225,8 @@ function answerReader({ spend, memory }: MeterOptions): Reader {
     end: () => {
       const answer = parseAnswer(abridger ? abridger.end() : short);
       if (answer === undefined) return {};
-      if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer)) };
-      return { reported: attempt(() => readElements(spend.readStream?.(), answer)) };
+      if (!Array.isArray(answer)) return { reported: attempt(() => spend.readAnswer(answer, request)) };
+      return { reported: attempt(() => readElements(spend.readStream?.(request), answer)) };
     },
   };
 }

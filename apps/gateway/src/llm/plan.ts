@@ -42,6 +42,8 @@ export type Plan = {
   /** The provider charges nothing for this call. */
   readonly free: boolean;
   readonly streams: boolean;
+  /** The answer repeats the prompt. */
+  readonly echoes: boolean;
   /** The gateway asked for the stream's usage event and the holder did not. */
   readonly dropsUsageEvent: boolean;
   /** The gateway sends the body as plain JSON, whatever content type and coding the holder's headers state. */
@@ -147,6 +149,7 @@ const UNKNOWN = {
   pricing: undefined,
   free: false,
   streams: false,
+  echoes: false,
   dropsUsageEvent: false,
   rewritten: false,
   askedTokens: 0,
@@ -190,7 +193,8 @@ function configured({ content, policy, grant, target }: Asked): JsonObject | und
 function askingForUsage(spend: Spend, body: JsonObject, { path, query }: Target) {
   const streams = spend.streams(body, path, query);
   const asked = streams && !spend.refusesAsking?.(body, query) ? spend.askUsage?.(body) : undefined;
-  return { streams, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
+  const echoes = spend.echoes?.(body) === true;
+  return { streams, echoes, dropsUsageEvent: asked !== undefined, usageBody: asked ?? body };
 }
 
 /** Drops the parsed body once the body to send is created, because the answer may take an hour. */

@@ -82,6 +82,7 @@ export function endOf(
     overrunMicrousd: charge.overrunMicrousd,
     inputTokens: charge.usage?.input_tokens,
     outputTokens: charge.usage?.output_tokens,
+    doubt: charge.doubt,
     ...faultOf(sent, grant.origin),
   };
 }

@@ -116,6 +116,7 @@ export type PlanData = {
   readonly model: string | undefined;
   readonly free: boolean;
   readonly streams: boolean;
+  readonly echoes: boolean;
   readonly dropsUsageEvent: boolean;
   readonly rewritten: boolean;
   readonly askedTokens: number;
