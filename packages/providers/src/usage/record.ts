@@ -1,4 +1,5 @@
-import type { Usage } from '../spend.ts';
+/** As in `spend.ts`, which imports this file. */
+type Usage = Readonly<Record<string, number>>;
 
 /** The part of an answer, or of one event of a stream, that says something about the usage of its call. */
 export type Statement = {
