@@ -52,12 +52,7 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
     'From the arrival of a request to the first byte of the answer of the upstream',
     UPSTREAM,
   );
-  const ratio = histogram(
-    'presign_hold_cost_ratio',
-    'The hold of a call divided by its cost',
-    'ratio',
-    RATIO,
-  );
+  const ratio = histogram('presign_hold_cost_ratio', 'The hold of a call by its cost', 'ratio', RATIO);
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
   const doubted = doubtCounters(counter);
