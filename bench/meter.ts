@@ -1,6 +1,7 @@
 // What planning a call and metering its answer cost under a spend limit: CPU of one process, no sockets, no stores.
 // Run: npx tsx bench/meter.ts [rounds]
 import { cpus } from 'node:os';
+import { NO_RULES } from '../apps/gateway/src/grant/call-rules.ts';
 import { bodyMemory } from '../apps/gateway/src/http/body-memory.ts';
 import { createMeter, type MeterOptions } from '../apps/gateway/src/llm/meter.ts';
 import { planCall } from '../apps/gateway/src/llm/plan.ts';
@@ -12,23 +13,14 @@ const MIB = 1024 * 1024;
 
 const openai = loadProviders(undefined).get('openai');
 if (!openai) throw new Error('no provider');
-const policy = {
-  ref: { id: 'g', partition: 0, accountId: 'a', credentialId: 'c', budgetIds: ['p'] },
-  accountId: 'a',
-  externalUser: undefined,
-  server: undefined,
-  config: undefined,
-  costLimited: true,
-  sharedIds: [],
-};
-
 const plan = (json: Record<string, unknown>) => {
   const content = { raw: null, json };
   const target = { path: '/v1/chat/completions', query: '' };
   const planned = planCall({
     grant: { provider: openai, method: 'POST' },
     target,
-    policy,
+    rules: NO_RULES,
+    limited: { costLimited: true },
     content,
     at: { prices: BUNDLED_PRICES, now: Date.now() },
   });

@@ -1,8 +1,8 @@
-import { BUNDLED_PRICES, loadProviders } from '@presign/providers';
+import { BUNDLED_PRICES, dialectOf, loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
-import type { Policy } from '../src/grant/policy.ts';
-import { ambiguousKey } from '../src/http/json.ts';
+import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
+import { ambiguousKey, NameTree } from '../src/http/json.ts';
 import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
@@ -25,24 +25,14 @@ function plan(
 ) {
   const known = providers.get(provider);
   if (!known) throw new Error(provider);
-  const policy: Policy = {
-    ref: { id: 'g', partition: 0, accountId: 'a', credentialId: 'c', budgetIds: ['p'] },
-    accountId: 'a',
-    apiKeyId: undefined,
-    virtualKeyId: undefined,
-    externalUser: undefined,
-    server: undefined,
-    config: isJsonObject(config) ? config : undefined,
-    costLimited,
-    tokenLimited,
-    sharedIds: [],
-  };
+  const rules = isJsonObject(config) ? compileRules({ config }, dialectOf(known, path)) : NO_RULES;
   const raw = Buffer.from(JSON.stringify(json));
   const target = { path, query };
   const planned = planCall({
     grant: { provider: known, method: 'POST' },
     target,
-    policy,
+    rules,
+    limited: { costLimited, tokenLimited },
     content: { raw, json },
     at: NOW,
   });
@@ -134,7 +124,8 @@ describe('under a spend limit', () => {
       planCall({
         grant: { provider: known, method: 'POST' },
         target: { path: '/v1/chat/completions', query: '' },
-        policy: { config: undefined, costLimited: true },
+        rules: NO_RULES,
+        limited: { costLimited: true },
         content: { raw: null, json },
         at: NOW,
       });
@@ -192,11 +183,11 @@ test("without a limit a body is sent as it came, and a config's as it was laid o
 
 test('a body is looked through for keys in one pass, however deep and however long its names', () => {
   const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
-  expect(ambiguousKey(deep, new Set(['model']))).toBeUndefined();
+  expect(ambiguousKey(deep, new NameTree([['model']]))).toBeUndefined();
   const long = 'k'.repeat(1_000_000);
   const members = Array.from({ length: 200_000 }, (_, i) => `"${i}":1`).join(',');
-  expect(ambiguousKey(`{"${long}":{${members},"Model":1}}`, new Set(['model']))).toBeUndefined();
-  expect(ambiguousKey(`{"${long}":1,"Model":1}`, new Set(['model']))).toBe('Model');
+  expect(ambiguousKey(`{"${long}":{${members},"Model":1}}`, new NameTree([['model']]))).toBeUndefined();
+  expect(ambiguousKey(`{"${long}":1,"Model":1}`, new NameTree([['model']]))).toBe('Model');
 }, 10_000);
 
 describe('a stream that Azure does not let ask for usage', () => {

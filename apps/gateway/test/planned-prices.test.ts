@@ -1,5 +1,6 @@
 import { loadProviders, type Prices, readPriceList } from '@presign/providers';
 import { afterAll, expect, test } from 'vitest';
+import { grantMemory } from '../src/grant/policy.ts';
 import type { LlmGrant } from '../src/grant/verify.ts';
 import { planBody } from '../src/llm/plan-body.ts';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
@@ -54,9 +55,9 @@ test.each([
   'a list that changes %s changes no part of a call: hold, cost and count have one list',
   async (_when, sequence, used, dollars) => {
     lists = sequence;
-    const planned = await planBody({ bodyWorkers, readQuota: quota, prices }, {
+    const planned = await planBody({ bodyWorkers, readQuota: quota, prices, memory: grantMemory() }, {
       ...{ grant, policy, now: Date.now(), target: { path: '/v1/chat/completions', query: '' } },
-      need: { is: 'must', names: new Set<string>() },
+      need: 'must',
       arrived: { raw: Buffer.from(body), isJson: true },
     } as Parameters<typeof planBody>[1]);
     if ('refusal' in planned) throw new Error(planned.refusal.code);

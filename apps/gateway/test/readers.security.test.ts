@@ -3,7 +3,9 @@ import { BUILT_IN_PROVIDERS, BUNDLED_PRICES } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { clientAddressReader } from '../src/grant/bind.ts';
+import { NO_RULES } from '../src/grant/call-rules.ts';
 import { llmVerifier } from '../src/grant/verify.ts';
+import { NameTree } from '../src/http/json.ts';
 import { EventSplitter } from '../src/http/sse.ts';
 import { Abridger } from '../src/llm/abridge.ts';
 import { MODEST, readContent } from '../src/llm/body.ts';
@@ -100,12 +102,11 @@ describe('bodies of LLM calls', () => {
   test('any body is refused, or planned with a hold that is a whole amount of money', () => {
     fc.assert(
       fc.property(near(BODIES), fc.constantFrom(...routes), (raw, { provider, path }) => {
-        const read = readContent(raw, { is: 'must', names: new Set(['model', 'max_tokens']) }, MODEST);
+        const read = readContent(raw, 'must', new NameTree([['model'], ['max_tokens']]), MODEST);
         if ('refusal' in read) return;
-        const policy = { config: undefined, costLimited: true };
         const target = { path, query: '' };
         const planned = planCall({
-          ...{ grant: { provider, method: 'POST' }, target, policy },
+          ...{ grant: { provider, method: 'POST' }, target, rules: NO_RULES, limited: { costLimited: true } },
           ...{ content: read.content, at: { prices: BUNDLED_PRICES, now: 0 } },
         });
         if ('refusal' in planned) return;

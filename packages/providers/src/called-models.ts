@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { applyConfig } from './apply-config.ts';
+import { applyConfig } from './config/apply-config.ts';
+import { compileConfig } from './config/compile-config.ts';
 import { costsNothing, dialectOf } from './dialect-of.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { resourceName, segmentModel, writeModelInBody } from './model-in-path.ts';
@@ -33,9 +34,9 @@ export const MODEL_FIELDS: readonly string[] = ['model', 'tools', ...CHOOSERS];
 export function strayModel(
   provider: Provider,
   { method, path, query, body = {} }: SentCall,
-  models: readonly string[],
+  models: { readonly has: (name: string) => boolean },
 ): StrayModel | undefined {
-  const isOne = (name: unknown) => typeof name === 'string' && models.includes(name);
+  const isOne = (name: unknown) => typeof name === 'string' && models.has(name);
   const inQuery = [...new URLSearchParams(query).keys()].find((name) => /^\s*models?\s*$/i.test(name));
   if (inQuery !== undefined) return { param: 'model', reason: 'must not be in the query' };
   const dialect = dialectOf(provider, path);
@@ -70,8 +71,10 @@ export function strayPath(
   if (path.includes('*')) return undefined;
   const dialect = dialectOf(provider, path);
   const body = dialect?.modelInPath ? {} : { model: models[0] };
-  const call = dialect ? applyConfig(dialect, config, { path, body }) : { path, body: undefined };
-  return strayModel(provider, { ...call, method, query: '' }, models);
+  const call = dialect
+    ? applyConfig(compileConfig(dialect, config), { path, body })
+    : { path, body: undefined };
+  return strayModel(provider, { ...call, method, query: '' }, new Set(models));
 }
 
 type IsOne = (name: unknown) => boolean;

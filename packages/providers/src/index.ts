@@ -1,5 +1,4 @@
 export { ANSWER_HEADERS_OF_ALL, type AnswerHeaders, answerHeadersOf } from './answers/answer-headers.ts';
-export { applyConfig, fieldOverFixed } from './apply-config.ts';
 export { MODEL_FIELDS, strayModel, strayPath } from './called-models.ts';
 export {
   type AwsKey,
@@ -7,11 +6,14 @@ export {
   readAwsKey,
   readServiceAccount,
 } from './cloud-key.ts';
+export { applyConfig } from './config/apply-config.ts';
+export { type CompiledConfig, compileConfig } from './config/compile-config.ts';
+export { fieldOverFixed } from './config/fixed-config.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
 export type { JsonObject } from './json.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
-export { configMatchesPaths } from './model-in-path.ts';
+export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';
 export {

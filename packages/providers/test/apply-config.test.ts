@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { applyConfig, dialectOf } from '../src/index.ts';
+import { applyConfig, compileConfig, dialectOf } from '../src/index.ts';
 import { apply, known } from './apply.ts';
 
 describe('config laid over a call', () => {
@@ -14,7 +14,10 @@ describe('config laid over a call', () => {
   it('adds no body to a call without one', () => {
     const path = '/v1/models/x:generateContent';
     expect(
-      applyConfig(dialectOf(known('google'), path), { model: 'y', n: 1 }, { path, body: undefined }),
+      applyConfig(compileConfig(dialectOf(known('google'), path), { model: 'y', n: 1 }), {
+        path,
+        body: undefined,
+      }),
     ).toEqual({
       path: '/v1/models/y:generateContent',
       body: undefined,

@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { applyConfig, BUILT_IN_PROVIDERS, dialectOf, type JsonObject, type Provider } from '../src/index.ts';
+import {
+  applyConfig,
+  BUILT_IN_PROVIDERS,
+  compileConfig,
+  dialectOf,
+  type JsonObject,
+  type Provider,
+} from '../src/index.ts';
 
 /** A built-in provider that must exist. */
 export function known(id: string): Provider {
@@ -10,7 +17,7 @@ export function known(id: string): Provider {
 
 /** A config laid over a call to a provider's path. */
 export const apply = (id: string, path: string, config: JsonObject, body: JsonObject) =>
-  applyConfig(dialectOf(known(id), path), config, { path, body });
+  applyConfig(compileConfig(dialectOf(known(id), path), config), { path, body });
 
 /** The name of the case, the config, the body that the holder sends, and the body that the provider gets. */
 type Row = [what: string, config: JsonObject, sent: JsonObject, body: JsonObject];

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { BUILT_IN_PROVIDERS, strayModel, strayPath } from '../src/index.ts';
 
-const MINE = ['small', 'tiny'];
+const MINE = new Set(['small', 'tiny']);
 
 const paramOf = (id: string, path: string, body: object | undefined, method = 'POST', query = '') => {
   const provider = BUILT_IN_PROVIDERS.get(id);
@@ -138,7 +138,7 @@ it('an endpoint that is not known is refused, unless it is free and names no mod
 it('a path on which no call could pass is found before the URL is issued', () => {
   const reason = (id: string, path: string, config = {}, method = 'POST') => {
     const provider = BUILT_IN_PROVIDERS.get(id);
-    return provider && strayPath(provider, { method, path, config }, MINE)?.param;
+    return provider && strayPath(provider, { method, path, config }, [...MINE])?.param;
   };
   expect(reason('openai', '/v1/chat/completions')).toBeUndefined();
   expect(reason('openai', '/v1/chat/completions', { model: 'tiny' })).toBeUndefined();

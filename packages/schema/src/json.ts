@@ -141,26 +141,40 @@ const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
  * @returns the first such key, with the names that lead to it (`metadata.tags[2].id`), or undefined
  */
 export const duplicateKey = (text: string): string | undefined =>
-  findKey(text, (_name, repeated) => repeated);
+  findKey(text, { root: undefined, below: () => undefined, isWanted: (_at, _key, repeated) => repeated });
+
+/** What is looked for in a JSON text. Each object and list has a place, by which its keys are judged. */
+type Wanted<P> = {
+  /** The place of the whole text. */
+  readonly root: P;
+  /** The place of what a key holds. Without a key, that of an element of a list. */
+  readonly below: (place: P, key: string | undefined) => P;
+  /** Receives each key, and whether its object had that key before. */
+  readonly isWanted: (place: P, key: string, repeated: boolean) => boolean;
+};
 
 /**
  * The first wanted key of a JSON text, with the names that lead to it.
  * @param text valid JSON (it has been parsed)
- * @param wanted receives each key's full name, and whether its object had that key before
  */
-export function findKey(
-  text: string,
-  wanted: (name: string, repeated: boolean) => boolean,
-): string | undefined {
-  const open: Container[] = [];
+export function findKey<P>(text: string, { root, below, isWanted }: Wanted<P>): string | undefined {
+  const open: Container<P>[] = [];
+  const containerIn = (within: Container<P> | undefined, keys: Set<string> | undefined): Container<P> => ({
+    name: memberOf(within),
+    place: within ? below(within.place, within.keys && within.key) : root,
+    keys,
+    expectsKey: keys !== undefined,
+    key: '',
+    index: 0,
+  });
   for (let i = 0; i < text.length; i++) {
     const within = open.at(-1);
     switch (text.charCodeAt(i)) {
       case BRACE_OPEN:
-        open.push({ name: memberOf(within), keys: new Set(), expectsKey: true, key: '', index: 0 });
+        open.push(containerIn(within, new Set()));
         break;
       case BRACKET_OPEN:
-        open.push({ name: memberOf(within), keys: undefined, expectsKey: false, key: '', index: 0 });
+        open.push(containerIn(within, undefined));
         break;
       case BRACE_CLOSE:
       case BRACKET_CLOSE:
@@ -173,7 +187,7 @@ export function findKey(
         const end = endOfString(text, i);
         if (within?.expectsKey) {
           const repeated = repeats(within, text.slice(i, end + 1));
-          if (wanted(memberOf(within), repeated)) return memberOf(within);
+          if (isWanted(within.place, within.key, repeated)) return memberOf(within);
         }
         i = end;
       }
@@ -183,8 +197,9 @@ export function findKey(
 }
 
 /** An object or list that the scan is within. */
-type Container = {
+type Container<P> = {
   readonly name: string;
+  readonly place: P;
   /** Keys seen; undefined for a list. */
   readonly keys: Set<string> | undefined;
   expectsKey: boolean;
@@ -193,19 +208,19 @@ type Container = {
   index: number;
 };
 
-function memberOf(within: Container | undefined): string {
+function memberOf(within: Container<unknown> | undefined): string {
   if (within === undefined) return '';
   const { name, keys, key, index } = within;
   if (keys === undefined) return `${name}[${index}]`;
   return name === '' ? key : `${name}.${key}`;
 }
 
-function nextMember(within: Container): void {
+function nextMember(within: Container<unknown>): void {
   within.expectsKey = within.keys !== undefined;
   within.index++;
 }
 
-function repeats(within: Container, literal: string): boolean {
+function repeats(within: Container<unknown>, literal: string): boolean {
   within.key = literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
   within.expectsKey = false;
   const repeated = within.keys?.has(within.key) ?? false;

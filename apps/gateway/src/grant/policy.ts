@@ -1,6 +1,7 @@
 import type { GrantRef } from '@presign/limits';
 import { type Conditions, isJsonObject, type JsonObject, type McpServerPolicy } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
+import { RulesMemory } from './call-rules.ts';
 import type { VerifiedGrant } from './verify.ts';
 
 /**
@@ -28,36 +29,21 @@ export type Policy = {
   readonly sharedIds: readonly string[];
 };
 
-/** The part of a policy that a call is planned by. It is data, so that a worker can plan the call. */
-export type PlanPolicy = Pick<Policy, 'config' | 'models' | 'conditions' | 'costLimited' | 'tokenLimited'>;
-
-/** Only this part of a policy. */
-export const planPolicyOf = ({
-  config,
-  models,
-  conditions,
-  costLimited,
-  tokenLimited,
-}: PlanPolicy): PlanPolicy => ({
-  config,
-  models,
-  conditions,
-  costLimited,
-  tokenLimited,
-});
-
 /** A stored credential of one version, encrypted. */
 export type SealedCredential = { readonly version: number; readonly sealed: string };
 
 /** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
+  /** What their policies are compiled to. */
+  readonly rules: RulesMemory;
   readonly credentials: LRUCache<string, SealedCredential>;
 };
 
 export const grantMemory = (): GrantMemory => ({
   // `remember` states the size of a policy.
   policies: new LRUCache({ maxSize: POLICIES_BYTES }),
+  rules: new RulesMemory(RULES_BYTES),
   credentials: new LRUCache({
     maxSize: CREDENTIALS_BYTES,
     sizeCalculation: ({ sealed }) => sealed.length + ENTRY_BYTES,
@@ -66,6 +52,8 @@ export const grantMemory = (): GrantMemory => ({
 
 /** Room for the policies of as many grants as the verifier has tokens, unless their `config` is long. */
 const POLICIES_BYTES = 48 * 1024 * 1024;
+/** Room for the rules of as many grants, unless their `config` is long. */
+const RULES_BYTES = 32 * 1024 * 1024;
 const CREDENTIALS_BYTES = 16 * 1024 * 1024;
 /** An entry of the memory, without its longest text. */
 const ENTRY_BYTES = 500;

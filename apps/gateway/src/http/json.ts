@@ -1,51 +1,88 @@
-import { findKey } from '@presign/schema';
+import { findKey, isJsonObject, type JsonObject } from '@presign/schema';
 
-/** Dotted names of the fields that are read from a body, for example `generationConfig.maxOutputTokens`. */
-export type NamesRead = ReadonlySet<string>;
+/**
+ * Names that are read from a body, nested as the objects that have them. A body is looked through along this tree, so the time
+ * grows with the body alone.
+ */
+export class NameTree {
+  readonly #byFold = new Map<string, Named>();
+  #longest = 0;
+  #size = 0;
+
+  /** A tree of paths, such as `['generationConfig', 'maxOutputTokens']`, and of all names of some objects. */
+  constructor(paths: Iterable<readonly string[]> = [], objects: Iterable<JsonObject> = []) {
+    for (const path of paths) this.#addPath(path);
+    for (const object of objects) this.#addFields(object);
+  }
+
+  /** How many names it has. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Whether a name is not one of these, and differs from one of them only in case. */
+  isOtherCase(name: string): boolean {
+    // Folding case never makes a name shorter. Long names are not folded: it would take longer than to find them.
+    if (name.length > this.#longest) return false;
+    const known = this.#byFold.get(foldCase(name));
+    return known !== undefined && !known.names.has(name);
+  }
+
+  /** The names within a field. */
+  below(name: string): NameTree | undefined {
+    return name.length > this.#longest ? undefined : this.#byFold.get(foldCase(name))?.below;
+  }
+
+  #addPath([name, ...deeper]: readonly string[]): number {
+    if (name === undefined) return 0;
+    const { below, added } = this.#add(name);
+    return this.#grow(added + below.#addPath(deeper));
+  }
+
+  #addFields(object: JsonObject): number {
+    let grown = 0;
+    for (const [name, value] of Object.entries(object)) {
+      const { below, added } = this.#add(name);
+      grown += added + (isJsonObject(value) ? below.#addFields(value) : 0);
+    }
+    return this.#grow(grown);
+  }
+
+  #grow(added: number): number {
+    this.#size += added;
+    return added;
+  }
+
+  #add(name: string): { readonly below: NameTree; readonly added: number } {
+    const fold = foldCase(name);
+    const { names, below } = this.#byFold.get(fold) ?? { names: new Set<string>(), below: new NameTree() };
+    const added = names.has(name) ? 0 : 1;
+    this.#byFold.set(fold, { names: names.add(name), below });
+    this.#longest = Math.max(this.#longest, fold.length);
+    return { below, added };
+  }
+}
+
+/** Names that differ only in case, and what is within them. */
+type Named = { readonly names: Set<string>; readonly below: NameTree };
 
 /**
  * Finds a key that two JSON readers may understand differently, so that the gateway would check another value than
- * the provider reads. Such a key is repeated in one object (RFC 8259 §4), or differs only in case from a name in
- * `read`: Go's encoding/json, for one, ignores case.
+ * the provider reads. Such a key is repeated in one object (RFC 8259 §4), or differs only in case from a name that is
+ * read at its place: Go's encoding/json, for one, ignores case.
  * @param text valid JSON
+ * @param read the names of the object, or of each object of a list of them
  * @returns the first such key with the names that lead to it, or undefined
  */
-export function ambiguousKey(text: string, read: NamesRead): string | undefined {
-  const { folded, longest } = foldedOf(read);
-  return findKey(text, (name, repeated) => {
-    // Folding case never makes a name shorter. Long names are not folded: writing out each of them takes time
-    // that grows with the square of the body's length.
-    if (repeated || name.length > longest) return repeated;
-    const known = folded.get(foldCase(name));
-    return known !== undefined && known !== name;
+export const ambiguousKey = (text: string, read: NameTree): string | undefined =>
+  findKey<NameTree | undefined>(text, {
+    root: read,
+    below: (tree, key) => (key === undefined ? elementOf(tree, read) : tree?.below(key)),
+    isWanted: (tree, key, repeated) => repeated || tree?.isOtherCase(key) === true,
   });
-}
 
-type Folded = { readonly folded: ReadonlyMap<string, string>; readonly longest: number };
-
-const FOLDED = new WeakMap<NamesRead, Folded>();
-
-/** Folds the names of a set once. Sets that are made once are found again; a call with a `config` or `models` has a set of its own. */
-function foldedOf(read: NamesRead): Folded {
-  const known = FOLDED.get(read);
-  if (known) return known;
-  const folded = foldNames(read);
-  const made = { folded, longest: Math.max(0, ...Array.from(folded.keys(), ({ length }) => length)) };
-  FOLDED.set(read, made);
-  return made;
-}
-
-/** The fields and the objects that hold them, by their names without case. */
-function foldNames(read: NamesRead): ReadonlyMap<string, string> {
-  const folded = new Map<string, string>();
-  for (const field of read) {
-    for (let end = field.length; end > 0; end = field.lastIndexOf('.', end - 1)) {
-      const leading = field.slice(0, end);
-      folded.set(foldCase(leading), leading);
-    }
-  }
-  return folded;
-}
+/** Only the elements of a list at the top have names: the messages of a batch. */
+const elementOf = (tree: NameTree | undefined, root: NameTree) => (tree === root ? root : undefined);
 
 /**
  * Folds case as the most lenient readers do: Go's encoding/json takes `ſ` for `s` and the Kelvin sign for `k`, and

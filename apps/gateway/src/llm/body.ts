@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import type { Dialect } from '@presign/providers';
 import {
+  briefly,
   isJsonObject,
   isModest,
   type JsonObject,
@@ -9,6 +9,7 @@ import {
   type Refusal,
   readJson,
 } from '@presign/schema';
+import { NO_RULES } from '../grant/call-rules.ts';
 import { bodyOf, forgetBody } from '../http/arrival.ts';
 import {
   type Body,
@@ -20,7 +21,7 @@ import {
   tooLarge,
 } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
-import { ambiguousKey, type NamesRead } from '../http/json.ts';
+import { ambiguousKey, type NameTree } from '../http/json.ts';
 
 /** A body, read only as far as necessary. */
 export type Content = {
@@ -38,23 +39,21 @@ export type Arrived = {
   readonly isDecoded?: boolean;
 };
 
-/** How much of a body must be read. It is data, so that a worker can read the body. */
-export type Need =
-  /** A config or a spend limit acts on it. It must be one JSON object that all JSON readers understand alike. */
-  | { readonly is: 'must'; readonly names: NamesRead }
-  /** Only its usage is metered. It is read if it is plain JSON of limited length. */
-  | { readonly is: 'may' }
-  /** The provider wants it signed, so it is read whole. Its JSON is read as under `may`. */
-  | { readonly is: 'whole' }
-  | { readonly is: 'none' };
+/**
+ * How much of a body must be read.
+ * - `must`: a config or a limit acts on it. It must be one JSON object that all JSON readers understand alike.
+ * - `may`: only its usage is metered. It is read if it is plain JSON of limited length.
+ * - `whole`: the provider wants it signed, so it is read whole. Its JSON is read as under `may`.
+ */
+export type Need = 'must' | 'may' | 'whole' | 'none';
 
 /** Bodies up to this size are read for their model and for whether they ask for a stream. */
 const METERED_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Whether the body is read, and it is large or of unknown size. */
 export function readsMuch(request: IncomingMessage, need: Need): boolean {
-  if (!mayBeLarge(request) || need.is === 'none') return false;
-  return need.is !== 'may' || (statedSize(request) <= METERED_MAX_BYTES && isPlainJson(request));
+  if (!mayBeLarge(request) || need === 'none') return false;
+  return need !== 'may' || (statedSize(request) <= METERED_MAX_BYTES && isPlainJson(request));
 }
 
 /**
@@ -73,15 +72,15 @@ export async function readBody(
   const isBounded = mostBytes !== Number.POSITIVE_INFINITY;
   if (isBounded && Number.isFinite(size) && size > mostBytes)
     return { refusal: tooLarge({ maxBodyBytes: mostBytes }) };
-  if (need.is === 'must' && /^multipart\//i.test(request.headers['content-type'] ?? ''))
+  if (need === 'must' && /^multipart\//i.test(request.headers['content-type'] ?? ''))
     return { refusal: MULTIPART };
-  const isJson = need.is === 'must' || (need.is !== 'none' && isPlainJson(request));
+  const isJson = need === 'must' || (need !== 'none' && isPlainJson(request));
   const isCoded = contentCoding(request) !== 'identity';
   const mustMeasure = isBounded && (isCoded || !Number.isFinite(size));
   const isLarge = size > (isJson ? METERED_MAX_BYTES : SMALL_BODY_BYTES);
-  if (['may', 'none'].includes(need.is) && isLarge && !mustMeasure)
+  if (['may', 'none'].includes(need) && isLarge && !mustMeasure)
     return { arrived: { raw: detached(request), isJson: false } };
-  const isDecoded = isCoded && (need.is === 'must' || mustMeasure);
+  const isDecoded = isCoded && (need === 'must' || mustMeasure);
   const room = isBounded ? { ...memory, maxBodyBytes: Math.min(memory.maxBodyBytes, mostBytes) } : memory;
   const whole = isDecoded ? await readDecoded(request, room) : await readWhole(request, room);
   return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson, isDecoded } };
@@ -96,22 +95,22 @@ const MULTIPART: Refusal = {
 
 /**
  * Reads the JSON of a body that has arrived. Only a body that must be understood can be refused.
+ * @param names of which no other spelling may be in a body that must be understood
  * @param most the bounds of its JSON; undefined if it is known to be within them
  */
 export function readContent(
   raw: Buffer,
   need: Need,
+  names: NameTree,
   most: Modesty | undefined,
 ): { content: Content } | { refusal: Refusal } {
   const read =
     most && !isModest(raw, most)
       ? { refusal: IMMODEST }
-      : readObject(raw, need.is === 'must' ? need.names : NO_NAMES);
+      : readObject(raw, need === 'must' ? names : NO_RULES.names);
   if ('json' in read) return { content: { raw, json: read.json } };
-  return need.is === 'must' ? read : { content: { raw, json: undefined } };
+  return need === 'must' ? read : { content: { raw, json: undefined } };
 }
-
-export const NO_NAMES: NamesRead = new Set();
 
 const isPlainJson = (request: IncomingMessage) =>
   contentCoding(request) === 'identity' &&
@@ -133,7 +132,7 @@ function detached(request: IncomingMessage): Readable {
 }
 
 /** The JSON object that a body holds. It is checked so that the provider reads the same values as the gateway. */
-function readObject(bytes: Buffer, names: NamesRead): { json: JsonObject } | { refusal: Refusal } {
+function readObject(bytes: Buffer, names: NameTree): { json: JsonObject } | { refusal: Refusal } {
   const read = readJson(bytes);
   if (!read) return { refusal: { code: 'invalid_json' } };
   if (!isJsonObject(read.value)) return { refusal: { code: 'unsupported_media_type' } };
@@ -153,24 +152,8 @@ const IMMODEST: Refusal = {
     'The body is nested too deeply, has more than a million parts, an object of more than 10,000 members, or a name of over 16,000 bytes.',
 };
 
-/** The names of all body fields that a config sets, in every spelling that providers accept. */
-export function namesRead(dialect: Dialect | undefined, config: JsonObject): NamesRead {
-  const settings = (dialect?.settings ?? []).flatMap(({ at, names, rivals }) => [
-    ...names,
-    ...(rivals ?? []),
-    ...(at ? [at.join('.')] : []),
-  ]);
-  return new Set([...settings, ...fieldsWithin(config)]);
-}
-
-function fieldsWithin(value: JsonObject): string[] {
-  return Object.entries(value).flatMap(([key, inner]) => [
-    key,
-    ...(isJsonObject(inner) ? fieldsWithin(inner).map((field) => `${key}.${field}`) : []),
-  ]);
-}
-
-function ambiguous(key: string): Refusal {
+function ambiguous(found: string): Refusal {
+  const key = briefly(found);
   const message = `${key}: this key is repeated, or differs from a known name only in case, so readers may understand it differently.`;
   return { code: 'invalid_request', param: key, message };
 }

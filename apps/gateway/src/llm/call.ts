@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { revokeGrant } from '@presign/limits';
-import { costsNothing, dialectOf, errorShapeOf, MODEL_FIELDS } from '@presign/providers';
+import { costsNothing, dialectOf, errorShapeOf } from '@presign/providers';
 import type { LastCall, Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { LlmDeps, ServeCall } from '../deps.ts';
+import { hasRules } from '../grant/call-rules.ts';
 import { loadPolicyFor } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
@@ -19,7 +20,7 @@ import { surelyUnsent } from '../limits/unsent.ts';
 import { takeUnsent } from '../workers/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
-import { type Need, NO_NAMES, namesRead, readBody, readsMuch, unservableHeader } from './body.ts';
+import { type Need, readBody, readsMuch, unservableHeader } from './body.ts';
 import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
@@ -174,15 +175,11 @@ async function run(deps: LlmDeps, call: Call, tight: Tight): Promise<Refusal | u
 
 /** A body is read when a config, the allowed models, or a limit of money or tokens act on it, or when its usage can be metered. */
 function needOf(grant: LlmGrant, { path }: Target, policy: Policy): Need {
-  const dialect = dialectOf(grant.provider, path);
-  if (policy.models)
-    return { is: 'must', names: new Set([...namesRead(dialect, policy.config ?? {}), ...MODEL_FIELDS]) };
-  if (policy.config) return { is: 'must', names: namesRead(dialect, policy.config) };
-  if (policy.conditions?.allowed_fields) return { is: 'must', names: NO_NAMES };
+  if (hasRules(policy)) return 'must';
   const isLimited = policy.costLimited || policy.tokenLimited;
-  if (isLimited && !costsNothing(grant.provider, grant.method, path)) return { is: 'must', names: NO_NAMES };
-  if (signsBody(grant.provider)) return { is: 'whole' };
-  return { is: dialect?.spend ? 'may' : 'none' };
+  if (isLimited && !costsNothing(grant.provider, grant.method, path)) return 'must';
+  if (signsBody(grant.provider)) return 'whole';
+  return dialectOf(grant.provider, path)?.spend ? 'may' : 'none';
 }
 
 /**

@@ -16,7 +16,7 @@ import {
   type Spend,
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
-import type { PlanPolicy } from '../grant/policy.ts';
+import type { Policy } from '../grant/policy.ts';
 
 /** A call whose highest possible use is known. */
 export type Held = {
@@ -52,7 +52,7 @@ type BoundCall = {
 };
 
 /** The limits of a call. `counterOf` counts plain text; absent: each of its bytes is a token. */
-type Limited = Pick<PlanPolicy, 'costLimited' | 'tokenLimited'> & {
+type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'> & {
   readonly at: PricesAt;
   readonly counterOf?: CounterOf | undefined;
 };

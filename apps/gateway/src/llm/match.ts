@@ -1,9 +1,9 @@
 import {
-  applyConfig,
   checkCallPath,
   dialectOf,
   doubledVersionPrefix,
   slashedIdsOf,
+  writeModelInPath,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
 import type { LlmGrant } from '../grant/verify.ts';
@@ -35,7 +35,8 @@ export function match(
 
 function withModel({ model, provider }: LlmGrant, path: string): string {
   if (model === undefined) return path;
-  return applyConfig(dialectOf(provider, path), { model }, { path, body: {} }).path;
+  const place = dialectOf(provider, path)?.modelInPath;
+  return place ? writeModelInPath(place, model, path) : path;
 }
 
 function pathRefusal(grant: LlmGrant, path: string): Refusal {

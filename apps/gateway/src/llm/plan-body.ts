@@ -1,6 +1,7 @@
-import { type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
+import { dialectOf, type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
-import { type Policy, planPolicyOf } from '../grant/policy.ts';
+import { hasRules, NO_RULES } from '../grant/call-rules.ts';
+import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
@@ -36,42 +37,57 @@ export type Counting = {
  * The plan has the prices of its time: the call keeps them when a list changes.
  */
 export async function planBody(
-  { bodyWorkers, readQuota, prices }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota' | 'prices'>,
+  {
+    bodyWorkers,
+    readQuota,
+    prices,
+    memory,
+  }: Pick<LlmDeps, 'bodyWorkers' | 'readQuota' | 'prices' | 'memory'>,
   call: Unplanned,
 ): Promise<Planned | Unplannable> {
   const { grant, target, policy, need, now, arrived } = call;
   const { raw, isJson } = arrived;
   const at = { prices: prices.current(), now };
+  const rules = hasRules(policy)
+    ? memory.rules.of(grant.id, dialectOf(grant.provider, target.path), () => policy)
+    : NO_RULES;
+  const asked = { grant, target, rules, limited: policy, at };
   if (!isJson || !(raw instanceof Buffer)) {
-    const planned = planCall({ grant, target, policy, at, content: { raw, json: undefined } });
+    const planned = planCall({ ...asked, content: { raw, json: undefined } });
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };
   }
   if (takeWork(readQuota, grant, raw)) {
-    const read = readContent(raw, need, undefined);
+    const read = readContent(raw, need, rules.names, undefined);
     if ('refusal' in read) return read;
-    const planned = planCall({ grant, target, policy, at, content: read.content });
+    const planned = planCall({ ...asked, content: read.content });
     if ('refusal' in planned) return planned;
     // A copy, because the bytes move to the worker and the buffer may be part of a larger one.
-    const work = () => workOf(call, Uint8Array.from(raw), policy.config);
+    const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));
     return { ...planned, counting: { bytes: raw.length, prices: at.prices, work } };
   }
-  const reply = await bodyWorkers.plan(grant, workOf(call, raw, policy.config));
+  const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)));
   if ('refusal' in reply) return reply;
   const { body, askedTokens } = reply.plan;
   const bound = Buffer.from(String(askedTokens));
   const parts = body.flatMap((part, i) => (i === 0 ? [part] : [bound, part]));
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
-  // The config is in the planned body already.
+  // The planned body obeys the rules already.
   const work = () => workOf(call, joined(parts, bytes), undefined);
   const { prices: used } = reply;
   return { plan: planOf(reply.plan, call, { prices: used, now }), counting: { bytes, prices: used, work } };
 }
 
-function workOf(call: Unplanned, bytes: Uint8Array, config: Policy['config']): PlanWork {
+/** The source of a policy's rules as text, which a worker reads only if it does not know the rules. */
+const rulesTextOf = (policy: Policy): string | undefined => {
+  const { config, models, conditions } = policy;
+  return hasRules(policy) ? JSON.stringify({ config, models, conditions }) : undefined;
+};
+
+function workOf(call: Unplanned, bytes: Uint8Array, rulesText: string | undefined): PlanWork {
   const { grant, target, need, now, policy } = call;
   const { method, provider } = grant;
-  const planned = { ...planPolicyOf(policy), config };
-  return { bytes, need, target, method, now, providerId: provider.id, policy: planned };
+  const limited = { costLimited: policy.costLimited, tokenLimited: policy.tokenLimited };
+  return { bytes, need, target, method, now, providerId: provider.id, grantId: grant.id, rulesText, limited };
 }
 
 /** A copy, because the parts are sent as they are. */

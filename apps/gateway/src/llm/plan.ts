@@ -3,7 +3,6 @@ import { fixedHold, type Hold } from '@presign/limits';
 import {
   applyConfig,
   costsNothing,
-  dialectOf,
   type JsonObject,
   type PricesAt,
   type Pricing,
@@ -14,7 +13,8 @@ import {
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
-import type { PlanPolicy, Policy } from '../grant/policy.ts';
+import type { CallRules } from '../grant/call-rules.ts';
+import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
 import type { Body } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -73,11 +73,15 @@ export type Call = {
   readonly record: string;
 };
 
-/** The call to plan: its grant, target, policy and content, and its prices and time. */
+/** What is limited in a grant's budgets. */
+export type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'>;
+
+/** The call to plan: its grant, target, rules, limits and content, and its prices and time. */
 export type Asked = {
   readonly grant: Pick<LlmGrant, 'provider' | 'method'>;
   readonly target: Target;
-  readonly policy: PlanPolicy;
+  readonly rules: CallRules;
+  readonly limited: Limited;
   readonly content: Content;
   readonly at: PricesAt;
   /** Counts plain text in place of its bytes. Only workers count. */
@@ -86,19 +90,28 @@ export type Asked = {
 
 /** Decides what a call can cost and what its body will be. It counts nothing. */
 export function planCall(asked: Asked): { plan: Plan } | Unplannable {
-  const { target, policy, content } = asked;
+  const { target, limited } = asked;
   const { provider, method } = asked.grant;
-  const stray = fieldRefusal(asked) ?? modelRefusal(asked);
-  if (stray) return { refusal: stray };
-  if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked) };
-  if (policy.costLimited || policy.tokenLimited) return limitedPlan(asked);
+  const strayField = fieldRefusal(asked);
+  if (strayField) return { refusal: strayField };
   const body = configured(asked);
+  const strayModel = modelRefusal(asked, body);
+  if (strayModel) return { refusal: strayModel };
+  if (costsNothing(provider, method, target.path)) return { plan: freePlan(asked, body) };
+  if (limited.costLimited || limited.tokenLimited) return limitedPlan(asked, body);
+  return { plan: unlimitedPlan(asked, body) };
+}
+
+/** Nothing limits what the call takes, so its usage is metered as far as it can be read. */
+function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
+  const { target, content, rules } = asked;
+  const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const configures = body !== undefined && policy.config !== undefined;
+  const configures = body !== undefined && rules.config !== undefined;
   const isRead = isChecked(asked);
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
-    return { plan: { ...UNKNOWN, rewritten: isRead, bodyFor } };
+    return { ...UNKNOWN, rewritten: isRead, bodyFor };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
@@ -106,32 +119,32 @@ export function planCall(asked: Asked): { plan: Plan } | Unplannable {
   const isChanged = configures || asks.dropsUsageEvent;
   const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
-  return { plan: { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor } };
+  return { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor };
 }
 
 /** Whether the provider must read the body as the gateway has read it, whatever the holder's headers say. */
-const isChecked = ({ content, policy: { config, models, conditions } }: Asked): boolean =>
-  content.json !== undefined && Boolean(config ?? models ?? conditions?.allowed_fields);
+const isChecked = ({ content, rules: { config, models, fields } }: Asked): boolean =>
+  content.json !== undefined && (config ?? models ?? fields) !== undefined;
 
 /** Refuses a body with a field for which its URL was not issued. Fields are compared to the letter. */
-function fieldRefusal({ content, policy }: Asked): Refusal | undefined {
-  const allowed = policy.conditions?.allowed_fields;
-  const stray = allowed && Object.keys(content.json ?? {}).find((field) => !allowed.includes(field));
-  if (stray === undefined || allowed === undefined) return undefined;
+function fieldRefusal({ content, rules: { fields } }: Asked): Refusal | undefined {
+  const stray = fields && Object.keys(content.json ?? {}).find((field) => !fields.has(field));
+  if (stray === undefined || fields === undefined) return undefined;
   const param = briefly(stray);
-  const message = `This URL allows the fields ${briefly(allowed.join(', ')) || '(none)'}, not ${param}.`;
-  return { code: 'field_not_allowed', param, message, details: { allowed } };
+  const message = `This URL allows the fields ${briefly(fields.all.join(', ')) || '(none)'}, not ${param}.`;
+  return { code: 'field_not_allowed', param, message, details: { allowed: fields.all } };
 }
 
 /** Refuses a call that may use a model for which its URL was not issued. */
-function modelRefusal(asked: Asked): Refusal | undefined {
-  const { target, policy, grant } = asked;
-  if (!policy.models) return undefined;
-  const call = { method: grant.method, ...target, body: configured(asked) };
-  const stray = strayModel(grant.provider, call, policy.models);
+function modelRefusal(
+  { target, rules: { models }, grant }: Asked,
+  body: JsonObject | undefined,
+): Refusal | undefined {
+  const call = { method: grant.method, ...target, body };
+  const stray = models && strayModel(grant.provider, call, models);
   if (!stray) return undefined;
-  const message = `This URL allows the models ${briefly(policy.models.join(', '))}. ${stray.param}: ${stray.reason}.`;
-  return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: policy.models } };
+  const message = `This URL allows the models ${briefly(models.all.join(', '))}. ${stray.param}: ${stray.reason}.`;
+  return { code: 'model_not_allowed', param: stray.param, message, details: { allowed: models.all } };
 }
 
 /** Whether a call takes more at its admission than it may need, and gives the rest back when it is settled. */
@@ -155,21 +168,21 @@ const UNKNOWN = {
   askedTokens: 0,
 } as const;
 
-function freePlan(asked: Asked): Plan {
-  const body = asked.policy.config ? configured(asked) : undefined;
-  const hold = asked.policy.costLimited ? fixedHold(0) : undefined;
-  const worstTokens = asked.policy.tokenLimited ? 0 : undefined;
-  const bodyFor = once(() => (body ? toBytes(body) : asked.content.raw));
+function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
+  const { rules, limited, content } = asked;
+  const hold = limited.costLimited ? fixedHold(0) : undefined;
+  const worstTokens = limited.tokenLimited ? 0 : undefined;
+  const bodyFor = once(() => (body && rules.config ? toBytes(body) : content.raw));
   return { ...UNKNOWN, hold, worstTokens, free: true, rewritten: isChecked(asked), bodyFor };
 }
 
 /** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
-function limitedPlan(asked: Asked): { plan: Plan } | Unplannable {
-  const { target, at, counterOf, policy } = asked;
+function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan } | Unplannable {
+  const { target, at, counterOf, limited } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const call = { spend, body: configured(asked) ?? {}, ...target };
-  const held = worstCase(provider, call, { ...policy, at, counterOf });
+  const call = { spend, body: read ?? {}, ...target };
+  const held = worstCase(provider, call, { ...limited, at, counterOf });
   if ('refusal' in held) return held;
   const { body, text, hasOutput, ...known } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, body, target);
@@ -183,10 +196,9 @@ function limitedPlan(asked: Asked): { plan: Plan } | Unplannable {
 }
 
 /** The body with the grant's config applied. */
-function configured({ content, policy, grant, target }: Asked): JsonObject | undefined {
-  if (!content.json || !policy.config) return content.json;
-  const { path } = target;
-  return applyConfig(dialectOf(grant.provider, path), policy.config, { path, body: content.json }).body;
+function configured({ content, rules, target }: Asked): JsonObject | undefined {
+  if (!content.json || !rules.config) return content.json;
+  return applyConfig(rules.config, { path: target.path, body: content.json }).body;
 }
 
 /** Adds the request for a stream's usage, for providers that report it only on request. */

@@ -10,7 +10,7 @@ import {
   type Refusal,
   readJson,
 } from '@presign/schema';
-import { ambiguousKey, KnownNames } from '../http/json.ts';
+import { ambiguousKey, KnownNames, NameTree } from '../http/json.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS } from './ids/places.ts';
 
@@ -77,7 +77,7 @@ export function readMessages(
   const each: unknown[] = isBatch ? value : [value];
   if (each.length === 0 || each.length > BATCH_MAX)
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
-  const key = ambiguousKey(text, isBatch ? READ_IN_BATCH : READ_ALONE);
+  const key = ambiguousKey(text, READ);
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
   const all = each.map((value) => readMessage(value, conditions));
   const invalidMessage = all.find((message) => typeof message === 'string');
@@ -88,11 +88,11 @@ export function readMessages(
 }
 
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */
-const READ = ['id', 'method', 'params.name', 'params.uri', 'result', 'error', ...ID_FIELDS];
-const READ_ALONE: ReadonlySet<string> = new Set(READ);
-const READ_IN_BATCH: ReadonlySet<string> = new Set(
-  Array.from({ length: BATCH_MAX }, (_, i) => READ.map((name) => `[${i}].${name}`)).flat(),
-);
+const READ = new NameTree([
+  ...['id', 'method', 'result', 'error'].map((name) => [name]),
+  ...['name', 'uri'].map((name) => ['params', name]),
+  ...ID_FIELDS,
+]);
 
 const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },

@@ -6,6 +6,7 @@ import { workerData } from 'node:worker_threads';
 import type { Hold } from '@presign/limits';
 import {
   type CountTokens,
+  dialectOf,
   type Encoding,
   loadProviders,
   type Prices,
@@ -14,12 +15,12 @@ import {
 } from '@presign/providers';
 import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import type { PlanPolicy } from '../grant/policy.ts';
+import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
 import type { CounterOf, Unplannable } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
-import { givesBack, planCall } from '../llm/plan.ts';
+import { givesBack, type Limited, planCall } from '../llm/plan.ts';
 import { readMessages } from '../mcp/messages.ts';
 
 /** The data that a worker starts with. */
@@ -67,6 +68,9 @@ export type CountReply = {
   readonly worstTokens: number | undefined;
 };
 
+/** The rules of the grants whose bodies this worker has read lately. */
+const rulesKnown = new RulesMemory(4 * 1024 * 1024);
+
 /** Ranks take a few megabytes for each encoding, so they are read with the first call that needs them. */
 const counters = new Map<Encoding, CountTokens>();
 
@@ -100,7 +104,10 @@ export type PlanWork = {
   readonly providerId: string;
   readonly method: string;
   readonly target: Target;
-  readonly policy: PlanPolicy;
+  readonly grantId: string;
+  /** The source of the grant's rules, as JSON. Undefined: it has none, or the body obeys them already. */
+  readonly rulesText: string | undefined;
+  readonly limited: Limited;
   readonly now: number;
 };
 
@@ -142,15 +149,21 @@ export function planInWorker(
 function planWork(
   providers: ReadonlyMap<string, Provider>,
   prices: Prices,
-  { bytes, need, providerId, method, target, policy, now }: PlanWork,
+  { bytes, need, providerId, method, target, grantId, rulesText, limited, now }: PlanWork,
   counter?: CounterOf,
 ): ReturnType<typeof planCall> {
   const provider = providers.get(providerId);
   if (!provider) return { refusal: { code: 'unknown_provider' } };
   const raw = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
-  const read = readContent(raw, need, MODEST);
+  const dialect = dialectOf(provider, target.path);
+  const rules =
+    rulesText === undefined
+      ? NO_RULES
+      : rulesKnown.of(grantId, dialect, () => JSON.parse(rulesText) as RulesSource);
+  const read = readContent(raw, need, rules.names, MODEST);
   if ('refusal' in read) return read;
-  const asked = { grant: { provider, method }, target, policy, content: read.content, at: { prices, now } };
+  const at = { prices, now };
+  const asked = { grant: { provider, method }, target, rules, limited, content: read.content, at };
   return planCall(counter ? { ...asked, counterOf: counter } : asked);
 }
 

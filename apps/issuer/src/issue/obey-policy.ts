@@ -176,15 +176,22 @@ function conditionsForbidden(policy: Narrowable, request: Narrowable): Violation
 }
 
 /** The entries of a list that a policy does not allow. */
-const strays = (
+function strays(
   field: string,
   asked: readonly string[] | undefined,
   allowed: readonly string[] | undefined,
   fits = (entry: string, among: string) => entry === among,
-): Violation[] =>
-  (asked ?? []).flatMap((entry, i) =>
-    unless(!allowed || allowed.some((among) => fits(entry, among)), `${field}[${i}]`, oneOf(allowed)),
+): Violation[] {
+  if (!asked || !allowed) return [];
+  const names = oneOf(allowed);
+  return asked.flatMap((entry, i) =>
+    unless(
+      allowed.some((among) => fits(entry, among)),
+      `${field}[${i}]`,
+      names,
+    ),
   );
+}
 
 /** The conditions of a URL: those of its request, and those of the policy that the request leaves out. */
 function narrowed(policy: Narrowable, request: Narrowable) {
@@ -218,10 +225,12 @@ function fieldsForbidden(
   { allowed_fields: fields, config: fixed = {} }: KeyPolicy,
   config: Record<string, unknown>,
 ): Violation[] {
-  const others = Object.keys(config).filter((field) => !Object.hasOwn(fixed, field));
-  return others.flatMap((field) =>
-    unless(!fields || fields.includes(field), `config.${field}`, oneOf(fields)),
+  if (!fields) return [];
+  const allowed = oneOf(fields);
+  const stray = Object.keys(config).filter(
+    (field) => !Object.hasOwn(fixed, field) && !fields.includes(field),
   );
+  return stray.map((field) => ({ field: `config.${field}`, allowed }));
 }
 
 function configForbidden(

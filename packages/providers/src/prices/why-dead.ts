@@ -1,5 +1,6 @@
 import { briefly } from '@presign/schema';
-import { applyConfig } from '../apply-config.ts';
+import { applyConfig } from '../config/apply-config.ts';
+import { compileConfig } from '../config/compile-config.ts';
 import type { Dialect } from '../dialect.ts';
 import { boundedEndpoints, type Endpoint, reachesFree } from '../dialect-of.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
@@ -152,17 +153,28 @@ function deadByConfig(payable: readonly Payable[], config: JsonObject): Dead | u
   const [endpoint] = ofDialects;
   const [first] = refused;
   if (!endpoint || !first || refused.length < ofDialects.length) return undefined;
-  const alone = (field: string) => ({ ...modelIn(config), [field]: config[field] });
-  const { model: _, ...others } = config;
-  const fields = [...Object.keys(others), ...Object.keys(modelIn(config))];
-  const field =
-    fields.find((name) => fixedRefusal(endpoint, alone(name))) ??
-    // No field is at fault alone, so it is one without which the others pass.
-    fields.find((name) => !fixedRefusal(endpoint, without(config, name)));
-  if (field === undefined) return undefined;
+  const field = fieldAtFault(config, (part) => fixedRefusal(endpoint, part) !== undefined);
   // A name of the dialect's own says where the value went.
   const where = first.param.includes('.') ? `${first.param} ` : '';
   return { at: 'config', field, reason: where + first.reason };
+}
+
+/**
+ * The field with which a config is first refused, when its fields come one after the other behind its model. It halves what is
+ * left each time, so that a long config is judged a few times only.
+ */
+function fieldAtFault(config: JsonObject, isRefused: (part: JsonObject) => boolean): string {
+  const { model: _, ...others } = config;
+  const fields = Object.entries(others);
+  const first = (count: number) => ({ ...modelIn(config), ...Object.fromEntries(fields.slice(0, count)) });
+  if (isRefused(first(0))) return 'model';
+  let [passes, refused] = [0, fields.length];
+  while (refused - passes > 1) {
+    const middle = Math.floor((passes + refused) / 2);
+    if (isRefused(first(middle))) refused = middle;
+    else passes = middle;
+  }
+  return fields[passes]?.[0] ?? 'model';
 }
 
 /** Why an endpoint refuses a config, if it is for a value that no holder can change. */
@@ -174,12 +186,9 @@ function fixedRefusal(endpoint: Payable, config: JsonObject): Unbounded | undefi
 const modelIn = (config: JsonObject): JsonObject =>
   Object.hasOwn(config, 'model') ? { model: config.model } : {};
 
-const without = (config: JsonObject, field: string): JsonObject =>
-  Object.fromEntries(Object.entries(config).filter(([name]) => name !== field));
-
 /** The call of a holder who adds nothing to a config, or no more than these fields. */
 function bodyWith({ path, dialect, spend }: Endpoint, config: JsonObject, added: JsonObject = {}) {
-  const laid = applyConfig(dialect, config, { path, body: added });
+  const laid = applyConfig(compileConfig(dialect, config), { path, body: added });
   return { path: laid.path, body: spend.atStandardPrice?.(laid.body) ?? laid.body };
 }
 

@@ -85,6 +85,43 @@ export const jsonObject = (maxBytes: number) =>
     })
     .meta({ shownAs: z.record(z.string(), z.unknown()) });
 
+/** The most members of a config at its top, and of all its objects together. */
+const CONFIG_FIELDS_MAX = 200;
+const CONFIG_NAMES_MAX = 2_000;
+const CONFIG_NAME_MAX_CHARS = 256;
+export const CONFIG_MAX_BYTES = 16_384;
+
+/**
+ * The fields that replace those of a call. Its gateways compile them and compare them with each body in several spellings, so
+ * it has few names, and none of them is long.
+ */
+export const callConfig = jsonObject(CONFIG_MAX_BYTES)
+  .refine((config) => Object.keys(config).length <= CONFIG_FIELDS_MAX, {
+    error: `expected at most ${CONFIG_FIELDS_MAX} fields`,
+    abort: true,
+  })
+  .superRefine((config, context) => {
+    let names = 0;
+    for (const path of namePaths(config)) {
+      if (++names > CONFIG_NAMES_MAX) return context.addIssue({ code: 'custom', message: TOO_MANY_NAMES });
+      if (String(path.at(-1)).length <= CONFIG_NAME_MAX_CHARS) continue;
+      return context.addIssue({ code: 'custom', path, message: LONG_NAME });
+    }
+  });
+
+const TOO_MANY_NAMES = `expected at most ${CONFIG_NAMES_MAX} names of fields, those of inner objects included`;
+const LONG_NAME = `expected names of at most ${CONFIG_NAME_MAX_CHARS} characters`;
+
+/** The paths to all members of a value's objects. */
+function* namePaths(value: unknown, path: readonly PropertyKey[] = []): Generator<PropertyKey[]> {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    const at = [...path, Array.isArray(value) ? Number(name) : name];
+    if (!Array.isArray(value)) yield at;
+    yield* namePaths(inner, at);
+  }
+}
+
 /** A value of a header: visible ASCII only, so that it cannot inject another header (RFC 9110 §5.5). */
 export const headerSafe = (most: number) =>
   z

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import {
+  callConfig,
   EXTERNAL_ID_MAX_CHARS,
   externalId,
   givenOneOf,
-  jsonObject,
   maxUses,
   microusd,
   optional,
@@ -13,7 +13,6 @@ import {
 import { expected } from './invalid-request.ts';
 import { pageOf } from './page.ts';
 import { keyPolicy, keyPolicyAnswer } from './policy.ts';
-import { CONFIG_MAX_BYTES } from './presign.ts';
 
 /** The scopes of an API key: issue and revoke URLs, read, everything in its account, and all accounts. */
 export const SCOPES = ['presign', 'read', 'admin', 'operator'] as const;
@@ -154,7 +153,7 @@ export const virtualKeyRequest = z
         .meta({ description: 'The provider whose key it is.' }),
       name: keyName.meta({ description: 'Your name for it.' }),
       key: storedKey,
-      config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
+      config: optional(callConfig).meta({
         description: 'As config of POST /v1/presign, whose fields take precedence over these.',
         examples: [{ max_tokens: 500 }],
       }),

@@ -1,13 +1,12 @@
 import * as z from 'zod';
 import { highestFields } from '../limits/fields.ts';
 import { LIMIT_NAMES } from '../limits/kinds.ts';
-import { EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, jsonObject, NO_NUL, optional } from './fields.ts';
+import { callConfig, EXTERNAL_ID_MAX_CHARS, externalId, givenOneOf, NO_NUL, optional } from './fields.ts';
 import { expected } from './invalid-request.ts';
 import {
   bind,
   bindAnswer,
   bodyBytes,
-  CONFIG_MAX_BYTES,
   fieldNames,
   modelNames,
   ONE_YEAR_SECONDS,
@@ -81,7 +80,7 @@ const shape = {
   required: listOf(z.enum(LIMIT_NAMES, LIMITS), `the limits ${LIMIT_NAMES.join(', ')}`).meta({
     description: 'Limits that each URL must have, of any size.',
   }),
-  config: jsonObject(CONFIG_MAX_BYTES).meta({
+  config: callConfig.meta({
     description: 'Set in each URL. Neither the request nor its virtual key can change these settings.',
   }),
   external_user: externalId

@@ -4,6 +4,8 @@ import { llmLimits } from '../limits/fields.ts';
 import {
   addressRange,
   bytes,
+  CONFIG_MAX_BYTES,
+  callConfig,
   DEFAULT_EXPIRES_IN,
   externalId,
   givenOneOf,
@@ -17,7 +19,6 @@ import { expected } from './invalid-request.ts';
 
 /** One year in seconds: the meaning of `expires_in: -1`, and the longest validity of an LLM URL. */
 export const ONE_YEAR_SECONDS = 31_536_000;
-export const CONFIG_MAX_BYTES = 16_384;
 export const PATHS_MAX = 50;
 /** All paths of a grant together, because they are in its token, which has at most 3,072 characters. */
 export const PATHS_MAX_BYTES = 1536;
@@ -211,7 +212,7 @@ export const presignRequest = z
       expires_in: optional(expiresIn)
         .transform((value) => value ?? DEFAULT_EXPIRES_IN)
         .meta({ description: 'Validity in seconds. -1: one year.', default: DEFAULT_EXPIRES_IN }),
-      config: optional(jsonObject(CONFIG_MAX_BYTES)).meta({
+      config: optional(callConfig).meta({
         description: `Fields that replace those of the holder in the JSON body of every call, such as model or max_tokens. At most ${CONFIG_MAX_BYTES} bytes.`,
         examples: [{ model: 'gpt-4.1-mini', max_tokens: 500 }],
       }),

@@ -84,9 +84,13 @@ export function handedBack({ method }: JsonObject): readonly Place[] {
 }
 
 /** The fields of a client's message that hold ids. No other spelling of them may occur in it. */
-export const ID_FIELDS: readonly string[] = [...ANSWER, ...CALL, ...OF_TASK, ...LISTEN, ...PROGRESS].map(
-  ({ path }) => path.filter((name) => name !== '*').join('.'),
-);
+export const ID_FIELDS: readonly (readonly string[])[] = [
+  ...ANSWER,
+  ...CALL,
+  ...OF_TASK,
+  ...LISTEN,
+  ...PROGRESS,
+].map(({ path }) => path.filter((name) => name !== '*'));
 
 /**
  * Finds the ids in a JSON-RPC message or batch.

@@ -1,10 +1,9 @@
 import * as z from 'zod';
 import { changedFields } from '../../limits/fields.ts';
-import { jsonObject, perMinute } from '../fields.ts';
+import { callConfig, perMinute } from '../fields.ts';
 import { expected } from '../invalid-request.ts';
 import { keyName, keyScopes } from '../keys.ts';
 import { keyPolicy } from '../policy.ts';
-import { CONFIG_MAX_BYTES } from '../presign.ts';
 
 const TIME = expected('a time in whole Unix seconds, or null');
 /** The end of the year 9999: later times have no common form. */
@@ -52,7 +51,7 @@ export const virtualKeyChange = z
   .strictObject(
     {
       name: keyName.optional().meta({ description: 'Your name for it.' }),
-      config: jsonObject(CONFIG_MAX_BYTES)
+      config: callConfig
         .nullable()
         .optional()
         .meta({ description: 'Replaces all of it, for URLs that are issued from now on. null: none.' }),
