@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { compileTools } from '../src/grant/tool-rules.ts';
 import { KnownNames } from '../src/http/json.ts';
 import { checkHeaders, readAnswers, readMessages, UnansweredRequests } from '../src/mcp/messages.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
@@ -28,7 +29,7 @@ const codeOf = (value: unknown) => {
 const server = { name: 'files', url: 'https://mcp.example.com/mcp', transport: 'http' } as const;
 const prices: McpPrices = { byServer: new Map(), defaultMicrousd: 1_000 };
 const usesOf = (value: unknown) => {
-  const priced = priceCalls(messagesOf(value).all, server, prices);
+  const priced = priceCalls(messagesOf(value).all, compileTools(server), prices);
   return 'charged' in priced ? priced.charged.length : priced.refusal.code;
 };
 
@@ -119,7 +120,7 @@ describe('messages', () => {
 describe('prices', () => {
   const call = (name: string) => messagesOf(request('tools/call', { name })).all;
   const costOf = (name: string, own: object, operators: [string, object][] = []) => {
-    const priced = priceCalls(call(name), { ...server, ...own }, {
+    const priced = priceCalls(call(name), compileTools({ ...server, ...own }), {
       ...prices,
       byServer: new Map(operators),
     } as McpPrices);
@@ -171,7 +172,7 @@ describe('a name that a server may read as another one', () => {
   const TOOL = 'seekcité';
   const refusalOf = (message: object, own: object, operators: object = {}) => {
     const known = { ...prices, byServer: new Map([[server.url, operators]]) } as McpPrices;
-    const priced = priceCalls(messagesOf(message).all, { ...server, ...own }, known);
+    const priced = priceCalls(messagesOf(message).all, compileTools({ ...server, ...own }), known);
     return 'refusal' in priced ? [priced.refusal.code, priced.refusal.param] : undefined;
   };
   const calls = (name: unknown) => request('tools/call', { name });
@@ -236,7 +237,7 @@ describe('a name that a server may read as another one', () => {
 
 describe('what did not run', () => {
   const unrunOf = (sent: unknown, ...answers: unknown[]) => {
-    const priced = priceCalls(messagesOf(sent).all, server, prices);
+    const priced = priceCalls(messagesOf(sent).all, compileTools(server), prices);
     const unrun = new UnrunRequests('charged' in priced ? priced.charged : []);
     for (const answer of answers)
       unrun.see(readAnswers(typeof answer === 'string' ? answer : JSON.stringify(answer)));

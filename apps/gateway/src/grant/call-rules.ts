@@ -1,7 +1,7 @@
 import { type CompiledConfig, compileConfig, type Dialect, MODEL_FIELDS } from '@presign/providers';
+import type { Conditions, JsonObject } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
 import { NameTree } from '../http/json.ts';
-import type { Policy } from './policy.ts';
 
 /**
  * The part of a policy that bodies are judged and changed by, compiled for the calls of one dialect. No call changes it. A call
@@ -21,7 +21,11 @@ export type CallRules = {
 type Named = { readonly has: (name: string) => boolean; readonly all: readonly string[] };
 
 /** The data that rules are compiled from. They never change while a grant lives. */
-export type RulesSource = Pick<Policy, 'config' | 'models' | 'conditions'>;
+export type RulesSource = {
+  readonly config: JsonObject | undefined;
+  readonly models?: readonly string[] | undefined;
+  readonly conditions?: Pick<Conditions, 'allowed_fields'> | undefined;
+};
 
 /** Whether a policy has rules for bodies. */
 export const hasRules = ({ config, models, conditions }: RulesSource): boolean =>
@@ -65,11 +69,6 @@ export class RulesMemory {
     this.#ofGrants.delete(grantId);
     this.#ofGrants.set(grantId, { byDialect: byDialect.set(dialect, rules), bytes: grown }, { size: grown });
     return rules;
-  }
-
-  /** How many bytes its rules take. */
-  get bytes(): number {
-    return this.#ofGrants.calculatedSize;
   }
 }
 

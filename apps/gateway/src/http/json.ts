@@ -101,8 +101,17 @@ export class KnownNames {
 
   constructor(names: Iterable<string>) {
     this.#names = new Set(names);
-    this.#byForm = new Map(Array.from(this.#names, (name) => [formOf(name.replace(UNSEEN, '')), name]));
+    const forms = Array.from(this.#names, (name): [string, string] => [
+      formOf(name.replace(UNSEEN, ''), FORM_MOST) ?? '',
+      name,
+    ]);
+    this.#byForm = new Map(forms.filter(([form]) => form !== ''));
     this.#longestForm = Math.max(0, ...Array.from(this.#byForm.keys(), (form) => form.length));
+  }
+
+  /** About the memory that they take. */
+  get bytes(): number {
+    return this.#names.size * (NAME_BYTES + 2 * this.#longestForm);
   }
 
   has(name: string): boolean {
@@ -112,21 +121,53 @@ export class KnownNames {
   /** The known name that this one is a spelling of. Undefined when it is a known name itself, or like none. */
   alike(name: string): string | undefined {
     if (this.has(name)) return undefined;
-    const seen = name.replace(UNSEEN, '');
-    // Normalization takes time that grows with the square of a text's length. A form has at least one character for each
-    // character of the name, which has at most two UTF-16 units, so longer names have another form.
-    return seen.length > 2 * this.#longestForm ? undefined : this.#byForm.get(formOf(seen));
+    const form = formOf(name.replace(UNSEEN, ''), this.#longestForm);
+    return form && this.#byForm.get(form);
   }
 }
 
+const NAME_BYTES = 200;
+/** Characters of the longest form of a name. The issuer takes no names with a longer one. */
+const FORM_MOST = 512;
+
 const UNSEEN = /[\p{White_Space}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** Java's equalsIgnoreCase reads `ı` and `İ` as `i`. The decomposed `İ` ends in a combining dot. */
-const formOf = (name: string) =>
-  name
+/**
+ * The form in which all spellings of a name are equal. Java's equalsIgnoreCase reads `ı` and `İ` as `i`. The decomposed `İ` ends
+ * in a combining dot.
+ * @returns undefined if the form is surely longer than `most`, or the name is none that the issuer takes
+ */
+function formOf(name: string, most: number): string | undefined {
+  if (isLongDecomposed(name, 2 * most) || MANY_MARKS.test(name)) return undefined;
+  return name
     .normalize('NFKD')
     .toUpperCase()
     .toLowerCase()
     .normalize('NFKD')
     .replaceAll('i\u0307', 'i')
     .replace(UNSEEN, '');
+}
+
+/**
+ * More combining marks in a row than the Stream-Safe Text Format allows (Unicode Standard Annex #15 §13). To sort them takes time
+ * that grows with their square. The halfwidth voiced sound marks decompose to such marks.
+ */
+const MANY_MARKS = /[\p{M}\uff9e\uff9f]{31}/u;
+
+/**
+ * Whether a name is decomposed to more than `most` characters. It decomposes piece by piece and stops there, because one
+ * character may become eighteen. A form is half as long at least: only `i` with its dot becomes shorter.
+ */
+function isLongDecomposed(name: string, most: number): boolean {
+  if (name.length > 2 * most) return true;
+  let length = 0;
+  for (let at = 0; at < name.length && length <= most; at += PIECE)
+    length += name
+      .slice(at, at + PIECE)
+      .normalize('NFKD')
+      .replace(UNSEEN, '').length;
+  return length > most;
+}
+
+/** A pair of surrogates that a piece divides counts as two characters, and stands for one at least. */
+const PIECE = 32;

@@ -5,11 +5,11 @@ import {
   isJsonObject,
   isModest,
   type JsonObject,
-  type McpArguments,
   parseJson,
   type Refusal,
   readJson,
 } from '@presign/schema';
+import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
 import { ambiguousKey, KnownNames, NameTree } from '../http/json.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS } from './ids/places.ts';
@@ -63,7 +63,7 @@ export const MODEST = { depth: 200, parts: 1_000_000 };
  */
 export function readMessages(
   bytes: Buffer,
-  conditions?: McpArguments,
+  conditions?: ToolArguments,
   isLittle = false,
 ): { messages: Messages } | { refusal: Refusal } {
   if (!isLittle && !isModest(bytes, MODEST))
@@ -116,7 +116,7 @@ const isId = (id: unknown): id is string | number | null | undefined =>
   (typeof id === 'string' && id.length <= ID_MAX_CHARS && id.isWellFormed());
 
 /** A message, or why the value is not a message. */
-function readMessage(value: unknown, conditions: McpArguments | undefined): Message | string {
+function readMessage(value: unknown, conditions: ToolArguments | undefined): Message | string {
   if (!isJsonObject(value)) return 'a message is an object';
   const { id, method, params } = value;
   if (!isId(id)) return `id is a whole number, or a string of at most ${ID_MAX_CHARS} characters`;
@@ -130,8 +130,7 @@ function readMessage(value: unknown, conditions: McpArguments | undefined): Mess
   if (typeof name === 'string' && name.length > NAME_MAX_CHARS)
     return `params.${nameParam(method)} has at most ${NAME_MAX_CHARS} characters`;
   const isOdd = name !== undefined && typeof name !== 'string';
-  const ofTool =
-    method === 'tools/call' && typeof name === 'string' ? conditionsOf(name, conditions) : undefined;
+  const ofTool = method === 'tools/call' && typeof name === 'string' ? conditions?.of.get(name) : undefined;
   return {
     ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
     ...(isOdd ? { hasOddName: true } : {}),
@@ -139,27 +138,18 @@ function readMessage(value: unknown, conditions: McpArguments | undefined): Mess
   };
 }
 
-type OfTool = McpArguments[string];
-
-/** The conditions of one tool. Undefined: it has none. */
-export const conditionsOf = (tool: string, all: McpArguments | undefined): OfTool | undefined =>
-  all && Object.hasOwn(all, tool) ? all[tool] : undefined;
-
 /** Judges `params.arguments`. A name that a lenient server may read as one of the names is refused, too. */
-function judgeArguments(params: unknown, conditions: OfTool): JudgedArguments {
+function judgeArguments(params: unknown, { names, conditions }: ArgumentRules): JudgedArguments {
   const object = isJsonObject(params) ? params : {};
   const sent = ownValue(object, 'arguments');
   const given = isJsonObject(sent) ? sent : {};
-  const odd =
-    findOdd('params', object, ARGUMENTS) ?? findOdd('params.arguments', given, Object.keys(conditions));
+  const odd = findOdd('params', object, ARGUMENTS) ?? findOdd('params.arguments', given, names);
   if (odd) return odd;
-  const unmet = Object.entries(conditions).find(
-    ([name, condition]) => !meets(ownValue(given, name), condition),
-  );
+  const unmet = conditions.find(([name, condition]) => !meets(ownValue(given, name), condition));
   return unmet ? { unmet: unmet[0] } : 'allowed';
 }
 
-const ARGUMENTS = ['arguments'];
+const ARGUMENTS = new KnownNames(['arguments']);
 
 const ownValue = (object: JsonObject, name: string): unknown =>
   Object.hasOwn(object, name) ? object[name] : undefined;
@@ -170,8 +160,7 @@ const meets = (value: unknown, { equals, prefix }: ArgumentCondition): boolean =
     ? equals !== undefined && value === equals
     : typeof value === 'string' && value.startsWith(prefix);
 
-function findOdd(within: string, object: JsonObject, names: readonly string[]): JudgedArguments | undefined {
-  const known = new KnownNames(names);
+function findOdd(within: string, object: JsonObject, known: KnownNames): JudgedArguments | undefined {
   for (const spelt of Object.keys(object)) {
     const meant = known.alike(spelt);
     if (meant !== undefined) return { param: `${within}.${meant}`, spelt: briefly(spelt), meant };

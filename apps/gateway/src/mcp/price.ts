@@ -1,15 +1,15 @@
 import {
   type ArgumentCondition,
   briefly,
-  type McpArguments,
   type McpPricing,
   type McpServerPolicy,
   mcpPricing,
   type Refusal,
 } from '@presign/schema';
+import type { ToolRules } from '../grant/tool-rules.ts';
 import { KnownNames } from '../http/json.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
-import { conditionsOf, type Message, nameParam } from './messages.ts';
+import { type Message, nameParam } from './messages.ts';
 
 /** The operator's prices of MCP calls, in microdollars. */
 export type McpPrices = {
@@ -29,12 +29,13 @@ export const NOTHING: Amount = { uses: 0, costMicrousd: 0 };
 /** Prices the messages of a POST. Refuses all of them when the URL does not allow one of them. */
 export function priceCalls(
   messages: readonly Message[],
-  server: McpServerPolicy,
+  rules: ToolRules,
   prices: McpPrices,
 ): { charged: readonly Charged[] } | { refusal: Refusal } {
+  const { server } = rules;
   const operators = prices.byServer.get(server.url) ?? prices.byServer.get(addressOf(server).origin);
   for (const message of messages) {
-    const refusal = nameRefusal(message, server, operators);
+    const refusal = nameRefusal(message, rules, operators);
     if (refusal) return { refusal };
   }
   const charged = messages.filter(doesWork).map((message) => ({
@@ -65,7 +66,7 @@ export function readAddress(url: string): Address {
 /** Refuses a method or tool that the server may read as another one than the gateway, or that the URL does not allow. */
 function nameRefusal(
   message: Message,
-  server: McpServerPolicy,
+  rules: ToolRules,
   operators: McpPricing | undefined,
 ): Refusal | undefined {
   const { method, name, hasOddName } = message;
@@ -77,23 +78,23 @@ function nameRefusal(
   if (method !== 'tools/call') return undefined;
   if (name === undefined)
     return { code: 'invalid_request', param, message: `${param}: expected the name of a tool.` };
-  if (server.tools && !server.tools.includes(name)) return toolRefusal(name, server.tools);
-  const [own, theirs] = [toolsIn(server), operators && toolsIn(operators)];
+  if (rules.allowed?.has(name) === false) return toolRefusal(name, [...rules.allowed]);
+  const [own, theirs] = [rules.tools, operators && toolsIn(operators)];
   const like = theirs?.has(name) ? undefined : own.alike(name);
   const tool = like ?? (own.has(name) ? undefined : theirs?.alike(name));
-  return tool === undefined ? argumentRefusal(name, message, server) : misspelt(param, name, tool);
+  return tool === undefined ? argumentRefusal(name, message, rules) : misspelt(param, name, tool);
 }
 
 /** Refuses a call whose arguments do not meet the conditions of its tool, or were not judged. */
 function argumentRefusal(
   tool: string,
   { arguments: judged }: Message,
-  { arguments: all }: McpServerPolicy,
+  { arguments: all }: ToolRules,
 ): Refusal | undefined {
-  const conditions = conditionsOf(tool, all);
-  if (!conditions) {
+  const ofTool = all.of.get(tool);
+  if (!ofTool) {
     // A price list may name another spelling of the tool, and the server may run the tool for both.
-    const meant = all && toolsOf(all).alike(tool);
+    const meant = all.tools.alike(tool);
     return meant === undefined ? undefined : misspelt('params.name', tool, meant);
   }
   if (judged === 'allowed') return undefined;
@@ -101,7 +102,7 @@ function argumentRefusal(
   if (judged === undefined) return UNAVAILABLE;
   if ('spelt' in judged) return misspelt(judged.param, judged.spelt, judged.meant);
   const { unmet } = judged;
-  const allowed = conditions[unmet] ?? {};
+  const allowed = ofTool.conditions.find(([name]) => name === unmet)?.[1] ?? {};
   const message = `This URL allows the tool ${tool} only with ${unmet} ${inWords(allowed)}.`;
   return {
     ...{ code: 'argument_not_allowed', param: `params.arguments.${unmet}`, message },
@@ -123,25 +124,14 @@ function misspelt(param: string, name: string, meant: string): Refusal {
   };
 }
 
-const CONDITIONED = new WeakMap<McpArguments, KnownNames>();
+const TOOLS = new WeakMap<McpPricing, KnownNames>();
 
-/** The tools whose arguments have conditions. */
-function toolsOf(all: McpArguments): KnownNames {
-  const known = CONDITIONED.get(all) ?? new KnownNames(Object.keys(all));
-  CONDITIONED.set(all, known);
-  return known;
-}
-
-const TOOLS = new WeakMap<McpServerPolicy | McpPricing, KnownNames>();
-
-/** The tools that a server's policy or the operator's prices name. */
-function toolsIn(of: McpServerPolicy | McpPricing): KnownNames {
-  const found = TOOLS.get(of);
+/** The tools that the operator's prices name. They are compiled once, and stay while the process runs. */
+function toolsIn(operators: McpPricing): KnownNames {
+  const found = TOOLS.get(operators);
   if (found) return found;
-  const priced = 'url' in of ? of.pricing?.tools : of.tools;
-  const allowed = 'url' in of ? [...(of.tools ?? []), ...Object.keys(of.arguments ?? {})] : [];
-  const known = new KnownNames([...allowed, ...Object.keys(priced ?? {})]);
-  TOOLS.set(of, known);
+  const known = new KnownNames(Object.keys(operators.tools ?? {}));
+  TOOLS.set(operators, known);
   return known;
 }
 

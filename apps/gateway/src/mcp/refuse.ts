@@ -84,7 +84,11 @@ export function errorMessages(refusal: Refusal, messages: Messages | undefined, 
   const ids = (messages?.all ?? []).filter(wantsAnswer).map(({ id }) => id);
   const error = errorOf(refusal, requestId);
   const asError = (id: string | number | null | undefined) => ({ jsonrpc: '2.0', id: id ?? null, error });
-  return messages?.isBatch && ids.length > 0 ? ids.map(asError) : asError(ids[0]);
+  if (!messages?.isBatch || ids.length === 0) return asError(ids[0]);
+  // Only the first error lists what is allowed: a list of 500 tools for each of 100 calls would be megabytes.
+  const { allowed: _, ...data } = error.data;
+  const [first, ...others] = ids;
+  return [asError(first), ...others.map((id) => ({ ...asError(id), error: { ...error, data } }))];
 }
 
 /** The refusal of a batch for want of uses. It names the figures, because a smaller batch may pass. */
@@ -119,7 +123,10 @@ const statusOf = (refusal: Refusal): number => {
   return status === 401 ? 403 : status;
 };
 
-function errorOf(refusal: Refusal, requestId: string) {
+function errorOf(
+  refusal: Refusal,
+  requestId: string,
+): { code: number; message: string; data: Record<string, unknown> } {
   const { code, details = {}, retryAfterSeconds } = refusal;
   const { limit, remaining, needed } = details;
   const spent = typeof limit === 'number' && typeof remaining === 'number' ? { used: limit - remaining } : {};

@@ -5,6 +5,7 @@ import type { CallReport } from '../call-report.ts';
 import type { McpDeps } from '../deps.ts';
 import { loadPolicy } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
+import { compileTools, type ToolRules } from '../grant/tool-rules.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
@@ -126,10 +127,12 @@ export async function readPost(
   report.bodyMs = performance.now() - readAt;
   if ('refusal' in whole) return whole;
   const isLittle = takeWork(readQuota, grant, whole.bytes);
-  const conditions = grant.limitsArguments ? await argumentsOf(deps, report.requestId, grant) : undefined;
-  const read = isLittle
-    ? readMessages(whole.bytes, conditions, isLittle)
-    : await bodyWorkers.readMessages(grant, whole.bytes, conditions);
+  const rules = grant.limitsArguments ? await rulesOf(deps, report.requestId, grant) : undefined;
+  const read =
+    isLittle && (!rules || whole.bytes.length <= JUDGED_HERE_BYTES)
+      ? readMessages(whole.bytes, rules?.arguments, isLittle)
+      : await bodyWorkers.readMessages(grant, whole.bytes, rules?.server.arguments);
+  if (rules) readQuota.take(grant, JUDGED_TIMES * Math.min(whole.bytes.length, JUDGED_HERE_BYTES));
   if ('refusal' in read) return read;
   const { messages } = read;
   const mismatch = checkHeaders(incoming.headers, messages);
@@ -139,10 +142,15 @@ export async function readPost(
   return { messages, body: unsealed, taskId: unsealTask(deps.encryptionKeys, grant, messages.ids ?? []) };
 }
 
-/** The conditions of arguments, by which calls are judged as they are read. Without a policy the call is refused later, by its id. */
-async function argumentsOf(deps: McpDeps, requestId: string, grant: McpGrant) {
+/** To compare names takes longer than to read them: at most 10 ms for a body of this size, which pays this many times its bytes. */
+const JUDGED_HERE_BYTES = 16 * 1024;
+const JUDGED_TIMES = 8;
+
+/** The rules by which arguments are judged as they are read. Without a policy the call is refused later, by its id. */
+async function rulesOf(deps: McpDeps, requestId: string, grant: McpGrant): Promise<ToolRules | undefined> {
   const found = await loadPolicy(deps, requestId, grant);
-  return 'refusal' in found ? undefined : found.policy.server?.arguments;
+  const server = 'refusal' in found ? undefined : found.policy.server;
+  return server && deps.memory.tools.of(grant.id, () => compileTools(server));
 }
 
 /** The refusal that every message of this URL would get. Free messages pass when the URL's uses are spent. */

@@ -8,7 +8,7 @@ import { movable } from '../http/body-memory.ts';
 import { fairQueue } from '../http/turns.ts';
 import type { Messages } from '../mcp/messages.ts';
 import type { QuotaOwner, ReadQuota } from './read-quota.ts';
-import type { CountReply, PlanReply, PlanWork, WorkerStart } from './worker.ts';
+import type { CountReply, MessagesWork, PlanReply, PlanWork, WorkerStart } from './worker.ts';
 
 /**
  * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start
@@ -131,8 +131,8 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
         run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', {
-          ...{ bytes, conditions },
-        }),
+          ...{ bytes, grantId: grant.id, conditionsText: conditions && JSON.stringify(conditions) },
+        } satisfies MessagesWork),
       ),
     close: pools.close,
   };

@@ -16,6 +16,7 @@ import {
 import type { McpArguments } from '@presign/schema';
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
+import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
 import { movable } from '../http/body-memory.ts';
 import { MODEST, type Need, readContent } from '../llm/body.ts';
 import type { CounterOf, Unplannable } from '../llm/hold.ts';
@@ -70,6 +71,7 @@ export type CountReply = {
 
 /** The rules of the grants whose bodies this worker has read lately. */
 const rulesKnown = new RulesMemory(4 * 1024 * 1024);
+const toolsKnown = new ToolMemory<ToolArguments>(4 * 1024 * 1024);
 
 /** Ranks take a few megabytes for each encoding, so they are read with the first call that needs them. */
 const counters = new Map<Encoding, CountTokens>();
@@ -89,13 +91,23 @@ const ranksOf = (encoding: Encoding): string =>
     : fileURLToPath(new URL(`./${encoding}.tiktoken`, import.meta.url));
 
 /** Reads the messages of an MCP call. */
-export function messages({ bytes, conditions }: MessagesWork) {
+export function messages({ bytes, grantId, conditionsText }: MessagesWork) {
   collectSoon(bytes.length);
   const read = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+  const conditions =
+    conditionsText === undefined
+      ? undefined
+      : toolsKnown.of(grantId, () => compileArguments(JSON.parse(conditionsText) as McpArguments));
   return readMessages(read, conditions);
 }
 
-type MessagesWork = { readonly bytes: Uint8Array; readonly conditions: McpArguments | undefined };
+/** The messages of a POST to read, as data that can be sent to a worker. */
+export type MessagesWork = {
+  readonly bytes: Uint8Array;
+  readonly grantId: string;
+  /** The conditions of the grant's arguments, as JSON. */
+  readonly conditionsText: string | undefined;
+};
 
 /** A call to plan, as data that can be sent to a worker. */
 export type PlanWork = {

@@ -21,7 +21,7 @@ export type Fields = {
 };
 
 /** A field of a config: a value that replaces the holder's, or an object whose fields do. */
-export type Field = {
+type Field = {
   /** The name as it is sent. */
   readonly name: string;
   readonly value: unknown;

@@ -160,21 +160,21 @@ function deadByConfig(payable: readonly Payable[], config: JsonObject): Dead | u
 }
 
 /**
- * The field with which a config is first refused, when its fields come one after the other behind its model. It halves what is
- * left each time, so that a long config is judged a few times only.
+ * A field of a config that is refused with the model and the fields behind it, which pass without it. It halves what is left each
+ * time, so that a long config is judged a few times only.
  */
 function fieldAtFault(config: JsonObject, isRefused: (part: JsonObject) => boolean): string {
   const { model: _, ...others } = config;
   const fields = Object.entries(others);
-  const first = (count: number) => ({ ...modelIn(config), ...Object.fromEntries(fields.slice(0, count)) });
-  if (isRefused(first(0))) return 'model';
-  let [passes, refused] = [0, fields.length];
-  while (refused - passes > 1) {
+  const from = (at: number) => ({ ...modelIn(config), ...Object.fromEntries(fields.slice(at)) });
+  if (isRefused(from(fields.length))) return 'model';
+  let [refused, passes] = [0, fields.length];
+  while (passes - refused > 1) {
     const middle = Math.floor((passes + refused) / 2);
-    if (isRefused(first(middle))) refused = middle;
+    if (isRefused(from(middle))) refused = middle;
     else passes = middle;
   }
-  return fields[passes]?.[0] ?? 'model';
+  return fields[refused]?.[0] ?? 'model';
 }
 
 /** Why an endpoint refuses a config, if it is for a value that no holder can change. */

@@ -9,6 +9,8 @@ const CONDITIONED_TOOLS_MAX = 50;
 const CONDITIONS_MAX = 20;
 const NAME_MAX_CHARS = 128;
 const ARGUMENT_MAX_CHARS = 1_000;
+/** Gateways compare all spellings of a name in this form. The syllables and letters of living languages become at most four characters. */
+const NAME_DECOMPOSED_MAX_CHARS = 512;
 
 /** The name of a server, a tool or an argument. */
 export const mcpName = z
@@ -19,6 +21,14 @@ export const mcpName = z
   })
   .refine((text) => text.isWellFormed() && !/\p{Cc}/u.test(text) && text !== '__proto__', {
     error: 'expected a name without control characters, other than __proto__',
+    abort: true,
+  })
+  .refine((text) => text.normalize('NFKD').length <= NAME_DECOMPOSED_MAX_CHARS, {
+    error: `expected at most ${NAME_DECOMPOSED_MAX_CHARS} characters in Unicode's form NFKD`,
+    abort: true,
+  })
+  .refine((text) => !/\p{M}{31}/u.test(text.normalize('NFKD')), {
+    error: 'expected at most 30 combining marks in a row',
   })
   .meta({
     ...{ minLength: 1, maxLength: NAME_MAX_CHARS, pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' },
