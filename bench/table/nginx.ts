@@ -94,7 +94,15 @@ const ADMIT = admitScript.place({
 });
 const SETTLE = settleScript.place({
   keys: { partition, hold, leases, usage, survivors },
-  args: { ...COMMON, mode: "'settle'", cost: 'cost', epoch: 'epoch', lastCall: "''", usedTokens: "''" },
+  args: {
+    ...COMMON,
+    mode: "'settle'",
+    cost: 'cost',
+    epoch: 'epoch',
+    lastCall: "''",
+    usedTokens: "''",
+    wasSent: 1,
+  },
   each: [{ budget }],
 });
 
