@@ -66,7 +66,8 @@ const priced = async (options: MeterOptions, chunks: readonly Buffer[]) => {
   const meter = createMeter(options);
   for (const chunk of chunks) meter.pass(chunk);
   const { reported } = await meter.end();
-  if (!reported?.usage || pricing.cost(reported.usage) === undefined) throw new Error('no usage was reported');
+  if (!reported?.usage || pricing.cost(reported.usage) === undefined)
+    throw new Error('no usage was reported');
 };
 const events = { ...answer, contentType: 'text/event-stream', dropsUsageEvent: true };
 const stream = [...Array.from({ length: EVENTS }, () => DELTA), LAST];
