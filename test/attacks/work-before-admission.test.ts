@@ -39,7 +39,7 @@ const LIGATURE = '\ufdfa';
 const GEMINI = { provider: 'google', path: '/v1beta/models/gemini-2.5-flash:generateContent' };
 const chat = (more: object = {}) => ({ model: 'gpt-4o-mini', messages: [], ...more });
 
-/** The steps of some work without those of the sweeps that run beside it now and then. */
+/** The steps of some work without those of sweeps that run at the same time. */
 async function fewest(work: () => Promise<unknown>): Promise<number> {
   const measured: number[] = [];
   for (let i = 0; i < 3; i++) measured.push(await steps.during(work));

@@ -25,6 +25,7 @@ describe('a providers file', () => {
       makerNames: undefined,
       priceList: undefined,
       statesInput: undefined,
+      slashedIds: [],
       pricing: new Map([
         ['model-x', { input: 150000, output: 600000, cache_read: 0 }],
         ['y', { input: 1, output: 2, cache_write: 3 }],

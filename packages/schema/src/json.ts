@@ -143,7 +143,7 @@ const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 export const duplicateKey = (text: string): string | undefined =>
   findKey(text, { root: undefined, below: () => undefined, isWanted: (_at, _key, repeated) => repeated });
 
-/** What is looked for in a JSON text. Each object and list has a place, by which its keys are judged. */
+/** A search in a JSON text. Each object and list has a place, by which its keys are judged. */
 type Wanted<P> = {
   /** The place of the whole text. */
   readonly root: P;

@@ -50,7 +50,7 @@ export function compileRules({ config, models, conditions }: RulesSource, dialec
   };
 }
 
-/** The rules of grants, by grant and dialect, as far as they find room. What is forgotten is compiled again. */
+/** The rules of grants, by grant and dialect, as far as they find room. A forgotten one is compiled again. */
 export class RulesMemory {
   readonly #ofGrants: LRUCache<string, OfGrant>;
 

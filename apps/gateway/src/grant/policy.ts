@@ -36,7 +36,7 @@ export type SealedCredential = { readonly version: number; readonly sealed: stri
 /** The gateway's memory of grants. It has no counters, and no secret in clear. */
 export type GrantMemory = {
   readonly policies: LRUCache<string, Policy>;
-  /** What their policies are compiled to. */
+  /** The rules that their policies are compiled to. */
   readonly rules: RulesMemory;
   readonly tools: ToolMemory<ToolRules>;
   readonly credentials: LRUCache<string, SealedCredential>;

@@ -46,7 +46,7 @@ export const compileArguments = (all: McpArguments): ToolArguments => ({
   ),
 });
 
-/** The rules of grants, as far as they find room. What is forgotten is compiled again. */
+/** The rules of grants, as far as they find room. A forgotten one is compiled again. */
 export class ToolMemory<T extends ToolRules | ToolArguments> {
   readonly #ofGrants: LRUCache<string, T>;
 

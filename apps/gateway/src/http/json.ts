@@ -135,7 +135,7 @@ const UNSEEN = /[\p{White_Space}\p{Cc}\p{Default_Ignorable_Code_Point}]/gu;
 /**
  * The form in which all spellings of a name are equal. Java's equalsIgnoreCase reads `ı` and `İ` as `i`. The decomposed `İ` ends
  * in a combining dot.
- * @returns undefined if the form is surely longer than `most`, or the name is none that the issuer takes
+ * @returns undefined if the form is surely longer than `most`, or the issuer does not take the name
  */
 function formOf(name: string, most: number): string | undefined {
   if (isLongDecomposed(name, 2 * most) || MANY_MARKS.test(name)) return undefined;

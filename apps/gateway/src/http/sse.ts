@@ -136,7 +136,7 @@ export class EventSplitter {
     return this.#take(Buffer.alloc(0));
   }
 
-  /** Returns the bytes of the incomplete event. What comes next still belongs to it. */
+  /** Returns the bytes of the incomplete event. The next bytes still belong to it. */
   letGo(): Buffer {
     this.#isWithin = true;
     return this.rest();

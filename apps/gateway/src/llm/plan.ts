@@ -73,7 +73,7 @@ export type Call = {
   readonly record: string;
 };
 
-/** What is limited in a grant's budgets. */
+/** The limits of a grant's budgets. */
 export type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'>;
 
 /** The call to plan: its grant, target, rules, limits and content, and its prices and time. */

@@ -1,4 +1,4 @@
-import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
+import { NEVER_HEARD, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
 import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
@@ -18,7 +18,7 @@ type Sums = Readonly<Record<(typeof USAGE_SUMS)[number], SQL>>;
 /** A refund is a row of its own, and not a call. */
 const isCall = sql`${ledger.outcome} <> 'refunded'`;
 /** The refund of an MCP call that the gateway refused, because Redis had not answered: so its charge is no call either. */
-const isRefusal = sql`${ledger.outcome} = 'refunded' and ${ledger.failure} = 'limits_unavailable'`;
+const isRefusal = sql`${ledger.outcome} = 'refunded' and ${ledger.failure} = ${NEVER_HEARD}`;
 const SUMS_OF_CALLS: Sums = {
   calls: sql`count(*) filter (where ${isCall}) - count(*) filter (where ${isRefusal})`,
   uses: sql`sum(${ledger.uses})`,
