@@ -50,7 +50,7 @@ describe('a gateway', () => {
     const bundled = { source: 'bundled', id: expect.any(String), date: expect.any(String), waits: false };
     expect(await readiness(stack.gatewayUrls[0] ?? '')).toEqual({
       ...{ code: 200, status: 'ready', problems: [] },
-      prices: [bundled],
+      prices: [bundled, bundled],
     });
   });
 

@@ -33,7 +33,7 @@ async function accountWith(count: number): Promise<{ id: string; apiKey: string 
     select ${id}::uuid, now() - (each % 7) * interval '1 second', 'cli', 'api_key.created', 'api_key', 'key-' || each,
       json_build_object('name', '=1+1, "' || each || '"')::text
     from generate_series(1, ${count}) as each`);
-  return { id, apiKey: await addApiKey(stack, id, { scopes: ['read'] }) };
+  return { id, apiKey: await addApiKey(stack, id, { scopes: ['read', 'admin'] }) };
 }
 const exported = (apiKey: string, query: string, accept?: string) =>
   send(stack, {

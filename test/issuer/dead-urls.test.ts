@@ -103,7 +103,7 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
     'price_unknown',
     { provider: 'groq', path: `/openai${SPEECH}` },
   ],
-  ['path', /no model of cohere has a price for/, 'price_unknown', { provider: 'cohere', path: '/v2/rerank' }],
+  ['path', /no model of cohere has a price for/, 'cost_unbounded', { provider: 'cohere', path: '/v2/rerank' }],
   ['path', /no model of priced has a price for/, 'cost_unbounded', { provider: 'priced', path: SPEECH }],
   [
     'config.max_tokens',
@@ -225,7 +225,7 @@ describe('a URL that a call can use is issued with a cost_limit', () => {
 });
 
 test('the first path is named if each of several is dead, and one that is not keeps the URL', async () => {
-  const path = ['/v1/audio/transcriptions', '/v1/moderations'];
+  const path = ['/v1/audio/transcriptions', '/v1/audio/translations'];
   refused(await ask({ path, ...limit }), 'invalid_request', 'path[0]');
   refused(await ask({ path: [path[0]], ...limit }), 'invalid_request', 'path[0]');
   expect((await ask({ path: [...path, '/v1/chat/completions'], ...limit })).status).toBe(200);

@@ -27,7 +27,7 @@ describe('paths', () => {
   });
 
   test('an encoded slash is part of an id where a provider has such ids, and refused elsewhere', async () => {
-    const key = JSON.stringify({ access_key_id: 'AKIA', secret_access_key: 's', region: 'us-east-1' });
+    const key = JSON.stringify({ access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY', region: 'us-east-1' });
     const arn = encodeURIComponent(
       'arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc',
     );
@@ -35,7 +35,7 @@ describe('paths', () => {
     const issued = await send(stack, {
       body: { ...least, provider: 'bedrock', client_api_key: key, path: paths },
     });
-    expect(issued.status).toBe(200);
+    expect(issued.status, issued.text).toBe(200);
     const elsewhere = await send(stack, { body: { ...least, path: `/model/${arn}/converse` } });
     expect(refused(elsewhere, 'invalid_request', 'path')).toContain('must not contain the encoded form %2F');
   });

@@ -146,7 +146,7 @@ test('messages that do no work are free, even when all uses are spent', async ()
   }
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
   expect((await post(url, cancelled)).status).toBe(202);
-  expect((await post(url, { jsonrpc: '2.0', id: 1, result: {} })).status).toBe(202);
+  expect((await post(url, { jsonrpc: '2.0', id: 1, result: {} })).status).toBe(400);
   for (const method of ['resources/read', 'prompts/get', 'never/heard/of']) {
     expect([method, ...outcomes(await post(url, ask(method)))]).toEqual([method, 'uses_exhausted']);
   }

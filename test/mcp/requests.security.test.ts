@@ -98,7 +98,6 @@ test('protocol headers pass, and the body passes byte for byte', async () => {
     'mcp-protocol-version': '2026-07-28',
     'mcp-method': 'tools/call',
     'mcp-name': 'run',
-    'last-event-id': 'e7',
     'user-agent': 'client/1',
   };
   expect((await post(url, body, headers)).status).toBe(200);

@@ -138,7 +138,9 @@ export async function readPost(
   const mismatch = checkHeaders(incoming.headers, messages);
   if (mismatch) return { refusal: mismatch };
   const unsealed = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);
-  if ('refusal' in unsealed) return { ...unsealed, messages };
+  // A URL that is dead says so first.
+  if ('refusal' in unsealed)
+    return { refusal: (await refusalOfAny(deps, report.requestId, grant)) ?? unsealed.refusal, messages };
   return { messages, body: unsealed, taskId: unsealTask(deps.encryptionKeys, grant, messages.ids ?? []) };
 }
 
