@@ -51,7 +51,6 @@ test('a spent URL reaches its server with free methods as often as its rate limi
 test.each([
   ['requests', ask('tools/list')],
   ['notifications', { jsonrpc: '2.0', method: 'notifications/progress' }],
-  ['answers', { jsonrpc: '2.0', id: 1, result: {} }],
 ])(`without a rate limit ${FREE_PER_MINUTE} free %s a minute pass a gateway`, async (_what, message) => {
   const { url } = await spent();
   const before = upstream.arrived.length;

@@ -95,7 +95,8 @@ function usageOf({ body }: Seen, maxTokens: number, random: Random, full: boolea
   const said = (JSON.parse(body.toString()) as { messages: object[] }).messages;
   const most = Buffer.byteLength(JSON.stringify(said));
   const prompt_tokens = full ? most : random.int(1, most);
-  const completion_tokens = full ? maxTokens : random.int(0, maxTokens);
+  // Its answers have content, so it reports some output.
+  const completion_tokens = full ? maxTokens : random.int(1, maxTokens);
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
 }
 

@@ -103,7 +103,12 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
     'price_unknown',
     { provider: 'groq', path: `/openai${SPEECH}` },
   ],
-  ['path', /no model of cohere has a price for/, 'cost_unbounded', { provider: 'cohere', path: '/v2/rerank' }],
+  [
+    'path',
+    /no model of cohere has a price for/,
+    'cost_unbounded',
+    { provider: 'cohere', path: '/v2/rerank' },
+  ],
   ['path', /no model of priced has a price for/, 'cost_unbounded', { provider: 'priced', path: SPEECH }],
   [
     'config.max_tokens',

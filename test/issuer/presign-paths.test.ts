@@ -27,7 +27,11 @@ describe('paths', () => {
   });
 
   test('an encoded slash is part of an id where a provider has such ids, and refused elsewhere', async () => {
-    const key = JSON.stringify({ access_key_id: 'AKIAIOSFODNN7EXAMPLE', secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY', region: 'us-east-1' });
+    const key = JSON.stringify({
+      access_key_id: 'AKIAIOSFODNN7EXAMPLE',
+      secret_access_key: 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
+      region: 'us-east-1',
+    });
     const arn = encodeURIComponent(
       'arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc',
     );
