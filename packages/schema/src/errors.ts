@@ -207,9 +207,6 @@ const ERROR_TYPES = [...new Set(Object.values(ERRORS).map(([, type]) => type))];
 /** A stable, documented name of what went wrong. */
 export type ErrorCode = keyof typeof ERRORS;
 
-/** The failure in the ledger of an MCP call that Redis charged after the gateway had refused it. */
-export const NEVER_HEARD: ErrorCode = 'limits_unavailable';
-
 const CODES = Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]];
 
 /** How the last call of a URL failed. Its codes are those of refusals, and those of answers that the provider began. */

@@ -11,6 +11,9 @@ export const partitions = pgTable('partitions', {
   lastId: text().notNull(),
 });
 
+/** The failure of an MCP call that Redis charged after the gateway had refused it. */
+export const NEVER_HEARD = 'limits_unavailable';
+
 /** Every settled call, exactly once, until it is old enough to be only part of the sums in `usageDays`. */
 export const ledger = pgTable(
   'ledger',

@@ -1,6 +1,6 @@
-import { NEVER_HEARD, USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
+import { USAGE_SUMS, type UsageDimension, type UsageQuery } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { ledger, usageDays, usageMarks } from '@presign/schema/ledger-tables';
+import { ledger, NEVER_HEARD, usageDays, usageMarks } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { and, eq, gte, lt, type SQL, sql } from 'drizzle-orm';
 
