@@ -183,11 +183,11 @@ describe.each(engines)('admit on %s', (_name, start) => {
     await admit(redis, ref, second);
     expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
     expect(await redis.zcard(keys.leases(partition))).toBe(0);
-    // A second try changes nothing, and the ledger gets no row of a call that was never admitted.
+    // A second try changes nothing, and the ledger gets no row of calls that were never heard.
     await giveUp(first.holdId);
     await giveUp(second.holdId);
     expect(await figures(redis, partition, ref.budgetIds[0])).toEqual({ used: '0', settled: '0', held: '0' });
-    expect(await redis.xlen(keys.usage(partition))).toBe(1);
+    expect(await redis.xlen(keys.usage(partition))).toBe(0);
   });
 
   test('a partition that is absent or closed lets nothing through', async () => {
