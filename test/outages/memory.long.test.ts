@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { ledger } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { eq, sum } from 'drizzle-orm';
@@ -79,18 +80,26 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     await witness.nothingLost();
   });
 
-  /** A service gets no more memory, and is used until it has ended. */
-  const endByMemory = async (service: Service, use: () => Promise<unknown>) => {
+  /**
+   * A service gets no more memory, and is used until it has ended. A warm one would serve within what it has, so connections
+   * that wait take what is left.
+   */
+  const endByMemory = async (service: Service, url: string, use: () => Promise<unknown>) => {
     const child = service.process();
     const exited = once(child, 'exit');
+    const waiting = new Set<Socket>();
     starve(() => [child.pid ?? 0]);
     let over = false;
     const lanes = Array.from({ length: 8 }, async () => {
-      while (!over) await use();
+      while (!over) {
+        await use();
+        for (let i = 0; i < 4; i++) waiting.add(halfACall(url));
+      }
     });
     const [code, signal] = await exited;
     over = true;
     await Promise.all(lanes);
+    for (const socket of waiting) socket.destroy();
     expect([code, signal]).not.toEqual([0, null]);
   };
   const usesInLedger = async () => {
@@ -104,7 +113,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
   test('end a gateway that gets no more memory: its calls break off, the other one serves, and no limit is passed', async () => {
     const [first] = world.gateways;
     const codes = new Set<Code>();
-    await endByMemory(first, async () => void codes.add(await codeOf(0)));
+    await endByMemory(first, world.gatewayUrls[0], async () => void codes.add(await codeOf(0)));
     expect(codes).toContain(0);
     await until('uses_exhausted', () => codeOf(1), [200]);
     await first.start();
@@ -151,7 +160,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
   test('end an issuer that gets no more memory: calls pass, and every URL that was answered stands', async () => {
     let answered = 0;
     const before = await world.db.$count(grants);
-    await endByMemory(world.issuer, async () => {
+    await endByMemory(world.issuer, world.issuerUrl, async () => {
       if ((await issueCode()) === 200) answered++;
     });
     await callsPass();
@@ -163,6 +172,15 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
     await witness.nothingLost();
   });
 });
+
+/** A connection whose call never ends. */
+function halfACall(url: string): Socket {
+  const { port, hostname } = new URL(url);
+  const socket = connect(Number(port), hostname, () => {
+    socket.write(`POST /v1/presign HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(4_096)}\r\n`);
+  });
+  return socket.on('error', () => {});
+}
 
 /** Takes every connection that a server has, those of others too. @returns a function that gives them back */
 async function takeConnections(url: string): Promise<() => Promise<void>> {
