@@ -325,10 +325,10 @@ describe('Redis that lost everything', () => {
     await issuer.ledger.drainAll();
     expect(await budgetOf(url)).toMatchObject({ used: 5 });
     expect(await rowsOf(url)).toHaveLength(5);
-    // Two rounds at once may share the partitions; a line for each would drown all else.
+    // Two rounds at once share the partitions, or both reopen one; a line for each partition would drown all else.
     const lines = logs.map((line) => JSON.parse(line) as { msg: string; partitions: number });
     const told = lines.filter(({ msg }) => msg.startsWith('Redis restarted or lost data'));
     expect(told.length).toBeLessThan(4);
-    expect(told.reduce((sum, line) => sum + line.partitions, 0)).toBe(before.size);
+    expect(told.reduce((sum, line) => sum + line.partitions, 0)).toBeGreaterThanOrEqual(before.size);
   });
 });
