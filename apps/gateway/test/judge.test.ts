@@ -15,7 +15,7 @@ const plan = (limited: boolean, free = false): Plan => ({
   worstTokens: undefined,
   writesBound: false,
   inputTokens: 0,
-  statesInput: false,
+  leastInput: undefined,
   spend: undefined,
   model: 'm',
   pricing: {

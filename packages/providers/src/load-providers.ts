@@ -134,9 +134,8 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   if (entry.token_url !== undefined && credential.scheme !== 'service account') {
     throw new ProvidersFileError(`${id}.token_url: only a provider with service accounts has one`);
   }
-  const { originIn, ...fixed } = base;
   return {
-    ...(entry.base_url === undefined ? base : fixed),
+    ...(entry.base_url === undefined ? base : movedTo(entry.base_url, base)),
     ...(credential.scheme === 'service account' && {
       credential: { ...credential, tokenUrl: entry.token_url ?? credential.tokenUrl },
     }),
@@ -146,6 +145,12 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     ...(entry.pricing && { pricing: entry.pricing }),
     answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
+}
+
+/** A provider at an address of the operator. Another server than the vendor's own may not state what it bills before its answer. */
+function movedTo(address: string, { originIn: _, statesInput, ...fixed }: Provider): Provider {
+  const isOwn = fixed.baseUrl !== undefined && new URL(address).origin === new URL(fixed.baseUrl).origin;
+  return { ...fixed, ...(isOwn && statesInput && { statesInput }) };
 }
 
 const withFreeUsage = (rules: VendorRules, names: readonly string[]): VendorRules => ({

@@ -105,7 +105,7 @@ export type Provider = {
   modelFields?: readonly string[];
   /** Its name in the conventions of OpenTelemetry (`gen_ai.provider.name`). Absent: its id. */
   traceName?: string;
-  /** Its streams state the whole billed input at their start. */
+  /** Its streams state the whole billed input at their start. That holds for its own servers alone, not for others that speak its API. */
   statesInput?: true;
   /** The encodings that the vendor publishes, by model without a date. Plain text of these models can be counted. */
   encodings?: ReadonlyMap<string, Encoding>;

@@ -23,8 +23,11 @@ export type ModelFacts = {
 export type Bound = {
   /** Most input tokens: at most the context window, if it is known, for each prompt or turn. */
   readonly inputTokens: number;
-  /** The model reads its input once, so a stream can state all of it at its start. */
-  readonly readsInputOnce?: boolean;
+  /**
+   * The least input tokens, if the model reads its input once, so that a stream can state all of it at its start. A statement of fewer
+   * is not true. Absent: it may read it more than once, or the dialect does not know.
+   */
+  readonly leastInput?: number;
   /** Most units of everything else that is billed: `{ web_searches: 5 }`. */
   readonly fees: Usage;
   /** Undefined if the endpoint has no output that is billed (embeddings, rerank). */

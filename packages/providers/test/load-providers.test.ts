@@ -34,6 +34,17 @@ describe('a providers file', () => {
     expect(providers.size).toBe(BUILT_IN_PROVIDERS.size + 1);
   });
 
+  it.each([
+    ['without an address', {}, true],
+    ["at the vendor's own address", { base_url: 'https://api.anthropic.com/' }, true],
+    ["at a path of the vendor's own address", { base_url: 'https://api.anthropic.com/eu' }, true],
+    ['at another address', { base_url: 'https://proxy.example' }, undefined],
+    ['in plain HTTP', { base_url: 'http://api.anthropic.com' }, undefined],
+    ['at an address that only begins alike', { base_url: 'https://api.anthropic.com.example' }, undefined],
+  ])('a vendor %s states its input only if the server is its own', (_, entry, states) => {
+    expect(load({ anthropic: { ...entry, answer_headers: [] } }).get('anthropic')?.statesInput).toBe(states);
+  });
+
   it('has the strictest rules of the providers that it extends, in whatever order they are', () => {
     const orders = [
       ['anthropic', 'openai', 'groq'],

@@ -26,8 +26,8 @@ export type Held = {
   readonly worstTokens: number | undefined;
   /** The most input tokens that the hold covers. */
   readonly inputTokens: number;
-  /** A stream states all of its input at its start. */
-  readonly statesInput: boolean;
+  /** A stream states all of its input at its start, and that is no less than this. Undefined: it may not. */
+  readonly leastInput: number | undefined;
   /** The output bound to send. It is the holder's own bound, even when the hold must cover more. */
   readonly askedTokens: number;
   readonly hasOutput: boolean;
@@ -110,9 +110,9 @@ export function worstCase(
     limited.costLimited && pricing ? holdOf(provider, model, pricing, { bound, output }) : undefined;
   if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
   const sent = hold && pricing && spend.withHighestPrice?.(standard, pricing.rates);
-  const statesInput = provider.statesInput === true && bound.readsInputOnce === true;
+  const leastInput = provider.statesInput && bound.leastInput;
   const askedTokens = bound.output?.asked ?? 0;
-  const known = { spend, model, pricing, inputTokens, statesInput, askedTokens };
+  const known = { spend, model, pricing, inputTokens, leastInput, askedTokens };
   const toSend = sent ? { body: sent, text: JSON.stringify(sent) } : { body: standard, text };
   return { ...known, ...toSend, hold, worstTokens, hasOutput: output !== undefined };
 }

@@ -32,8 +32,8 @@ export type Plan = {
   readonly writesBound: boolean;
   /** The most input tokens that the hold covers; 0 when nothing is held. */
   readonly inputTokens: number;
-  /** A stream states all of its input at its start, so its hold can be narrowed. */
-  readonly statesInput: boolean;
+  /** A stream states all of its input at its start, which is at least this, so its hold can be narrowed. Undefined: it cannot. */
+  readonly leastInput: number | undefined;
   /** How to read its answer. Undefined when the endpoint is not known, or costs nothing. */
   readonly spend: Spend | undefined;
   readonly model: string | undefined;
@@ -156,7 +156,7 @@ const UNKNOWN = {
   worstTokens: undefined,
   writesBound: false,
   inputTokens: 0,
-  statesInput: false,
+  leastInput: undefined,
   spend: undefined,
   model: undefined,
   pricing: undefined,

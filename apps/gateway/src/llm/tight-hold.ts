@@ -103,15 +103,19 @@ export type RunningHold = {
   readonly onInput: ((input: Usage) => void) | undefined;
 };
 
-/** A hold that is lowered to the price of the input that the provider states at the start of a stream. */
+/**
+ * A hold that is lowered to the price of the input that the provider states at the start of a stream. A statement below the least that
+ * the request can have is a placeholder, and changes nothing.
+ */
 export function runningHold(deps: LlmDeps, call: Call, { admitted, countedTokens }: Tight): RunningHold {
   const { plan, policy, holdId } = call;
   let held = admitted.heldMicrousd;
-  const { hold, pricing } = plan;
-  if (!hold || !pricing || !plan.streams || !plan.statesInput || countedTokens !== undefined)
+  const { hold, pricing, leastInput } = plan;
+  if (!hold || !pricing || !plan.streams || leastInput === undefined || countedTokens !== undefined)
     return { admitted: () => admitted, onInput: undefined };
   const outputMicrousd = held - hold.fixedMicrousd;
   const onInput = (input: Usage) => {
+    if ((input.input_tokens ?? 0) < leastInput) return;
     const inputMicrousd = pricing.cost({ ...input, output_tokens: 0 });
     if (inputMicrousd === undefined) return;
     const narrowed = inputMicrousd + outputMicrousd;

@@ -129,7 +129,7 @@ export type PlanData = {
   readonly worstTokens: number | undefined;
   readonly writesBound: boolean;
   readonly inputTokens: number;
-  readonly statesInput: boolean;
+  readonly leastInput: number | undefined;
   /** Whether the endpoint's usage is metered. */
   readonly isMetered: boolean;
   readonly model: string | undefined;

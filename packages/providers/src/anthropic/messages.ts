@@ -9,6 +9,7 @@ import {
   together,
   unboundedShare,
 } from '../bounds/input-share.ts';
+import { leastTokens, plainCharacters } from '../bounds/least-input.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES, NO_OUTPUT } from '../dialect.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
@@ -89,12 +90,23 @@ function boundBody(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   return {
     bound: {
       inputTokens: input.tokens,
-      readsInputOnce: tools.passes === 1,
+      ...(tools.passes === 1 && { leastInput: leastInputOf(body) }),
       fees: tools.fees,
       // `max_tokens` may bound each turn of a server tool alone, so each is held.
       output: { ...output, times: tools.passes, coversReasoning: true },
     },
   };
+}
+
+/** A system message may be left out of later turns (`clear_at`). */
+function leastInputOf({ system, messages }: JsonObject): number {
+  const turns = Array.isArray(messages) ? messages.filter(isJsonObject) : [];
+  const said = turns.filter(({ role }) => role !== 'system');
+  const characters = said.reduce(
+    (sum, { content }) => sum + plainCharacters(content),
+    plainCharacters(system),
+  );
+  return leastTokens(characters);
 }
 
 /** Covers markers around turns and a default line or two. The names and braces of the JSON outweigh them. */

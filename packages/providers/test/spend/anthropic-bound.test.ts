@@ -26,6 +26,47 @@ describe('the bound of Anthropic messages', () => {
     expect(input(saying({ type: 'text', text: 'x'.repeat(1_000_000) }))).toBe(200_000);
   });
 
+  it.each([
+    ['two, whatever the prompt', {}, 2],
+    [
+      'a token for 256 characters of a string',
+      { messages: [{ role: 'user', content: 'x'.repeat(25_601) }] },
+      101,
+    ],
+    [
+      'the same for blocks of text',
+      saying({ type: 'text', text: 'x'.repeat(2_560) }, { type: 'text', text: 'y' }),
+      11,
+    ],
+    ['the same for the system prompt', { system: [{ type: 'text', text: 'x'.repeat(2_560) }] }, 11],
+    [
+      'nothing for a result, which context editing may clear',
+      saying({ type: 'tool_result', tool_use_id: 't', content: 'x'.repeat(9_999) }),
+      2,
+    ],
+    [
+      'nothing for thinking, which later turns leave out',
+      saying({ type: 'thinking', thinking: 'x'.repeat(9_999), signature: 's' }),
+      2,
+    ],
+    [
+      'nothing for a system message, which later turns may leave out',
+      systemWith({ content: 'x'.repeat(9_999) }),
+      2,
+    ],
+    [
+      'nothing for a picture',
+      saying({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'A'.repeat(9_999) } }),
+      2,
+    ],
+  ])('is at least %s', (_, body, least) => {
+    expect(boundOf(MESSAGES, { ...SAID, ...body }).leastInput).toBe(least);
+  });
+
+  it('has no least where the provider runs the model more than once', () => {
+    expect(boundOf(MESSAGES, { ...SAID, tools: [SEARCH] }).leastInput).toBeUndefined();
+  });
+
   it('covers the growth of a text that is normalised', () => {
     const ligature = '\uFDFA'.repeat(100);
     expect(input(saying({ type: 'text', text: ligature }))).toBeGreaterThan(33 * 100);

@@ -1,0 +1,28 @@
+import { isJsonObject, type JsonObject } from '../json.ts';
+
+/**
+ * More characters than one token of any tokenizer stands for. The longest tokens that are published are runs of 128 spaces (cl100k and
+ * o200k of OpenAI, Llama 3); pieces of SentencePiece have 16 characters at most. Text that compresses well, such as long runs, so costs
+ * at least this, and other text far more. Twice as many leave room for vocabularies that are not published.
+ */
+const LONGEST_TOKEN = 256;
+
+/** Every prompt has a turn and an end, so no call has so few: 0 and 1 stand in for a count that the server does not know yet. */
+const LEAST = 2;
+
+/** The least input tokens, cached ones included, of a prompt that has so many characters of text. */
+export const leastTokens = (characters: number): number =>
+  Math.max(LEAST, Math.ceil(characters / LONGEST_TOKEN));
+
+/**
+ * The characters of a prompt that surely are in it: texts, and blocks of text. It leaves out what a provider may drop or shorten, such as
+ * thinking, results of tools, pictures and documents.
+ */
+export function plainCharacters(content: unknown): number {
+  if (typeof content === 'string') return content.length;
+  if (!Array.isArray(content)) return 0;
+  return content.filter(isJsonObject).reduce((sum, block) => sum + charactersOf(block), 0);
+}
+
+const charactersOf = ({ type, text }: JsonObject): number =>
+  type === 'text' && typeof text === 'string' ? text.length : 0;
