@@ -97,3 +97,21 @@ test('a worker that is overdue is stopped, its body refused, and another one rea
   expect(await started).toHaveLength(1);
   await workers.close();
 });
+
+test('a body pays for the time that a worker works on it, and not for that in which threads start', async () => {
+  const prices = { current: () => BUNDLED_PRICES };
+  let paid = 0;
+  const quota = {
+    waitMs: () => 0,
+    take: (_grant: unknown, work: number) => {
+      paid += work;
+    },
+  };
+  const workers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: BODY_BYTES }, quota);
+  const began = performance.now();
+  const body = Buffer.from('{"jsonrpc":"2.0","method":"m"}');
+  await Promise.all(['g', 'h'].map((id) => workers.readMessages({ id, sessionId: 's' }, body)));
+  // 16 KiB for each millisecond.
+  expect(paid / (16 * 1024)).toBeLessThan((performance.now() - began) / 2);
+  await workers.close();
+});

@@ -8,7 +8,7 @@ import { movable } from '../http/body-memory.ts';
 import { fairQueue } from '../http/turns.ts';
 import type { Messages } from '../mcp/messages.ts';
 import type { QuotaOwner, ReadQuota } from './read-quota.ts';
-import type { CountReply, MessagesWork, PlanReply, PlanWork, WorkerStart } from './worker.ts';
+import type { CountReply, MessagesWork, PlanReply, PlanWork, Timed, WorkerStart } from './worker.ts';
 
 /**
  * Worker threads that read large bodies, because that can take seconds and calls of others must not wait for it. They start
@@ -73,8 +73,10 @@ export function limitHeapsByThread(): void {
 /** A worker keeps most of its heap until it ends. The next large body starts another, in a few tenths of a second. */
 const IDLE_MS = 5_000;
 
-/** The quota of a URL pays this for a millisecond of a worker, if a body takes longer than its bytes say. */
+/** The quota of a URL pays this for a millisecond in which a worker works, if a body takes longer than its bytes say. */
 const WORK_PER_MS = 16 * 1024;
+
+const UNCOUNTED: Promise<Timed<undefined>> = Promise.resolve({ ms: 0, reply: undefined });
 
 /** How body workers start. */
 export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
@@ -82,51 +84,54 @@ export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
   readonly maxBodyBytes: number;
 };
 
-/** @param quota pays for the time that a body takes in a worker */
+/** @param quota pays for the time that a worker works on a body, and not for that in which it starts */
 export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
   const pools = poolsByPrices(start);
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
   const huge = fairQueue({ running: 1, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
-  const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<T> => {
+  const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<Timed<T>> => {
     const pool = pools.of(prices);
     const transferList = bytes ? movable([bytes]) : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
   /** @param paid bytes of the body that the quota has paid for */
-  const inTurn = async <T extends object>(
+  const inTurn = async <T>(
     grant: QuotaOwner,
     { size, paid }: { size: number; paid: number },
-    task: () => Promise<T>,
-  ) => {
-    const timed = async () => {
-      // The first body does not pay for the start of the threads.
-      const isWarm = pools.isWarm();
+    task: () => Promise<Timed<T>>,
+  ): Promise<T | { readonly refusal: Refusal }> => {
+    const pay = (ms: number) => quota.take(grant, Math.max(0, ms * WORK_PER_MS - paid));
+    const paying = async () => {
       const began = performance.now();
-      return task().finally(() => {
-        const tookMs = isWarm ? performance.now() - began : 0;
-        quota.take(grant, Math.max(0, tookMs * WORK_PER_MS - paid));
-      });
+      try {
+        const { ms, reply } = await task();
+        pay(ms);
+        return reply;
+      } catch {
+        // It was stopped while it worked.
+        pay(performance.now() - began);
+        return { refusal: TOO_MUCH_WORK };
+      }
     };
-    const begin = async () => queue.run(grant.id, timed) ?? { refusal: OVERLOADED };
-    const turn = size < HUGE_BYTES ? begin() : huge.run(grant.id, begin);
-    return turn ? turn.catch(() => ({ refusal: TOO_MUCH_WORK })) : { refusal: OVERLOADED };
+    const begin = async () => queue.run(grant.id, paying) ?? { refusal: OVERLOADED };
+    return (size < HUGE_BYTES ? begin() : huge.run(grant.id, begin)) ?? { refusal: OVERLOADED };
   };
   return {
     plan: (grant, work) =>
       inTurn(grant, { size: work.bytes.length, paid: work.bytes.length }, async () => {
         const prices = start.prices.current();
-        return { ...(await run<PlanReply>(prices, 'plan', work, work.bytes)), prices };
+        const { ms, reply } = await run<PlanReply>(prices, 'plan', work, work.bytes);
+        return { ms, reply: { ...reply, prices } };
       }),
     count: async (grant, work, prices) => {
       // Reading the body paid for the plan only, so the quota pays for the whole time of a count.
-      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, async () => ({
+      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, () =>
         // A hold uses one list. If the prices have changed since the plan, the call is held by its bytes.
-        count:
-          start.prices.current().id === prices.id
-            ? await run<CountReply | undefined>(prices, 'count', work, work.bytes)
-            : undefined,
-      }));
-      return 'count' in reply ? reply.count : undefined;
+        start.prices.current().id === prices.id
+          ? run<CountReply | undefined>(prices, 'count', work, work.bytes)
+          : UNCOUNTED,
+      );
+      return reply && 'refusal' in reply ? undefined : reply;
     },
     readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
@@ -159,7 +164,6 @@ function poolsByPrices(start: BodyWorkersStart) {
       latest = { id: prices.id, pool: createPool(start, prices) };
       return latest.pool;
     },
-    isWarm: () => (latest?.pool.threads.length ?? 0) > 0,
     close: async () => {
       await Promise.all([latest?.pool.destroy(), ...ending]);
     },

@@ -35,12 +35,21 @@ export type WorkerStart = {
 const { providersFile, prices } = workerData as WorkerStart;
 const providers = loadProviders(providersFile);
 
+/** What a worker found, and how long it worked on it. What it waited for before that is not the work of this body. */
+export type Timed<T> = { readonly ms: number; readonly reply: T };
+
+function timed<T>(work: () => T): Timed<T> {
+  const began = performance.now();
+  const reply = work();
+  return { ms: performance.now() - began, reply };
+}
+
 /** Reads and plans an LLM call. The body goes back without being copied. */
 export function plan(work: PlanWork) {
-  const reply = planInWorker(providers, prices, work);
-  const buffers = movable('plan' in reply ? reply.plan.body : []);
+  const done: Timed<PlanReply> = timed(() => planInWorker(providers, prices, work));
+  const buffers = movable('plan' in done.reply ? done.reply.plan.body : []);
   collectSoon(work.bytes.length);
-  return move({ [transferableSymbol]: buffers, [valueSymbol]: reply satisfies PlanReply });
+  return move({ [transferableSymbol]: buffers, [valueSymbol]: done });
 }
 
 /** A body of this size leaves so much garbage that it is collected at once. */
@@ -53,12 +62,14 @@ function collectSoon(bytes: number): void {
 }
 
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
-export function count(work: PlanWork): CountReply | undefined {
+export function count(work: PlanWork): Timed<CountReply | undefined> {
   collectSoon(work.bytes.length);
-  const planned = planWork(providers, prices, work, counterOf);
-  if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
-  const { hold, inputTokens, worstTokens } = planned.plan;
-  return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
+  return timed(() => {
+    const planned = planWork(providers, prices, work, counterOf);
+    if ('refusal' in planned || !givesBack(planned.plan)) return undefined;
+    const { hold, inputTokens, worstTokens } = planned.plan;
+    return { fixedMicrousd: hold?.fixedMicrousd, inputTokens, worstTokens };
+  });
 }
 
 /** The bound of a counted call. */
@@ -93,12 +104,14 @@ const ranksOf = (encoding: Encoding): string =>
 /** Reads the messages of an MCP call. */
 export function messages({ bytes, grantId, conditionsText }: MessagesWork) {
   collectSoon(bytes.length);
-  const read = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
-  const conditions =
-    conditionsText === undefined
-      ? undefined
-      : toolsKnown.of(grantId, () => compileArguments(JSON.parse(conditionsText) as McpArguments));
-  return readMessages(read, conditions);
+  return timed(() => {
+    const read = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+    const conditions =
+      conditionsText === undefined
+        ? undefined
+        : toolsKnown.of(grantId, () => compileArguments(JSON.parse(conditionsText) as McpArguments));
+    return readMessages(read, conditions);
+  });
 }
 
 /** The messages of a POST to read, as data that can be sent to a worker. */
