@@ -28,6 +28,10 @@ const all = Boolean(process.env.TEST_ALL);
 const FOREIGN = '**/*.foreign.test.ts';
 const foreign = Boolean(process.env.TEST_FOREIGN);
 
+/** Proves the same on every engine. `.ci/run` has just run it on the embedded ones when it comes to the servers. */
+const ANY_ENGINE = '{browser,console,deploy,docs,sdk}/**/!(*.long|operate).test.ts';
+const storesAlone = Boolean(process.env.TEST_STORES_ALONE);
+
 const globalSetup = [
   join(root, 'test/harness/prepare.ts'),
   ...(foreign ? [join(root, 'test/foreign/install.ts')] : []),
@@ -52,7 +56,13 @@ export default defineConfig({
         ...(foreign ? { include: [FOREIGN] } : {}),
       },
     })),
-    exclude: ['**/node_modules/**', '**/dist/**', ...(all ? [] : [LONG]), ...(foreign ? [] : [FOREIGN])],
+    exclude: [
+      '**/node_modules/**',
+      '**/dist/**',
+      ...(all ? [] : [LONG]),
+      ...(foreign ? [] : [FOREIGN]),
+      ...(storesAlone ? [ANY_ENGINE] : []),
+    ],
     // A worker keeps its modules and its engines for all files of a package that it runs.
     isolate: false,
     // Many tests wait more than they compute. `test/harness/stores.ts` keeps three apart on shared servers.

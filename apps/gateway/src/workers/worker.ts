@@ -35,7 +35,7 @@ export type WorkerStart = {
 const { providersFile, prices } = workerData as WorkerStart;
 const providers = loadProviders(providersFile);
 
-/** What a worker found, and how long it worked on it. What it waited for before that is not the work of this body. */
+/** The result of a worker and how long it worked for it, without the time in which it waited or started. */
 export type Timed<T> = { readonly ms: number; readonly reply: T };
 
 function timed<T>(work: () => T): Timed<T> {
