@@ -116,7 +116,7 @@ function doubtCounters(
   };
 }
 
-const CONTRADICTIONS = ['falls', 'no_input', 'no_output'];
+const CONTRADICTIONS = ['falls', 'no_input', 'no_output', 'model'];
 
 /** Providers choose these names, so their number is bounded: later ones are `other`. */
 function boundNames(): (provider: string, name: string) => string {

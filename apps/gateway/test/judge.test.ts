@@ -1,4 +1,4 @@
-import { BUILT_IN_PROVIDERS, errorFactsIn, type VendorRefusals } from '@presign/providers';
+import { BUILT_IN_PROVIDERS, errorFactsIn, type Pricing, type VendorRefusals } from '@presign/providers';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Admitted } from '../src/limits/admit.ts';
@@ -9,6 +9,16 @@ import type { Sent } from '../src/llm/send.ts';
 
 const HELD = 1_000;
 const admitted = { is: 'admitted', heldMicrousd: HELD, tokens: 100 } as Admitted;
+const priced: Pricing = {
+  origin: { source: 'bundled', list: undefined, date: undefined },
+  rates: {},
+  cost: ({ input_tokens }) => input_tokens,
+  lines: ({ input_tokens: count = 0 }) => [{ unit: 'input_tokens', count, rate: 1_000_000 }],
+  dearestInput: 1,
+  dearestOutput: 1,
+  contextWindow: undefined,
+  fees: () => 0,
+};
 /** A plan whose usage costs what it says. */
 const plan = (limited: boolean, free = false): Plan => ({
   hold: limited ? { fixedMicrousd: HELD, ratePerMtok: undefined, askedTokens: 0, leastTokens: 0 } : undefined,
@@ -18,22 +28,14 @@ const plan = (limited: boolean, free = false): Plan => ({
   leastInput: undefined,
   spend: undefined,
   model: 'm',
-  pricing: {
-    origin: { source: 'bundled', list: undefined, date: undefined },
-    rates: {},
-    cost: ({ input_tokens }) => input_tokens,
-    lines: ({ input_tokens: count = 0 }) => [{ unit: 'input_tokens', count, rate: 1_000_000 }],
-    dearestInput: 1,
-    dearestOutput: 1,
-    contextWindow: undefined,
-    fees: () => 0,
-  },
+  pricing: priced,
   free,
   streams: false,
   echoes: false,
   dropsUsageEvent: false,
   rewritten: true,
   askedTokens: 0,
+  answeredBy: () => ({ pricing: priced }),
   bodyFor: () => null,
 });
 const judge = (sent: Sent, metered: Metered, plan: Plan, refusals: VendorRefusals = 'undocumented') =>
@@ -117,8 +119,15 @@ describe('under a spend limit', () => {
   });
 
   test('usage that cannot be priced is charged its hold', () => {
-    const unpriced = { ...plan(true), pricing: undefined };
+    const unpriced = { ...plan(true), answeredBy: () => ({ pricing: undefined }) };
     expect(judge({ is: 'complete', status: 200 }, reporting(5), unpriced).costMicrousd).toBe(HELD);
+  });
+
+  test('an answer of another model without a price is charged its hold, and says why', () => {
+    const elsewhere = { ...plan(true), answeredBy: () => ({ other: 'n', pricing: undefined }) };
+    expect(judge({ is: 'complete', status: 200 }, reporting(5), elsewhere)).toMatchObject({
+      ...{ costMicrousd: HELD, model: 'n', doubt: { why: 'model' } },
+    });
   });
 });
 

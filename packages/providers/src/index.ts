@@ -23,6 +23,7 @@ export {
   doubledVersionPrefix,
   type PathMatcher,
 } from './path.ts';
+export { type Answered, answeredBy, coverageOf, priceUnknown } from './prices/call-prices.ts';
 export { chargedPrice } from './prices/charged-price.ts';
 export { type Pricing, tokensMicrousd } from './prices/price.ts';
 export { type PriceLine, sumOfLines } from './prices/price-lines.ts';

@@ -91,7 +91,15 @@ const answerHeader = z.string().transform((name, context) => {
 /** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
 const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
 
+/** So many deployments are enough for any resource. */
+const DEPLOYMENTS_MAX = 1_000;
+
 const entrySchema = z.strictObject({
+  deployments: z
+    .record(z.string().min(1), z.string().min(1))
+    .transform((models) => new Map(Object.entries(models)))
+    .refine(({ size }) => size <= DEPLOYMENTS_MAX, `expected at most ${DEPLOYMENTS_MAX} names`)
+    .optional(),
   extends: z.union([z.string(), z.array(z.string()).min(1)]).optional(),
   base_url: baseUrl.optional(),
   token_url: baseUrl.optional(),
@@ -134,6 +142,7 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   if (entry.token_url !== undefined && credential.scheme !== 'service account') {
     throw new ProvidersFileError(`${id}.token_url: only a provider with service accounts has one`);
   }
+  checkDeployments(id, base, entry.deployments);
   return {
     ...(entry.base_url === undefined ? base : movedTo(entry.base_url, base)),
     ...(credential.scheme === 'service account' && {
@@ -143,8 +152,26 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     baseUrl: entry.base_url ?? base.baseUrl,
     ...(entry.free_usage && { rules: withFreeUsage(base.rules, entry.free_usage) }),
     ...(entry.pricing && { pricing: entry.pricing }),
+    ...(entry.deployments && {
+      deployments: entry.deployments,
+      modelRow: (model: string) => entry.deployments?.get(model) ?? model,
+    }),
     answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
+}
+
+function checkDeployments(
+  id: string,
+  { namesDeployments, rules }: Provider,
+  deployments: ReadonlyMap<string, string> | undefined,
+): void {
+  if (deployments && !namesDeployments)
+    throw new ProvidersFileError(`${id}.deployments: only azure-openai and what extends it has deployments`);
+  for (const [name, model] of deployments ?? [])
+    if (rules.refusedModels?.test(model.trim().toLowerCase()))
+      throw new ProvidersFileError(
+        `${id}.deployments.${name}: ${model} has fees that no call bounds, so leave it out`,
+      );
 }
 
 /** A provider at an address of the operator. Another server than the vendor's own may not state what it bills before its answer. */

@@ -123,6 +123,10 @@ export type Provider = {
   listedModels?: RegExp;
   /** The name in `models` of a model that the vendor's API names in another way. */
   modelRow?: (model: string) => string;
+  /** A call names a deployment of the customer, whose name need not say which model it runs. */
+  namesDeployments?: true;
+  /** The models of deployments, by the names of these. */
+  deployments?: ReadonlyMap<string, string>;
   /** How the price of cache writes follows from that of the input, for models whose price does not state it. */
   cacheWrites?: (model: string) => CacheWrites | undefined;
   /** Prices in other units than tokens that the vendor publishes, for models that no list prices. */

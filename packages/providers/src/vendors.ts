@@ -1,5 +1,6 @@
 import type { ErrorShape } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
+import { endsInSuffixes, NAME_MAX_CHARS } from './model-names.ts';
 import type { Encoding } from './openai/count-tokens.ts';
 import { openaiErrors } from './openai/errors.ts';
 import type { ModelRow, ModelRows, Provider } from './provider.ts';
@@ -85,18 +86,6 @@ const modelsOfMaker = (maker: string): ModelRows | undefined =>
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
 const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
 
-/** A date, a build, a stage or a version of an endpoint may follow a name without making it another model. */
-const SUFFIXES = [
-  /-(?:latest|preview|exp|beta)/y,
-  /[-@]\d{3,8}(?!\d)/y,
-  /-\d{4}-\d{2}-\d{2}(?!\d)/y,
-  /-\d{2}-\d{2,4}(?!\d)/y,
-  /:free/y,
-];
-
-/** No model has a longer name. */
-const NAME_MAX_CHARS = 255;
-
 /** The row with the longest name that begins the model's name, if only suffixes follow it. */
 function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
   if (rows && Object.hasOwn(rows, model)) return rows[model];
@@ -106,21 +95,6 @@ function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefin
     .toSorted((a, b) => b.length - a.length)
     .find((name) => endsInSuffixes(model, name.length));
   return longest === undefined ? undefined : rows?.[longest];
-}
-
-/**
- * Whether a text has only suffixes from an index on. Each index is visited once. A single expression for all suffixes
- * would try every way to split `-1234-12-12-1234-12-12…`.
- */
-function endsInSuffixes(text: string, start: number): boolean {
-  const reached = new Set([start]);
-  for (const at of reached) {
-    for (const suffix of SUFFIXES) {
-      suffix.lastIndex = at;
-      if (suffix.test(text)) reached.add(suffix.lastIndex);
-    }
-  }
-  return reached.has(text.length);
 }
 
 /**

@@ -2,16 +2,17 @@ import { fixedHold, type Hold } from '@presign/limits';
 import {
   type Bound,
   type CountTokens,
+  coverageOf,
   type Encoding,
   encodingOf,
   type JsonObject,
   largestFee,
   type ModelFacts,
-  modelFacts,
   type PricesAt,
   type Pricing,
   type Provider,
   pricedBound,
+  priceUnknown,
   pricingOf,
   type Spend,
 } from '@presign/providers';
@@ -85,15 +86,14 @@ export function worstCase(
     });
   const pricing = pricingOf(provider, model, limited.at);
   if (!pricing && limited.costLimited) {
-    const message = `The price of ${briefly(model)} at ${provider.id} is not known, so no spend limit can hold.`;
+    const message = `No spend limit can hold, because ${priceUnknown(provider, model)}.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
+  const { pricing: covering, facts } = coverageOf(provider, model, limited.at);
   const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
   if (unreported) return refusePriced(unreported);
   const standard = spend.atStandardPrice?.(body) ?? body;
-  const own = modelFacts(provider, model);
-  const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
   const text = JSON.stringify(standard);
   const bytes = Buffer.byteLength(text);
   const encoding = limited.counterOf && encodingOf(provider, model);
@@ -107,9 +107,9 @@ export function worstCase(
   const { inputTokens } = bound;
   const worstTokens = limited.tokenLimited ? tokensOf(inputTokens, output) : undefined;
   const hold =
-    limited.costLimited && pricing ? holdOf(provider, model, pricing, { bound, output }) : undefined;
+    limited.costLimited && covering ? holdOf(provider, model, covering, { bound, output }) : undefined;
   if (hold && 'unbounded' in hold) return refusePriced(hold.unbounded);
-  const sent = hold && pricing && spend.withHighestPrice?.(standard, pricing.rates);
+  const sent = hold && covering && spend.withHighestPrice?.(standard, covering.rates);
   const leastInput = provider.statesInput && bound.leastInput;
   const askedTokens = bound.output?.asked ?? 0;
   const known = { spend, model, pricing, inputTokens, leastInput, askedTokens };

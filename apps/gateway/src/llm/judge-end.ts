@@ -1,10 +1,12 @@
 import type { Left } from '@presign/limits';
 import {
+  type Answered,
   billingOf,
   chargedPrice,
   type Doubt,
   type ErrorFacts,
   type PriceLine,
+  type Pricing,
   type VendorRefusals,
 } from '@presign/providers';
 import { errorStatus, type LastCall, type Refusal } from '@presign/schema';
@@ -27,6 +29,10 @@ export type Charge = {
   readonly doubt: Doubt | undefined;
   /** Input and output. Undefined: not known. */
   readonly usedTokens: number | undefined;
+  /** The price by which it was charged: that of the model that answered. */
+  readonly pricing: Pricing | undefined;
+  /** The name of the model that answered, if that is another one than the call's. */
+  readonly model: string | undefined;
   /** How the cost, before it was limited to the hold, follows from the usage. Undefined when it does not. */
   readonly lines: readonly PriceLine[] | undefined;
 };
@@ -45,8 +51,9 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const { refusals } = grant.provider;
   const hold = plan.hold ? admitted.heldMicrousd : undefined;
   const reported = sent.is === 'complete' && sent.status < 400 ? metered.reported : undefined;
-  const { usage, doubt } = reported ?? {};
-  const charged = reported && chargedPrice(plan.pricing, reported);
+  const { usage } = reported ?? {};
+  const answered = reported ? plan.answeredBy(reported.model) : { pricing: plan.pricing };
+  const charged = reported && chargedPrice(answered.pricing, reported);
   const paid = reported ? charged?.microusd : billedFee(refusals, sent, metered, hold);
   const isFree = plan.free || paidNothing(refusals, sent, metered);
   const known = isFree ? 0 : paid;
@@ -55,8 +62,14 @@ export function judge({ plan, grant }: Judged, admitted: Admitted, sent: Sent, m
   const usedTokens = isFree ? 0 : tokensIn(usage);
   const lines = isFree ? undefined : charged?.lines;
   const uses = usesKept(refusals, sent, metered);
-  return { uses, costMicrousd, overrunMicrousd, usage, doubt, usedTokens, lines };
+  const doubt = reported?.doubt ?? (charged ? undefined : unknownModel(plan, answered));
+  // biome-ignore format: one line
+  return { uses, costMicrousd, overrunMicrousd, usage, doubt, usedTokens, lines, pricing: answered.pricing ?? plan.pricing, model: answered.other };
 }
+
+/** Another model answered, and the price that was known does not say what it costs. */
+const unknownModel = ({ pricing }: Plan, { other, pricing: found }: Answered): Doubt | undefined =>
+  pricing && other !== undefined && !found ? { why: 'model' } : undefined;
 
 function tokensIn(usage: Charge['usage']): number | undefined {
   const { input_tokens: input, output_tokens: output } = usage ?? {};

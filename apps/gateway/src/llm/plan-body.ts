@@ -8,7 +8,7 @@ import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent } from './body.ts';
 import type { Unplannable } from './hold.ts';
 import type { Target } from './match.ts';
-import { type Plan, planCall } from './plan.ts';
+import { answeredWith, type Plan, planCall } from './plan.ts';
 
 /** A call whose body has arrived. */
 export type Unplanned = {
@@ -111,6 +111,7 @@ function planOf({ body, isMetered, ...data }: PlanData, { grant, target }: Unpla
   return {
     ...data,
     pricing,
+    answeredBy: answeredWith(provider, data.model, at),
     spend: isMetered ? spendOf(provider, target.path) : undefined,
     bodyFor: (tokens) => {
       const [before = null, after] = parts ?? [];

@@ -1,11 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { fixedHold, type Hold } from '@presign/limits';
 import {
+  type Answered,
+  answeredBy,
   applyConfig,
   costsNothing,
   type JsonObject,
   type PricesAt,
   type Pricing,
+  type Provider,
   pricingOf,
   type Spend,
   spendOf,
@@ -39,6 +42,8 @@ export type Plan = {
   readonly model: string | undefined;
   /** Undefined: the ledger records the cost as unknown, unless the call is `free`. */
   readonly pricing: Pricing | undefined;
+  /** The model that answered, by its name in the answer, and its price by the lists of the call's admission. */
+  readonly answeredBy: (name: string | undefined) => Answered;
   /** The provider charges nothing for this call. */
   readonly free: boolean;
   readonly streams: boolean;
@@ -119,7 +124,8 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const isChanged = configures || asks.dropsUsageEvent;
   const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
-  return { ...UNKNOWN, ...asks, spend, model, pricing, rewritten, bodyFor };
+  const answered = answeredWith(provider, model, asked.at);
+  return { ...UNKNOWN, ...asks, spend, model, pricing, answeredBy: answered, rewritten, bodyFor };
 }
 
 /** Whether the provider must read the body as the gateway has read it, whatever the holder's headers say. */
@@ -160,6 +166,7 @@ const UNKNOWN = {
   spend: undefined,
   model: undefined,
   pricing: undefined,
+  answeredBy: () => ({ pricing: undefined }),
   free: false,
   streams: false,
   echoes: false,
@@ -192,8 +199,16 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
     return sent === body ? Buffer.from(text) : toBytes(sent);
   });
   const writesBound = bound !== undefined;
-  return { plan: { ...UNKNOWN, ...asks, ...known, rewritten: true, writesBound, bodyFor } };
+  const answered = answeredWith(provider, known.model, at);
+  return {
+    plan: { ...UNKNOWN, ...asks, ...known, answeredBy: answered, rewritten: true, writesBound, bodyFor },
+  };
 }
+
+export const answeredWith =
+  (provider: Provider, model: string | undefined, at: PricesAt): Plan['answeredBy'] =>
+  (name) =>
+    answeredBy(provider, model, name, at);
 
 /** The body with the grant's config applied. */
 function configured({ content, rules, target }: Asked): JsonObject | undefined {

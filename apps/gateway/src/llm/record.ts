@@ -44,7 +44,7 @@ export function callRecord({
 /** The record of a call that has ended: that of the call under way, and how it ended. */
 export function endedRecord(
   record: string,
-  { hold, pricing }: Call['plan'],
+  { hold }: Call['plan'],
   { sent, failure, charge, heldMicrousd }: Ended,
 ): string {
   const fields: Fields = {
@@ -53,13 +53,18 @@ export function endedRecord(
     out: wholeNumber(charge.usage?.output_tokens),
     ovr: charge.overrunMicrousd > 0 ? charge.overrunMicrousd : undefined,
     hld: hold && heldMicrousd,
-    prc: pricing && `${pricing.origin.source}:${pricing.origin.list ?? ''}`,
+    prc: charge.pricing && `${charge.pricing.origin.source}:${charge.pricing.origin.list ?? ''}`,
     lin: charge.lines?.map(({ unit, count, rate }) => [unit, count, rate] as [string, number, number]),
     cod: failure?.code,
   };
   const end = JSON.stringify(fields);
-  return end === '{}' ? record : `${record.slice(0, -1)},${end.slice(1)}`;
+  const begun = charge.model === undefined ? record : withModel(record, charge.model);
+  return end === '{}' ? begun : `${begun.slice(0, -1)},${end.slice(1)}`;
 }
+
+/** The record of a call that another model answered than the one that was called. */
+const withModel = (record: string, model: string): string =>
+  JSON.stringify({ ...(JSON.parse(record) as object), mod: model.slice(0, NAME_MAX_CHARS) });
 
 const wholeNumber = (value: number | undefined) => (Number.isSafeInteger(value) ? value : undefined);
 

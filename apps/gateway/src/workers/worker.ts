@@ -166,7 +166,7 @@ export function planInWorker(
 ): PlanReply {
   const planned = planWork(providers, prices, work);
   if ('refusal' in planned) return planned;
-  const { spend, pricing: _, bodyFor, ...data } = planned.plan;
+  const { spend, pricing: _, answeredBy: __, bodyFor, ...data } = planned.plan;
   const body = data.writesBound ? aroundBound(bodyFor) : wholeBody(bodyFor);
   return { plan: { ...data, isMetered: spend !== undefined, body } };
 }

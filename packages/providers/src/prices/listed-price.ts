@@ -92,6 +92,12 @@ export function listedPricing(
   };
 }
 
+/** The name that a list has for a model. Two names of one entry are one model. */
+export const entryOf = (list: PriceList, vendor: string, model: string, now: number): string | undefined => {
+  const provider = list.providers.get(vendor);
+  return provider && listed({}, model, provider, now)?.model.id;
+};
+
 function pricingWrites(entry: ModelInfo, writes: CacheWrites | undefined): ModelInfo {
   const { prices } = entry;
   if (!Array.isArray(prices)) return { ...entry, prices: withListedWrites(prices, writes) };
@@ -114,6 +120,12 @@ function listed(usage: Usage, model: string, provider: ListedProvider, at: numbe
 function isPriced(price: ListedRates): boolean {
   const rates = Object.values(price).flatMap(ratesIn);
   return rates.length > 0 && rates.every((rate) => rate >= 0);
+}
+
+/** The dearest rates of a model of a list, on any day. Empty if it has no price. */
+export function listedRates(prices: ModelInfo['prices']): ModelPrice {
+  const all = Array.isArray(prices) ? prices.map((each) => each.prices) : [prices];
+  return all.every(isPriced) ? ratesOf(all) : {};
 }
 
 /** The dearest rate of each kind over all prices and tiers. */

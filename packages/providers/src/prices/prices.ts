@@ -2,9 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ModelInfo } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
 import { isJsonObject } from '../json.ts';
+import { NAME_MAX_CHARS } from '../model-names.ts';
 import type { Provider } from '../provider.ts';
 import { withCacheWrites } from './cache-writes.ts';
-import { listedPricing, type Sought } from './listed-price.ts';
+import { entryOf, listedPricing, listedRates, type Sought } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
 import type { ModelPrice } from './rates.ts';
@@ -29,12 +30,17 @@ export const BUNDLED_PRICES: Prices = {
 export type PricesAt = { readonly prices: Prices; readonly now: number };
 
 /**
- * The price of a provider's model: the operator's own of `PROVIDERS_FILE`, else the one of the lists, else the one that the
+ * The price of a provider's model, or of a deployment whose model is named: the operator's own of `PROVIDERS_FILE`, else the one of the lists, else the one that the
  * vendor publishes for images or characters.
  * @returns undefined when no price is known. Such a call must not pass under a spend limit.
  */
-export function pricingOf(provider: Provider, model: string, { prices, now }: PricesAt): Pricing | undefined {
-  const own = provider.pricing?.get(model);
+export function pricingOf(
+  provider: Provider,
+  called: string,
+  { prices, now }: PricesAt,
+): Pricing | undefined {
+  const model = provider.deployments?.get(called) ?? called;
+  const own = provider.pricing?.get(called) ?? provider.pricing?.get(model);
   const writes = provider.cacheWrites?.(model);
   if (own) return exact(fixedPricing(withCacheWrites(own, writes), OF_THE_OPERATOR));
   // No model has a longer name, and longer ones must not fill the memory.
@@ -49,17 +55,52 @@ export function pricingOf(provider: Provider, model: string, { prices, now }: Pr
   return found.pricing ?? (unitPrice && exact(fixedPricing(unitPrice, OF_THE_VENDOR)));
 }
 
+/**
+ * The dearest rates of all models of a provider's lists that a filter takes, on any day. It does not look up each model, which takes
+ * half a second for a long list.
+ */
+export function dearestListed(
+  { priceList = '' }: Provider,
+  { layers }: Prices,
+  takes: (name: string, rates: ModelPrice) => boolean,
+): Pricing | undefined {
+  const models = layers.flat().flatMap(({ providers }) => providers.get(priceList)?.models ?? []);
+  const dearest = new Map<string, number>();
+  for (const { id, prices } of models) {
+    const rates = listedRates(prices);
+    if (!takes(id, rates)) continue;
+    for (const [unit, rate] of Object.entries(rates))
+      dearest.set(unit, Math.max(rate, dearest.get(unit) ?? 0));
+  }
+  const [list] = layers.flat();
+  if (dearest.size === 0 || !list) return undefined;
+  const origin = { source: list.source, list: list.id, date: list.date };
+  return exact(fixedPricing(Object.fromEntries(dearest), origin));
+}
+
+/** Whether a list has one entry for two names of models. */
+export const isOneEntry = (
+  { priceList }: Provider,
+  [a, b]: readonly [string, string],
+  { prices, now }: PricesAt,
+): boolean =>
+  priceList !== undefined &&
+  prices.layers.flat().some((list) => {
+    const entry = entryOf(list, priceList, a, now);
+    return entry !== undefined && entry === entryOf(list, priceList, b, now);
+  });
+
 const OF_THE_OPERATOR: PriceOrigin = { source: 'providers_file', list: undefined, date: undefined };
 /** `unitPrices`, and the day on which they were read. */
 const OF_THE_VENDOR: PriceOrigin = { source: 'bundled', list: undefined, date: '2026-11-22' };
 
 /** The names of the models that have a price, as the operator, the vendor's file and the lists write them. */
 export function pricedModels(
-  { priceList = '', pricing, unitPrices }: Provider,
+  { priceList = '', pricing, unitPrices, deployments }: Provider,
   { layers }: Prices,
 ): readonly string[] {
   const listed = layers.flat().flatMap(({ providers }) => providers.get(priceList)?.models ?? []);
-  const own = [pricing, unitPrices].flatMap((prices) => [...(prices?.keys() ?? [])]);
+  const own = [pricing, unitPrices, deployments].flatMap((prices) => [...(prices?.keys() ?? [])]);
   return [...new Set([...own, ...listed.map(({ id }) => id)])];
 }
 
@@ -69,7 +110,6 @@ export const hasPrices = ({ priceList = '', pricing, unitPrices }: Provider, { l
   layers.flat().some(({ providers }) => (providers.get(priceList)?.models.length ?? 0) > 0);
 
 const HOUR_MS = 3_600_000;
-const NAME_MAX_CHARS = 255;
 
 /** The prices that were looked up in this hour. Models without a price are remembered, too. */
 const remembered = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });

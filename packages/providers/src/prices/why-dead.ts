@@ -1,4 +1,3 @@
-import { briefly } from '@presign/schema';
 import { applyConfig } from '../config/apply-config.ts';
 import { compileConfig } from '../config/compile-config.ts';
 import type { Dialect } from '../dialect.ts';
@@ -6,7 +5,7 @@ import { boundedEndpoints, type Endpoint, reachesFree } from '../dialect-of.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { Provider } from '../provider.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
-import { modelFacts } from '../vendors.ts';
+import { coverageOf, priceUnknown } from './call-prices.ts';
 import type { Pricing } from './price.ts';
 import { pricedBound } from './priced-bound.ts';
 import { hasPrices, type PricesAt, pricedModels, pricingOf } from './prices.ts';
@@ -107,12 +106,10 @@ function modelNamed(
   name: string,
   at: PricesAt,
 ): Model | { readonly reason: string } {
-  const pricing = pricingOf(provider, name, at);
-  if (!pricing && !isUnserved(provider, at))
-    return { reason: `the price of ${briefly(name)} at ${provider.id} is not known` };
-  const own = modelFacts(provider, name);
-  const listed = pricing ? pricing.contextWindow : ANY_MODEL.contextWindow;
-  const model = { name, pricing, facts: { ...own, contextWindow: own.contextWindow ?? listed } };
+  const { pricing, facts } = coverageOf(provider, name, at);
+  if (!pricing && !isUnserved(provider, at)) return { reason: priceUnknown(provider, name) };
+  const listed = pricing ? undefined : ANY_MODEL.contextWindow;
+  const model = { name, pricing, facts: { ...facts, contextWindow: facts.contextWindow ?? listed } };
   const refused = leastUnbounded({ ...endpoint, provider, model }, fixed);
   // Nothing but the model is in this call, so no other call of the model would pass.
   return refused?.param === 'model' ? { reason: refused.reason } : model;

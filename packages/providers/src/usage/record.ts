@@ -44,10 +44,11 @@ export type Reported = {
  * Why a usage is in doubt.
  * - `falls`: a count is lower than the same answer stated before
  * - `no_input`, `no_output`: it is 0 although there is content
+ * - `model`: another model answered than the one that was called, and no price of it is known
  * - `unknown`: counts or parts of the answer, by name, may cost money and are not counted
  */
 export type Doubt =
-  | { readonly why: 'falls' | 'no_input' | 'no_output'; readonly names?: undefined }
+  | { readonly why: 'falls' | 'no_input' | 'no_output' | 'model'; readonly names?: undefined }
   | { readonly why: 'unknown'; readonly names: readonly string[] };
 
 /** More names of one answer are not kept. */

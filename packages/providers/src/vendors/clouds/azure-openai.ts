@@ -63,7 +63,7 @@ const onDeployment = (id: string, dialect: Dialect): Dialect => ({
   ...(dialect.spend && { spend: { ...dialect.spend, model: (_, path) => deploymentIn(path) } }),
 });
 
-/** Azure bills the deployment, so the operator gives a price under the deployment's name. */
+/** The operator names its model (`deployments`), or gives a price under its name. */
 const deploymentIn = (path: string): string | undefined =>
   decoded(/\/deployments\/([^/;]+)/i.exec(path)?.[1] ?? '') || undefined;
 
@@ -77,6 +77,7 @@ export const azureOpenai: Provider = {
   modelFields: ['data_sources'],
   traceName: 'azure.ai.openai',
   priceList: 'azure',
+  namesDeployments: true,
   credential: { header: 'api-key' },
   routes: [
     { path: '/openai/deployments/*/chat/completions', dialect: onDeployment('azure-openai-chat', chat) },

@@ -1,0 +1,104 @@
+import { briefly } from '@presign/schema';
+import { LRUCache } from 'lru-cache';
+import { hasVersion, isSameModel } from '../model-names.ts';
+import type { Provider } from '../provider.ts';
+import type { ModelFacts } from '../spend.ts';
+import { modelFacts } from '../vendors.ts';
+import type { Pricing } from './price.ts';
+import { dearestListed, isOneEntry, type PricesAt, pricingOf } from './prices.ts';
+
+/** The model that answered a call, and its price. */
+export type Answered = {
+  /** Its name, if another model answered than the one that was called. */
+  readonly other?: string;
+  /** Undefined: no price of it is known. */
+  readonly pricing: Pricing | undefined;
+};
+
+/**
+ * The price of the model that answered a call, by the prices that were fixed at its admission.
+ * - The operator's own price of a model counts for whatever answers under its name, unless the answer has an own price, too.
+ * - An answer that repeats the name of a deployment names no other model.
+ * - An alias or a name with a date means the same model. Its price is that of the name that was called. Where a deployment was called, it is
+ *   that of the answer, because the customer chooses the version.
+ * @param called undefined if the call names no model
+ * @param answered undefined if the answer names none
+ */
+export function answeredBy(
+  provider: Provider,
+  called: string | undefined,
+  answered: string | undefined,
+  at: PricesAt,
+): Answered {
+  const asked = called === undefined ? undefined : pricingOf(provider, called, at);
+  if (!answered || answered === called) return { pricing: asked };
+  const { pricing: own, deployments, namesDeployments } = provider;
+  if (asked?.origin.source === 'providers_file' && !own?.has(answered)) return { pricing: asked };
+  const model = called && (deployments?.get(called) ?? called);
+  const isSame =
+    model !== undefined && (isSameModel(model, answered) || isOneEntry(provider, [model, answered], at));
+  if (isSame && asked && !namesDeployments) return { pricing: asked };
+  const priced = pricingOf(provider, inZone(namesDeployments ? model : undefined, answered), at);
+  return isSame ? { pricing: priced ?? asked } : { other: answered, pricing: priced };
+}
+
+/** Azure lists the prices of a zone under its name (`eu/gpt-4o`), and its answers have the name alone. */
+function inZone(model: string | undefined, answered: string): string {
+  const [zone = '', name] = model?.split('/') ?? [];
+  return name === undefined || answered.includes('/') ? answered : `${zone}/${answered}`;
+}
+
+/** The dearest price of the models that may answer a call, which its hold must cover, and the facts that are known of them. */
+export type Coverage = { readonly pricing: Pricing | undefined; readonly facts: ModelFacts };
+
+/**
+ * The name of a deployment does not say which model it runs, so all models of the list may answer, until the operator names one: then
+ * its versions may. A deployment with the operator's own price has that price. A deployment whose name is neither listed nor named is not
+ * known.
+ */
+export function coverageOf(provider: Provider, called: string, at: PricesAt): Coverage {
+  const pricing = pricingOf(provider, called, at);
+  const own = modelFacts(provider, called);
+  const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
+  if (!provider.namesDeployments || pricing?.origin.source === 'providers_file') return { pricing, facts };
+  const named = provider.deployments?.get(called);
+  const covered = pricing && dearestNamed(provider, named, pricing.dearestOutput !== undefined, at);
+  return { pricing: covered ?? pricing, facts: named === undefined ? largestFacts(provider) : facts };
+}
+
+/** The dearest price of the models that a deployment may run. */
+function dearestNamed(
+  provider: Provider,
+  named: string | undefined,
+  writes: boolean,
+  { prices }: PricesAt,
+): Pricing | undefined {
+  const mayRun = (name: string) =>
+    named === undefined || name === named || (!hasVersion(named) && isSameModel(named, name));
+  const key = `${prices.id} ${provider.priceList} ${writes} ${named ?? ''}`;
+  const dearest = COVERING.get(key) ?? {
+    // A model of embeddings does not answer where text is written, and the other way round.
+    pricing: dearestListed(
+      provider,
+      prices,
+      (name, { output }) => (output !== undefined) === writes && mayRun(name),
+    ),
+  };
+  COVERING.set(key, dearest);
+  return dearest.pricing;
+}
+
+const COVERING = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
+
+/** That a price is not known, as a sentence without its full stop. */
+export const priceUnknown = ({ id, namesDeployments }: Provider, model: string): string =>
+  `the price of ${briefly(model)} at ${id} is not known${namesDeployments ? `. ${NAME_IT}` : ''}`;
+
+const NAME_IT = 'An operator names the model of a deployment in `deployments` of PROVIDERS_FILE';
+
+/** The facts of a model that may be any of the vendor's. */
+function largestFacts({ models = {} }: Provider): ModelFacts {
+  const rows = Object.values(models);
+  const most = (at: 0 | 1) => Math.max(...rows.map((row) => row[at] ?? 0));
+  return { contextWindow: most(0) || undefined, maxOutput: most(1) || undefined, reasoning: true };
+}
