@@ -5,6 +5,7 @@ import { and, asc, eq, gt, isNotNull, lte, type SQL, sql } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps } from '../deps.ts';
 import { inTime } from '../in-time.ts';
+import { issuesWritten } from '../issue/standing.ts';
 import { PENDING } from '../route.ts';
 import { applyChange, type ChangeId } from './pending-changes.ts';
 import { lockSessions, revokeIn } from './revoke.ts';
@@ -18,7 +19,7 @@ type Deps = Pick<IssuerDeps, 'db' | 'redis' | 'now' | 'log'>;
  * @throws RefusedError `not_found`, `database_unavailable` while nothing is stored
  */
 export async function revokeIssuedBy(deps: Deps, by: Actor, apiKeyId: string): Promise<Pending | undefined> {
-  const key = await inTime(deps.db.transaction((tx) => begin(tx, by, apiKeyId)));
+  const key = await inTime(deps.db.transaction((tx) => begin(deps, tx, by, apiKeyId)));
   const stopped = new AbortController();
   const all = async (): Promise<Pending | undefined> => {
     let isMore = true;
@@ -42,11 +43,18 @@ export async function revokeIssuedBy(deps: Deps, by: Actor, apiKeyId: string): P
 }
 
 /**
- * Stores that everything of a key is to be revoked.
+ * Stores that everything of a key is to be revoked. Requests that were issuing when the key ended are done by then, so the
+ * batches find their URLs.
  * @throws RefusedError `not_found`
  */
-async function begin(tx: Transaction, by: Actor, apiKeyId: string): Promise<{ readonly id: string }> {
+async function begin(
+  { now }: Deps,
+  tx: Transaction,
+  by: Actor,
+  apiKeyId: string,
+): Promise<{ readonly id: string }> {
   const own = and(eq(apiKeys.id, apiKeyId), eq(apiKeys.accountId, by.accountId));
+  await issuesWritten(tx, own, now());
   const begun = tx.update(apiKeys).set({ revokingAfter: BEGINNING }).where(own);
   const [key] = await begun.returning({ id: apiKeys.id });
   if (!key) throw new RefusedError({ code: 'not_found', param: 'api_key', message: NO_KEY });

@@ -3,6 +3,8 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { partitions } from '@presign/schema/ledger-tables';
 import { budgets, credentials, grants, sessions } from '@presign/schema/tables';
 import { sql } from 'drizzle-orm';
+import type { IssuerDeps } from '../deps.ts';
+import { refuseEnded, STANDING_ACCOUNT, standingKey } from './standing.ts';
 
 type GrantRow = typeof grants.$inferSelect;
 
@@ -34,8 +36,9 @@ export type GrantRows = {
 };
 
 /**
- * Writes a grant with its budget, a new session and its own credential: all rows or none.
+ * Writes a grant with its budget, a new session and its own credential: all rows, or none if its API key has ended.
  * @returns the epoch of its partition, as it was before
+ * @throws KeyEnded
  */
 export type InsertGrant = (rows: GrantRows) => Promise<number>;
 
@@ -43,7 +46,7 @@ export type InsertGrant = (rows: GrantRows) => Promise<number>;
  * Prepares the one statement that writes a grant: a single round trip, and atomic without a transaction. Postgres
  * checks foreign keys at the end of the statement, when all rows exist.
  */
-export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
+export function prepareInsertGrant(db: Database | Transaction, now: IssuerDeps['now']): InsertGrant {
   const withOwnCredential = insertStatement(db, true);
   const withSharedCredential = insertStatement(db, false);
   return async ({ grant, partition, limits, sealed }) => {
@@ -53,9 +56,9 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
     const sharedBudgetIds = grant.sharedBudgetIds && `{${grant.sharedBudgetIds.join(',')}}`;
     const texts = { config, models, conditions, metadata, sharedBudgetIds, sealed };
-    const values = { ...grant, partition, ...limits, ...texts };
+    const values = { ...grant, partition, ...limits, ...texts, at: new Date(now()).toISOString() };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
-    const [written] = await statement.execute(values);
+    const [written] = await statement.execute(values).catch(refuseEnded);
     return written?.epoch ?? 0;
   };
 }
@@ -63,7 +66,7 @@ export function prepareInsertGrant(db: Database | Transaction): InsertGrant {
 function insertStatement(db: Database | Transaction, ownCredential: boolean) {
   const own = { ...OF_ACCOUNT, id: $('credentialId'), sealed: $('sealed') };
   const grant = db
-    .with(...sessionAndBudget(db), ...(ownCredential ? [credentialRows(db, [own])] : []))
+    .with(...ofStandingKey(db), ...(ownCredential ? [credentialRows(db, [own])] : []))
     .insert(grants)
     .values(GRANT)
     .returning(epochBefore());
@@ -96,12 +99,14 @@ export type BundleRows = {
 type Sealed = { readonly grantId: string; readonly credentialId: string; readonly sealed: string };
 
 /**
- * Writes a bundle with its budget, a new session and all credentials: all rows or none, in one statement.
+ * Writes a bundle with its budget, a new session and all credentials in one statement: all rows, or none if its API key has
+ * ended.
  * @returns the epoch of its partition, as it was before
+ * @throws KeyEnded
  */
 export type InsertBundle = (rows: BundleRows) => Promise<number>;
 
-export function prepareInsertBundle(db: Database): InsertBundle {
+export function prepareInsertBundle({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): InsertBundle {
   // One statement for each number of servers, of which there are few.
   const statements = new Map<number, ReturnType<typeof bundleStatement>>();
   return async ({ shared, partition, limits, bundle, servers }) => {
@@ -110,7 +115,7 @@ export function prepareInsertBundle(db: Database): InsertBundle {
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
     const conditions = shared.conditions && JSON.stringify(shared.conditions);
     const values: Record<string, unknown> = {
-      ...{ ...shared, conditions, partition, metadata },
+      ...{ ...shared, conditions, partition, metadata, at: new Date(now()).toISOString() },
       ...limits,
     };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {
@@ -119,7 +124,7 @@ export function prepareInsertBundle(db: Database): InsertBundle {
       values[`sealed${i}`] = sealed;
     }
     for (const [i, { server }] of servers.entries()) values[`server${i + 1}`] = JSON.stringify(server);
-    const [written] = await statement.execute(values);
+    const [written] = await statement.execute(values).catch(refuseEnded);
     return written?.epoch ?? 0;
   };
 }
@@ -137,7 +142,7 @@ function bundleStatement(db: Database, servers: number) {
       : { kind: 'mcp' as const, bundleId: $('id0'), server: raw(`server${i}`) }),
   }));
   return db
-    .with(...sessionAndBudget(db), credentialRows(db, sealed))
+    .with(...ofStandingKey(db), credentialRows(db, sealed))
     .insert(grants)
     .values(values)
     .returning(epochBefore())
@@ -148,7 +153,8 @@ const epochBefore = () => ({
   epoch: sql<number>`(SELECT ${partitions.epoch} FROM ${partitions} WHERE ${partitions.id} = ${$('partition')})`,
 });
 
-function sessionAndBudget(db: Database | Transaction) {
+/** The rows that each issue writes, while its API key stands. */
+function ofStandingKey(db: Database | Transaction) {
   const session = db.insert(sessions).values({ ...OF_ACCOUNT, id: $('sessionId') });
   const budget = db.insert(budgets).values({
     id: $('budgetId'),
@@ -156,6 +162,7 @@ function sessionAndBudget(db: Database | Transaction) {
     ...LIMITS,
   });
   return [
+    standingKey(db),
     db.$with('session').as(session.onConflictDoNothing().returning({ id: sessions.id })),
     db.$with('budget').as(budget.returning({ id: budgets.id })),
   ];
@@ -174,10 +181,10 @@ const LIMITS = Object.fromEntries(
   LIMIT_NAMES.map((name) => [limitKind(name).property, $(limitKind(name).property)]),
 ) as Record<keyof BudgetLimits, ReturnType<typeof $>>;
 
-const OF_ACCOUNT = { accountId: $('accountId'), createdAt: $('issuedAt') };
+const OF_ACCOUNT = { accountId: STANDING_ACCOUNT, createdAt: $('issuedAt') };
 
 const OF_BUNDLE = {
-  accountId: $('accountId'),
+  accountId: STANDING_ACCOUNT,
   apiKeyId: $('apiKeyId'),
   sessionId: $('sessionId'),
   budgetId: $('budgetId'),
@@ -191,7 +198,7 @@ const OF_BUNDLE = {
 
 const GRANT = {
   id: $('id'),
-  accountId: $('accountId'),
+  accountId: STANDING_ACCOUNT,
   apiKeyId: $('apiKeyId'),
   sessionId: $('sessionId'),
   budgetId: $('budgetId'),

@@ -29,6 +29,7 @@ import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-cre
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
+import { mustStand, whileStanding } from './standing.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
 
@@ -54,7 +55,7 @@ export const mcpPresign = route(
     errors: ['policy_forbids', 'account_limit', 'session_conflict'],
   },
   (deps) => {
-    const insert = prepareInsertBundle(deps.db);
+    const insert = prepareInsertBundle(deps);
     return async ({ apiKey, body, raw, c }) => {
       const key = readIdempotencyKey(c);
       const policy = readPolicy(apiKey);
@@ -64,9 +65,10 @@ export const mcpPresign = route(
       const { id: apiKeyId, accountId, hasBudgets } = apiKey;
       const issue = { grantId: randomUUID(), accountId, apiKeyId, hasBudgets, policy, request, issuedAt };
       const isAlone = key === undefined && !hasBudgets && readsNothing(request) && !countsSessions(apiKey);
-      if (isAlone) return inTime(issueNew(deps, insert, issue));
+      if (isAlone) return whileStanding(c, inTime(issueNew(deps, insert, issue)));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
-      return inTime(deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey)));
+      const issued = deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey));
+      return whileStanding(c, inTime(issued));
     };
   },
 );
@@ -163,6 +165,7 @@ async function issueOnce(
       return answerBundle(deps, earlier, await loadBundle(tx, deps, earlier));
     }
   }
+  await mustStand(tx, apiKey, deps.now());
   await obeySessions(tx, apiKey, issue.request.session_id, issuedAt);
   const { external_user: externalUser, metadata } = issue.request;
   const matchable = { ...issue, externalUser, metadata };

@@ -36,6 +36,7 @@ import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.t
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
+import { whileStanding } from './standing.ts';
 
 const ROUTE = 'POST /v1/presign';
 
@@ -82,7 +83,7 @@ export const presign = route(
         issuedAt,
       };
       const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
-      return inTime(issueOnce(deps, insert, issue, repeat, apiKey));
+      return whileStanding(c, inTime(issueOnce(deps, insert, issue, repeat, apiKey)));
     };
   },
 );
@@ -116,7 +117,7 @@ async function issueOnce(
       return signGrant(deps, asIssued(earlier));
     }
     await obeySessions(tx, apiKey, issue.request.session_id, issue.issuedAt);
-    return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx), issue, tx));
+    return signGrant(deps, await writeGrant(deps, prepareInsertGrant(tx, deps.now), issue, tx));
   });
 }
 
@@ -143,7 +144,7 @@ export type Issue = Asked & {
 /**
  * Writes the rows of a grant: session, credential, budget and grant.
  * @param tx needed for a request that names a session or a virtual key, and for an account with budgets: these are read
- * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`, `budget_conflict`
+ * @throws RefusedError `invalid_request`, `policy_forbids`, `session_conflict`, `budget_conflict`; KeyEnded
  */
 export async function writeGrant(
   deps: IssuerDeps,
@@ -276,8 +277,8 @@ const sealedKey = (deps: IssuerDeps, request: PresignRequest, context: string) =
   seal(deps.encryptionKeys, request.client_api_key ?? '', context);
 
 /** Writes a grant, and leaves a seed of it in Redis once it is committed. Not for a transaction, which commits later. */
-function insertAndSeed({ db, plantSeed }: IssuerDeps): InsertGrant {
-  const insert = prepareInsertGrant(db);
+function insertAndSeed({ db, now, plantSeed }: IssuerDeps): InsertGrant {
+  const insert = prepareInsertGrant(db, now);
   return async (rows) => {
     const { grant, partition, limits, sealed = '' } = rows;
     const { accountId, apiKeyId, externalUser, config, models, conditions, credentialId } = grant;

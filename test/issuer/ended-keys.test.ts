@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { hashApiKey } from '@presign/crypto';
+import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
+import {
+  accounts,
+  apiKeys,
+  budgets,
+  credentials,
+  grants,
+  idempotencyKeys,
+  sessions,
+} from '@presign/schema/tables';
+import { eq, sql } from 'drizzle-orm';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deferred, eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { addAccount, addApiKey, addVirtualKey } from './accounts.ts';
+import { issue, least, type Sent, send } from './ask.ts';
+import { server } from './ask-mcp.ts';
+import { canReachDatabase, reachableDatabase } from './reachable-database.ts';
+
+let upstream: Upstream;
+let stack: Stack;
+let close: () => Promise<void>;
+
+// Two requests that wait for each other need two sessions of Postgres.
+const onServer = describe.skipIf(!canReachDatabase);
+
+if (canReachDatabase) {
+  beforeAll(async () => {
+    close = await reachableDatabase();
+    upstream = await startUpstream();
+    stack = await startStack({ providers: { openai: { base_url: upstream.url } } });
+    await stack.db.execute(sql.raw(HOLD_GRANTS));
+  });
+  afterAll(async () => {
+    await stack.close();
+    await upstream.close();
+    await close();
+  });
+}
+
+/** While a test has this lock, a grant of this user is not written: all other rows are, and nothing is committed. */
+const HELD = { lock: 4_242, user: 'held' };
+const HOLD_GRANTS = `
+  create function hold() returns trigger language plpgsql as
+    $$ begin perform pg_advisory_xact_lock_shared(${HELD.lock}); return new; end $$;
+  create trigger hold before insert on grants for each row
+    when (new.external_user = '${HELD.user}') execute function hold();`;
+
+type Way = { readonly path: string; readonly body: object; readonly headers?: Record<string, string> };
+
+/** Each way to issue that writes its rows with other statements. */
+const WAYS: readonly [string, (account: string, own: Stack) => Promise<Way>][] = [
+  ['a URL', async () => ({ path: '/v1/presign', body: least })],
+  [
+    'a URL of a session',
+    async (_, own) => ({ path: '/v1/presign', body: { ...least, ...(await joined(own)) } }),
+  ],
+  ['a URL with an Idempotency-Key', async () => ({ path: '/v1/presign', body: least, headers: once() })],
+  [
+    'a URL of a virtual key',
+    async (account) => ({
+      path: '/v1/presign',
+      body: { ...OF_KEY, virtual_key: await addVirtualKey(stack, account) },
+    }),
+  ],
+  ['a bundle', async () => ({ path: '/v2/mcp-presign', body: { servers: SERVERS } })],
+  [
+    'a bundle of a session',
+    async (_, own) => ({ path: '/v2/mcp-presign', body: { servers: SERVERS, ...(await joined(own)) } }),
+  ],
+  [
+    'a bundle with an Idempotency-Key',
+    async () => ({ path: '/v2/mcp-presign', body: { servers: SERVERS }, headers: once() }),
+  ],
+];
+const OF_KEY = { provider: least.provider, path: least.path };
+const SERVERS = [server, { ...server, name: 'more' }];
+const once = () => ({ 'idempotency-key': randomUUID() });
+const joined = async (own: Stack) => ({ session_id: (await issue(own, {})).session_id });
+
+/** An account of its own, with a key that issues and another one that revokes. */
+async function newcomers() {
+  const { id: account } = await addAccount(stack);
+  const key = async (scopes: string[]) => {
+    const apiKey = await addApiKey(stack, account, { scopes, lastUsedAt: new Date() });
+    const [row] = await stack.db
+      .select()
+      .from(apiKeys)
+      .where(eq(apiKeys.hash, hashApiKey(apiKey)));
+    return { ...stack, apiKey, keyId: row?.id ?? '' };
+  };
+  return { account, own: await key(['presign']), admin: await key(['admin']) };
+}
+
+/** Runs `during` while a transaction has locks; afterwards the transaction is committed. */
+async function holding(
+  lock: ReturnType<typeof sql>,
+  during: (end: ReturnType<typeof sql>[]) => Promise<void>,
+) {
+  const end: ReturnType<typeof sql>[] = [];
+  await stack.db.transaction(async (tx) => {
+    await tx.execute(lock);
+    await during(end);
+    for (const statement of end) await tx.execute(statement);
+  });
+}
+
+const ask = (own: Stack, { path, body, headers = {} }: Way): Promise<Sent> =>
+  send(own, { path, body: { ...body, external_user: HELD.user }, headers });
+const remove = (own: Stack, path: string) => send(own, { method: 'DELETE', path: `/v1/${path}` });
+/** Whether so many statements of this stack wait for a lock. */
+const waiting = async (many: number) => (await stack.db.$count(sql`pg_stat_activity`, WAITS)) >= many;
+const WAITS = sql`datname = current_database() and wait_event_type = 'Lock'`;
+
+/** The codes of the refusals of all URLs of an answer, or `passed`. */
+async function outcomesOf(text: string): Promise<string[]> {
+  const answer = JSON.parse(text) as PresignAnswer | McpPresignAnswer;
+  const urls = 'url' in answer ? [answer.url] : Object.values(answer.servers).map(({ url }) => url);
+  const called = urls.map(async (url) => {
+    const body = 'url' in answer ? { model: 'm', messages: [] } : { jsonrpc: '2.0', id: 1, method: 'ping' };
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify(body),
+    });
+    return /grant_revoked/.exec(await response.text())?.[0] ?? 'passed';
+  });
+  return [...new Set(await Promise.all(called))];
+}
+
+onServer('a request that is under way when its API key ends', () => {
+  test.each(WAYS)(
+    '%s that is being written is revoked with everything that the key issued',
+    async (_, way) => {
+      const { account, own, admin } = await newcomers();
+      const asked = await way(account, own);
+      let issued: Promise<Sent> | undefined;
+      let revoked: Promise<Sent> | undefined;
+      const answered = deferred();
+      await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {
+        issued = ask(own, asked);
+        await eventually(() => waiting(1));
+        expect((await remove(admin, `api-keys/${own.keyId}`)).status).toBe(204);
+        revoked = remove(admin, `sessions?api_key=${own.keyId}`);
+        void revoked.then(answered.resolve);
+        // Either it waits for the request, or it answers while the URL is not written.
+        await Promise.race([answered.promise, eventually(() => waiting(2))]);
+      });
+      const url = await issued;
+      expect((await revoked)?.status).toBe(204);
+      expect(url?.status, url?.text).toBe(200);
+      expect(await outcomesOf(url?.text ?? '')).toEqual(['grant_revoked']);
+    },
+  );
+
+  /** How a key can end, what is locked meanwhile, and how a request is answered then. */
+  const ofKey = (set: Partial<typeof apiKeys.$inferInsert>) => (id: string) =>
+    stack.db.update(apiKeys).set(set).where(eq(apiKeys.id, id)).getSQL();
+  const ofAccount = (set: Partial<typeof accounts.$inferInsert>) => (id: string) =>
+    stack.db.update(accounts).set(set).where(eq(accounts.id, id)).getSQL();
+  const ENDS = [
+    ['is revoked', apiKeys, ofKey({ revokedAt: new Date() }), 401, 'unauthenticated'],
+    ['expires', apiKeys, ofKey({ expiresAt: new Date(0) }), 401, 'unauthenticated'],
+    [
+      'is of an account that is suspended',
+      accounts,
+      ofAccount({ suspendedAt: new Date() }),
+      403,
+      'account_suspended',
+    ],
+    [
+      'is of an account that is deleted',
+      accounts,
+      ofAccount({ deletedAt: new Date() }),
+      401,
+      'unauthenticated',
+    ],
+  ] as const;
+  const each = WAYS.flatMap(([name, way]) => ENDS.map((end) => [name, end[0], way, end] as const));
+  test.each(each)('%s is not written if the key %s before its rows', async (_name, _end, way, end) => {
+    const [, table, ends, status, code] = end;
+    const { account, own } = await newcomers();
+    const asked = await way(account, own);
+    const before = await rows(account);
+    const id = table === apiKeys ? own.keyId : account;
+    let issued: Promise<Sent> | undefined;
+    await holding(sql`select from ${table} where id = ${id} for update`, async (then) => {
+      issued = ask(own, asked);
+      await eventually(() => waiting(1));
+      then.push(ends(id));
+    });
+    const answer = await issued;
+    expect(answer?.status, answer?.text).toBe(status);
+    expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
+    expect(await rows(account)).toEqual(before);
+  });
+
+  /** How many rows of each kind there are. */
+  const rows = (account: string) =>
+    Promise.all([
+      stack.db.$count(budgets),
+      ...[grants, sessions, credentials, idempotencyKeys].map((table) =>
+        stack.db.$count(table, eq(table.accountId, account)),
+      ),
+    ]);
+
+  test('a URL whose virtual key is deleted while it is written does not work', async () => {
+    const { account, own, admin } = await newcomers();
+    const virtual_key = await addVirtualKey(stack, account);
+    let issued: Promise<Sent> | undefined;
+    await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {
+      issued = ask(own, { path: '/v1/presign', body: { ...OF_KEY, virtual_key } });
+      await eventually(() => waiting(1));
+      expect((await remove(admin, `virtual-keys/${virtual_key}`)).status).toBe(204);
+    });
+    const url = await issued;
+    expect(url?.status, url?.text).toBe(200);
+    expect(await outcomesOf(url?.text ?? '')).toEqual(['grant_revoked']);
+  });
+
+  test('does not hold up 20 others, nor a change of the key', async () => {
+    const { own, admin } = await newcomers();
+    let issued: Promise<Sent>[] = [];
+    await holding(sql`select pg_advisory_xact_lock(${HELD.lock})`, async () => {
+      issued = Array.from({ length: 3 }, () => ask(own, { path: '/v1/presign', body: least }));
+      await eventually(() => waiting(3));
+      const path = `/v1/api-keys/${own.keyId}`;
+      const changed = await send(admin, { method: 'PATCH', path, body: { name: 'renamed' } });
+      expect(changed.status, changed.text).toBe(200);
+      // One after the other: the driver sends a request on a connection that waits when all others are busy, too.
+      for (let i = 0; i < 20; i++) expect((await send(own, { body: least })).status).toBe(200);
+    });
+    for (const { status } of await Promise.all(issued)) expect(status).toBe(200);
+  });
+});
