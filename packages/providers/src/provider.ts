@@ -127,6 +127,10 @@ export type Provider = {
   namesDeployments?: true;
   /** The models of deployments, by the names of these. */
   deployments?: ReadonlyMap<string, string>;
+  /** Rates that the vendor publishes and lists leave out: of sound, and fees. A list's own rate comes first. */
+  publishedRates?: (model: string) => ModelPrice | undefined;
+  /** Tokens of sound, pictures and video that cost as all input or all output, where the price of a model has no rate of their own. */
+  mediaAsWhole?: ReadonlySet<string>;
   /** How the price of cache writes follows from that of the input, for models whose price does not state it. */
   cacheWrites?: (model: string) => CacheWrites | undefined;
   /** Prices in other units than tokens that the vendor publishes, for models that no list prices. */

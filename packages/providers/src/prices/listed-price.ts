@@ -15,7 +15,7 @@ import {
 } from './price.ts';
 import { linesOf, type TokenKind, WITHIN } from './price-lines.ts';
 import type { ListedProvider, PriceList } from './price-list.ts';
-import { type CacheWrites, FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
+import { type CacheWrites, FEE_UNITS, MEDIA_KINDS, type ModelPrice, TOKEN_KINDS } from './rates.ts';
 
 const HOUR_MS = 3_600_000;
 /** Prices of the next day count, too. Some change by the hour, and a call may take longer than an hour. */
@@ -28,6 +28,10 @@ export type Sought = {
   readonly model: string;
   /** How the price of cache writes follows from that of the input, where a list does not state it. */
   readonly writes?: CacheWrites | undefined;
+  /** Rates that the vendor publishes, for whatever no list has a rate for. */
+  readonly published?: ModelPrice | undefined;
+  /** As in `Provider`. */
+  readonly mediaAsWhole?: ReadonlySet<string> | undefined;
 };
 
 /**
@@ -38,30 +42,34 @@ export type Sought = {
  */
 export function listedPricing(
   list: PriceList,
-  { vendor, model, writes }: Sought,
+  { vendor, model, writes, published, mediaAsWhole }: Sought,
   known: Pricing | undefined,
   now: number,
 ): Pricing | undefined {
   const whole = list.providers.get(vendor);
   const found = whole && listed({}, model, whole, now)?.model;
   if (!found) return undefined;
-  const entry = pricingWrites(found, writes);
+  const entry = withRates(found, (price) =>
+    withPublished(withListedWrites(price, writes), published, known?.rates),
+  );
   const provider = { ...whole, models: [entry] };
   const changes = Array.isArray(entry.prices);
   const hours = Array.from({ length: changes ? HOURS_AHEAD + 1 : 1 }, (_, hour) => now + hour * HOUR_MS);
   const prices = hours.map((hour) => listed({}, model, provider, hour)?.model_price ?? {});
   if (!prices.every(isPriced)) return undefined;
-  const rates = { ...known?.rates, ...ratesOf(prices) };
+  const rates = { ...published, ...known?.rates, ...ratesOf(prices) };
   const dearestInput = dearestListed('input', rates, prices);
   const dearestOutput = dearestListed('output', rates, prices);
   const covers = (unit: string): boolean => {
+    const media = MEDIA_KINDS.find((kind) => unit === `${kind}_tokens`);
+    if (media && rates[media] === undefined && !mediaAsWhole?.has(media)) return isWithinRate(media, rates);
     if (isTokens(unit)) return (unit.startsWith('output') ? dearestOutput : dearestInput) !== undefined;
     // A fee for each request covers the searches that it makes (https://docs.perplexity.ai/getting-started/pricing).
     return feeOf(rates, unit) !== undefined || rates.requests !== undefined;
   };
   const cost = (usage: Usage): number | undefined => {
     if (!Object.entries(usage).every(([unit, count]) => count === 0 || covers(unit))) return undefined;
-    const price = listed(usage, model, provider, now);
+    const price = listed(withoutOwnFees(usage), model, provider, now);
     if (!price) return undefined;
     const feesMicrousd = feesOf(rates, otherUnits(usage));
     const most =
@@ -98,14 +106,40 @@ export const entryOf = (list: PriceList, vendor: string, model: string, now: num
   return provider && listed({}, model, provider, now)?.model.id;
 };
 
-function pricingWrites(entry: ModelInfo, writes: CacheWrites | undefined): ModelInfo {
-  const { prices } = entry;
-  if (!Array.isArray(prices)) return { ...entry, prices: withListedWrites(prices, writes) };
-  return {
-    ...entry,
-    prices: prices.map((each) => ({ ...each, prices: withListedWrites(each.prices, writes) })),
-  };
+/** Cached sound and pictures without a rate of their own cost at most as they do when they are read. */
+function isWithinRate(kind: TokenKind, rates: ModelPrice): boolean {
+  const whole = WITHIN[kind];
+  return whole !== undefined && rates[whole] !== undefined;
 }
+
+function withRates(entry: ModelInfo, change: (price: ListedRates) => ListedRates): ModelInfo {
+  const { prices } = entry;
+  if (!Array.isArray(prices)) return { ...entry, prices: change(prices) };
+  return { ...entry, prices: prices.map((each) => ({ ...each, prices: change(each.prices) })) };
+}
+
+/** A list's price with the rates of tokens that the vendor publishes, where neither this list nor an older one has a rate. */
+function withPublished(price: ListedRates, published: ModelPrice = {}, known: ModelPrice = {}): ListedRates {
+  const added = TOKEN_KINDS.flatMap((kind) => {
+    const rate =
+      price[tokenKey(kind)] === undefined && known[kind] === undefined ? published[kind] : undefined;
+    return rate === undefined ? [] : [[tokenKey(kind), rate / 1_000_000] as const];
+  });
+  return added.length === 0 ? price : { ...price, ...Object.fromEntries(added) };
+}
+
+/** A usage without the units that the library does not know. It prices none of them, and warns of each. */
+function withoutOwnFees(usage: Usage): Usage {
+  if (!OWN_FEES.some((unit) => unit in usage)) return usage;
+  return Object.fromEntries(Object.entries(usage).filter(([unit]) => !OWN_FEES.includes(unit)));
+}
+
+const OWN_FEES: readonly string[] = [
+  'preview_searches',
+  'grounded_prompts',
+  'grounding_searches',
+  'map_prompts',
+];
 
 /** Undefined when there is no price. The library throws when a price or a usage contradicts itself. */
 function listed(usage: Usage, model: string, provider: ListedProvider, at: number) {

@@ -45,11 +45,12 @@ export function pricingOf(
   if (own) return exact(fixedPricing(withCacheWrites(own, writes), OF_THE_OPERATOR));
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
-  const vendor = provider.priceList;
+  const { priceList: vendor, mediaAsWhole } = provider;
   if (vendor === undefined || provider.listedModels?.test(model) === false) return undefined;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${prices.id} ${vendor} ${model} ${hour}`;
-  const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, { vendor, model, writes }, hour) };
+  const sought = { vendor, model, writes, published: provider.publishedRates?.(model), mediaAsWhole };
+  const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, sought, hour) };
   remembered.set(key, found);
   const unitPrice = provider.unitPrices?.get(model);
   return found.pricing ?? (unitPrice && exact(fixedPricing(unitPrice, OF_THE_VENDOR)));

@@ -6,9 +6,11 @@ export const TOKEN_KINDS = [
   ...(['output_audio', 'output_image', 'output_video'] as const),
 ] as const;
 
-/** Other units that a dialect can bound: whole microdollars for each. */
+/** Other units that a dialect can bound, or that answers report: whole microdollars for each. */
 export const FEE_UNITS = [
   ...(['requests', 'web_searches', 'storage_searches', 'rerank_searches'] as const),
+  // Searches of the older tool of OpenAI; answers of Gemini that Google Search or Maps grounded, and queries for them.
+  ...(['preview_searches', 'grounded_prompts', 'grounding_searches', 'map_prompts'] as const),
   ...(['images', 'characters'] as const),
 ] as const;
 
@@ -19,6 +21,9 @@ export const FEE_UNITS = [
 export type ModelPrice = Readonly<
   Partial<Record<(typeof TOKEN_KINDS)[number] | (typeof FEE_UNITS)[number], number>>
 >;
+
+/** Kinds of tokens that a list's price for text does not cover. */
+export const MEDIA_KINDS = TOKEN_KINDS.filter((kind) => /audio|image|video/.test(kind));
 
 /** The price of a token that is written to a cache, in multiples of an input token: for some minutes, and for an hour. */
 export type CacheWrites = { readonly short: number; readonly hour: number };

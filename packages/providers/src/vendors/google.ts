@@ -58,6 +58,17 @@ const UNIT_PRICES: ReadonlyMap<string, ModelPrice> = new Map([
 ]);
 
 /**
+ * https://ai.google.dev/gemini-api/docs/pricing (2026-11): up to Gemini 2.5, $35 for 1,000 prompts that Google Search grounded and $25 for
+ * those of Maps; from Gemini 3 on $14 for 1,000 queries. Answers do not say how many queries Maps got. Daily free prompts are not known
+ * here, so each costs. A name without a number says no generation.
+ */
+function publishedRates(model: string): ModelPrice | undefined {
+  if (/^gemini-[12]\./.test(model))
+    return { grounded_prompts: 35_000, grounding_searches: 0, map_prompts: 25_000 };
+  return /^gemini-[3-9]/.test(model) ? { grounded_prompts: 0, grounding_searches: 14_000 } : undefined;
+}
+
+/**
  * https://ai.google.dev/gemini-api/docs/openai: both names of the bound become `maxOutputTokens`, which includes
  * thoughts; errors come in a list of one.
  */
@@ -185,5 +196,14 @@ export const google: Provider = {
   ],
   models: MODELS,
   unitPrices: UNIT_PRICES,
+  publishedRates,
+  // https://ai.google.dev/gemini-api/docs/pricing: "text / image / video", and sound where it has no line of its own.
+  mediaAsWhole: new Set([
+    'input_audio',
+    'input_image',
+    'input_video',
+    'cache_audio_read',
+    'cache_image_read',
+  ]),
   makerNames: ['google'],
 };

@@ -160,6 +160,33 @@ const UNIT_PRICES: ReadonlyMap<string, ModelPrice> = new Map([
   ['tts-1-hd', { characters: 30 }],
 ]);
 
+/**
+ * Sound of the models that chat with it, which lists leave out: https://developers.openai.com/api/docs/models, the page of each model, and of
+ * the first snapshot the prices at its release (2026-11).
+ */
+const SOUND: readonly (readonly [models: RegExp, read: number, written: number])[] = [
+  [/^gpt-4o-audio-preview-2024-10-01$/, 100, 200],
+  [/^gpt-4o-audio-preview(-\d{4}-\d\d-\d\d)?$/, 40, 80],
+  [/^(gpt-4o-mini-audio-preview|gpt-audio-mini)(-\d{4}-\d\d-\d\d)?$/, 10, 20],
+  [/^gpt-audio(-\d{4}-\d\d-\d\d)?$/, 32, 64],
+];
+
+/**
+ * A search costs $10 for 1,000, and one in files $2.50. A search of `web_search_preview` costs $25 for 1,000 at models that do not reason, and $10 at those that do:
+ * https://developers.openai.com/api/docs/pricing#tools (2026-11). Their names say which models reason, except of the chat models of GPT-5.
+ */
+function publishedRates(model: string): ModelPrice {
+  const [, read, written] = SOUND.find(([models]) => models.test(model)) ?? [];
+  const plain = /^gpt-4(o|\.1)/.test(model);
+  const reasons = /^(o\d|gpt-[5-9])/.test(model) && !model.includes('chat');
+  return {
+    ...((plain || reasons) && { web_searches: 10_000, storage_searches: 2_500 }),
+    ...(read && written && { input_audio: read * 1_000_000, output_audio: written * 1_000_000 }),
+    ...(plain && { preview_searches: 25_000 }),
+    ...(reasons && { preview_searches: 10_000 }),
+  };
+}
+
 /** https://platform.openai.com/docs/api-reference; the `openai` SDK's client.ts and resources/. */
 export const openai: Provider = {
   id: 'openai',
@@ -214,5 +241,8 @@ export const openai: Provider = {
   models: OPENAI_MODELS,
   encodings: ENCODINGS,
   unitPrices: UNIT_PRICES,
+  publishedRates,
+  // The output of most models of images is pictures alone, so its price is theirs.
+  mediaAsWhole: new Set(['input_image', 'output_image']),
   makerNames: ['openai'],
 };
