@@ -142,7 +142,9 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
   if (entry.token_url !== undefined && credential.scheme !== 'service account') {
     throw new ProvidersFileError(`${id}.token_url: only a provider with service accounts has one`);
   }
-  checkDeployments(id, base, entry.deployments);
+  if (entry.deployments && !base.namesDeployments) {
+    throw new ProvidersFileError(`${id}.deployments: only azure-openai and what extends it has deployments`);
+  }
   return {
     ...(entry.base_url === undefined ? base : movedTo(entry.base_url, base)),
     ...(credential.scheme === 'service account' && {
@@ -158,20 +160,6 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     }),
     answerHeaders: [...(base.answerHeaders ?? []), ...(entry.answer_headers ?? [])],
   };
-}
-
-function checkDeployments(
-  id: string,
-  { namesDeployments, rules }: Provider,
-  deployments: ReadonlyMap<string, string> | undefined,
-): void {
-  if (deployments && !namesDeployments)
-    throw new ProvidersFileError(`${id}.deployments: only azure-openai and what extends it has deployments`);
-  for (const [name, model] of deployments ?? [])
-    if (rules.refusedModels?.test(model.trim().toLowerCase()))
-      throw new ProvidersFileError(
-        `${id}.deployments.${name}: ${model} has fees that no call bounds, so leave it out`,
-      );
 }
 
 /** A provider at an address of the operator. Another server than the vendor's own may not state what it bills before its answer. */

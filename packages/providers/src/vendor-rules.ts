@@ -165,7 +165,7 @@ const addedTokens = ({ addedInput: added }: VendorRules, model: string) =>
 const FILLS_ANY_WINDOW = 2 ** 51;
 
 /** Vendors may ignore the case of a name, as price lists do, so it is compared in lower case. */
-const refuses = ({ refusedModels }: VendorRules, model: unknown): boolean =>
+export const refuses = ({ refusedModels }: VendorRules, model: unknown): boolean =>
   typeof model === 'string' && refusedModels?.test(model.trim().toLowerCase()) === true;
 
 /** The usage of a refused model does not report its fees, so its cost is not known. */

@@ -13,7 +13,6 @@ import {
   type Provider,
   pricedBound,
   priceUnknown,
-  pricingOf,
   type Spend,
 } from '@presign/providers';
 import { briefly, type Refusal } from '@presign/schema';
@@ -84,12 +83,11 @@ export function worstCase(
       param: 'model',
       reason: `names no model, so no ${limited.costLimited ? 'price' : 'bound'} is known`,
     });
-  const pricing = pricingOf(provider, model, limited.at);
+  const { called: pricing, pricing: covering, facts } = coverageOf(provider, model, limited.at);
   if (!pricing && limited.costLimited) {
     const message = `No spend limit can hold, because ${priceUnknown(provider, model)}.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
-  const { pricing: covering, facts } = coverageOf(provider, model, limited.at);
   const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
   if (unreported) return refusePriced(unreported);

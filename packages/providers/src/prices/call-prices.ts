@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { hasVersion, isSameModel } from '../model-names.ts';
 import type { Provider } from '../provider.ts';
 import type { ModelFacts } from '../spend.ts';
+import { refuses } from '../vendor-rules.ts';
 import { modelFacts } from '../vendors.ts';
 import type { Pricing } from './price.ts';
 import { dearestListed, isOneEntry, type PricesAt, pricingOf } from './prices.ts';
@@ -19,6 +20,7 @@ export type Answered = {
  * The price of the model that answered a call, by the prices that were fixed at its admission.
  * - The operator's own price of a model counts for whatever answers under its name, unless the answer has an own price, too.
  * - An answer that repeats the name of a deployment names no other model.
+ * - A model that runs others by itself costs more than the one that its answer names, so its cost is not known.
  * - An alias or a name with a date means the same model. Its price is that of the name that was called. Where a deployment was called, it is
  *   that of the answer, because the customer chooses the version.
  * @param called undefined if the call names no model
@@ -30,6 +32,7 @@ export function answeredBy(
   answered: string | undefined,
   at: PricesAt,
 ): Answered {
+  if (runsOthers(provider, called)) return { pricing: undefined };
   const asked = called === undefined ? undefined : pricingOf(provider, called, at);
   if (!answered || answered === called) return { pricing: asked };
   const { pricing: own, deployments, namesDeployments } = provider;
@@ -42,6 +45,10 @@ export function answeredBy(
   return isSame ? { pricing: priced ?? asked } : { other: answered, pricing: priced };
 }
 
+/** Whether a model, or the one that a deployment runs, is one of those that no call bounds: routers, models that search. */
+const runsOthers = ({ rules, deployments }: Provider, called: string | undefined): boolean =>
+  called !== undefined && [called, deployments?.get(called)].some((name) => refuses(rules, name));
+
 /** Azure lists the prices of a zone under its name (`eu/gpt-4o`), and its answers have the name alone. */
 function inZone(model: string | undefined, answered: string): string {
   const [zone = '', name] = model?.split('/') ?? [];
@@ -49,7 +56,12 @@ function inZone(model: string | undefined, answered: string): string {
 }
 
 /** The dearest price of the models that may answer a call, which its hold must cover, and the facts that are known of them. */
-export type Coverage = { readonly pricing: Pricing | undefined; readonly facts: ModelFacts };
+export type Coverage = {
+  /** The price of the model that is called. Undefined: it is not known. */
+  readonly called: Pricing | undefined;
+  readonly pricing: Pricing | undefined;
+  readonly facts: ModelFacts;
+};
 
 /**
  * The name of a deployment does not say which model it runs, so all models of the list may answer, until the operator names one: then
@@ -57,13 +69,19 @@ export type Coverage = { readonly pricing: Pricing | undefined; readonly facts: 
  * known.
  */
 export function coverageOf(provider: Provider, called: string, at: PricesAt): Coverage {
-  const pricing = pricingOf(provider, called, at);
+  const named = provider.deployments?.get(called);
+  const isRefused = named !== undefined && refuses(provider.rules, named);
+  const pricing = isRefused ? undefined : pricingOf(provider, called, at);
   const own = modelFacts(provider, called);
   const facts = { ...own, contextWindow: own.contextWindow ?? pricing?.contextWindow };
-  if (!provider.namesDeployments || pricing?.origin.source === 'providers_file') return { pricing, facts };
-  const named = provider.deployments?.get(called);
+  if (!provider.namesDeployments || pricing?.origin.source === 'providers_file')
+    return { called: pricing, pricing, facts };
   const covered = pricing && dearestNamed(provider, named, pricing.dearestOutput !== undefined, at);
-  return { pricing: covered ?? pricing, facts: named === undefined ? largestFacts(provider) : facts };
+  return {
+    called: pricing,
+    pricing: covered ?? pricing,
+    facts: named === undefined ? largestFacts(provider) : facts,
+  };
 }
 
 /** The dearest price of the models that a deployment may run. */

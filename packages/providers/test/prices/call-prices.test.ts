@@ -12,6 +12,7 @@ import {
 } from '../../src/index.ts';
 import { isJsonObject } from '../../src/json.ts';
 import { isSameModel } from '../../src/model-names.ts';
+import { refuses } from '../../src/vendor-rules.ts';
 
 const AT = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-26') };
 const USED = { input_tokens: 1_000_000, cache_read_tokens: 100_000, output_tokens: 100_000 };
@@ -52,7 +53,7 @@ describe.each(PRICED.map((provider) => [provider.id, provider] as const))(
       for (const model of pricedModels(provider, AT.prices)) {
         const asked = costOf(pricingOf(provider, model, AT));
         // A name at Bedrock ends in its version.
-        if (asked === undefined || /:\d+$/.test(model)) continue;
+        if (asked === undefined || /:\d+$/.test(model) || refuses(provider.rules, model)) continue;
         const { dearestInput = 0, dearestOutput = 0 } = coverageOf(provider, model, AT).pricing ?? {};
         const dearest = dearestInput + dearestOutput / 10;
         for (const name of aliasesOf(model)) {
@@ -70,7 +71,7 @@ describe.each(PRICED.map((provider) => [provider.id, provider] as const))(
         for (const { match } of list.providers.get(provider.priceList ?? '')?.models ?? []) {
           const names = namesIn(match);
           for (const [called, answered] of names.flatMap((a) => names.map((b) => [a, b] as const))) {
-            if (!pricingOf(provider, called, AT)) continue;
+            if (!pricingOf(provider, called, AT) || refuses(provider.rules, called)) continue;
             const { other, pricing } = answeredBy(provider, called, answered, AT);
             expect([called, answered, other]).toEqual([called, answered, undefined]);
             expect(pricing, `${called} as ${answered}`).toBeDefined();
@@ -179,6 +180,24 @@ describe('a deployment', () => {
   });
 });
 
+describe('a model that runs others', () => {
+  const router = known('azure-openai', { ...BASE, deployments: { mine: 'model-router' } });
+
+  it.each([
+    [router, 'model-router'],
+    [router, 'mine'],
+    [known('groq'), 'groq/compound'],
+    [known('openrouter'), 'openrouter/auto'],
+  ])('has no known cost by the model that its answer names', (provider, called) => {
+    const [listed = ''] = pricedModels(provider, AT.prices).filter((model) => !model.includes('router'));
+    expect(answeredBy(provider, called, listed, AT)).toEqual({ pricing: undefined });
+  });
+
+  it('has no price for a hold when an operator names it', () => {
+    expect(coverageOf(router, 'mine', AT).pricing).toBeUndefined();
+  });
+});
+
 describe('a model of another vendor', () => {
   const openrouter = known('openrouter');
   const rates = (model: string) => pricingOf(openrouter, model, AT)?.rates;
@@ -212,12 +231,6 @@ describe('a model of another vendor', () => {
 
 it.each([
   ['a provider without deployments', 'openai', { a: 'gpt-4o' }, /openai\.deployments: only azure-openai/],
-  [
-    'a model whose fees nothing bounds',
-    'azure-openai',
-    { a: 'gpt-4o-search-preview' },
-    /azure-openai\.deployments\.a: .*fees/,
-  ],
   ['a model that is no name', 'azure-openai', { a: 5 }, /azure-openai\.deployments\.a: /],
 ])('deployments of %s stop the service with an error', (_, id, deployments, says) => {
   expect(() => known(id, { ...BASE, deployments })).toThrow(says);

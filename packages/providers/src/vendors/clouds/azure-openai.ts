@@ -107,7 +107,11 @@ export const azureOpenai: Provider = {
     { method: 'POST', path: '/openai/responses/*/cancel' },
     { method: 'DELETE', path: '/openai/responses/*' },
   ],
-  rules: OPENAI_VENDOR_RULES,
+  /**
+   * A model router has a price of its own for input, next to that of the model that it chooses:
+   * https://learn.microsoft.com/azure/ai-foundry/openai/concepts/model-router, Billing (2026-11).
+   */
+  rules: { ...OPENAI_VENDOR_RULES, refusedModels: /-search-(preview|api)|deep-research|model-router/ },
   /**
    * Azure bills an error if the service did work: a content filter or an input limit (400), a timeout (408). It does
    * not bill failed authentication (401) and rate limits (429).
