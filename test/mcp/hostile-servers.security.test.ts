@@ -123,13 +123,20 @@ test('a credential that does not open costs nothing', async () => {
 test.each([
   ['in the query', { key: 'secret/key', query: 'key' }, /secret/],
   ['in a header', { key: 'secret-key' }, /secret/],
+  ['in a second header', { key: 'first-key', headers: { 'X-Second': 'secret-key' } }, /secret/],
 ])('an error that quotes the key %s is passed on without it', async (_what, config, secret) => {
   const url = urlOf(await issue({}, { auth_type: 'api_key', auth_config: config }), 'a');
   upstream.behaves = ({ method, url: asked, headers }, response) =>
     response
       .writeHead(404, { 'content-type': 'application/json', link: `<http://server${asked}>` })
       // As Fastify does.
-      .end(JSON.stringify({ message: `Route ${method}:${asked} not found`, key: headers['x-api-key'] }));
+      .end(
+        JSON.stringify({
+          message: `Route ${method}:${asked} not found`,
+          key: headers['x-api-key'],
+          second: headers['x-second'],
+        }),
+      );
   for (const heard of [await send(url, 'DELETE'), await send(url, 'GET'), await post(url, ask('ping'))]) {
     expect(heard.status).toBe(404);
     expect(heard.text + JSON.stringify(heard.headers)).not.toMatch(secret);

@@ -48,6 +48,22 @@ test.each([
     { auth_type: 'api_key', auth_config: { key: 'the-real', header: 'X-Their-Key' } },
     { 'x-their-key': 'the-real' },
   ],
+  [
+    'bearer of another scheme, with a header',
+    {
+      auth_type: 'bearer',
+      auth_config: { scheme: 'Basic', token: 'the-real', headers: { 'X-Their-Key': 'the 2nd' } },
+    },
+    { authorization: 'Basic the-real', 'x-their-key': 'the 2nd' },
+  ],
+  [
+    'two keys',
+    {
+      auth_type: 'api_key',
+      auth_config: { key: 'the-real', headers: { 'X-Their-Key': 'the-second' } },
+    },
+    { 'x-api-key': 'the-real', 'x-their-key': 'the-second' },
+  ],
 ])('credentials and origin of the holder reach no server (%s)', async (_what, auth, carried) => {
   const url = urlOf(await issue({}, auth), 'a');
   const theirs = {

@@ -34,23 +34,47 @@ const times = <T>(count: number, run: () => T | Promise<T>) =>
 const GOOD = { access_token: 'a', token_type: 'Bearer' };
 
 const carrying = (token: string) => ({
-  authorization: { header: ['Authorization', `Bearer ${token}`], token },
+  authorization: { headers: [['Authorization', `Bearer ${token}`]], token },
 });
 
 test.each<[string, object, object]>([
-  ['none', { type: 'none' }, {}],
-  ['bearer', { type: 'bearer', token: 'secret-0' }, { header: ['Authorization', 'Bearer secret-0'] }],
-  ['api_key', { type: 'api_key', key: 'secret-0' }, { header: ['X-API-Key', 'secret-0'] }],
+  ['none', { type: 'none' }, { headers: [] }],
+  ['bearer', { type: 'bearer', token: 'secret-0' }, { headers: [['Authorization', 'Bearer secret-0']] }],
+  ['api_key', { type: 'api_key', key: 'secret-0' }, { headers: [['X-API-Key', 'secret-0']] }],
   [
     'api_key in a header of its own',
     { type: 'api_key', key: 'secret-0', header: 'X-Key' },
-    { header: ['X-Key', 'secret-0'] },
+    { headers: [['X-Key', 'secret-0']] },
   ],
-  ['api_key in the query', { type: 'api_key', key: 'a+b&c=d', query: 'key' }, { query: 'key=a%2Bb%26c%3Dd' }],
+  [
+    'api_key in the query',
+    { type: 'api_key', key: 'a+b&c=d', query: 'key' },
+    { headers: [], query: 'key=a%2Bb%26c%3Dd' },
+  ],
+  [
+    'bearer with another scheme, and further headers',
+    { type: 'bearer', token: 'secret-0', scheme: 'Basic', headers: { 'X-Version': '1 of 2' } },
+    {
+      headers: [
+        ['Authorization', 'Basic secret-0'],
+        ['X-Version', '1 of 2'],
+      ],
+    },
+  ],
+  [
+    'api_key with a second key',
+    { type: 'api_key', key: 'key-1', header: 'DD_API_KEY', headers: { DD_APPLICATION_KEY: 'key-2' } },
+    {
+      headers: [
+        ['DD_API_KEY', 'key-1'],
+        ['DD_APPLICATION_KEY', 'key-2'],
+      ],
+    },
+  ],
   [
     'an access token as it was handed in, which cannot be renewed',
     { type: 'oauth', access_token: 'secret-0' },
-    { header: ['Authorization', 'Bearer secret-0'] },
+    { headers: [['Authorization', 'Bearer secret-0']] },
   ],
 ])('what a call carries: %s', async (_name, auth, authorization) => {
   expect(await gateway.authorize(credentialWith(auth))).toEqual({ authorization });
@@ -76,7 +100,28 @@ test('a client says who it is as HTTP Basic, each part encoded for forms (RFC 67
     grant_type: 'client_credentials',
     scope: 'tools:read tools:call',
     audience: 'https://mcp.example',
+    resource: 'https://mcp.example.com/mcp',
   });
+});
+
+test.each([
+  ['the URL of the server without its query', {}, 'https://mcp.example.com/mcp'],
+  ['the one that is named', { resource: 'https://api.example.com/' }, 'https://api.example.com/'],
+  ['none, if it is to be none', { resource: false }, undefined],
+])('the resource that a token is for is %s (RFC 8707)', async (_name, more, resource) => {
+  await gateway.authorize(clientCredentials(more));
+  expect(server.requests[0]?.form.resource).toBe(resource);
+});
+
+test('the resource of a server at the root has no slash at its end', async () => {
+  await gateway.authorize({ ...credential, serverUrl: 'https://MCP.example.com:443/' });
+  expect(server.requests[0]?.form.resource).toBe('https://mcp.example.com');
+});
+
+test.each([200, 201, 203, 400, 500])('tokens are a success with status %i', async (status) => {
+  server.misbehaves = (_, response) =>
+    answerJson(response, status, { ...GOOD, scope: null, refresh_token: null, expires_in: null });
+  expect(await gateway.authorize(credential)).toEqual(carrying('a'));
 });
 
 test('a token endpoint keeps its own query', async () => {
@@ -87,6 +132,7 @@ test('a token endpoint keeps its own query', async () => {
 test.each<[string, Misbehaviour]>([
   ['says invalid_client', (_, response) => answerJson(response, 401, { error: 'invalid_client' })],
   ['says so with 400', (_, response) => answerJson(response, 400, { error: 'invalid_client' })],
+  ['misses a parameter', (_, response) => answerJson(response, 400, { error: 'invalid_request' })],
   [
     'challenges without a word',
     (_, response) => response.writeHead(401, { 'www-authenticate': 'Basic realm="as"' }).end(),

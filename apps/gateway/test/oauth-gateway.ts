@@ -29,6 +29,7 @@ export const credentialWith = (auth: object): McpCredential => ({
   id: randomUUID(),
   accountId: randomUUID(),
   auth: mcpAuth.parse(auth),
+  serverUrl: 'https://MCP.example.com/mcp?q=1',
 });
 
 /** A Postgres that is not to be asked. */

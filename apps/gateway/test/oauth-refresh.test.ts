@@ -6,7 +6,12 @@ import { drizzle } from 'drizzle-orm/pglite';
 import { migrate } from 'drizzle-orm/pglite/migrator';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { McpCredential } from '../src/mcp/auth/authorize.ts';
-import { type AuthorizationServer, DESCRIPTION, startAuthorizationServer } from './authorization-server.ts';
+import {
+  type AuthorizationServer,
+  answerJson,
+  DESCRIPTION,
+  startAuthorizationServer,
+} from './authorization-server.ts';
 import { clock, credentialWith, type OauthGateway, oauthGateway } from './oauth-gateway.ts';
 
 let pglite: PGlite;
@@ -53,7 +58,7 @@ const times = <T>(count: number, run: () => T | Promise<T>) =>
   Promise.all(Array.from({ length: count }, run));
 
 const carrying = (token: string) => ({
-  authorization: { header: ['Authorization', `Bearer ${token}`], token },
+  authorization: { headers: [['Authorization', `Bearer ${token}`]], token },
 });
 
 async function rowOf({ id }: McpCredential) {
@@ -83,6 +88,7 @@ test('scope, audience and client go with a refresh', async () => {
     refresh_token: 'refresh-token-0',
     scope: 'tools',
     audience: 'https://mcp.example',
+    resource: 'https://mcp.example.com/mcp',
   });
 });
 
@@ -93,6 +99,7 @@ test('a public client names itself and authenticates with nothing', async () => 
     grant_type: 'refresh_token',
     refresh_token: 'refresh-token-0',
     client_id: 'client-0',
+    resource: 'https://mcp.example.com/mcp',
   });
 });
 
@@ -220,6 +227,22 @@ test('a refresh that is refused ends its lease, and says neither token nor descr
   expect(await rowOf(credential)).toMatchObject({ sealed: null, version: 0, leasedUntil: null });
   for (const secret of ['refresh-token-0', 'client-secret-0', DESCRIPTION])
     expect(one.logged()).not.toContain(secret);
+});
+
+test.each([
+  ['has no access token', 201, {}],
+  ['has one that cannot be sent', 200, { access_token: 'a b', token_type: 'Bearer' }],
+  ['has one of another type', 200, { access_token: 'a', token_type: 'mac' }],
+  ['is an error of the server', 500, {}],
+])('a new refresh token is kept, although its answer %s', async (_name, status, members) => {
+  server.misbehaves = (_, response) => {
+    server.misbehaves = undefined;
+    server.refreshToken = 'refresh-token-1';
+    answerJson(response, status, { ...members, refresh_token: 'refresh-token-1' });
+  };
+  expect(await one.authorize(credential)).toMatchObject({ refusal: { code: 'upstream_auth_failed' } });
+  expect(await two.authorize(credential)).toEqual(carrying('access-token-1'));
+  expect(sentTokens()).toEqual(['refresh-token-0', 'refresh-token-1']);
 });
 
 test('tokens that Postgres did not take are not used, and not lost', async () => {

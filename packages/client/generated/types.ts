@@ -259,6 +259,12 @@ export interface components {
                      * @description Sent as "Authorization: Bearer …".
                      */
                     token: string;
+                    /** @description The scheme before the token. Left out: Bearer. */
+                    scheme?: string | null;
+                    /** @description Further headers for the server, at most 8. They are encrypted, too. */
+                    headers?: {
+                        [key: string]: string;
+                    } | null;
                 } | {
                     /**
                      * Format: password
@@ -269,6 +275,10 @@ export interface components {
                     header?: string | null;
                     /** @description The query parameter that carries the key, instead of a header. */
                     query?: string | null;
+                    /** @description Further headers for the server, at most 8. They are encrypted, too. */
+                    headers?: {
+                        [key: string]: string;
+                    } | null;
                 } | {
                     /** @description Used until it expires. Send it without the other fields. */
                     access_token?: string | null;
@@ -284,6 +294,12 @@ export interface components {
                     scope?: string | null;
                     /** @description The audience to ask for, if the token endpoint requires one. */
                     audience?: string | null;
+                    /** @description The resource to ask for (RFC 8707). Left out: the URL of the server without its query. false: none is sent. */
+                    resource?: (false | string) | null;
+                    /** @description Further headers for the server, at most 8. They are encrypted, too. */
+                    headers?: {
+                        [key: string]: string;
+                    } | null;
                 } | null;
                 /** @description The prices of this server's calls, in microdollars. */
                 pricing?: {

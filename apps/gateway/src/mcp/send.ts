@@ -60,7 +60,7 @@ async function sendWithCredential(
   if (loaded.is !== 'loaded') return loaded;
   // The issuer has checked and sealed it.
   const auth = JSON.parse(loaded.secret) as McpAuth;
-  const credential = { id: ref.credentialId, accountId, auth };
+  const credential = { id: ref.credentialId, accountId, auth, serverUrl: call.server.url };
   const first = await deps.authorizer.authorize(credential);
   if ('refusal' in first) return { is: 'unauthorized', ...first };
   const sent = await attempt(deps, call, first.authorization, answer);
@@ -195,16 +195,16 @@ const REPLACED: ReadonlySet<string> = new Set([
   'last-event-id',
 ]);
 
-function mcpHeaders(call: McpCall, { header }: Authorization): FlatHeaders {
+function mcpHeaders(call: McpCall, { headers }: Authorization): FlatHeaders {
   const { incoming, session, lastEventId, taskId } = call;
   const { bytes } = call.body;
-  const ofKey = header?.[0].toLowerCase();
+  const ofKeys = headers.map(([name]) => name.toLowerCase());
   const named = taskId === undefined || incoming.headers['mcp-name'] === undefined ? undefined : taskId;
   const kept = holdersHeaders(
     incoming.rawHeaders,
     (name) =>
       REPLACED.has(name) ||
-      name === ofKey ||
+      ofKeys.includes(name) ||
       (name === 'content-type' && bytes !== null) ||
       (name === 'mcp-name' && named !== undefined),
   );
@@ -213,18 +213,18 @@ function mcpHeaders(call: McpCall, { header }: Authorization): FlatHeaders {
   if (session !== undefined) kept.push('mcp-session-id', session);
   if (lastEventId !== undefined) kept.push('last-event-id', asBytes(lastEventId));
   if (named !== undefined) kept.push('mcp-name', encodeName(named));
-  if (header) kept.push(...header);
+  for (const each of headers) kept.push(...each);
   return kept;
 }
 
 /** Header values are Latin-1, in which each character is a byte. */
 const asBytes = (text: string): string => Buffer.from(text).toString('latin1');
 
-/** A credential as a server may quote it: as it was sent, and decoded. */
-function secretsIn({ header, query }: Authorization): readonly string[] {
+/** A credential as a server may quote it: as it was sent, and decoded. A scheme is no secret. */
+function secretsIn({ headers, query }: Authorization): readonly string[] {
   const inQuery = query?.slice(query.indexOf('=') + 1);
   return [
-    ...(header ? [header[1].replace(/^Bearer /, '')] : []),
+    ...headers.map(([name, value]) => (/^authorization$/i.test(name) ? value.replace(/^\S+ +/, '') : value)),
     ...(inQuery === undefined ? [] : [inQuery, decodeURIComponent(inQuery)]),
   ];
 }

@@ -1,5 +1,5 @@
 import { SealError } from '@presign/crypto';
-import type { McpAuth, Refusal } from '@presign/schema';
+import { DEFAULT_KEY_HEADER, type McpAuth, type Refusal } from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import { LRUCache } from 'lru-cache';
 import { createExchange } from './exchange.ts';
@@ -16,11 +16,17 @@ import {
 } from './tokens.ts';
 
 /** How a gateway authenticates to an MCP server. The issuer stores it encrypted. */
-export type McpCredential = { readonly id: string; readonly accountId: string; readonly auth: McpAuth };
+export type McpCredential = {
+  readonly id: string;
+  readonly accountId: string;
+  readonly auth: McpAuth;
+  /** The address of the server. */
+  readonly serverUrl: string;
+};
 
-/** The header or parameter that authenticates a call to the server. */
+/** The headers and the parameter that authenticate a call to the server. */
 export type Authorization = {
-  readonly header?: readonly [name: string, value: string];
+  readonly headers: readonly (readonly [name: string, value: string])[];
   /** `name=value`, percent-encoded. */
   readonly query?: string;
   /** The access token in the header, if it was fetched. When the server refuses it, `authorize` can get another. */
@@ -40,30 +46,34 @@ export type Authorizer = {
   readonly authorize: (credential: McpCredential, refused?: string) => Authorized | Promise<Authorized>;
 };
 
-const DEFAULT_KEY_HEADER = 'X-API-Key';
-
 /** Creates what authenticates one gateway to MCP servers. It remembers access tokens, so it is created once. */
 export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
   const accessTokens = createAccessTokens(deps);
-  const fetched = async (client: OauthClient, refused: string | undefined): Promise<Authorized> => {
+  const fetched = async (
+    client: OauthClient,
+    refused: string | undefined,
+    headers: Headers,
+  ): Promise<Authorized> => {
     const access = await accessTokens.get(client, refused);
     if ('refusal' in access) return access;
-    return { authorization: { ...bearer(access.token), token: access.token } };
+    return { authorization: { ...authorized('Bearer', access.token, headers), token: access.token } };
   };
   return {
-    authorize: ({ id, accountId, auth }, refused) => {
+    authorize: (credential, refused) => {
+      const { auth } = credential;
       switch (auth.type) {
         case 'none':
-          return { authorization: {} };
+          return { authorization: { headers: [] } };
         case 'bearer':
-          return { authorization: bearer(auth.token) };
+          return { authorization: authorized(auth.scheme ?? 'Bearer', auth.token, auth.headers) };
         case 'api_key':
           return { authorization: apiKey(auth) };
         case 'oauth': {
           // The issuer got this token without a way to get another, so a refusal of it is final.
-          if (auth.access_token !== undefined) return { authorization: bearer(auth.access_token) };
-          const client = clientOf(id, accountId, auth);
-          return client ? fetched(client, refused) : NO_CLIENT;
+          if (auth.access_token !== undefined)
+            return { authorization: authorized('Bearer', auth.access_token, auth.headers) };
+          const client = clientOf(credential, auth);
+          return client ? fetched(client, refused, auth.headers) : NO_CLIENT;
         }
       }
     },
@@ -72,23 +82,38 @@ export function createAuthorizer(deps: AuthorizerDeps): Authorizer {
 
 const NO_CLIENT = authFailed('The credential names no token endpoint.');
 
-function clientOf(id: string, accountId: string, auth: Extract<McpAuth, { type: 'oauth' }>) {
-  const { token_url: tokenUrl, client_id: clientId, client_secret, refresh_token, scope, audience } = auth;
+function clientOf(
+  { id, accountId, serverUrl }: McpCredential,
+  { token_url: tokenUrl, client_id: clientId, ...auth }: Extract<McpAuth, { type: 'oauth' }>,
+) {
   if (tokenUrl === undefined || clientId === undefined) return undefined;
+  const { scope, audience, resource = resourceOf(serverUrl) } = auth;
   const parameters = {
     ...(scope === undefined ? {} : { scope }),
     ...(audience === undefined ? {} : { audience }),
+    ...(resource === false ? {} : { resource }),
   };
-  const secrets = { secret: client_secret, refreshToken: refresh_token };
+  const secrets = { secret: auth.client_secret, refreshToken: auth.refresh_token };
   return { id, accountId, tokenUrl, clientId, ...secrets, parameters } satisfies OauthClient;
 }
 
-/** RFC 6750 §2.1. */
-const bearer = (token: string): Authorization => ({ header: ['Authorization', `Bearer ${token}`] });
+/** The canonical URL of a server (MCP 2026-07-28, authorization, "Canonical Server URI"; RFC 8707 §2 wants no query). */
+function resourceOf(serverUrl: string): string {
+  const { origin, pathname } = new URL(serverUrl);
+  return pathname === '/' ? origin : origin + pathname;
+}
 
-function apiKey({ key, header, query }: Extract<McpAuth, { type: 'api_key' }>): Authorization {
-  if (query === undefined) return { header: [header ?? DEFAULT_KEY_HEADER, key] };
-  return { query: `${encodeURIComponent(query)}=${encodeURIComponent(key)}` };
+type Headers = Readonly<Record<string, string>> | undefined;
+
+/** RFC 9110 §11.6.2, RFC 6750 §2.1. */
+const authorized = (scheme: string, token: string, headers: Headers): Authorization => ({
+  headers: [['Authorization', `${scheme} ${token}`], ...Object.entries(headers ?? {})],
+});
+
+function apiKey({ key, header, query, headers }: Extract<McpAuth, { type: 'api_key' }>): Authorization {
+  const more = Object.entries(headers ?? {});
+  if (query === undefined) return { headers: [[header ?? DEFAULT_KEY_HEADER, key], ...more] };
+  return { headers: more, query: `${encodeURIComponent(query)}=${encodeURIComponent(key)}` };
 }
 
 export type AccessToken = { readonly token: string } | { readonly refusal: Refusal };

@@ -29,13 +29,15 @@ type Failure = {
   readonly status: number | undefined;
   /** One of `ERROR_CODES`. */
   readonly oauthError: string | undefined;
+  /** The refresh token of the answer. */
+  readonly refreshToken: string | undefined;
 };
 
 /**
  * Requests tokens from token endpoints, with a refresh token (RFC 6749 §6) or as the client itself (§4.4).
  *
  * It sends the client's secret as HTTP Basic, which every server that issues secrets must accept (§2.3.1). If the server
- * does not recognise the client, it sends the secret in the body. It remembers which way worked.
+ * does not recognise the client, or misses its secret in the body, it sends the secret there. It remembers which way worked.
  */
 export function createExchange(
   deps: Pick<AuthorizerDeps, 'dispatcher' | 'now' | 'log'>,
@@ -48,7 +50,7 @@ export function createExchange(
     if (secret === undefined) return fetchedOf(deps, client, await ask(oauth.None()));
     const usual = inBody.has(id) ? 'body' : 'basic';
     const answer = await ask(WAYS[usual](secret));
-    if ('tokens' in answer || !isClientRefused(answer)) return fetchedOf(deps, client, answer);
+    if ('tokens' in answer || !isClientRefused(answer, usual)) return fetchedOf(deps, client, answer);
     const other = usual === 'body' ? 'basic' : 'body';
     const again = await ask(WAYS[other](secret));
     if ('tokens' in again) other === 'body' ? inBody.set(id, true) : inBody.delete(id);
@@ -89,7 +91,7 @@ async function askOnce(
   } catch (error) {
     const code = error instanceof oauth.ResponseBodyError ? error.error : undefined;
     const oauthError = code !== undefined && ERROR_CODES.has(code) ? code : undefined;
-    return { error, status: seen.status, oauthError };
+    return { error, status: seen.status, oauthError, refreshToken: seen.refreshToken };
   }
 }
 
@@ -103,10 +105,10 @@ class AnswerTooLargeError extends Error {
 
 /**
  * The `fetch` for one request of `oauth4webapi`. It goes through the guarded dispatcher, follows no redirect (the library
- * asks for none), and reads the answer up to a bound. `seen` holds the answer's status even if reading it fails.
+ * asks for none), and reads the answer up to a bound. `seen` holds the answer's status even if reading it fails, and its refresh token.
  */
 function tokenEndpointFetch(dispatcher: Dispatcher) {
-  const seen: { status?: number } = {};
+  const seen: { status?: number; refreshToken?: string } = {};
   const send = async (
     url: string,
     options: oauth.CustomFetchOptions<'POST', URLSearchParams>,
@@ -122,9 +124,11 @@ function tokenEndpointFetch(dispatcher: Dispatcher) {
     });
     seen.status = answer.status;
     const text = await readBounded(answer.body);
+    const { status, body: read, refreshToken } = readAnswer(text, answer.status);
+    if (refreshToken !== undefined) seen.refreshToken = refreshToken;
     // The challenge header is left out: with it the library would not read the error in the body.
     const type = { 'content-type': answer.headers.get('content-type') ?? '' };
-    return new Response(text === '' ? null : withoutIdToken(text), { status: answer.status, headers: type });
+    return new Response(read, { status, headers: type });
   };
   return { send, seen };
 }
@@ -140,10 +144,22 @@ async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<stri
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Drops the ID token. It says who logged in, which is not needed and cannot be checked here. */
-function withoutIdToken(text: string): string {
+/**
+ * Reads an answer as servers write it. A member that is `null` is absent (Supabase, Auth0 forks), and tokens are a success with whatever
+ * status: some servers answer 201. The ID token is dropped: it says who logged in, which is not needed and cannot be checked here.
+ */
+function readAnswer(text: string, status: number) {
   const answer = parseJson(text);
-  return isJsonObject(answer) ? JSON.stringify({ ...answer, id_token: undefined }) : text;
+  if (!isJsonObject(answer)) return { status, body: text === '' ? null : text, refreshToken: undefined };
+  const { id_token: _, ...rest } = answer;
+  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null));
+  const isSuccess = given['error'] === undefined;
+  const refreshToken = isSuccess ? given['refresh_token'] : undefined;
+  return {
+    status: isSuccess && typeof given['access_token'] === 'string' ? 200 : status,
+    body: JSON.stringify(given),
+    refreshToken: typeof refreshToken === 'string' && refreshToken !== '' ? refreshToken : undefined,
+  };
 }
 
 /** Characters that a header can carry. RFC 6750 §2.1 allows fewer. */
@@ -162,9 +178,14 @@ class UnusableTokenError extends Error {
   override readonly name = 'UnusableTokenError';
 }
 
-/** RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others. */
-const isClientRefused = ({ oauthError, status }: Failure) =>
-  oauthError === 'invalid_client' || (oauthError === undefined && status === 401);
+/**
+ * RFC 6749 §5.2: a server must answer 401 to a client that used HTTP Basic, and may answer 401 to others. One that reads the secret in
+ * the body alone misses a parameter of a request that has it in its header.
+ */
+const isClientRefused = ({ oauthError, status }: Failure, way: keyof typeof WAYS) =>
+  oauthError === 'invalid_client' ||
+  (oauthError === undefined && status === 401) ||
+  (oauthError === 'invalid_request' && way === 'basic');
 
 function fetchedOf(
   { log }: Pick<AuthorizerDeps, 'log'>,
@@ -172,13 +193,14 @@ function fetchedOf(
   answer: { readonly tokens: Tokens } | Failure,
 ): Fetched {
   if ('tokens' in answer) return answer;
-  const { error, status, oauthError } = answer;
+  const { error, status, oauthError, refreshToken } = answer;
   const hint = causes(error).some((each) => each instanceof BlockedAddressError) ? BLOCKED_HINT : undefined;
   const host = new URL(client.tokenUrl).host;
   const line = { credential: client.id, host, status, oauth_error: oauthError, error: kindOf(error), hint };
   log.warn(line, 'no access token');
   const code = oauthError === undefined ? '' : ` (${oauthError})`;
-  return authFailed(`The authorization server gave no access token${code}.`);
+  const failed = authFailed(`The authorization server gave no access token${code}.`);
+  return refreshToken === undefined ? failed : { ...failed, refreshToken };
 }
 
 /** The error's code or name. Its message is not logged, because it may quote what was sent or answered. */

@@ -30,7 +30,7 @@ export type OauthClient = {
   /** Signs the assertion that stands for the client's secret (RFC 7523 §2.1). */
   readonly assertion?: () => string;
   /** Further parameters of every request to the token endpoint. */
-  readonly parameters: { readonly scope?: string; readonly audience?: string };
+  readonly parameters: { readonly scope?: string; readonly audience?: string; readonly resource?: string };
 };
 
 /** The tokens that a token endpoint returned. */
@@ -42,7 +42,13 @@ export type Tokens = {
   readonly refreshToken?: string;
 };
 
-export type Fetched = { readonly tokens: Tokens } | { readonly refusal: Refusal };
+export type Fetched =
+  | { readonly tokens: Tokens }
+  | {
+      readonly refusal: Refusal;
+      /** A refresh token of an answer that has no usable access token. It has taken the place of the one that was sent. */
+      readonly refreshToken?: string;
+    };
 
 /** The refusal when there is no access token. The message must not quote the authorization server. */
 export const authFailed = (message: string): { readonly refusal: Refusal } => ({
@@ -114,11 +120,16 @@ export function createRefresh(
   /** Undefined when another gateway stored first, so that its tokens are used. */
   const refresh = async (client: OauthClient, refreshToken: string, version: number, lease: Date) => {
     const fetched = await exchange(client, refreshToken);
-    if ('refusal' in fetched) return (await endLease(db, client.id, lease)) ? fetched : undefined;
+    const hasFailed = 'refusal' in fetched;
+    if (hasFailed && fetched.refreshToken === undefined)
+      return (await endLease(db, client.id, lease)) ? fetched : undefined;
     // RFC 6749 §6: if there is no new refresh token, the old one stays valid.
-    const tokens: Tokens = { refreshToken, ...fetched.tokens };
+    const tokens: Tokens = hasFailed
+      ? { accessToken: '', usableUntilMs: 0, refreshToken: fetched.refreshToken ?? refreshToken }
+      : { refreshToken, ...fetched.tokens };
     unstored.set(client.id, { version, sealed: sealTokens(encryptionKeys, client, tokens) });
-    return (await store(client.id)) ? { tokens } : undefined;
+    if (!(await store(client.id))) return undefined;
+    return hasFailed ? fetched : { tokens };
   };
 
   return async (client, first, refused) => {

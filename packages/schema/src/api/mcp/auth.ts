@@ -9,16 +9,56 @@ const URL_MAX_BYTES = 1536;
 
 const secret = headerSafe(SECRET_MAX_CHARS).meta(SECRET);
 
+/** The value of a header (RFC 9110 §5.5), of ASCII: it may have spaces between words. */
+const headerValue = z
+  .string(expected('a string'))
+  .max(SECRET_MAX_CHARS, `expected at most ${SECRET_MAX_CHARS} characters`)
+  .regex(
+    /^[\x21-\x7e]+( +[\x21-\x7e]+)*$/,
+    'expected visible ASCII characters, with spaces between them alone',
+  )
+  .meta(SECRET);
+
 const TEXT = { type: 'string' };
 const NULL = { type: 'null' };
 
 /** These headers frame a message or belong to the protocol, so they cannot carry a key. */
 const RESERVED_HEADERS =
-  /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(-encoding)?|keep-alive|cookie|mcp-.*|last-event-id|proxy-.*)$/i;
+  /^(host|connection|content-.*|transfer-encoding|te|trailer|upgrade|expect|accept(-encoding)?|keep-alive|cookie|mcp-.*|last-event-id|proxy-.*|traceparent|tracestate|x-presign-.*)$/i;
 const headerName = z
   .string(expected('the name of a header'))
   .regex(/^[!#$%&'*+.^`|~\w-]{1,128}$/, "expected the name of a header, such as 'X-API-Key'")
   .refine((name) => !RESERVED_HEADERS.test(name), 'expected a header that the protocol does not use itself');
+
+const MORE_HEADERS_MAX = 8;
+
+/** Headers in addition to the one that authenticates, as servers that want two keys do. They are sealed as it is. */
+const moreHeaders = optional(
+  z
+    .record(headerName, headerValue, expected('an object of headers'))
+    .refine((headers) => Object.keys(headers).length <= MORE_HEADERS_MAX, {
+      error: `expected at most ${MORE_HEADERS_MAX} headers`,
+    })
+    .refine((headers) => new Set(namesOf(headers)).size === namesOf(headers).length, {
+      error: 'expected each header once, in any case',
+    })
+    .meta({ maxProperties: MORE_HEADERS_MAX }),
+).meta({
+  description: `Further headers for the server, at most ${MORE_HEADERS_MAX}. They are encrypted, too.`,
+});
+
+const namesOf = (headers: object): string[] => Object.keys(headers).map((name) => name.toLowerCase());
+
+/** Refuses a further header that has the name of the one that authenticates. */
+const besides = (
+  { headers }: { readonly headers?: Readonly<Record<string, string>> | undefined },
+  name: string | undefined,
+  context: z.core.$RefinementCtx,
+): void => {
+  if (name === undefined || !namesOf(headers ?? {}).includes(name.toLowerCase())) return;
+  const message = `expected another header than ${name}, which authenticates`;
+  context.addIssue({ code: 'custom', path: ['headers'], message });
+};
 
 /** JSON Schema: a URL of visible ASCII without `#` and `\\`. */
 export const URL_PATTERN = '^[Hh][Tt][Tt][Pp][Ss]?://[\\x21\\x22\\x24-\\x5b\\x5d-\\x7e]+$';
@@ -42,15 +82,27 @@ function isUpstreamUrl(text: string): boolean {
 
 const bearer = z
   .strictObject(
-    { token: secret.meta({ description: 'Sent as "Authorization: Bearer …".' }) },
+    {
+      token: secret.meta({ description: 'Sent as "Authorization: Bearer …".' }),
+      scheme: optional(
+        z
+          .string(expected('the name of a scheme'))
+          .regex(/^[A-Za-z][A-Za-z0-9-]{0,31}$/, 'expected a scheme, such as Basic or ApiKey'),
+      ).meta({ description: 'The scheme before the token. Left out: Bearer.' }),
+      headers: moreHeaders,
+    },
     expected('an object with token'),
   )
+  .superRefine((config, context) => besides(config, 'Authorization', context))
   .meta({ title: 'bearer' });
+
+/** The header of a key without a place of its own. */
+export const DEFAULT_KEY_HEADER = 'X-API-Key';
 
 const apiKey = z
   .strictObject(
     {
-      key: secret.meta({ description: 'The key of the server.' }),
+      key: headerValue.meta({ description: 'The key of the server.' }),
       header: optional(headerName).meta({
         description: 'The header that carries the key. Left out: X-API-Key, unless query is given.',
       }),
@@ -59,6 +111,7 @@ const apiKey = z
           .string(expected('the name of a query parameter'))
           .regex(/^[\w.~-]{1,128}$/, 'expected 1 to 128 letters, digits or . _ ~ -'),
       ).meta({ description: 'The query parameter that carries the key, instead of a header.' }),
+      headers: moreHeaders,
     },
     expected('an object with key'),
   )
@@ -66,6 +119,9 @@ const apiKey = z
     path: ['query'],
     error: 'expected either header or query',
   })
+  .superRefine((config, context) =>
+    besides(config, config.query === undefined ? (config.header ?? DEFAULT_KEY_HEADER) : undefined, context),
+  )
   .meta({
     title: 'api_key',
     not: { required: ['header', 'query'], properties: { header: TEXT, query: TEXT } },
@@ -92,6 +148,13 @@ const oauth = z
       audience: optional(
         z.string(expected('a string')).regex(/^[\x21-\x7e]{1,1024}$/, 'expected visible ASCII'),
       ).meta({ description: 'The audience to ask for, if the token endpoint requires one.' }),
+      resource: optional(
+        z.union([z.literal(false), upstreamUrl], expected('the URL of a resource, or false')),
+      ).meta({
+        description:
+          'The resource to ask for (RFC 8707). Left out: the URL of the server without its query. false: none is sent.',
+      }),
+      headers: moreHeaders,
     },
     expected('an object with access_token, or with token_url and client_id'),
   )
@@ -99,9 +162,10 @@ const oauth = z
     const { access_token, token_url, client_id, client_secret, refresh_token } = config;
     const fault = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: [field], message });
+    besides(config, 'Authorization', context);
     if (access_token !== undefined) {
       const others = Object.entries(config).filter(
-        ([name, value]) => name !== 'access_token' && value !== undefined,
+        ([name, value]) => name !== 'access_token' && name !== 'headers' && value !== undefined,
       );
       if (others[0]) fault(others[0][0], 'send access_token without the other fields');
     } else if (token_url === undefined && client_id === undefined) {
@@ -118,7 +182,7 @@ const oauth = z
     then: {
       properties: {
         ...{ token_url: NULL, client_id: NULL, client_secret: NULL, refresh_token: NULL },
-        ...{ scope: NULL, audience: NULL },
+        ...{ scope: NULL, audience: NULL, resource: NULL },
       },
     },
     else: {
