@@ -139,7 +139,7 @@ describe.each(['json', 'sse'] as const)('in an answer of form %s', (form) => {
   });
 });
 
-test.each([404, 405, 406, 413, 415, 429])(
+test.each([404, 405, 406, 411, 413, 414, 415, 417, 421, 425, 429, 431])(
   'an answer of %i refunds everything and passes unchanged',
   async (status) => {
     const answer = await issue({ max_uses: 2 });
@@ -178,20 +178,51 @@ test.each([400, 402, 408, 409, 422, 500, 502, 503, 504])(
   },
 );
 
-test('a redirect keeps the charge', async () => {
+test.each([301, 302, 307, 308])(
+  'a redirect (%i) to another origin refunds everything, and is not followed',
+  async (status) => {
+    const answer = await issue({ max_uses: 1 });
+    const before = upstream.arrived.length;
+    const location = `${upstream.url.replace('127.0.0.1', 'localhost')}/`;
+    upstream.behaves = (_arrived, response) => response.writeHead(status, { location }).end();
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
+    expect(upstream.arrived).toHaveLength(before + 1);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
+  },
+);
+
+test('a 303 may follow work, and keeps the charge', async () => {
   const answer = await issue({ max_uses: 1 });
-  upstream.behaves = (_arrived, response) => response.writeHead(307, { location: '/elsewhere' }).end();
+  upstream.behaves = (_arrived, response) => response.writeHead(303, { location: '/elsewhere' }).end();
   expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['upstream_unreachable']);
   expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
 });
 
-test('-32601 in an answer of 400 refunds the call', async () => {
+test.each([
+  ['-32601', 400],
+  ['-32601', 404],
+  ['-32020', 400],
+  ['-32021', 400],
+  ['-32022', 400],
+  ['-32022', 200],
+])('%s in an answer of %i refunds the call', async (code, status) => {
   const answer = await issue({ max_uses: 1 });
+  const url = urlOf(answer, 'a');
   upstream.behaves = ({ body }, response) =>
-    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify(run(body, [])[0]));
-  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('error-32601')))).toEqual([-32601]);
-  expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(run(body, [])[0]));
+  expect(outcomes(await post(url, toolCall(`error${code}`)))).toEqual([Number(code)]);
+  upstream.behaves = undefined;
+  expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
 });
+
+test.each([-32600, -32602, -32603, -32700, -32000, -32023])(
+  '%i may come from a call that ran, and keeps the charge',
+  async (code) => {
+    const answer = await issue({ max_uses: 1 });
+    expect(outcomes(await post(urlOf(answer, 'a'), toolCall(`error${code}`)))).toEqual([code]);
+    expect(await sumOf(stack, answer)).toEqual({ rows: 1, uses: 1, cost: 300 });
+  },
+);
 
 test('a server that refuses connections refunds everything, and the holder gets a JSON-RPC error', async () => {
   const port = await freePort();
@@ -251,6 +282,42 @@ test('a stream that breaks off after -32601 gives that call back, and no more', 
   upstream.behaves = undefined;
   const sum = await sumOf(stack, answer);
   expect([sum.uses, sum.cost]).toEqual([1, 300]);
+});
+
+test.each([
+  ['', ''],
+  ['an event', eventOf({ jsonrpc: '2.0', method: 'notifications/progress', params: {} })],
+])(
+  'a stream that ends without its answer (%s) answers the open ids at once, and keeps the charge',
+  async (_what, sent) => {
+    const answer = await issue({ max_uses: 2 });
+    upstream.behaves = (_arrived, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).end(sent);
+    const heard = await post(urlOf(answer, 'a'), [toolCall('run', 1), toolCall('run', 'two')]);
+    const errors = heard.messages.filter(({ error }) => error !== undefined);
+    expect(errors.map(({ id, error }) => [id, error?.data?.code])).toEqual([
+      [1, 'upstream_unreachable'],
+      ['two', 'upstream_unreachable'],
+    ]);
+    expect((await sumOf(stack, answer)).uses).toBe(2);
+  },
+);
+
+test('a stream whose last event lacks its blank line brings its answer', async () => {
+  const answer = await issue({ max_uses: 1 });
+  upstream.behaves = ({ body }, response) =>
+    response
+      .writeHead(200, { 'content-type': 'text/event-stream' })
+      .end(eventOf(run(body, [])[0] ?? {}).trimEnd());
+  expect(outcomes(await post(urlOf(answer, 'a'), toolCall('run')))).toEqual(['ran']);
+});
+
+test('a stream that its client can take up again ends without an answer', async () => {
+  const answer = await issue({ max_uses: 1 });
+  upstream.behaves = (_arrived, response) =>
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).end('id: 7\ndata: \n\n');
+  const heard = await post(urlOf(answer, 'a'), toolCall('run'));
+  expect([heard.status, heard.messages]).toEqual([200, []]);
 });
 
 test('an error without an id does not refund a call of the same batch', async () => {

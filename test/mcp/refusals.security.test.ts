@@ -19,7 +19,7 @@ import {
   toolCall,
   urlOf,
 } from './holder.ts';
-import { type McpUpstream, startMcpUpstream } from './upstream.ts';
+import { type Arrived, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let stack: Stack;
@@ -251,8 +251,8 @@ test("an MCP server's token opens neither the LLM route nor a bundle", async () 
   expect(reached()).toBe(0);
 });
 
-test.each([401, 403, 301, 302, 307, 308])(
-  "a server's %i becomes 502, names no address of its own, and only a 401 or 403 costs nothing",
+test.each([401, 403, 407, 301, 302, 307, 308])(
+  "a server's %i becomes 502, names no address of its own, and costs nothing",
   async (status) => {
     const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
     const answer = await issue({ max_uses: 2 }, key);
@@ -261,8 +261,8 @@ test.each([401, 403, 301, 302, 307, 308])(
       response
         .writeHead(status, {
           'www-authenticate': 'Bearer resource_metadata="https://mcp.example/.well-known/x"',
-          // Frameworks redirect so to a path with a final slash.
-          location: `${request.url.replace('/mcp', '/mcp/')}`,
+          'proxy-authenticate': 'Basic realm="theirs"',
+          location: `http://elsewhere.example${request.url}`,
         })
         .end('{"their":"words"}');
     for (const method of METHODS) {
@@ -274,8 +274,33 @@ test.each([401, 403, 301, 302, 307, 308])(
     expect(reached()).toBe(3);
     upstream.behaves = undefined;
     expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
-    const uses = status < 400 ? 2 : 1;
-    expect(await sumOf(stack, answer)).toEqual({ rows: status < 400 ? 2 : 3, uses, cost: uses * 1_000 });
+    expect(await sumOf(stack, answer)).toEqual({ rows: 3, uses: 1, cost: 1_000 });
+  },
+);
+
+test.each([307, 308])(
+  "a server's %i to a place of the same origin is followed once, with method, body and credential",
+  async (status) => {
+    const key = { auth_type: 'api_key', auth_config: { key: 'k-secret', query: 'key' } };
+    const answer = await issue({ max_uses: 3 }, key);
+    const url = urlOf(answer, 'a');
+    // Frameworks redirect so to a path with a final slash.
+    const moved = ({ url: at }: Arrived) => at.replace('/mcp', '/mcp/');
+    upstream.behaves = (request, response) =>
+      !request.url.startsWith('/mcp/') && response.writeHead(status, { location: moved(request) }).end();
+    expect(outcomes(await post(url, toolCall('run', 'x', { a: 'ü' })))).toEqual(['ran']);
+    const [first, second] = upstream.arrived.slice(-2);
+    expect([first?.url, second?.url]).toEqual(['/mcp?key=k-secret', '/mcp/?key=k-secret']);
+    expect([second?.method, second?.body]).toEqual([first?.method, first?.body]);
+    upstream.behaves = (request, response) =>
+      !request.url.startsWith('/mcp/') && response.writeHead(status, { location: '/mcp/' }).end();
+    expect(outcomes(await post(url, toolCall('run')))).toEqual(['ran']);
+    expect(upstream.arrived.at(-1)?.url).toBe('/mcp/?key=k-secret');
+    const before = upstream.arrived.length;
+    upstream.behaves = (_request, response) => response.writeHead(status, { location: '/mcp/' }).end();
+    refused(await post(url, toolCall('run')), 502, 'upstream_unreachable');
+    expect(upstream.arrived).toHaveLength(before + 2);
+    expect((await sumOf(stack, answer)).uses).toBe(2);
   },
 );
 

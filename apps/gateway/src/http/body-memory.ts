@@ -125,3 +125,31 @@ export class Chunks {
     this.#used = 0;
   }
 }
+
+/** The longest event that is waited for. After a longer one the stream passes unread, or ends where its lists of tools are filtered. */
+const EVENT_MAX_BYTES = 16 * 1024 * 1024;
+/** Memory for incomplete events is reserved in steps of this size. */
+const EVENT_STEP_BYTES = 16 * 1024;
+
+/** The memory of an event that is not complete yet. */
+export class EventMemory {
+  readonly #reservation: Reservation;
+  #reservedBytes = 0;
+
+  constructor(reservation: Reservation) {
+    this.#reservation = reservation;
+  }
+
+  /** Reserves memory for the bytes that wait now. Returns false when they are too many, or there is no memory. */
+  holds(bytes: number): boolean {
+    if (bytes <= EVENT_STEP_BYTES && this.#reservedBytes > 0) {
+      this.#reservation.release();
+      this.#reservedBytes = 0;
+    }
+    while (this.#reservedBytes < bytes) {
+      if (bytes > EVENT_MAX_BYTES || !this.#reservation.reserve(EVENT_STEP_BYTES)) return false;
+      this.#reservedBytes += EVENT_STEP_BYTES;
+    }
+    return true;
+  }
+}

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { EncryptionKeys } from '@presign/crypto';
 import { ANSWER_HEADERS_OF_ALL } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import { CHUNK_OVERHEAD_BYTES, type Reservation } from '../http/body-memory.ts';
+import { CHUNK_OVERHEAD_BYTES, EventMemory, type Reservation } from '../http/body-memory.ts';
 import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
@@ -13,7 +13,7 @@ import type { Admitted } from '../limits/admit.ts';
 import { AnswerFilter } from './answer-filter.ts';
 import { sealId } from './ids/seal.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, mayLackMethod, readAnswers, UnansweredRequests } from './messages.ts';
+import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, UnansweredRequests } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
@@ -34,10 +34,6 @@ type AnswerParts = {
   readonly turn: Turn;
 };
 
-/** The longest event that is waited for. After a longer one the stream passes unread, or ends where its lists of tools are filtered. */
-const EVENT_MAX_BYTES = 16 * 1024 * 1024;
-/** Memory for incomplete events is reserved in steps of this size. */
-const EVENT_STEP_BYTES = 16 * 1024;
 /** An answer in one piece is kept up to this size, so that its charge can be refunded before it ends. */
 const KEPT_MAX_BYTES = 1024 * 1024;
 /** How much the gateway writes into a stream that its holder does not read. The server's own events wait at the server. */
@@ -45,6 +41,7 @@ const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
 const NOTHING_LEFT = Buffer.alloc(0);
+const BLANK_LINE = Buffer.from('\n\n');
 const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
@@ -55,9 +52,11 @@ export class McpAnswer implements Receiver {
   /** Undefined when the call cost nothing. */
   readonly #requests: UnrunRequests | undefined;
   readonly passes = ANSWER_HEADERS_OF_ALL;
+  location: string | undefined;
   /** The requests whose answers this stream has to bring. */
   readonly #unanswered: UnansweredRequests;
   readonly #filter: AnswerFilter;
+  readonly #eventMemory: EventMemory;
   /** It cannot be filtered, so the rest of it is neither read nor sent. */
   #isUnread = false;
   /** Ends the call to the server. */
@@ -69,7 +68,6 @@ export class McpAnswer implements Receiver {
   #isStream = false;
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  #reservedBytes = 0;
   #secrets = NO_SECRETS;
   /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
@@ -82,8 +80,9 @@ export class McpAnswer implements Receiver {
     const { requests } = parts.refund;
     this.#parts = parts;
     this.#response = parts.call.outgoing;
-    this.#requests = requests.all.uses > 0 ? requests : undefined;
+    if (requests.all.uses > 0) this.#requests = requests;
     this.#unanswered = parts.legacy?.unanswered ?? new UnansweredRequests(parts.call.messages);
+    this.#eventMemory = new EventMemory(parts.answerMemory);
     this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn);
   }
 
@@ -94,6 +93,7 @@ export class McpAnswer implements Receiver {
   }
 
   head(status: number, headers: FlatHeaders): void {
+    this.location = headerOf(headers, 'location');
     this.#discards = isKeptBack(this.#parts.call, status);
     if (this.#discards) return;
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
@@ -112,7 +112,7 @@ export class McpAnswer implements Receiver {
       return this.#kept ? this.#keep(masked) : this.#response.write(masked);
     }
     const events = this.#shown(this.#events?.push(chunk) ?? []);
-    if (this.#isUnread || (this.#events && !this.#reserve(this.#events.waiting))) {
+    if (this.#isUnread || (this.#events && !this.#eventMemory.holds(this.#events.waiting))) {
       if (this.#filter.mustRead) return this.#endUnread(events);
       events.push(this.#passUnread(this.#events?.rest() ?? NOTHING_LEFT));
     }
@@ -152,20 +152,6 @@ export class McpAnswer implements Receiver {
     return this.#masked.push(begun);
   }
 
-  /** Reserves memory for an incomplete event. Returns false when it is too long or there is no memory. */
-  #reserve(bytes: number): boolean {
-    const { answerMemory } = this.#parts;
-    if (bytes <= EVENT_STEP_BYTES && this.#reservedBytes > 0) {
-      answerMemory.release();
-      this.#reservedBytes = 0;
-    }
-    while (this.#reservedBytes < bytes) {
-      if (bytes > EVENT_MAX_BYTES || !answerMemory.reserve(EVENT_STEP_BYTES)) return false;
-      this.#reservedBytes += EVENT_STEP_BYTES;
-    }
-    return true;
-  }
-
   whenClosed(callback: () => void): void {
     // The holder may have left while a credential was fetched, or a connection made.
     if (this.#response.destroyed) callback();
@@ -191,13 +177,16 @@ export class McpAnswer implements Receiver {
     return this.#parts.legacy ? this.#unanswered.whenNone() : Promise.resolve();
   }
 
-  /** Ends the answer after the server's last byte. Returns the refusal to send in its place, if it cannot be filtered. */
-  async finish(): Promise<Refusal | undefined> {
+  /**
+   * Ends the answer after the server's last byte. Returns the refusal to send in its place, if it cannot be filtered.
+   * @param unanswered the refusal of requests that the server's stream left open
+   */
+  async finish(unanswered: Refusal): Promise<Refusal | undefined> {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
     const rest = await this.#masked?.end();
     const kept = this.#kept && joined([...this.#kept, ...(rest && rest.length > 0 ? [rest] : [])]);
-    if (kept && mayLackMethod(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
+    if (kept && maySayUnrun(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
     clearInterval(this.#keepAlive);
     const shown = kept && (await this.#filter.body(kept));
@@ -205,6 +194,7 @@ export class McpAnswer implements Receiver {
     if (this.#isOver) return undefined;
     if (shown !== kept) this.#headers = withoutHeaders(this.#headers, ['content-length']);
     if (shown) this.#writeHead();
+    if (this.#events && this.#unanswered.size > 0) return this.#endOpen(unanswered);
     const [last = NOTHING_LEFT] = this.#shown([this.#events?.rest() ?? NOTHING_LEFT]);
     endWith(this.#response, shown ?? rest ?? this.#secrets.mask(last));
     return undefined;
@@ -225,6 +215,16 @@ export class McpAnswer implements Receiver {
     const lacksAnswers = this.#events !== undefined && this.#unanswered.size > 0 && !this.#isResumable;
     if (!this.#isStream || !(isCut || lacksAnswers)) return breakOff(this.#response);
     this.#endWith(refusal);
+  }
+
+  /** Ends a stream whose server has left requests open: clients would wait for them, unless they can take it up elsewhere. */
+  async #endOpen(refusal: Refusal): Promise<undefined> {
+    const rest = this.#events?.rest() ?? NOTHING_LEFT;
+    // The last event may lack its blank line.
+    if (rest.length > 0) this.#pass(this.#shown([Buffer.concat([rest, BLANK_LINE])]));
+    await this.#busy;
+    if (this.#isResumable) this.#response.end();
+    else this.#endWith(refusal);
   }
 
   /** Ends a stream with this refusal of each request that still waits. */
@@ -346,5 +346,4 @@ export class McpAnswer implements Receiver {
     if (this.#isStream) sendHead(this.#response);
   }
 }
-
 const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes));

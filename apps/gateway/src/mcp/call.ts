@@ -207,7 +207,8 @@ async function run(
   // Errors that the answer held before it broke off count.
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
-  const unread = sent.is === 'complete' && !isKeptBack(call, sent.status) ? await answer.finish() : undefined;
+  const unread =
+    sent.is === 'complete' && !isKeptBack(call, sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
@@ -252,7 +253,7 @@ export function endRefusal(call: McpCall, sent: McpSent): Refusal | undefined {
 const REDIRECTED: Refusal = {
   code: 'upstream_unreachable',
   message:
-    'The MCP server redirects to another address. Issue a URL for that address, or with or without the final slash.',
+    'The MCP server redirects to another address, which must not get its credential. Issue a URL for that address.',
 };
 
 const BROKEN_OFF: Refusal = {

@@ -211,8 +211,14 @@ export const encodeName = (name: string): string =>
     ? name
     : `=?base64?${Buffer.from(name).toString('base64')}?=`;
 
-/** Whether an answer may say that a method was not found. Most do not, and need not be read. */
-export const mayLackMethod = (answer: Buffer): boolean => answer.includes(`${METHOD_NOT_FOUND}`);
+/**
+ * Errors of requests that did not run: method not found (JSON-RPC 2.0 §5.1), and of MCP 2026-07-28 a header that contradicts the body, a
+ * capability that the client lacks, and a version that the server does not speak.
+ */
+export const UNRUN_CODES: ReadonlySet<unknown> = new Set([METHOD_NOT_FOUND, -32020, -32021, -32022]);
+
+/** Whether an answer may say that a request did not run. Most do not, and need not be read. */
+export const maySayUnrun = (answer: Buffer): boolean => answer.includes('-32601') || answer.includes('-3202');
 
 /** A JSON-RPC answer as the gateway reads it. */
 export type RpcAnswer = { readonly id: unknown; readonly error: unknown };

@@ -5,7 +5,7 @@ import { boundOrigin } from '../grant/bind.ts';
 import { type FlatHeaders, ownHeaders } from '../http/headers.ts';
 import { type Admitted, newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
-import { METHOD_NOT_FOUND, type Message, type RpcAnswer } from './messages.ts';
+import { type Message, type RpcAnswer, UNRUN_CODES } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';
 import type { McpCall } from './request.ts';
@@ -51,8 +51,7 @@ export class ChargeRefund {
 }
 
 /**
- * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with -32601, method not
- * found (JSON-RPC 2.0 §5.1). Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that
+ * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with one of `UNRUN_CODES`. Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that
  * they cannot read.
  */
 export class UnrunRequests {
@@ -101,7 +100,7 @@ export class UnrunRequests {
       const answered = this.#waiting.get(key);
       if (!answered) continue;
       this.#waiting.delete(key);
-      if (!isJsonObject(error) || error.code !== METHOD_NOT_FOUND) continue;
+      if (!isJsonObject(error) || !UNRUN_CODES.has(error.code)) continue;
       this.#unrun = {
         uses: this.#unrun.uses + 1,
         costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,

@@ -2,6 +2,7 @@ import type { McpAuth, Refusal } from '@presign/schema';
 import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
+import { SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { Cutter } from '../http/cut.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
@@ -28,6 +29,8 @@ type McpReceiver = Receiver & {
    * @param cutter ends the call once the rest of the answer is of no use, because it cannot be filtered
    */
   readonly begin: (secrets: readonly string[], cutter: Cutter) => void;
+  /** Where the last answer redirects to. */
+  readonly location: string | undefined;
   /** Resolves when no request waits for an answer on this stream any more. */
   readonly whenIdle: () => Promise<void>;
 };
@@ -63,16 +66,46 @@ async function sendWithCredential(
   const credential = { id: ref.credentialId, accountId, auth, serverUrl: call.server.url };
   const first = await deps.authorizer.authorize(credential);
   if ('refusal' in first) return { is: 'unauthorized', ...first };
-  const sent = await attempt(deps, call, first.authorization, answer);
+  const sent = await follow(deps, call, first.authorization, answer);
   const { token } = first.authorization;
   if (sent.is !== 'complete' || sent.status !== 401 || token === undefined)
     return orUnauthorized(sent, credential.auth);
   const second = await deps.authorizer.authorize(credential, token);
   if ('refusal' in second) return { is: 'unauthorized', status: sent.status, ...second };
-  const sentAgain = await attempt(deps, call, second.authorization, answer);
-  // The server had the call once, and refused it.
-  if (sentAgain.is === 'unsent') return { ...sentAgain, isBounded: true };
-  return orUnauthorized(sentAgain, credential.auth);
+  const sentAgain = await follow(deps, call, second.authorization, answer);
+  return orUnauthorized(hadOnce(sentAgain), credential.auth);
+}
+
+/** The end of a call that a server had before, and refused: it is not unsent for the bound of give-backs. */
+const hadOnce = (sent: Ended): Ended => (sent.is === 'unsent' ? { ...sent, isBounded: true } : sent);
+
+/** Sends a call, and once more to the place on the same origin that a 307 or 308 names, as `/mcp/` for `/mcp`. */
+async function follow(
+  deps: McpDeps,
+  call: McpCall,
+  authorization: Authorization,
+  answer: McpReceiver,
+): Promise<Ended> {
+  const address = upstreamOf(call);
+  const sent = await attempt(deps, call, authorization, answer, address);
+  const place = sent.is === 'complete' && KEEPS_METHOD.has(sent.status) ? answer.location : undefined;
+  const next = place === undefined ? undefined : sameOrigin(place, address);
+  if (!next || (call.method === 'POST' && !call.body.bytes)) return sent;
+  return hadOnce(await attempt(deps, call, authorization, answer, next));
+}
+
+/** RFC 9110 §15.4.8, §15.4.9: these keep method and body. */
+const KEEPS_METHOD: ReadonlySet<number> = new Set([307, 308]);
+
+type Address = ReturnType<typeof upstreamOf>;
+
+/** Undefined: the place is elsewhere, and must not get the credential. A place without a query has that of the address. */
+function sameOrigin(place: string, { origin, path, query }: Address): Address | undefined {
+  const base = origin + path;
+  if (!URL.canParse(place, base)) return undefined;
+  const url = new URL(place, base);
+  if (url.origin !== origin) return undefined;
+  return { origin, path: url.pathname, query: url.search === '' ? query : url.search.slice(1) };
 }
 
 /** A server's 401 or 403 refuses the stored credential, and not the holder's URL. */
@@ -87,19 +120,26 @@ function orUnauthorized(sent: Ended, { type }: McpAuth): McpSent {
 
 const NO_CREDENTIAL = 'The MCP server needs a credential, and this URL was issued without one (auth_type).';
 
-/** A server refuses the stored credential with these. The holder must not see a 401, which makes clients start a login. */
-const refusesCredential = (status: number): boolean => status === 401 || status === 403;
+/**
+ * A server, or a proxy on the way to it, refuses the stored credential with these. The holder must not see a 401, which makes clients
+ * start a login, nor a 407, which is about the holder's own proxy and makes `fetch` fail without a message (RFC 9110 §15.5.8).
+ */
+const refusesCredential = (status: number): boolean => status === 401 || status === 403 || status === 407;
 
 /**
  * Statuses with which a server refuses a request before it runs it. Others, such as 400, 500 and 504, may come from a
  * proxy or a framework after the request ran.
  */
-const REFUSES_WHOLE: ReadonlySet<number> = new Set([401, 403, 404, 405, 406, 413, 415, 429]);
+const REFUSES_WHOLE: ReadonlySet<number> = new Set([
+  // A redirect names the place to ask instead. A 303 may name the result.
+  ...[301, 302, 307, 308],
+  ...[401, 403, 404, 405, 406, 407, 411, 413, 414, 415, 417, 421, 425, 429, 431],
+]);
 
 /** Whether no message of a POST ran that was answered with this status. */
 export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(status);
 
-/** Redirects are not followed and not passed on: a server may redirect to the address it was asked for, with its key. */
+/** Redirects are not passed on: a server may redirect to the address it was asked for, with its key. */
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
 /** Whether the gateway answers in place of the server. */
@@ -156,13 +196,13 @@ async function attempt(
   call: McpCall,
   authorization: Authorization,
   answer: McpReceiver,
+  address: Address,
 ): Promise<Ended> {
   const { endpoint, method, body, bodyMemory } = call;
   const { bytes } = body;
-  // A body that may be sent a second time, with another access token, stays in memory.
-  const isOnce = authorization.token === undefined;
-  const address = upstreamOf(call);
-  const query = [address.query, authorization.query].filter(Boolean).join('&');
+  // A body that may be sent a second time, with another access token or after a redirect, stays in memory.
+  const isOnce = authorization.token === undefined && (bytes?.length ?? 0) > SMALL_BODY_BYTES;
+  const query = withKey(address.query, authorization.query);
   const traced = deps.traces?.toUpstream(call.report, mcpOperation(call.messages?.all[0]?.method)) ?? [];
   const upstream = {
     origin: address.origin,
@@ -184,6 +224,10 @@ async function attempt(
     life.release();
   }
 }
+
+/** The query of the address, with the key of the credential once: a redirect may repeat it. */
+const withKey = (query: string | undefined, key: string | undefined): string =>
+  [query, query?.split('&').includes(key ?? '') ? undefined : key].filter(Boolean).join('&');
 
 /** The gateway reads the events that pass, so they come without a coding. */
 const IDENTITY = ['accept-encoding', 'identity'];
