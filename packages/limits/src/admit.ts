@@ -66,6 +66,8 @@ export const admitScript = script('admit', {
       isReturnable: flag,
       places: number,
       rateLimits,
+      limitsCost: flag,
+      limitsTokens: flag,
     },
     unknown: {},
     closed: {},
@@ -142,6 +144,9 @@ export type Admission =
       readonly rateLimits: readonly RateLimit[];
       /** The places it takes among the calls under way; 0 where they are not limited. They are free when it is settled or `leave`s. */
       readonly places: number;
+      /** Whether any budget of the grant limits what its calls cost, or the tokens that they use. */
+      readonly limitsCost: boolean;
+      readonly limitsTokens: boolean;
     }
   | { readonly is: 'unknown' }
   | { readonly is: 'closed' | 'backlog' | 'revoked' | 'credential_revoked' | 'suspended' }
@@ -228,6 +233,22 @@ export const checkGrant = (
     worstTokens: 0,
     record: '',
   });
+
+/**
+ * Whether a budget of a grant limits what its calls cost, or the tokens that they use. Undefined: Redis does not have the grant as
+ * `ref` names it, or refuses all its calls. It counts nothing. Throws what ioredis throws.
+ */
+export async function hasLimit(
+  redis: RedisClient,
+  grant: GrantRef,
+  of: 'cost' | 'tokens',
+): Promise<boolean | undefined> {
+  const none = { id: '', leaseMs: 'check', uses: 0, calls: 0, places: 0, record: '' } as const;
+  const unbounded =
+    of === 'cost' ? { hold: undefined, worstTokens: 0 } : { hold: fixedHold(0), worstTokens: undefined };
+  const { is } = await countCall(redis, grant, { ...none, ...unbounded });
+  return is === 'unbounded' ? true : is === 'admitted' ? false : undefined;
+}
 
 type Counted = {
   readonly id: string;

@@ -8,6 +8,7 @@ export {
   checkGrant,
   fixedHold,
   type Hold,
+  hasLimit,
 } from './admit.ts';
 export * from './charge.ts';
 export * from './credential.ts';

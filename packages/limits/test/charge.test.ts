@@ -67,6 +67,8 @@ describe.each(engines)('charge on %s', (_name, start) => {
       heldMicrousd: 300,
       tokens: 0,
       rateLimits: [],
+      limitsCost: true,
+      limitsTokens: false,
     });
     for (const { id } of [own, budget]) {
       expect(await figures(redis, partition, id)).toEqual({ used: '2', settled: '300', held: '0' });

@@ -3,6 +3,7 @@ import {
   type BudgetState,
   findGrant,
   type GrantState,
+  hasLimit,
   type Loaded,
   loadGrant,
   type RedisClient,
@@ -97,6 +98,27 @@ export async function loadGrantOnce(
       return { refusal: { code: 'token_expired' } };
     case 'absent':
       return { refusal: { code: 'token_invalid', reason: 'no_such_grant' } };
+  }
+}
+
+/**
+ * Loads the policy of a grant again if a limit of money or tokens was taken away since the gateway remembers it.
+ * @returns undefined where its limits stand, and where Redis does not say
+ */
+export async function withLimitsOfNow(
+  deps: PolicyDeps,
+  grant: VerifiedGrant,
+  { ref, costLimited, tokenLimited }: Policy,
+): Promise<Policy | undefined> {
+  const known = [...(costLimited ? ['cost' as const] : []), ...(tokenLimited ? ['tokens' as const] : [])];
+  try {
+    const standing = await Promise.all(known.map((of) => hasLimit(deps.redis, ref, of)));
+    if (standing.every((each) => each === true)) return undefined;
+    const loaded = await loadGrantOnce(deps, grant);
+    return 'policy' in loaded ? loaded.policy : undefined;
+  } catch {
+    // The refusal that asks stands.
+    return undefined;
   }
 }
 

@@ -53,9 +53,10 @@ export type Counted = Passed | { refusal: Refusal };
 /** `askedMs` is before the lease began, by `monotonicMs`. `policy` names the budgets that the call has drawn on. */
 export type Passed = { readonly admitted: Admitted; readonly askedMs: number; readonly policy: Policy };
 
-const CHANGED: Refusal = {
+/** The refusal of a call that was read by earlier limits of the URL. */
+export const LIMITS_CHANGED: Refusal = {
   code: 'limits_unavailable',
-  message: 'This URL got a limit while the call was read. Send the call again.',
+  message: 'The limits of this URL changed while the call was read. Send the call again.',
   retryAfterSeconds: 1,
 };
 
@@ -77,7 +78,11 @@ async function count(
       const wasDoubted = deps.doubts.touch(budgetIds);
       const askedMs = monotonicMs();
       const admission = await once(policy.ref);
-      if (admission.is === 'admitted') return { admitted: admission, askedMs, policy };
+      if (admission.is === 'admitted') {
+        // The next call is planned without the limit.
+        if (hasLostLimit(policy, admission)) void loadGrantOnce(deps, grant).catch(() => {});
+        return { admitted: admission, askedMs, policy };
+      }
       const isDoubted = wasDoubted || deps.doubts.touch(budgetIds);
       if (isDoubted && FINAL.has(admission.is)) return { refusal: UNAVAILABLE };
       if (!isAskedAgain(admission)) return { refusal: admissionRefusal(admission, policy) };
@@ -87,13 +92,19 @@ async function count(
       policy = loaded.policy ?? policy;
       atMs = loaded.atMs;
       // The call was planned by a memory without the limit. Now the memory has it, so the next one is planned with it.
-      if (admission.is === 'unbounded') return { refusal: CHANGED };
+      if (admission.is === 'unbounded') return { refusal: LIMITS_CHANGED };
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
     return { refusal: outageRefusal(deps.log, requestId, error) };
   }
 }
+
+/** Whether a limit that the gateway remembers was taken away since. */
+const hasLostLimit = (
+  { costLimited, tokenLimited }: Policy,
+  { limitsCost, limitsTokens }: Admitted,
+): boolean => (costLimited && !limitsCost) || (tokenLimited === true && !limitsTokens);
 
 /** Answers after which the grant is loaded again. */
 const isAskedAgain = (admission: Admission): admission is Extract<Admission, { is: AskedAgain }> =>

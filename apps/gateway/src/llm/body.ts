@@ -86,7 +86,8 @@ export async function readBody(
   return 'refusal' in whole ? whole : { arrived: { raw: whole.bytes, isJson, isDecoded } };
 }
 
-const MULTIPART: Refusal = {
+/** The refusal of a body of which nothing is read. */
+export const MULTIPART: Refusal = {
   code: 'unsupported_media_type',
   param: 'Content-Type',
   message:

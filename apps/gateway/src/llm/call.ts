@@ -5,7 +5,7 @@ import type { LastCall, Refusal } from '@presign/schema';
 import { CallReport } from '../call-report.ts';
 import type { LlmDeps, ServeCall } from '../deps.ts';
 import { hasRules } from '../grant/call-rules.ts';
-import { loadPolicyFor } from '../grant/load-policy.ts';
+import { loadPolicyFor, withLimitsOfNow } from '../grant/load-policy.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant, Verified } from '../grant/verify.ts';
 import { arriveInTurns, refusalTurn } from '../http/arrival.ts';
@@ -13,18 +13,26 @@ import { mayBeLarge } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { answerAndClose, discardRest } from '../http/discard.ts';
 import { isDead, refusalAnswer } from '../http/refuse.ts';
-import { newHoldId, precheck } from '../limits/admit.ts';
+import { LIMITS_CHANGED, newHoldId, precheck } from '../limits/admit.ts';
 import { checkHost } from '../limits/hosts.ts';
 import { settleCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
-import { takeUnsent } from '../workers/read-quota.ts';
+import { takeRefused, takeUnsent } from '../workers/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
-import { type Need, readBody, readsMuch, unservableHeader } from './body.ts';
+import {
+  type Arrived as ArrivedBody,
+  MULTIPART,
+  type Need,
+  readBody,
+  readsMuch,
+  unservableHeader,
+} from './body.ts';
+import type { Unplannable } from './hold.ts';
 import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
 import { match, splitUrl, type Target } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
-import { planBody } from './plan-body.ts';
+import { type Planned, planBody } from './plan-body.ts';
 import { callRecord, endedRecord, endOf } from './record.ts';
 import { hostOf, send } from './send.ts';
 import { admitTightly, checkCount, runningHold, type Tight } from './tight-hold.ts';
@@ -92,33 +100,20 @@ async function serve(
   const { target } = matched;
   const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found.refusal;
-  const { policy } = found;
-
-  const away = checkHost(deps, grant, hostOf(grant, target.path, policy.ref.credentialId));
+  const away = checkHost(deps, grant, hostOf(grant, target.path, found.policy.ref.credentialId));
   if (away) return away;
-  const need = needOf(grant, target, policy);
   bodyMemory.belongsTo(grant.id);
-  const early = await precheck(deps, requestId, {
-    grant,
-    policy,
-    uses: 1,
-    readsMuch: readsMuch(incoming, need),
-  });
-  if (early) return early;
-  const readAt = performance.now();
-  const read = await readBody(incoming, need, bodyMemory, policy.conditions?.max_body_bytes);
-  report.bodyMs = performance.now() - readAt;
-  if ('refusal' in read) return read.refusal;
-  const planned = await planBody(deps, { grant, target, policy, need, arrived: read.arrived, now: beganMs });
-  if ('refusal' in planned) {
-    report.model = planned.model;
-    return planned.refusal;
+  const ready = await prepare(deps, { report, incoming, grant, target, bodyMemory, beganMs }, found.policy);
+  if ('refusal' in ready) {
+    report.model = ready.model;
+    return ready.refusal;
   }
+  const { planned, policy, arrived } = ready;
   const { plan } = planned;
   report.model = plan.pricing && plan.model;
   const holdId = newHoldId();
   const record = callRecord({ requestId, policy, grant, plan, beganMs });
-  const isDecoded = read.arrived.isDecoded === true;
+  const isDecoded = arrived.isDecoded === true;
   // biome-ignore format: one line
   const call: Call = { requestId, report, incoming, outgoing, grant, target, policy, plan, bodyMemory, holdId, record, isDecoded };
   const ask = { holdId, uses: 1, leaseMs: deps.leaseMs, record };
@@ -129,6 +124,59 @@ async function serve(
   const running = run(deps, tight.policy === policy ? call : { ...call, policy: tight.policy }, tight);
   deps.underWay.track(running);
   return running;
+}
+
+/** A call whose URL may be used. */
+type Arriving = Pick<Arrived, 'report' | 'incoming'> & {
+  readonly grant: LlmGrant;
+  readonly target: Target;
+  readonly bodyMemory: Reservation;
+  readonly beganMs: number;
+};
+
+type Ready = { readonly planned: Planned; readonly policy: Policy; readonly arrived: ArrivedBody };
+/** A refusal, with the body if it has arrived. */
+type Unready = Unplannable & { readonly arrived?: ArrivedBody };
+
+/**
+ * Reads a body, and plans its call. A limit that was taken away refuses no call: if the remembered limits refuse it, they are loaded
+ * again.
+ */
+async function prepare(deps: LlmDeps, call: Arriving, known: Policy): Promise<Ready | Unready> {
+  const { report, incoming, grant, target } = call;
+  const much = readsMuch(incoming, needOf(grant, target, known));
+  const early = await precheck(deps, report.requestId, { grant, policy: known, uses: 1, readsMuch: much });
+  if (early) return { refusal: early };
+  const first = await readAndPlan(deps, call, known);
+  if (!('refusal' in first) || !(known.costLimited || known.tokenLimited)) return first;
+  takeRefused(deps.readQuota, grant);
+  const policy = await withLimitsOfNow(deps, grant, known);
+  if (!policy) return first;
+  report.policy = policy;
+  const canRepeat = first.refusal === MULTIPART || isWhole(first.arrived);
+  return canRepeat ? readAndPlan(deps, call, policy, first.arrived) : { refusal: LIMITS_CHANGED };
+}
+
+/** The bytes of a large body have moved to a worker. */
+const isWhole = (arrived: ArrivedBody | undefined): boolean =>
+  arrived?.raw === null || (arrived?.raw instanceof Buffer && arrived.raw.length > 0);
+
+/** @param read a body that has arrived */
+async function readAndPlan(
+  deps: LlmDeps,
+  { report, incoming, grant, target, bodyMemory, beganMs }: Arriving,
+  policy: Policy,
+  read?: ArrivedBody,
+): Promise<Ready | Unready> {
+  const need = needOf(grant, target, policy);
+  const readAt = performance.now();
+  const mostBytes = policy.conditions?.max_body_bytes;
+  const body = read ? { arrived: read } : await readBody(incoming, need, bodyMemory, mostBytes);
+  report.bodyMs = performance.now() - readAt;
+  if ('refusal' in body) return body;
+  const { arrived } = body;
+  const planned = await planBody(deps, { grant, target, policy, need, arrived, now: beganMs });
+  return 'refusal' in planned ? { ...planned, arrived } : { planned, policy, arrived };
 }
 
 /** Runs an admitted call. It is counted already, so it is settled whatever happens. */

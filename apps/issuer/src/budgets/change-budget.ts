@@ -9,12 +9,13 @@ import {
 } from '@presign/schema';
 import { sharedBudgets } from '@presign/schema/budget-tables';
 import type { Transaction } from '@presign/schema/database';
-import { budgets } from '@presign/schema/tables';
-import { and, asc, eq, gt, isNull, or } from 'drizzle-orm';
+import { budgets, grants } from '@presign/schema/tables';
+import { and, asc, eq, gt, isNull, or, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
 import { applyChange, type ChangeId, queueLimits } from '../grants/pending-changes.ts';
+import { refuseDeadUrls } from '../grants/refuse-dead.ts';
 import { checkRevision, sendRevision } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
@@ -105,6 +106,7 @@ async function change(
     costLimitMicrousd: cost === undefined ? before.costLimitMicrousd : cost,
     tokenLimit: tokens === undefined ? before.tokenLimit : tokens,
   };
+  await refuseDead(tx, deps, row.budget, [before, limits]);
   const settings = { ...limits, thresholds: thresholds ?? before.thresholds };
   const after = { name: name === undefined ? budget.name : name, ...settings };
   const changesSettings = [uses, cost, tokens, thresholds].some((each) => each !== undefined);
@@ -120,6 +122,20 @@ async function change(
   const states = { before: auditedFields(before), after: auditedFields(after) };
   await recordChange(tx, asked.by, { action: 'budget.changed', target, ...states });
   return changesSettings ? changeWindows(tx, deps, budget.id, settings) : queueLimits(tx);
+}
+
+/** Refuses a first limit of money or tokens under which no call of a live URL of the budget could pass. */
+async function refuseDead(
+  tx: Transaction,
+  deps: IssuerDeps,
+  { id, accountId }: typeof sharedBudgets.$inferSelect,
+  [before, after]: readonly [Limits, Limits],
+): Promise<void> {
+  const ofBudget = sql`(${grants.accountId} = ${accountId} and ${grants.sharedBudgetIds} @> array[${id}]::uuid[])`;
+  if (before.costLimitMicrousd === null && after.costLimitMicrousd !== null)
+    await refuseDeadUrls(tx, deps, ofBudget, { of: 'cost', param: 'cost_limit' });
+  if (before.tokenLimit === null && after.tokenLimit !== null)
+    await refuseDeadUrls(tx, deps, ofBudget, { of: 'tokens', param: 'tokens' });
 }
 
 async function remove(tx: Transaction, deps: IssuerDeps, by: Actor, id: string): Promise<ChangeId> {

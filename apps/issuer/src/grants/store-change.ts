@@ -1,4 +1,3 @@
-import { whyUncounted } from '@presign/providers';
 import {
   type BudgetLimits,
   changedLimits,
@@ -18,6 +17,7 @@ import { budgets, grants, sessions, virtualKeys } from '@presign/schema/tables';
 import { asc, eq, inArray, type SQL } from 'drizzle-orm';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, ApiKey, IssuerDeps } from '../deps.ts';
+import { checkFirstLimit } from '../issue/check-callable.ts';
 import { costAbove } from '../issue/obey-account.ts';
 import { signGrant } from '../issue/sign.ts';
 import { maySeeUrl, type Viewer } from './may-see.ts';
@@ -44,8 +44,8 @@ export async function storeChange(
   all: readonly Sibling[],
 ): Promise<boolean> {
   const end = endOf(grant, change, deps.now());
-  refuseUnfit(deps, grant, all, change);
   const before = limitsIn(budget);
+  refuseUnfit(deps, grant, all, { change, before });
   const limits = changedLimits(before, change);
   const mostCost = apiKey.limits?.cost_limit ?? null;
   if (mostCost !== null && change.cost_limit !== undefined) refuseCost(limits.costLimitMicrousd, mostCost);
@@ -152,20 +152,23 @@ const wrongEnd = (problem: string) =>
  * @throws RefusedError `invalid_request`
  */
 function refuseUnfit(
-  { providers }: IssuerDeps,
-  { kind, provider, method, paths }: Grant,
+  deps: IssuerDeps,
+  { kind, provider, method, paths, config }: Grant,
   all: readonly Sibling[],
-  change: GrantChange,
+  { change, before }: { readonly change: GrantChange; readonly before: BudgetLimits },
 ): void {
   const asked = LIMIT_NAMES.filter((name) => (change[name] ?? null) !== null);
   const unfit = asked.find((name) => kind !== 'llm' && limitKind(name).urls === 'llm');
   if (unfit) throw wrongLimit(unfit, 'only a URL of an LLM provider can have it');
   const isSse = all.some(({ server }) => server?.transport === 'sse');
   if (isSse && asked.includes('concurrent_calls')) throw wrongLimit('concurrent_calls', NO_SSE);
-  const served = providers.get(provider);
-  if (!served || !method || !paths || !asked.includes('tokens_per_minute')) return;
-  const dead = whyUncounted(served, { method, paths });
-  if (dead) throw wrongLimit('tokens_per_minute', `${dead.reason}, so no call could pass`);
+  const served = deps.providers.get(provider);
+  if (!served || !method || !paths) return;
+  // A limit that the URL has can always be lowered.
+  const isFirst = (name: LimitName) => asked.includes(name) && before[limitKind(name).property] === null;
+  const url = { provider: served, method, paths, config };
+  if (isFirst('cost_limit')) checkFirstLimit(deps, 'cost', 'cost_limit', url);
+  if (isFirst('tokens_per_minute')) checkFirstLimit(deps, 'tokens', 'tokens_per_minute', url);
 }
 
 const wrongLimit = (param: LimitName, problem: string) =>

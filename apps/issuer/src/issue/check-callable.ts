@@ -96,15 +96,45 @@ export function checkModels({ provider, request, pathNames }: Asked, config: Con
   }
 }
 
+/** The calls that a URL allows, whether it is asked for or was issued. */
+export type Allowed = {
+  readonly provider: Provider;
+  readonly method: string;
+  readonly paths: readonly string[];
+  readonly config: Config;
+};
+
+type PriceDeps = Pick<IssuerDeps, 'prices' | 'now'>;
+
+/** Why no call on a URL could pass under a spend limit. Undefined: one may. */
+const deadByCost = ({ prices, now }: PriceDeps, { provider, config, ...allowed }: Allowed) =>
+  whyDead(provider, { ...allowed, config: config ?? {} }, { prices: prices.current(), now: now() });
+
+/** The same under `tokens_per_minute`, or a shared budget of tokens. */
+const deadByTokens = ({ provider, ...allowed }: Allowed) => whyUncounted(provider, allowed);
+
+/**
+ * Refuses the first limit of an issued URL as it is refused when one is issued. The URL is not part of the request, so the refusal
+ * names the limit.
+ * @param param the limit in the request
+ * @throws RefusedError `invalid_request`
+ */
+export function checkFirstLimit(deps: PriceDeps, of: 'cost' | 'tokens', param: string, url: Allowed): void {
+  const dead = of === 'cost' ? deadByCost(deps, url) : deadByTokens(url);
+  if (dead === undefined) return;
+  const place =
+    dead.at === 'path' ? `${briefly(dead.path)}: ` : dead.at === 'config' ? `config.${dead.field}: ` : '';
+  throw refused(param, `${place}${dead.reason}, so no call could pass.`);
+}
+
 /** Refuses a URL on which no call could pass under its spend limit. */
 export function checkSpending(
-  { prices, now }: Pick<IssuerDeps, 'prices' | 'now'>,
+  deps: PriceDeps,
   { provider, request, pathNames }: Asked,
   config: Config,
 ): void {
   const { method, path: paths } = request;
-  const at = { prices: prices.current(), now: now() };
-  const dead = whyDead(provider, { method, paths, config: config ?? {} }, at);
+  const dead = deadByCost(deps, { provider, method, paths, config });
   if (dead === undefined) return;
   const param = nameOf(dead, request, pathNames);
   const of = dead.at === 'config' && param === 'virtual_key' ? `${dead.field} of its config: ` : '';
@@ -119,7 +149,8 @@ export function checkSpending(
 export function checkTokens({ provider, request, pathNames }: Asked, isLimited: boolean): void {
   const ofUrl = request.tokens_per_minute !== undefined;
   if (!ofUrl && !isLimited) return;
-  const dead = whyUncounted(provider, { method: request.method, paths: request.path });
+  const { method, path: paths, config = null } = request;
+  const dead = deadByTokens({ provider, method, paths, config });
   if (dead === undefined) return;
   throw refused(
     nameOf(dead, request, pathNames),

@@ -9,12 +9,13 @@ import {
   virtualKeyParams,
 } from '@presign/schema';
 import type { Transaction } from '@presign/schema/database';
-import { credentials, virtualKeys } from '@presign/schema/tables';
-import { eq } from 'drizzle-orm';
+import { credentials, grants, virtualKeys } from '@presign/schema/tables';
+import { eq, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
 import { recordChange } from '../audit/audit-log.ts';
 import type { Actor, IssuerDeps, IssuerEnv } from '../deps.ts';
 import { applyChange, type ChangeId, queueCredential, queueLimits } from '../grants/pending-changes.ts';
+import { refuseDeadUrls } from '../grants/refuse-dead.ts';
 import { checkRevision, lockBudget, sendRevision, storeLimits } from '../grants/store-limits.ts';
 import { inTime } from '../in-time.ts';
 import { route } from '../route.ts';
@@ -39,7 +40,7 @@ export const changeVirtualKey = route(
   (deps) =>
     async ({ by, params, body, c }) => {
       const { id } = params;
-      const stored = deps.db.transaction((tx) => storeChange(tx, { by, id, change: body, c }));
+      const stored = deps.db.transaction((tx) => storeChange(tx, deps, { by, id, change: body, c }));
       const changeId = await inTime(stored);
       const pending = changeId && (await applyChange(deps, changeId));
       if (pending) return pending;
@@ -57,7 +58,11 @@ type Asked = {
 };
 
 /** Stores a change with its audit entry, and queues the limits of a budget for Redis, also if they stay as they are. */
-async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promise<ChangeId | undefined> {
+async function storeChange(
+  tx: Transaction,
+  deps: IssuerDeps,
+  { by, id, change, c }: Asked,
+): Promise<ChangeId | undefined> {
   const own = isOwnVirtualKey(by.accountId, id);
   const [key] = await tx.select().from(virtualKeys).where(own).for('no key update');
   if (!key) throw new RefusedError({ code: 'not_found' });
@@ -67,6 +72,7 @@ async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promi
   const { name = key.name, config = key.config } = change;
   const budget = key.budgetId === null ? undefined : await lockBudget(tx, key.budgetId);
   const limits = budget && changedLimits(budget, change.budget ?? {});
+  if (budget && limits) await refuseDead(tx, deps, key, [budget, limits]);
   const before = { name: key.name, config: key.config, budget: budget ? describeLimits(budget) : null };
   const after = { name, config, budget: limits ? describeLimits(limits) : null };
   const target = { kind: 'virtual_key', id } as const;
@@ -79,6 +85,19 @@ async function storeChange(tx: Transaction, { by, id, change, c }: Asked): Promi
       .where(own);
   if (budget && limits && isOther(before.budget, after.budget)) await storeLimits(tx, budget, limits);
   return change.budget && budget && queueLimits(tx, budget.id);
+}
+
+/** Refuses a first `cost_limit` under which no call of a live URL of the key could pass. */
+async function refuseDead(
+  tx: Transaction,
+  deps: IssuerDeps,
+  { id, credentialId }: typeof virtualKeys.$inferSelect,
+  [before, after]: readonly [BudgetLimits, BudgetLimits],
+): Promise<void> {
+  if (before.costLimitMicrousd !== null || after.costLimitMicrousd === null) return;
+  // The index is that of the credential.
+  const ofKey = sql`(${grants.credentialId} = ${credentialId} and ${grants.virtualKeyId} = ${id})`;
+  await refuseDeadUrls(tx, deps, ofKey, { of: 'cost', param: 'budget.cost_limit' });
 }
 
 const describeLimits = ({ maxUses, costLimitMicrousd }: BudgetLimits) => ({

@@ -10,7 +10,8 @@
 --          they have no known bound
 -- Returns  admitted: epoch, credential_version, held_microusd: or charged, tokens; of the first budget uses_left,
 --            microusd_left, each absent where there is no limit; is_returnable: whether a refused call of this grant would
---            now get everything back; places: that it takes, 0 where there is no limit; rate_limits: see rate_text below
+--            now get everything back; places: that it takes, 0 where there is no limit; rate_limits: see rate_text below;
+--            limits_cost, limits_tokens: whether any budget does
 --          rate_limited: rate_limit: the one that refuses, wait_ms: until this call may pass, needed: tokens of this call
 --          batch_over_rate: rate_limit: the one whose window never holds so many calls, needed: calls of this batch
 --          concurrency_limited: limit, active: calls under way, needed: places of this call
@@ -61,6 +62,7 @@ local calls = again and 0 or tonumber(arg.calls)
 local places = again and 0 or tonumber(arg.places)
 local budgets, uses_left, microusd_left = {}, nil, nil
 local is_returnable, now, has_window
+local limits_cost, limits_tokens
 -- The limits that only the first budget has. One command reads all of it: a second one would cost every call some microseconds.
 local concurrent, active, per_minute, level, at, token_rate, token_level, token_at, per_day, per_day_level, per_day_at
 for i = 1, #each do
@@ -96,6 +98,8 @@ for i = 1, #each do
   if cost_limit >= 0 and arg.fixed == '' and not again then return reply.unbounded end
   local token_limit = tonumber(its_token_limit or '-1')
   if token_limit >= 0 and arg.worst_tokens == '' and not again then return reply.unbounded end
+  limits_cost = limits_cost or cost_limit >= 0
+  limits_tokens = limits_tokens or token_limit >= 0
   budgets[i] = {
     place = i,
     is_own = is_own,
@@ -151,6 +155,7 @@ if wait_ms then return reply.rate_limited{rate_limit = full, wait_ms = wait_ms, 
 token_rate, token_level, token_at = tonumber(token_rate or ''), tonumber(token_level or ''), tonumber(token_at or '')
 local worst_tokens, parts = tonumber(arg.worst_tokens), nil
 if token_rate then
+  limits_tokens = true
   if again then worst_tokens = 0 end
   if not worst_tokens then return reply.unbounded end
   if worst_tokens > token_rate then return reply.token_rate_too_low{limit = token_rate, needed = worst_tokens} end
@@ -230,7 +235,7 @@ if again then
 end
 local answer = reply.admitted{epoch = epoch, credential_version = credential_version, uses_left = uses_left,
   microusd_left = microusd_left, held_microusd = amount, tokens = tokens, is_returnable = is_returnable, places = places,
-  rate_limits = rates}
+  rate_limits = rates, limits_cost = limits_cost, limits_tokens = limits_tokens}
 if levels and calls > 0 and not is_check then redis.call('HSET', each.budget[1], unpack(levels)) end
 if places > 0 and not again and not is_check then
   redis.call('HINCRBY', each.budget[1], 'active', places)
