@@ -85,7 +85,8 @@ export function worstCase(
     });
   const { called: pricing, pricing: covering, facts } = coverageOf(provider, model, limited.at);
   if (!pricing && limited.costLimited) {
-    const message = `No spend limit can hold, because ${priceUnknown(provider, model)}.`;
+    const reason = priceUnknown(provider, model, ', so no spend limit can hold');
+    const message = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
     return { refusal: { code: 'price_unknown', param: 'model', message } };
   }
   const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });

@@ -108,9 +108,9 @@ function dearestNamed(
 
 const COVERING = new LRUCache<string, { pricing: Pricing | undefined }>({ max: 1_000 });
 
-/** That a price is not known, as a sentence without its full stop. */
-export const priceUnknown = ({ id, namesDeployments }: Provider, model: string): string =>
-  `the price of ${briefly(model)} at ${id} is not known${namesDeployments ? `. ${NAME_IT}` : ''}`;
+/** That a price is not known, as a sentence without its full stop, which may go on. */
+export const priceUnknown = ({ id, namesDeployments }: Provider, model: string, soThat = ''): string =>
+  `the price of ${briefly(model)} at ${id} is not known${soThat}${namesDeployments ? `. ${NAME_IT}` : ''}`;
 
 const NAME_IT = 'An operator names the model of a deployment in `deployments` of PROVIDERS_FILE';
 
