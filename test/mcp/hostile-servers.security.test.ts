@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { generateEncryptionKey } from '@presign/crypto';
 import {
   type AuthorizationServer,
@@ -120,6 +121,8 @@ test('a credential that does not open costs nothing', async () => {
   expect(await sumOf(stack, answer)).toEqual({ rows: 2, uses: 0, cost: 0 });
 });
 
+const BEARER = { auth_type: 'bearer', auth_config: { token: 'secret-0' } };
+
 test.each([
   ['in the query', { key: 'secret/key', query: 'key' }, /secret/],
   ['in a header', { key: 'secret-key' }, /secret/],
@@ -142,6 +145,47 @@ test.each([
     expect(heard.text + JSON.stringify(heard.headers)).not.toMatch(secret);
     expect(heard.messages).toHaveLength(1);
   }
+});
+
+const LONG = 'x'.repeat(1_200_000);
+const CODED: readonly [string, (text: string) => Buffer][] = [
+  ['gzip', (text) => gzipSync(text)],
+  ['x-gzip', (text) => gzipSync(text)],
+  ['br', (text) => brotliCompressSync(text)],
+  ['deflate', (text) => deflateSync(text)],
+  ['UTF-8', Buffer.from],
+  ['none', Buffer.from],
+];
+test.each(
+  CODED.flatMap(([coding, code]) =>
+    [{}, { tools: ['run'] }, BEARER].map((server) => [coding, code, server] as const),
+  ),
+)('a result in the coding %s, which was not asked for, arrives (%#)', async (coding, code, server) => {
+  const url = urlOf(await issue({}, server), 'a');
+  for (const text of ['short', LONG]) {
+    const result = { jsonrpc: '2.0', id: 1, result: { content: [{ type: 'text', text }] } };
+    upstream.behaves = (_arrived, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json', 'content-encoding': coding })
+        .end(code(JSON.stringify(result)));
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify(toolCall('run', 1)),
+    });
+    expect(await answer.json()).toEqual(result);
+  }
+});
+
+test('a result that cannot be decoded is an error with its id', async () => {
+  const url = urlOf(await issue({}, BEARER), 'a');
+  upstream.behaves = (_arrived, response) =>
+    response
+      .writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+      .end('no gzip, but secret-0');
+  const heard = await post(url, toolCall('run', 'x'));
+  expect(heard.messages).toMatchObject([{ id: 'x', error: { data: { code: 'upstream_unreachable' } } }]);
+  expect(heard.text).not.toContain('secret-0');
 });
 
 test.each(['param\u017f', 'PARAM\u017f'])(

@@ -5,12 +5,12 @@ import { createDecoder, type Decoder } from './decoder.ts';
 const LEAST_CHARS = 6;
 const STAR = 0x2a;
 
-/** The longest compressed body that is decoded to be masked. */
-const CODED_MAX_BYTES = 1024 * 1024;
+/** The longest compressed body that is decoded to be masked, as far as memory is left for it. */
+const CODED_MAX_BYTES = 16 * 1024 * 1024;
 const NOTHING = Buffer.alloc(0);
 
-/** Sent in place of a compressed body that cannot be decoded, or finds no memory, because it may quote a secret. */
-const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
+/** Sent in place of an error that cannot be decoded, or finds no memory, because it may quote a secret. */
+export const NOT_SHOWN = Buffer.from('{"error":{"message":"The gateway could not decode this answer."}}');
 
 /** A secret in one of its forms. */
 type Form = {
@@ -110,15 +110,36 @@ export class MaskedBody {
     return this.#hasRoom;
   }
 
-  async end(): Promise<Buffer> {
+  /** The rest of the body. Undefined if it could not be decoded, or found no memory. */
+  async end(): Promise<Buffer | undefined> {
     if (!this.#decoder) return this.#mask.end();
     const isWhole = await this.#decoder.end();
-    if (!isWhole || !this.#hasRoom) return NOT_SHOWN;
+    if (!isWhole || !this.#hasRoom) return undefined;
     return Buffer.concat([...this.#decoded.map((each) => this.#mask.push(each)), this.#mask.end()]);
   }
 }
 
-export const isCoded = (contentEncoding: string): boolean => !/^(identity)?$/i.test(contentEncoding.trim());
+/** The codings that IANA lists, without identity (HTTP Content Coding Registry, 2026-11). */
+const CODINGS: ReadonlySet<string> = new Set([
+  ...[
+    'aes128gcm',
+    'br',
+    'compress',
+    'dcb',
+    'dcz',
+    'deflate',
+    'exi',
+    'gzip',
+    'pack200-gzip',
+    'x-compress',
+    'x-gzip',
+    'zstd',
+  ],
+]);
+
+/** Whether the bytes of a body are not its text. Some servers state a charset, or `none`, where a coding is to be. */
+export const isCoded = (contentEncoding: string): boolean =>
+  contentEncoding.split(',').some((each) => CODINGS.has(each.trim().toLowerCase()));
 
 /** A secret as an answer may quote it: as it is, as JSON writes it, and percent-encoded. */
 function formsOf(secrets: readonly string[]): readonly string[] {

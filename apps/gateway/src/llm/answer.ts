@@ -14,7 +14,7 @@ import {
   withoutHeaders,
   writePart,
 } from '../http/headers.ts';
-import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
+import { isCoded, MaskedBody, NOT_SHOWN, Secrets } from '../http/hide-secrets.ts';
 import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { isWhitespace } from './abridge.ts';
@@ -159,7 +159,7 @@ export class Answer {
   async #endMasked(masked: MaskedBody, ended: Metered | Promise<Metered>): Promise<Metered> {
     const metered = await ended;
     const last = metered.rest ? masked.push(metered.rest) : Buffer.alloc(0);
-    return { ...metered, rest: Buffer.concat([last, await masked.end()]) };
+    return { ...metered, rest: Buffer.concat([last, (await masked.end()) ?? NOT_SHOWN]) };
   }
 
   /** Sends what is kept back. If the head has not been sent, it gets the `late` headers, too. */

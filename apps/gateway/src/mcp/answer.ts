@@ -7,19 +7,19 @@ import { breakOff, type Cutter } from '../http/cut.ts';
 import type { Receiver } from '../http/forward.ts';
 import { endWith, type FlatHeaders, headerOf, joined, sendHead, withoutHeaders } from '../http/headers.ts';
 import { isCoded, MaskedBody, Secrets } from '../http/hide-secrets.ts';
-import { EventSplitter, hasId, readEvent } from '../http/sse.ts';
+import { EventSplitter, hasId } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { AnswerFilter } from './answer-filter.ts';
 import { sealId } from './ids/seal.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, UnansweredRequests } from './messages.ts';
+import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort, UnansweredRequests } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
-import { LIST_UNREAD } from './tool-list.ts';
+import { LIST_UNREAD, UNDECODED } from './tool-list.ts';
 
 /** Everything that passing an answer on depends on. */
 type AnswerParts = {
@@ -41,7 +41,6 @@ const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
 const NOTHING_LEFT = Buffer.alloc(0);
-const BLANK_LINE = Buffer.from('\n\n');
 const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
@@ -100,8 +99,8 @@ export class McpAnswer implements Receiver {
     this.#status = status;
     this.#headers = this.#cleaned(headers);
     if (this.#isStream) return void this.#beginStream();
-    this.#maskBody(headerOf(headers, 'content-encoding') ?? '');
-    if (this.#requests || this.#filter.mayChange || status >= 400) this.#kept = [];
+    const isRead = this.#maskBody(headerOf(headers, 'content-encoding') ?? '') || this.#filter.mayChange;
+    if (this.#requests || isRead || status >= 400) this.#kept = [];
     else this.#writeHead();
   }
 
@@ -184,7 +183,8 @@ export class McpAnswer implements Receiver {
   async finish(unanswered: Refusal): Promise<Refusal | undefined> {
     // The server may close while one of its last events is still being rewritten.
     await this.#busy;
-    const rest = await this.#masked?.end();
+    const rest = this.#masked && (await this.#masked.end());
+    if (this.#masked && !rest) return this.#response.headersSent ? void breakOff(this.#response) : UNDECODED;
     const kept = this.#kept && joined([...this.#kept, ...(rest && rest.length > 0 ? [rest] : [])]);
     if (kept && maySayUnrun(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
@@ -219,9 +219,9 @@ export class McpAnswer implements Receiver {
 
   /** Ends a stream whose server has left requests open: clients would wait for them, unless they can take it up elsewhere. */
   async #endOpen(refusal: Refusal): Promise<undefined> {
-    const rest = this.#events?.rest() ?? NOTHING_LEFT;
     // The last event may lack its blank line.
-    if (rest.length > 0) this.#pass(this.#shown([Buffer.concat([rest, BLANK_LINE])]));
+    const last = Buffer.concat([this.#events?.rest() ?? NOTHING_LEFT, Buffer.from('\n\n')]);
+    if (last.length > 2) this.#pass(this.#shown([last]));
     await this.#busy;
     if (this.#isResumable) this.#response.end();
     else this.#endWith(refusal);
@@ -255,10 +255,12 @@ export class McpAnswer implements Receiver {
     return sealId(encryptionKeys, call.grant, 'session', session);
   }
 
-  #maskBody(contentEncoding: string): void {
-    this.#masked = new MaskedBody(contentEncoding, this.#secrets, this.#parts.answerMemory);
-    if (isCoded(contentEncoding))
-      this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
+  /** Returns whether the body is decoded. One that is not to be read passes as it is, whatever its coding. */
+  #maskBody(contentEncoding: string): boolean {
+    const isDecoded = isCoded(contentEncoding) && (this.#secrets.forms.length > 0 || this.#filter.mayChange);
+    this.#masked = new MaskedBody(isDecoded ? contentEncoding : '', this.#secrets, this.#parts.answerMemory);
+    if (isDecoded) this.#headers = withoutHeaders(this.#headers, ['content-encoding', 'content-length']);
+    return isDecoded;
   }
 
   #beginStream(): void {
@@ -346,4 +348,3 @@ export class McpAnswer implements Receiver {
     if (this.#isStream) sendHead(this.#response);
   }
 }
-const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes));

@@ -11,6 +11,7 @@ import {
 } from '@presign/schema';
 import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
 import { ambiguousKey, KnownNames, NameTree } from '../http/json.ts';
+import { readEvent } from '../http/sse.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS } from './ids/places.ts';
 
@@ -231,6 +232,9 @@ const SHORT_CHARS = 16_000;
  */
 export const ANSWER_MAX_BYTES = 2 * 1024 * 1024;
 export const ANSWER_MODEST = { depth: 200, parts: 50_000 };
+
+/** An event of a stream. Undefined if it is too long to be read. */
+export const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? undefined : readEvent(bytes));
 
 /** Reads the answers in a JSON-RPC message or batch. Returns no answer if the text is not JSON, or would take long to parse. */
 export function readAnswers(text: string): readonly RpcAnswer[] {
