@@ -26,6 +26,7 @@ import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
 import { boundLines } from './middleware/bound-lines.ts';
+import { unlessLeft } from './middleware/caller-left.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/docs-page.ts';
 import { ROUTES } from './routes.ts';
@@ -214,9 +215,10 @@ const limitRequests =
  * are counted, which makes a whole `Request` with a stream and costs a fifth of what issuing does.
  * @throws RefusedError `body_too_large`
  */
-const limitBody: MiddlewareHandler = async (c, next) => {
+const limitBody: MiddlewareHandler<IssuerEnv> = async (c, next) => {
   const length = c.req.header('content-length');
-  if (length === undefined || c.req.header('transfer-encoding') !== undefined) return counted(c, next);
+  if (length === undefined || c.req.header('transfer-encoding') !== undefined)
+    return unlessLeft(c, counted(c, next));
   if (Number(length) > BODY_MAX_BYTES) refuseLength();
   return next();
 };

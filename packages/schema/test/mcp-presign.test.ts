@@ -135,6 +135,22 @@ describe('servers[].name', () => {
     (name) => expect(withServer({ name })).toMatch(/^servers\[1\]\.name: expected /),
   );
 
+  // U+FDFA is 18 characters in NFKD. A syllable of Hangul is three.
+  test.each(['\ufdfa'.repeat(28), '각'.repeat(128), `a${'\u0301'.repeat(30)}`])('may be %j', (name) =>
+    expect(second(withServer({ name }))).toHaveProperty('name', name),
+  );
+
+  test.each([
+    ['\ufdfa'.repeat(29), 'characters in Unicode'],
+    [`a${'\u0301'.repeat(31)}`, 'combining marks in a row'],
+    [`${'\u1e69'.repeat(2)}${'\u0323'.repeat(30)}`, 'combining marks in a row'],
+  ])('may not be %j, because every spelling of it is compared', (name, why) => {
+    expect(withServer({ name })).toMatch(new RegExp(`^servers\\[1\\]\\.name: expected at most \\d+ ${why}`));
+    expect(withServer({ tools: [name] })).toMatch(/^servers\[1\]\.tools\[0\]: expected at most/);
+    expect(withServer({ pricing: { tools: { [name]: 1 } } })).toMatch(/^servers\[1\]\.pricing\.tools/);
+    expect(withServer({ arguments: { [name]: { a: { equals: 1 } } } })).toMatch(/^servers\[1\]\.arguments/);
+  });
+
   test('is unique: the second of two is named', () => {
     expect(withServer({ name: 'docs' })).toBe(
       'servers[1].name: expected a name that no other server of the bundle has.',

@@ -162,6 +162,31 @@ describe('metadata and config', () => {
   });
 });
 
+describe('the names of a config', () => {
+  const named = (count: number, chars = 0) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}`.padStart(chars, 'n'), 1]));
+
+  test('are at most 200 at its top', () => {
+    accepted({ config: named(200) });
+    expect(read({ config: named(201) })).toBe('config: expected at most 200 fields.');
+  });
+
+  test('are at most 2,000 in all, in lists and objects', () => {
+    const spread = (count: number) => ({ k: [named(999), { inner: named(count - 1_001) }] });
+    accepted({ config: spread(2_000) });
+    expect(read({ config: spread(2_001) })).toBe(
+      'config: expected at most 2000 names of fields, those of inner objects included.',
+    );
+  });
+
+  test('have at most 256 characters each, and the long one is named', () => {
+    accepted({ config: { k: [named(1, 256)] } });
+    expect(read({ config: { k: [named(1, 257)] } })).toMatch(
+      /^config\.k\[0\]\.n+0: expected names of at most 256 characters\.$/,
+    );
+  });
+});
+
 describe('path', () => {
   const many = (count: number) => Array.from({ length: count }, (_, i) => `/${i}`);
   const exactly = (bytes: number) => ['/a', `/${'b'.repeat(bytes - 3)}`];
