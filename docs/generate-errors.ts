@@ -136,6 +136,7 @@ Some codes carry further fields:
 ${FURTHER_FIELDS}
 
 - \`Retry-After\` is set if the same request may succeed later.
+- On Anthropic's paths \`token_invalid\` and \`token_expired\` are 403 with type \`permission_error\`, because Claude Code repeats a 401.
 - A provider's own error passes through the gateway unchanged, status and body. Only a refusal of the gateway has the header
   \`x-presign-code\`.
 

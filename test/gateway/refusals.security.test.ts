@@ -106,6 +106,22 @@ const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   ['upstream_unreachable', 502, async () => post(await urlOf({ provider: 'refusing' }))],
 ];
 
+test.each([
+  ['token_invalid', invalidUrl],
+  ['token_expired', expiredUrl],
+  ['grant_revoked', revokedUrl],
+])("%s is 403 on Anthropic's paths, because Claude Code repeats a 401 for minutes", async (code, made) => {
+  const dead = (await made()).replace('/v1/chat/completions', '/v1/messages');
+  for (const at of [dead, `${dead}/count_tokens`]) {
+    const answer = await post(at);
+    expect([answer.statusCode, answer.headers['x-presign-code']]).toEqual([403, code]);
+    expect(await answer.body.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'permission_error', code },
+    });
+  }
+});
+
 test.each(REFUSALS)(
   '%s comes as %i in the one envelope, with the headers every refusal has',
   async (code, status, refused) => {

@@ -99,15 +99,15 @@ test('spent uses are a PermissionDeniedError that says so', async () => {
   });
 });
 
-test('an expired URL is an AuthenticationError that says so', async () => {
+test('an expired URL is a PermissionDeniedError that says so', async () => {
   const { url, expires_at } = await issue({ expires_in: 1 });
   await sleep(expires_at * 1000 - Date.now());
   const error = await clientOf(url)
     .messages.create(hello)
     .catch((thrown: unknown) => thrown);
-  expect(error).toBeInstanceOf(Anthropic.AuthenticationError);
+  expect(error).toBeInstanceOf(Anthropic.PermissionDeniedError);
   expect(error).toMatchObject({
-    type: 'authentication_error',
+    type: 'permission_error',
     apiMessage: 'token_expired: This URL has expired. Issue a new URL.',
   });
 });

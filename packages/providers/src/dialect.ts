@@ -36,7 +36,11 @@ export type PlainError = {
 };
 
 /** Writes a refusal as an API writes its own errors. Returns a body to serialize as JSON. */
-export type ErrorShape = (error: PlainError) => object;
+export type ErrorShape = {
+  (error: PlainError): object;
+  /** The status for a URL that is no longer valid, in place of 401, which agents of the API repeat. */
+  readonly ofDeadUrl?: 403;
+};
 
 /** One setting of an API, as `config` and holders may spell it. */
 export type Setting = {

@@ -19,7 +19,7 @@ export function refusalAnswer(
   requestId: string,
   shape: ErrorShape = openaiErrors,
 ): Response {
-  const status = errorStatus(refusal);
+  const status = (isDead(refusal) ? shape.ofDeadUrl : undefined) ?? errorStatus(refusal);
   const { code, message, type, param } = errorBody(refusal, requestId).error;
   const { details = {} } = refusal;
   const body = shape({ status, code, message: `${code}: ${message}`, type, param, requestId, details });

@@ -4,7 +4,12 @@ import type { ErrorShape, PlainError } from '../dialect.ts';
  * https://platform.claude.com/docs/en/api/errors, "Error shapes". The `@anthropic-ai/sdk` SDK's core/error shows
  * `details.error_code` as `errorCode`, and `details`.
  */
-export const anthropicErrors: ErrorShape = (error) => {
+export const anthropicErrors: ErrorShape = Object.assign(bodyOf, {
+  /** Claude Code 2.1.332 repeats a 401 for three minutes, and shows nothing meanwhile. A 403 it shows at once. */
+  ofDeadUrl: 403,
+} as const);
+
+function bodyOf(error: PlainError): object {
   const { code, message, param, requestId, details } = error;
   return {
     type: 'error',
@@ -16,7 +21,7 @@ export const anthropicErrors: ErrorShape = (error) => {
     },
     request_id: requestId,
   };
-};
+}
 
 /**
  * The provider's own word for a request that a thread cannot hold. The SDK's tool runner then sends the whole
