@@ -180,8 +180,9 @@ class Passing implements Dispatcher.DispatchHandler {
     this.#status = status;
     const raw = (controller.rawHeaders ?? []) as Buffer[];
     const headers = responseHeaders(raw, this.#receiver.passes);
-    // A server must not send it there (RFC 9110 §8.6).
-    this.#receiver.head(status, status === 204 ? withoutHeaders(headers, ['content-length']) : headers);
+    // A 204 must not state a length (RFC 9110 §8.6). For that of a 304 undici waits, and Node's `fetch` with it (Node 20 to 26).
+    const hasNoBody = status === 204 || status === 304;
+    this.#receiver.head(status, hasNoBody ? withoutHeaders(headers, ['content-length']) : headers);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
