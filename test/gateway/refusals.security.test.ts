@@ -62,10 +62,10 @@ async function spent() {
 
 const expired = () => post(expiredUrl());
 
-function expiredUrl() {
-  const claims = JSON.parse(payloadOf(url)) as Record<string, unknown>;
+function expiredUrl(of = url) {
+  const claims = JSON.parse(payloadOf(of)) as Record<string, unknown>;
   const token = signToken({ ...claims, exp: '2020-01-01T00:00:00Z' }, readSigningKey(stack.keys.signing));
-  return `${new URL(url).origin}/llm/t/${token}/v1/chat/completions`;
+  return `${new URL(of).origin}/llm/t/${token}${new URL(of).pathname.replace(/^\/llm\/t\/[^/]+/, '')}`;
 }
 
 const payloadOf = (issued: string) =>
@@ -75,8 +75,8 @@ const payloadOf = (issued: string) =>
 
 const revoked = async () => post(await revokedUrl());
 
-async function revokedUrl() {
-  const one = await urlOf({});
+async function revokedUrl(of = {}) {
+  const one = await urlOf(of);
   await (await post(one)).body.dump();
   const { jti, prt, exp } = JSON.parse(payloadOf(one)) as { jti: string; prt: number; exp: string };
   await revokeGrant(stack.redis, { id: jti, partition: prt, expiresAtMs: Date.parse(exp) });
@@ -106,14 +106,15 @@ const REFUSALS: [string, number, () => ReturnType<typeof post>][] = [
   ['upstream_unreachable', 502, async () => post(await urlOf({ provider: 'refusing' }))],
 ];
 
-test.each([
-  ['token_invalid', invalidUrl],
-  ['token_expired', expiredUrl],
-  ['grant_revoked', revokedUrl],
-])("%s is 403 on Anthropic's paths, because Claude Code repeats a 401 for minutes", async (code, made) => {
-  const dead = (await made()).replace('/v1/chat/completions', '/v1/messages');
-  for (const at of [dead, `${dead}/count_tokens`]) {
-    const answer = await post(at);
+test("a URL that is no longer valid is 403 on Anthropic's paths, because Claude Code repeats a 401 for minutes", async () => {
+  const messages = { provider: 'anthropic', path: '/v1/messages' };
+  const live = await urlOf(messages);
+  for (const [code, dead] of [
+    ['token_invalid', live.replace('/v4.public.', '/v4.public.A')],
+    ['token_expired', expiredUrl(live)],
+    ['grant_revoked', await revokedUrl(messages)],
+  ] as const) {
+    const answer = await post(dead);
     expect([answer.statusCode, answer.headers['x-presign-code']]).toEqual([403, code]);
     expect(await answer.body.json()).toMatchObject({
       type: 'error',

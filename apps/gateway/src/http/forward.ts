@@ -180,7 +180,7 @@ class Passing implements Dispatcher.DispatchHandler {
     this.#status = status;
     const raw = (controller.rawHeaders ?? []) as Buffer[];
     const headers = responseHeaders(raw, this.#receiver.passes);
-    // A 204 must not state a length (RFC 9110 §8.6). For that of a 304 undici waits, and Node's `fetch` with it (Node 20 to 26).
+    // A 204 must not state a length (RFC 9110 §8.6). `request` of undici waits for that of a 304.
     const hasNoBody = status === 204 || status === 304;
     this.#receiver.head(status, hasNoBody ? withoutHeaders(headers, ['content-length']) : headers);
   }
