@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ledger } from '@presign/schema/ledger-tables';
 import { grants } from '@presign/schema/tables';
 import { eq, sum } from 'drizzle-orm';
@@ -17,6 +18,10 @@ import { type Code, canHurt, startWitness, USES, until, type Witness } from './w
 
 /** The room that a container has left. A process that serves needs more at once. */
 const ROOM_BYTES = 1_048_576;
+
+/** How often a liveness probe fails before a process is killed, and how long each one waits. */
+const PROBES = 6;
+const PROBE_MS = 5_000;
 
 /** As many requests at once as an issuer has connections to Postgres, and more. */
 const AT_ONCE = 20;
@@ -82,7 +87,7 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
 
   /**
    * A service gets no more memory, and is used until it has ended. A warm one would serve within what it has, so connections
-   * that wait take what is left.
+   * that wait take what is left. A process whose allocator fails may freeze instead: it is killed as the chart's liveness probe does.
    */
   const endByMemory = async (service: Service, url: string, use: () => Promise<unknown>) => {
     const child = service.process();
@@ -96,9 +101,19 @@ describe.skipIf(!canHurt || !canStarve)('an issuer and two gateways, in processe
         for (let i = 0; i < 4; i++) waiting.add(halfACall(url));
       }
     });
+    const probe = async () => {
+      for (let failed = 0; !over && failed < PROBES; await sleep(1_000)) {
+        const alive = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(PROBE_MS) }).catch(
+          () => {},
+        );
+        failed = alive?.ok ? 0 : failed + 1;
+      }
+      if (!over) child.kill('SIGKILL');
+    };
+    const probing = probe();
     const [code, signal] = await exited;
     over = true;
-    await Promise.all(lanes);
+    await Promise.all([...lanes, probing]);
     for (const socket of waiting) socket.destroy();
     expect([code, signal]).not.toEqual([0, null]);
   };
