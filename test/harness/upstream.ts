@@ -50,6 +50,8 @@ export async function startUpstream(answer: Answer = OK, host = '127.0.0.1'): Pr
     seen.push(one);
     await answer(one, response, request);
   });
+  // On a busy machine it could close a kept connection while a call comes on it.
+  server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve) => server.listen(0, host, resolve));
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,

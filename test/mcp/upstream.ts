@@ -86,6 +86,8 @@ export async function startMcpUpstream(): Promise<McpUpstream> {
     response.writeHead(200, { ...session, 'content-type': 'application/json' });
     return response.end(JSON.stringify(isBatch ? answers : answers[0]));
   };
+  // On a busy machine it could close a kept connection while a call comes on it.
+  server.keepAliveTimeout = 60_000;
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const self: McpUpstream = {
