@@ -327,8 +327,8 @@ describe('Redis that lost everything', () => {
     expect(await rowsOf(url)).toHaveLength(5);
     // Two rounds at once share the partitions, or both reopen one; a line for each partition would drown all else.
     const lines = logs.map((line) => JSON.parse(line) as { msg: string; partitions: number });
-    const told = lines.filter(({ msg }) => msg.startsWith('Redis restarted or lost data'));
-    expect(told.length).toBeLessThan(4);
-    expect(told.reduce((sum, line) => sum + line.partitions, 0)).toBeGreaterThanOrEqual(before.size);
+    const reopened = lines.filter(({ msg }) => msg.startsWith('Redis restarted or lost data'));
+    expect(reopened.length).toBeLessThan(4);
+    expect(reopened.reduce((sum, line) => sum + line.partitions, 0)).toBeGreaterThanOrEqual(before.size);
   });
 });

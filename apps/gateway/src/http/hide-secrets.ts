@@ -100,7 +100,7 @@ export class MaskedBody {
 
   #keep(bytes: Buffer): boolean {
     if (!this.#reserve(bytes.length)) return false;
-    this.#decoded.push(bytes);
+    this.#decoded.push(this.#mask.push(bytes));
     return true;
   }
 
@@ -115,27 +115,14 @@ export class MaskedBody {
     if (!this.#decoder) return this.#mask.end();
     const isWhole = await this.#decoder.end();
     if (!isWhole || !this.#hasRoom) return undefined;
-    return Buffer.concat([...this.#decoded.map((each) => this.#mask.push(each)), this.#mask.end()]);
+    return Buffer.concat([...this.#decoded, this.#mask.end()]);
   }
 }
 
 /** The codings that IANA lists, without identity (HTTP Content Coding Registry, 2026-11). */
-const CODINGS: ReadonlySet<string> = new Set([
-  ...[
-    'aes128gcm',
-    'br',
-    'compress',
-    'dcb',
-    'dcz',
-    'deflate',
-    'exi',
-    'gzip',
-    'pack200-gzip',
-    'x-compress',
-    'x-gzip',
-    'zstd',
-  ],
-]);
+const CODINGS: ReadonlySet<string> = new Set(
+  'aes128gcm br compress dcb dcz deflate exi gzip pack200-gzip x-compress x-gzip zstd'.split(' '),
+);
 
 /** Whether the bytes of a body are not its text. Some servers state a charset, or `none`, where a coding is to be. */
 export const isCoded = (contentEncoding: string): boolean =>

@@ -16,10 +16,10 @@ import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort, UnansweredRequests } from './messages.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
-import { errorsFor } from './refuse.ts';
+import { errorsFor, UNDECODED } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
-import { LIST_UNREAD, UNDECODED } from './tool-list.ts';
+import { LIST_UNREAD } from './tool-list.ts';
 
 /** Everything that passing an answer on depends on. */
 type AnswerParts = {

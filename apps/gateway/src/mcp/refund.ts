@@ -51,8 +51,8 @@ export class ChargeRefund {
 }
 
 /**
- * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with one of `UNRUN_CODES`. Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that
- * they cannot read.
+ * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with one of `UNRUN_CODES`.
+ * Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that they cannot read.
  */
 export class UnrunRequests {
   readonly #waiting: Map<string, Charged>;

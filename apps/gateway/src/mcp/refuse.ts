@@ -112,6 +112,13 @@ export const errorsFor = (
   return ids.map((id) => ({ jsonrpc: '2.0', id, error }));
 };
 
+/** In place of an answer that may quote a secret, and cannot be read. */
+export const UNDECODED: Refusal = {
+  code: 'upstream_unreachable',
+  message:
+    "The MCP server's answer is compressed, although none was asked for, and cannot be decoded: it is damaged, or too large. The call may have run, so its charge stands.",
+};
+
 /** A refusal of a bundle's URL, which no MCP client's protocol reads. */
 export function bundleRefusalAnswer(refusal: Refusal, requestId: string): Response {
   const answer = refusalAnswer(refusal, requestId);

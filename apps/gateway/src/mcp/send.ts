@@ -108,7 +108,7 @@ function sameOrigin(place: string, { origin, path, query }: Address): Address | 
   return { origin, path: url.pathname, query: url.search === '' ? query : url.search.slice(1) };
 }
 
-/** A server's 401 or 403 refuses the stored credential, and not the holder's URL. */
+/** A server's 401, 403 or 407 refuses the stored credential, and not the holder's URL. */
 function orUnauthorized(sent: Ended, { type }: McpAuth): McpSent {
   if (sent.is !== 'complete' || !refusesCredential(sent.status)) return sent;
   const refusal: Refusal = {

@@ -86,12 +86,6 @@ export const LIST_UNREAD: Refusal = {
     "The MCP server's answer cannot be filtered for the tools that this URL allows: it is not plain JSON, or too large.",
 };
 
-export const UNDECODED: Refusal = {
-  code: 'upstream_unreachable',
-  message:
-    "The MCP server's answer is compressed, although none was asked for, and cannot be decoded: it is damaged, or too large. The call may have run, so its charge stands.",
-};
-
 /** Whether the bytes may have a member `tools`. Its name may be written in escapes. */
 const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.includes('\\u00');
 

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../json.ts';
  */
 const LONGEST_TOKEN = 256;
 
-/** Every prompt has a turn and an end, so no call has so few: 0 and 1 stand in for a count that the server does not know yet. */
+/** Every prompt has at least a turn and its end. A server states 0 or 1 when it does not know the count yet. */
 const LEAST = 2;
 
 /** The least input tokens, cached ones included, of a prompt that has so many characters of text. */

@@ -210,7 +210,9 @@ describe('a model of another vendor', () => {
     expect(answeredBy(openrouter, undefined, 'openai/gpt-4o', AT).pricing?.rates).toEqual(
       rates('openai/gpt-4o'),
     );
-    expect(answeredBy(openrouter, 'openai/gpt-4o', 'nobody/knows', AT)).toEqual({ other: 'nobody/knows' });
+    expect(answeredBy(openrouter, 'openai/gpt-4o', 'maker/unlisted', AT)).toEqual({
+      other: 'maker/unlisted',
+    });
   });
 
   it('that an operator prices has that price under whatever name it answers', () => {

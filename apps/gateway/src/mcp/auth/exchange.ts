@@ -145,8 +145,8 @@ async function readBounded(body: AsyncIterable<Uint8Array> | null): Promise<stri
 }
 
 /**
- * Reads an answer as servers write it. A member that is `null` is absent (Supabase, Auth0 forks), and tokens are a success with whatever
- * status: some servers answer 201. The ID token is dropped: it says who logged in, which is not needed and cannot be checked here.
+ * Reads an answer as servers write it. A member that is `null` is absent, and tokens are a success with whatever status: Supabase
+ * answers 201 (python-sdk 1502). The ID token is dropped: it says who logged in, which is not needed and cannot be checked here.
  */
 function readAnswer(text: string, status: number) {
   const answer = parseJson(text);

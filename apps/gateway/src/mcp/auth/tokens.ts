@@ -120,16 +120,12 @@ export function createRefresh(
   /** Undefined when another gateway stored first, so that its tokens are used. */
   const refresh = async (client: OauthClient, refreshToken: string, version: number, lease: Date) => {
     const fetched = await exchange(client, refreshToken);
-    const hasFailed = 'refusal' in fetched;
-    if (hasFailed && fetched.refreshToken === undefined)
-      return (await endLease(db, client.id, lease)) ? fetched : undefined;
     // RFC 6749 §6: if there is no new refresh token, the old one stays valid.
-    const tokens: Tokens = hasFailed
-      ? { accessToken: '', usableUntilMs: 0, refreshToken: fetched.refreshToken ?? refreshToken }
-      : { refreshToken, ...fetched.tokens };
+    const tokens = 'tokens' in fetched ? { refreshToken, ...fetched.tokens } : unusable(fetched.refreshToken);
+    if (!tokens) return (await endLease(db, client.id, lease)) ? fetched : undefined;
     unstored.set(client.id, { version, sealed: sealTokens(encryptionKeys, client, tokens) });
     if (!(await store(client.id))) return undefined;
-    return hasFailed ? fetched : { tokens };
+    return 'tokens' in fetched ? { tokens } : fetched;
   };
 
   return async (client, first, refused) => {
@@ -153,6 +149,10 @@ export function createRefresh(
     return authFailed('The access token is being refreshed.');
   };
 }
+
+/** Tokens of which only the next refresh token is of use. */
+const unusable = (refreshToken: string | undefined): Tokens | undefined =>
+  refreshToken === undefined ? undefined : { accessToken: '', usableUntilMs: 0, refreshToken };
 
 /** The newest tokens that a refresh token led to. */
 type StoredTokens = {
