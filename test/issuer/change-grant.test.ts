@@ -54,17 +54,21 @@ const change = async (url: string, body: GrantChange) => {
   return changedGrant.parse(JSON.parse(sent.text));
 };
 
-/** Calls a URL through a gateway: `ok`, or the code of the refusal. */
-async function call(url: string, gateway = 0, content = 'hello'): Promise<string> {
+type Failed = { readonly error?: { readonly code: string; readonly message: string } };
+
+/** Calls a URL through a gateway. */
+async function ask(url: string, gateway = 0, content = 'hello'): Promise<Failed> {
   const at = url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[gateway] ?? '');
   const answer = await fetch(at, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'gpt-4o-mini', max_tokens: 100, messages: [{ role: 'user', content }] }),
   });
-  const body = (await answer.json()) as { error?: { code: string } };
-  return body.error?.code ?? 'ok';
+  return (await answer.json()) as Failed;
 }
+/** `ok`, or the code of the refusal. */
+const call = async (...args: Parameters<typeof ask>) => (await ask(...args)).error?.code ?? 'ok';
+const messageOf = async (url: string) => (await ask(url)).error?.message;
 const onBoth = async (url: string) => [await call(url, 0), await call(url, 1)];
 const statusOf = async (url: string) => (await fetch(url.slice(0, url.indexOf('/v1/')))).json();
 const seconds = (ahead: number) => Math.floor(Date.now() / 1000) + ahead;
@@ -182,6 +186,24 @@ describe('a changed URL', () => {
     expect(await onBoth(url)).toEqual(['cost_limit_reached', 'cost_limit_reached']);
     await change(url, { cost_limit: null });
     expect(await onBoth(url)).toEqual(['ok', 'ok']);
+  });
+
+  test('hears of its first limit only once the gateway has read it', async () => {
+    const { url } = await issue(stack, {});
+    expect(await call(url)).toBe('ok');
+    await change(url, { cost_limit: 1_000_000 });
+    const [row] = await stack.db
+      .select()
+      .from(grants)
+      .where(eq(grants.id, idOf(url)));
+    const budget = keys.budget(claimsOf(stack, url).prt, row?.budgetId ?? '');
+    const revision = await stack.redis.hget(budget, 'revision');
+    // As when a gateway has read Postgres before a change, or before the ledger went on.
+    await stack.redis.hset(budget, 'revision', 99);
+    expect(await messageOf(url)).not.toContain('limits of this URL changed');
+    await stack.redis.hset(budget, 'revision', revision ?? '');
+    expect(await messageOf(url)).toContain('limits of this URL changed');
+    expect(await call(url)).toBe('ok');
   });
 
   test('that no gateway has seen is called within the new limits, not those of its seed', async () => {

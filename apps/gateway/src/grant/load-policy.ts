@@ -114,8 +114,12 @@ export async function withLimitsOfNow(
   try {
     const standing = await Promise.all(known.map((of) => hasLimit(deps.redis, ref, of)));
     if (standing.every((each) => each === true)) return undefined;
-    const loaded = await loadGrantOnce(deps, grant);
-    return 'policy' in loaded ? loaded.policy : undefined;
+    for (let i = 0; i < LOADS_MAX; i++) {
+      const loaded = await loadGrantOnce(deps, grant);
+      if ('refusal' in loaded) return undefined;
+      if (loaded.policy) return loaded.policy;
+    }
+    return undefined;
   } catch {
     // The refusal that asks stands.
     return undefined;

@@ -91,8 +91,8 @@ async function count(
       if ('refusal' in loaded) return loaded;
       policy = loaded.policy ?? policy;
       atMs = loaded.atMs;
-      // The call was planned by a memory without the limit. Now the memory has it, so the next one is planned with it.
-      if (admission.is === 'unbounded') return { refusal: LIMITS_CHANGED };
+      // The call was planned by a memory without the limit. Once the memory has it, the next one is planned with it.
+      if (admission.is === 'unbounded' && loaded.policy) return { refusal: LIMITS_CHANGED };
     }
     return { refusal: UNAVAILABLE };
   } catch (error) {
