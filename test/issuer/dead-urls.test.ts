@@ -128,6 +128,26 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
     'cost_unbounded',
     { provider: 'cohere', path: '/v2/chat', config: { max_tokens: '5', p: 1 } },
   ],
+  // A free path beside it keeps no URL whose config ends all calls that cost money.
+  ...['/v1/messages/count_tokens', '/v1/messages/*'].map(
+    (free) =>
+      [
+        'config.model',
+        /price of claude-0 at anthropic is not known/,
+        'price_unknown',
+        { provider: 'anthropic', path: ['/v1/messages', free], config: { model: 'claude-0' } },
+      ] as const,
+  ),
+  [
+    'config.max_tokens',
+    /whole number above 0/,
+    'cost_unbounded',
+    {
+      provider: 'anthropic',
+      path: ['/v1/messages', '/v1/messages/count_tokens'],
+      config: { max_tokens: 'abc' },
+    },
+  ],
 ];
 
 /** The smallest call of each API, of a model with a price. */
@@ -206,6 +226,14 @@ describe('a URL that a call can use is issued with a cost_limit', () => {
     ],
     ['a model of the operator', { provider: 'priced', config: { model: 'model-x' } }],
     ['a free call of the second provider', { provider: 'both', path: '/v1/messages/count_tokens' }],
+    [
+      'a free call beside an endpoint without a bound',
+      { provider: 'anthropic', path: ['/v1/messages/count_tokens', '/v1/complete'] },
+    ],
+    [
+      'a free call of a model without a price',
+      { provider: 'anthropic', path: '/v1/messages/count_tokens', config: { model: 'claude-0' } },
+    ],
     ['images of an unnamed model', { path: IMAGES }],
     ['images in a stream of one', { path: IMAGES, config: { model: 'gpt-image-1', stream: true } }],
     ['speech of an unnamed model', { path: SPEECH }],

@@ -17,7 +17,7 @@ export type Allowed = {
   readonly config: JsonObject;
 };
 
-/** The cause for which no call can pass: a field of the request, and the reason as the rest of a sentence about it. */
+/** The cause for which no call that costs money can pass: a field of the request, and the reason as the rest of a sentence about it. */
 export type Dead = { readonly reason: string } & (
   | { readonly at: 'path'; readonly path: string }
   | { readonly at: 'provider' }
@@ -25,7 +25,7 @@ export type Dead = { readonly reason: string } & (
 );
 
 /**
- * Why a spend limit would refuse every call on a URL. Undefined if a call on one of its paths may pass. The same
+ * Why a spend limit would refuse every call on a URL that costs money. Undefined if one may pass, or if all paths are free. The same
  * rules judge a call: the dialects' bounds, the vendor's rules and the prices.
  *
  * It refuses only for values that no holder can change: a path, a model, and a field of the config whose value is not an
@@ -33,11 +33,16 @@ export type Dead = { readonly reason: string } & (
  */
 export function whyDead(provider: Provider, allowed: Allowed, at: PricesAt): Dead | undefined {
   const { method, config, paths } = allowed;
-  if (paths.some((path) => reachesFree(provider, method, path))) return undefined;
-  const judged = paths.map((path) => endpointsOn(provider, path, config, at));
+  const reachFree = paths.filter((path) => reachesFree(provider, method, path));
+  const judged = paths.flatMap((path) => {
+    const isFreeAlone = reachFree.includes(path) && boundedEndpoints(provider, path).length === 0;
+    return isFreeAlone ? [] : endpointsOn(provider, path, config, at);
+  });
   const payable = judged.flatMap((each) => ('payable' in each ? each.payable : []));
   if (payable.length > 0) return deadByConfig(payable, config);
-  return judged.flatMap((each) => ('dead' in each ? each.dead : []))[0];
+  const [dead] = judged.flatMap((each) => ('dead' in each ? each.dead : []));
+  // A free path is of use without the others, but a model that costs money was set for the others.
+  return reachFree.length > 0 && dead?.at !== 'config' ? undefined : dead;
 }
 
 /** Why the tokens of no call on a URL have a bound, by its paths. Undefined if a call on one of them may have one. */
