@@ -190,6 +190,31 @@ test.each([
   expect(codeIn(AGENTS, language)).toContain(shown);
 });
 
+describe('without --model', () => {
+  const env = { PROVIDER_API_KEY: 'sk-any' };
+
+  test('Codex gets the newest version of its usual model that has a price', async () => {
+    const { code, out, note } = await presign(['give', '5', '--for', 'codex'], env);
+    expect(code, note).toBe(0);
+    expect(out).toMatch(/^model = "gpt-6\.1-sol"$/m);
+    expect(note).toContain('gpt-6.2-sol, which codex calls, has no price yet');
+  });
+
+  test('Claude Code keeps its choice while its usual model has a price', async () => {
+    const { code, out, note } = await presign(['give', '5', '--for', 'claude-code'], env);
+    expect(code, note).toBe(0);
+    expect(out + note).not.toMatch(/model|price/i);
+  });
+
+  test('a provider that prices no version of it is refused by name', async () => {
+    const { code, note } = await presign(['give', '5', '--for', 'codex', '--provider', 'groq'], env);
+    expect([code, note]).toEqual([
+      1,
+      expect.stringContaining('gpt-6.2-sol, which codex calls, has no price at groq'),
+    ]);
+  });
+});
+
 test.each([
   [[], 2, 'Usage: presign give DOLLARS'],
   [['take', '5'], 2, 'unknown command "take"'],

@@ -1,7 +1,8 @@
 import { createPresign } from './create-presign.ts';
 import type { Presign } from './methods.ts';
+import { newestPriced } from './newest-priced.ts';
 import { PresignError } from './presign-error.ts';
-import { MCP_TOOLS, TOOLS } from './tool-settings.ts';
+import { MCP_TOOLS, TOOLS, type Tool } from './tool-settings.ts';
 
 /** The input and output of the command. */
 export type Io = {
@@ -48,7 +49,8 @@ const HELP = `Usage: presign give DOLLARS --for TOOL [options]
 Issues a URL that may spend this many dollars, and prints the settings to paste into the tool.
 
   --for TOOL          ${[...TOOLS.keys()].join(', ')}
-  --model MODEL       the only model that may be called
+  --model MODEL       the only model that may be called. Without it, and if the tool's usual model has no
+                      price, the newest version of it that has one
   --uses COUNT        calls that may be made; default unlimited
   --expires-in TIME   such as 30m, 12h, 7d or 600 (seconds); default one hour
   --provider NAME     another provider that has the API of the tool, such as sandbox
@@ -146,7 +148,9 @@ async function give(asked: Asked, { env, out, note }: Io): Promise<void> {
     throw new CommandError('PRESIGN_API_KEY is not set. Set it to an API key with the scope presign.');
   const presign = createPresign({ url: env.ISSUER_URL || 'http://127.0.0.1:8787', apiKey });
   const given =
-    asked.servers.length > 0 ? await giveServers(presign, asked) : await giveModel(presign, asked, env);
+    asked.servers.length > 0
+      ? await giveServers(presign, asked)
+      : await giveModel(presign, asked, { env, note });
   out(given.settings);
   const expires = new Date(given.expiresAt * 1000).toISOString().replace('.000', '');
   const limits = [counted(asked.costLimit / 1_000_000, 'dollar')];
@@ -164,13 +168,18 @@ type Given = {
   readonly sessionId: string;
 };
 
-async function giveModel(presign: Presign, asked: Asked, env: Io['env']): Promise<Given> {
+async function giveModel(
+  presign: Presign,
+  asked: Asked,
+  { env, note }: Pick<Io, 'env' | 'note'>,
+): Promise<Given> {
   const tool = TOOLS.get(asked.tool);
   if (!tool) throw new UsageError('--for: unknown tool');
-  const { model, virtualKey, limits } = asked;
-  if (tool.needsModel && model === undefined)
+  const { virtualKey, limits } = asked;
+  if (tool.needsModel && asked.model === undefined)
     throw new UsageError(`--model is missing: the settings of ${asked.tool} name a model`);
   const provider = asked.provider ?? tool.provider;
+  const model = asked.model ?? (await modelInPlace(presign, { tool, provider, name: asked.tool }, note));
   const issued = await presign.presign({
     provider,
     path: [...tool.paths],
@@ -183,6 +192,50 @@ async function giveModel(presign: Presign, asked: Asked, env: Io['env']): Promis
   });
   const settings = tool.settings(issued, model);
   return { settings, where: tool.where, expiresAt: issued.expires_at, sessionId: issued.session_id };
+}
+
+/**
+ * The model to set in place of a tool's usual one: a call of a model without a price is refused under a spend limit.
+ * @returns undefined if the tool may choose
+ * @throws CommandError if no version of its usual model has a price
+ */
+async function modelInPlace(
+  presign: Presign,
+  { tool: { usualModel }, provider, name }: { tool: Tool; provider: string; name: string },
+  note: Io['note'],
+): Promise<string | undefined> {
+  if (usualModel === undefined) return undefined;
+  const own = await pricedModels(presign, { provider, model: usualModel });
+  if (own === undefined) {
+    note(
+      `The API key lacks the scope read, so the price of ${usualModel}, which ${name} calls, was not checked.`,
+    );
+    return undefined;
+  }
+  if (own.length > 0) return undefined;
+  const priced = (await pricedModels(presign, { provider })) ?? [];
+  // The issuer says what a provider without any price lacks.
+  if (priced.length === 0) return undefined;
+  const model = newestPriced(usualModel, priced);
+  if (model === undefined)
+    throw new CommandError(
+      `${usualModel}, which ${name} calls, has no price at ${provider}, nor has another version of it. Name a model with --model.`,
+    );
+  note(`${usualModel}, which ${name} calls, has no price yet, so the URL and the settings have ${model}.`);
+  return model;
+}
+
+/** The names of models that have a price. Undefined: the key may not read them. */
+async function pricedModels(
+  presign: Presign,
+  query: { readonly provider: string; readonly model?: string },
+): Promise<readonly string[] | undefined> {
+  try {
+    return (await presign.listModels(query)).data.map(({ model }) => model);
+  } catch (error) {
+    if (error instanceof PresignError && error.code === 'forbidden') return undefined;
+    throw error;
+  }
 }
 
 function providerKey(env: Io['env'], provider: string): string {

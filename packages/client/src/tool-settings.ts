@@ -9,6 +9,8 @@ export type Tool = {
   /** Where its settings belong. */
   readonly where: string;
   readonly needsModel?: boolean;
+  /** The model that it calls unless its settings name one. Undefined: a person or a program chooses. */
+  readonly usualModel?: string;
   /** The text to paste. */
   readonly settings: (issued: Issued, model: string | undefined) => string;
 };
@@ -68,13 +70,28 @@ const typescript = (from: string, name: string, options: object) =>
 
 const CODE = 'your program';
 
-/** The tools by the name that `--for` takes. */
+/** The tools by the name that `--for` takes. Their usual models are of Claude Code 2.1.332 and Codex 0.171, November 2026. */
 export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>([
   [
     'claude-code',
-    { provider: 'anthropic', paths: MESSAGES, where: '~/.claude/settings.json', settings: claudeCode },
+    {
+      provider: 'anthropic',
+      paths: MESSAGES,
+      where: '~/.claude/settings.json',
+      usualModel: 'claude-sonnet-5-5',
+      settings: claudeCode,
+    },
   ],
-  ['codex', { provider: 'openai', paths: ['/v1/responses'], where: '~/.codex/config.toml', settings: codex }],
+  [
+    'codex',
+    {
+      provider: 'openai',
+      paths: ['/v1/responses'],
+      where: '~/.codex/config.toml',
+      usualModel: 'gpt-6.2-sol',
+      settings: codex,
+    },
+  ],
   ['cursor', { provider: 'openai', paths: CHAT, where: 'Cursor Settings, under Models', settings: cursor }],
   [
     'vscode',
