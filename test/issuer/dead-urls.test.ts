@@ -128,7 +128,7 @@ const DEAD: readonly (readonly [field: string, says: RegExp, code: string, ask: 
     'cost_unbounded',
     { provider: 'cohere', path: '/v2/chat', config: { max_tokens: '5', p: 1 } },
   ],
-  // A free path beside it keeps no URL whose config ends all calls that cost money.
+  // Another path, a free one, keeps no URL whose config ends all calls that cost money.
   ...['/v1/messages/count_tokens', '/v1/messages/*'].map(
     (free) =>
       [

@@ -249,7 +249,7 @@ describe('the page at /docs', () => {
     const document = documentIn(await (await fetch(`${stack.issuerUrl}/docs`)).text());
     const routes = Object.entries(document.paths).filter(([, { servers }]) => servers !== undefined);
     expect(routes.length).toBeGreaterThan(3);
-    expect((await fetch(`${stack.gatewayUrls[0]}/llm/none`)).status).toBe(404);
+    expect((await fetch(`${stack.gatewayUrls[0]}/none`)).status).toBe(404);
     for (const [path, { servers, ...methods }] of routes) {
       expect(servers?.map(({ url }) => url)).toEqual(stack.gatewayUrls.slice(0, 1));
       for (const method of Object.keys(methods)) {

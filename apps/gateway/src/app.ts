@@ -85,11 +85,11 @@ export function createGateway(deps: GatewayDeps): Gateway {
   const grantAt = grantFinder({ llm: llm.verify, mcp: mcp.verify, bundle: bundles.verify });
   app.options('*', preflight({ ...shared, grantAt }));
   addHealthRoutes(app, deps, wrongMethod);
-  app.get('/llm/t/:token', describeGrant(llm));
-  app.on(NOT_OF_STATUS, '/llm/t/:token', wrongMethod);
+  for (const path of ['/llm/t/:token', '/llm'])
+    app.get(path, describeGrant(llm)).on(NOT_OF_STATUS, path, wrongMethod);
   const callLlm = llmCall(llm);
   const callMcp = mcpCall(mcp);
-  app.all('/llm/t/*', byHono(callLlm));
+  app.all('/llm/*', byHono(callLlm));
   // Some clients accept an address of the 2024-11-05 transport only if it ends in `/sse`.
   for (const path of ['/mcp/mcp', '/mcp/sse']) app.get(path, describeServer(mcp)).all(path, byHono(callMcp));
   app.all('/mcp/bundle/:token', bundle(bundles));
@@ -135,7 +135,7 @@ const UNREADABLE = 'The request target or the Host header is malformed.';
 const PLAIN_HOST = /^[\w.:[\]-]+$/;
 
 /** The URLs of calls. A bundle is loaded by GET. */
-const CALL_URL = /^\/(?:llm\/t\/|mcp\/(?:mcp|sse)\?)/;
+const CALL_URL = /^\/(?:llm\/|mcp\/(?:mcp|sse)\?)/;
 
 const isPostCall = (incoming: IncomingMessage): boolean =>
   incoming.method === 'POST' &&
@@ -159,7 +159,8 @@ const shapeFor = ({ url = '' }: { readonly url?: string | undefined }) =>
 const grantFinder =
   (verify: Readonly<Record<'llm' | 'mcp' | 'bundle', Verifier<VerifiedGrant>>>) =>
   (url: string): Verified<VerifiedGrant> | undefined => {
-    if (url.startsWith('/llm/t/')) return verify.llm(splitUrl(url).token);
+    const { token } = splitUrl(url);
+    if (token !== undefined) return verify.llm(token);
     const ofBundle = /^\/mcp\/bundle\/([^/?]+)/.exec(url)?.[1];
     if (ofBundle !== undefined) return verify.bundle(ofBundle);
     const asked = readMcpUrl(url);

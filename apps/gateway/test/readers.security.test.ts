@@ -71,7 +71,7 @@ describe('tokens', () => {
     fc.assert(
       fc.property(fc.oneof(near([token]), near(['', 'v4.public.', token.slice(0, 40)])), (bytes) => {
         const text = bytes.toString('latin1');
-        const { token: found } = splitUrl(`/llm/t/${text}/v1/chat/completions`);
+        const { token: found = '' } = splitUrl(`/llm/t/${text}/v1/chat/completions`);
         for (const each of [text, found]) {
           if (each !== token) expect(llmVerifier(deps)(each)).toHaveProperty('refusal');
         }

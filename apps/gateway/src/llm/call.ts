@@ -30,7 +30,7 @@ import {
 } from './body.ts';
 import type { Unplannable } from './hold.ts';
 import { type Charge, costHeaders, endRefusal, judge, lastCallOf } from './judge-end.ts';
-import { match, splitUrl, type Target } from './match.ts';
+import { type CallUrl, match, splitUrl, type Target, verifyCall } from './match.ts';
 import { type Call, givesBack, type Plan } from './plan.ts';
 import { type Planned, planBody } from './plan-body.ts';
 import { callRecord, endedRecord, endOf } from './record.ts';
@@ -44,7 +44,7 @@ const GIVING_BACK_MS = 1_000;
 const SETTLING_MS = 50;
 
 /**
- * `ANY /llm/t/<token>/<path>`: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
+ * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
  * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): ServeCall {
@@ -52,7 +52,7 @@ export function llmCall(deps: LlmDeps): ServeCall {
     const report = new CallReport('llm', requestId, incoming);
     const bodyMemory = deps.bodyMemory.newReservation();
     const url = splitUrl(incoming.url ?? '');
-    const verified = deps.verify(url.token);
+    const verified = verifyCall(deps.verify, url, incoming.headers);
     report.grant = 'grant' in verified ? verified.grant : verified.signed;
     if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
     let refusal: Refusal | undefined = { code: 'internal_error' };
@@ -78,7 +78,7 @@ type Arrived = {
   readonly report: CallReport;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly url: ReturnType<typeof splitUrl>;
+  readonly url: CallUrl;
   readonly verified: Verified<LlmGrant>;
 };
 

@@ -12,10 +12,10 @@ import { type Live, readForHolder } from '../holder/read-live.ts';
 import { sdkExamples } from '../holder/sdk-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
-import { splitUrl } from './match.ts';
+import { splitUrl, verifyCall } from './match.ts';
 
 /**
- * `GET /llm/t/<token>`, without a path: the limits of the URL, and its uses and costs so far, as JSON or as a page for a
+ * `GET /llm/t/<token>`, without a path, or `GET /llm` with the token in a header: the limits of the URL, and its uses and costs so far, as JSON or as a page for a
  * browser. It costs no use. It shows the URL's own limits, and not those of a virtual key's budget.
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
@@ -47,7 +47,7 @@ type Found =
   | { readonly refusal: Refusal };
 
 async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingMessage): Promise<Found> {
-  const verified = deps.verify(splitUrl(incoming.url ?? '').token);
+  const verified = verifyCall(deps.verify, splitUrl(incoming.url ?? ''), incoming.headers);
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
   if ('refusal' in verified) return verified;
   report.provider = verified.grant.provider.id;

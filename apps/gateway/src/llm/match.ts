@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   checkCallPath,
   dialectOf,
@@ -6,7 +7,7 @@ import {
   writeModelInPath,
 } from '@presign/providers';
 import type { Refusal } from '@presign/schema';
-import type { LlmGrant } from '../grant/verify.ts';
+import type { LlmGrant, Verified, Verifier } from '../grant/verify.ts';
 
 /** Where a call goes. The path is sent byte for byte as it was checked. */
 export type Target = { readonly path: string; readonly query: string };
@@ -51,22 +52,46 @@ function pathRefusal(grant: LlmGrant, path: string): Refusal {
   };
 }
 
-const PREFIX = '/llm/t/';
+const PREFIX = '/llm';
+const WITH_TOKEN = '/llm/t/';
 
 /** Scheme and authority of a request target in absolute form. A server must accept it (RFC 9112 §3.2.2). */
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
-/** Splits `/llm/t/<token><path>?<query>` byte for byte. The parts of any other target are empty. */
-export function splitUrl(target: string): { token: string; path: string; query: string } {
+/** The parts of a call's URL. `token`: undefined if it belongs in a header. */
+export type CallUrl = { readonly token: string | undefined; readonly path: string; readonly query: string };
+
+/** Splits `/llm/t/<token><path>?<query>` or `/llm<path>?<query>` byte for byte. Any other target has no path. */
+export function splitUrl(target: string): CallUrl {
   const url = target.startsWith('/') ? target : target.replace(ORIGIN, '');
-  if (!url.startsWith(PREFIX)) return { token: '', path: '', query: '' };
   const mark = url.indexOf('?');
   const end = mark < 0 ? url.length : mark;
-  const slash = url.indexOf('/', PREFIX.length);
+  const query = url.slice(end + 1);
+  if (!url.startsWith(WITH_TOKEN)) {
+    const path = url.startsWith(`${PREFIX}/`) ? url.slice(PREFIX.length, end) : '';
+    return { token: undefined, path, query };
+  }
+  const slash = url.indexOf('/', WITH_TOKEN.length);
   const tokenEnd = slash < 0 || slash > end ? end : slash;
-  return {
-    token: url.slice(PREFIX.length, tokenEnd),
-    path: url.slice(tokenEnd, end),
-    query: url.slice(end + 1),
-  };
+  return { token: url.slice(WITH_TOKEN.length, tokenEnd), path: url.slice(tokenEnd, end), query };
 }
+
+/** A scheme's case does not matter (RFC 9110 §11.1). */
+const BEARER = /^bearer +(\S+)$/i;
+
+/** Verifies the token of a call's URL, or else of its `Authorization: Bearer` (RFC 6750 §2.1). */
+export function verifyCall(
+  verify: Verifier<LlmGrant>,
+  { token }: CallUrl,
+  { authorization = '' }: IncomingMessage['headers'],
+): Verified<LlmGrant> {
+  const presented = token ?? BEARER.exec(authorization)?.[1];
+  return presented === undefined ? { refusal: NO_TOKEN } : verify(presented);
+}
+
+const NO_TOKEN: Refusal = {
+  code: 'token_invalid',
+  reason: 'incomplete_url',
+  message:
+    'This address has no token. Use the URL exactly as it was issued, or send its token as "Authorization: Bearer <token>".',
+};
