@@ -59,19 +59,29 @@ async function textOf(stream: AsyncIterable<unknown>): Promise<string> {
 }
 
 const SANDBOX = ['--provider', 'sandbox', '--model', 'sandbox-1'];
-const URL_IN_TEXT = /http:\/\/127\.0\.0\.1:\d+\/llm\/t\/[^"\s/]+[^"\s]*/;
+/** The address in the settings, and the token if it is not in the address. */
+function readGiven(out: string): { readonly base: string; readonly token: string | undefined } {
+  const [base = ''] = /http:\/\/127\.0\.0\.1:\d+\/llm[^"\s]*/.exec(out) ?? [];
+  return { base, token: base.includes('/llm/t/') ? undefined : /v4\.public\.[\w.-]+/.exec(out)?.[0] };
+}
 const MESSAGE = { max_tokens: 20, messages: [{ role: 'user', content: 'Hello' }] };
 
 /** Calls a URL as the tool does, and returns the answer's text. */
-async function call(url: string, body: object): Promise<string> {
+async function call(url: string, body: object, token?: string): Promise<string> {
   const answer = await fetch(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01' },
+    headers: { 'content-type': 'application/json', 'anthropic-version': '2023-06-01', ...bearer(token) },
     body: JSON.stringify(body),
   });
   expect(answer.status).toBe(200);
   return answer.text();
 }
+
+const bearer = (token: string | undefined): Record<string, string> =>
+  token === undefined ? {} : { authorization: `Bearer ${token}` };
+/** The figures of a URL, by an address with its token or by the token in a header. */
+const describeAt = async (base: string, token: string | undefined) =>
+  (await fetch(base.replace(/(\/llm(?:\/t\/[^/]+)?).*/, '$1'), { headers: bearer(token) })).json();
 
 const TOOLS = [
   ['claude-code', '/v1/messages?beta=true', MESSAGE],
@@ -87,10 +97,9 @@ const TOOLS = [
 test.each(TOOLS)('give 5 --for %s prints a URL that the tool can call', async (tool, path, body) => {
   const { code, out, note } = await presign(['give', '5', '--for', tool, ...SANDBOX, '--uses', '3']);
   expect([code, note]).toEqual([0, expect.stringMatching(/It allows 5 dollars and 3 uses, until 20\S+Z\./)]);
-  const [base = ''] = URL_IN_TEXT.exec(out) ?? [];
-  expect(await call(base + path, { model: 'another', ...body })).toContain('You said: Hello');
-  const described = await fetch(base.replace(/(\/llm\/t\/[^/]+).*/, '$1'));
-  expect(await described.json()).toMatchObject({ cost_limit: 5_000_000, max_uses: 3 });
+  const { base, token } = readGiven(out);
+  expect(await call(base + path, { model: 'another', ...body }, token)).toContain('You said: Hello');
+  expect(await describeAt(base, token)).toMatchObject({ cost_limit: 5_000_000, max_uses: 3 });
 });
 
 test('one dollar and one use are no plural', async () => {
@@ -100,11 +109,10 @@ test('one dollar and one use are no plural', async () => {
 
 test('Claude Code can count tokens without spending any', async () => {
   const { out } = await presign(['give', '1', '--for', 'claude-code', ...SANDBOX]);
-  const [base = ''] = URL_IN_TEXT.exec(out) ?? [];
-  const counted = await call(`${base}/v1/messages/count_tokens`, { model: 'sandbox-1', ...MESSAGE });
-  expect(counted).toContain('input_tokens');
-  const described = await fetch(base);
-  expect(await described.json()).toMatchObject({ spent: 0, held: 0 });
+  const { base, token } = readGiven(out);
+  const path = '/v1/messages/count_tokens';
+  expect(await call(base + path, { model: 'sandbox-1', ...MESSAGE }, token)).toContain('input_tokens');
+  expect(await describeAt(base, token)).toMatchObject({ spent: 0, held: 0 });
 });
 
 describe('the settings', () => {
@@ -115,14 +123,17 @@ describe('the settings', () => {
     const { env, ...rest } = JSON.parse(await settingsOf('claude-code')) as { env: Record<string, string> };
     expect(rest).toEqual({});
     expect(env).toEqual({
-      ANTHROPIC_BASE_URL: expect.stringMatching(/\/llm\/t\/[^/]+$/),
-      ANTHROPIC_AUTH_TOKEN: 'presigned',
+      ANTHROPIC_BASE_URL: expect.stringMatching(/:\d+\/llm$/),
+      ANTHROPIC_AUTH_TOKEN: expect.stringMatching(/^v4\.public\.[\w.-]+$/),
       ANTHROPIC_MODEL: 'sandbox-1',
     });
   });
 
   test('of Codex are its config.toml', async () => {
-    expect((await settingsOf('codex')).replace(/http\S+(?=\/v1")/, 'URL')).toBe(`model = "sandbox-1"
+    const shown = (await settingsOf('codex'))
+      .replace(/http\S+(?=\/v1")/, 'URL')
+      .replace(/v4\.[\w.-]+/, 'TOKEN');
+    expect(shown).toBe(`model = "sandbox-1"
 model_provider = "presign"
 web_search = "disabled"
 
@@ -130,6 +141,7 @@ web_search = "disabled"
 name = "Presign"
 base_url = "URL/v1"
 wire_api = "responses"
+http_headers = { Authorization = "Bearer TOKEN" }
 `);
   });
 
@@ -186,7 +198,9 @@ test.each([
   const env = { PROVIDER_API_KEY: 'sk-any' };
   const { code, out, note } = await presign(['give', '5', '--for', tool, ...options], env);
   expect([code, note]).toEqual([0, expect.any(String)]);
-  const shown = out.replace(/http:\/\/[^"]*?\/llm\/t\/[^"/]+/, 'https://gateway.example.com/llm/t/TOKEN');
+  const shown = out
+    .replace(/http:\/\/[^"]*?\/llm/, 'https://gateway.example.com/llm')
+    .replace(/v4\.public\.[\w.-]+/, 'TOKEN');
   expect(codeIn(AGENTS, language)).toContain(shown);
 });
 

@@ -12,7 +12,7 @@ export function newestPriced(model: string, priced: readonly string[]): string |
   return family.sort((a, b) => newerFirst(a.version, b.version))[0]?.name;
 }
 
-/** A version has numbers of one or two digits, so a date in a name is none. */
+/** A version has numbers of one or two digits, so a date in a name is no version. */
 const VERSION = /^(.*?-)(\d{1,2}(?:[.-]\d{1,2})*)(-[a-z]\w*)?$/;
 
 function parse(model: string) {

@@ -7,6 +7,21 @@ export type Issued = { readonly url: string };
 const apiKey = 'presigned';
 
 /**
+ * An issued URL for a program that sends its key as `Authorization: Bearer <key>`: the key is the token, so the address is no secret,
+ * and may be printed in errors and logs.
+ * @throws TypeError when this is not an issued URL
+ */
+export function headerForm(answer: Issued): {
+  readonly base: string;
+  readonly path: string;
+  readonly token: string;
+} {
+  const { base, path } = split(answer);
+  const at = base.lastIndexOf('/t/');
+  return { base: base.slice(0, at), path, token: base.slice(at + 3) };
+}
+
+/**
  * Options of the `openai` SDK and of SDKs with the same options: `new OpenAI(openaiOptions(answer))`.
  * @param answer issued for a path that the SDK calls, of any provider that has OpenAI's API
  * @throws TypeError when this is not an issued URL

@@ -1,4 +1,4 @@
-import { anthropicOptions, type Issued, openaiOptions } from './sdk-options.ts';
+import { anthropicOptions, headerForm, type Issued, openaiOptions } from './sdk-options.ts';
 
 /** A program that calls models, and how it is set up with an issued URL. */
 export type Tool = {
@@ -24,26 +24,30 @@ const json = (value: unknown): string => JSON.stringify(value, null, 2);
 
 /** https://code.claude.com/docs/en/env-vars, and the `env` block of https://code.claude.com/docs/en/settings. */
 const claudeCode = (issued: Issued, model: string | undefined): string => {
-  const { baseURL, apiKey } = anthropicOptions(issued);
-  const names = { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_AUTH_TOKEN: apiKey };
+  const { base, token } = headerForm(issued);
+  const names = { ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token };
   return json({ env: model === undefined ? names : { ...names, ANTHROPIC_MODEL: model } });
 };
 
 /**
  * https://developers.openai.com/codex/config-advanced, "Custom model providers". TOML has the keys of the root first. Web
- * search is off, because Codex does not limit its searches, and a `cost_limit` refuses calls with unlimited searches.
+ * search is off, because Codex does not limit its searches, and a `cost_limit` refuses calls with unlimited searches. Codex prints
+ * its address in errors, so the token is in a header.
  */
-const codex = (issued: Issued, model: string | undefined): string =>
-  [
+const codex = (issued: Issued, model: string | undefined): string => {
+  const { base, token } = headerForm(issued);
+  return [
     ...(model === undefined ? [] : [`model = ${text(model)}`]),
     'model_provider = "presign"',
     'web_search = "disabled"',
     '',
     '[model_providers.presign]',
     'name = "Presign"',
-    `base_url = ${text(openaiOptions(issued).baseURL)}`,
+    `base_url = ${text(`${base}/v1`)}`,
     'wire_api = "responses"',
+    `http_headers = { Authorization = ${text(`Bearer ${token}`)} }`,
   ].join('\n');
+};
 
 /** Cursor has no file for this: both fields are in its settings, under Models. */
 const cursor = (issued: Issued): string => {
@@ -78,7 +82,7 @@ export const TOOLS: ReadonlyMap<string, Tool> = new Map<string, Tool>([
       provider: 'anthropic',
       paths: MESSAGES,
       where: '~/.claude/settings.json',
-      usualModel: 'claude-sonnet-5-5',
+      usualModel: 'claude-opus-5-5',
       settings: claudeCode,
     },
   ],
