@@ -100,6 +100,12 @@ const CASES: readonly Case[] = [
     { 'presign_unknown_usage_total{provider="acme",name="new_tokens"}': '1x120' },
     { provider: 'acme', name: 'new_tokens' },
   ],
+  ...['unknown_usage', 'unbounded_calls'].map((metric): Case => {
+    const series = `presign_${metric}_total{provider="acme",name="new"}`;
+    const alert = metric === 'unknown_usage' ? 'PresignUsageUnknown' : 'PresignCallsUnbounded';
+    // A new name has no series before its first call.
+    return [alert, { [series]: '_x70 1x50' }, { [series]: '1x120' }, { provider: 'acme', name: 'new' }];
+  }),
   ['PresignLeasesExpired', { presign_leases_expired_total: once }, { presign_leases_expired_total: '1x120' }],
   ['PresignEpochChanged', { presign_epoch_changes_total: once }, { presign_epoch_changes_total: '1x120' }],
   ['PresignLedgerBehind', { presign_ledger_lag_seconds: '400x120' }, { presign_ledger_lag_seconds: '9x120' }],

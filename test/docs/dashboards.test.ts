@@ -68,10 +68,10 @@ test('a wrong name, type or label is noticed', () => {
   ]);
 });
 
-/** The metrics of an expression, each with the suffix of its series and whether it is within a function of counters. */
+/** The metrics of an expression, each with the suffix of its series and whether it is within a function of counters, or of any series. */
 function metricsIn(expr: string) {
   return Array.from(
-    expr.matchAll(/(rate\(|increase\()?\b(presign_\w+?)(_bucket|_sum|_count)?(?!\w)/g),
+    expr.matchAll(/(rate\(|increase\(|group by \([^)]*\) \()?\b(presign_\w+?)(_bucket|_sum|_count)?(?!\w)/g),
     ([, grows, name = '', suffix]) => ({ name, suffix, grows: grows !== undefined }),
   );
 }

@@ -173,6 +173,28 @@ describe('/metrics of a gateway', () => {
     await expectGrowth(before, { [contradicts]: 1, [unknown]: 1 });
   });
 
+  test.each([
+    ['a field', { new_field: 1 }, 'new_field'],
+    ['a model', { model: 'gpt-0' }, 'model=gpt-0'],
+    [
+      'a tool',
+      { tools: [{ type: 'function', function: { name: 'f' } }, { type: 'new' }] },
+      'tools[].type=new',
+    ],
+    ['a name that is no name', { 'a b\nc': 1 }, 'other'],
+    ['a long name', { ['x'.repeat(41)]: 1 }, 'other'],
+    ['a long model', { model: 'm'.repeat(41) }, 'model'],
+  ])('counts a call that is refused for %s without a bound, by its name', async (_what, fields, name) => {
+    answer = OK;
+    const series = `presign_unbounded_calls_total{provider="openai",name="${name}"}`;
+    const before = await now();
+    const call = JSON.stringify({ ...JSON.parse(CALL), ...fields });
+    expect(await send(await issue({ cost_limit: 10_000 }), call)).toBe(422);
+    await expectGrowth(before, { [series]: 1 });
+    const line = stack.logs.filter((text) => text.includes('"unbounded":')).at(-1) ?? '{}';
+    expect(JSON.parse(line)).toMatchObject({ unbounded: name, status: 422 });
+  });
+
   test('counts a hold whose gateway stopped', async () => {
     answer = OK;
     const url = await issue({ max_uses: 2 });

@@ -60,6 +60,8 @@ export class CallReport implements UpstreamTimes {
   provider: string | undefined = undefined;
   /** Its name is in a price list. Any other name could be any text that the holder wrote. */
   model: string | undefined = undefined;
+  /** The field or model for which it was refused, in at most 81 letters, digits and `_.-[]=`. */
+  unbounded: string | undefined = undefined;
   /** The JSON-RPC messages of a POST to an MCP server. */
   messages: number | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
@@ -169,6 +171,7 @@ function lineOf(
     upstream_status: end?.upstreamStatus === status ? undefined : end?.upstreamStatus,
     code: end?.code ?? refusal?.code,
     reason: refusal?.reason,
+    unbounded: call.unbounded,
     limit_of: details?.limit_of,
     budget: details?.budget,
     limit: details?.limit,

@@ -6,8 +6,8 @@ import type { CallReport } from './call-report.ts';
 /** The gateway's own figures, as docs/reference/metrics.md lists them. */
 export type GatewayMetrics = {
   /**
-   * Counts a call that ended. No label comes from a request: `provider` is a name that the operator gave, `name` is bounded and
-   * is the provider's, the others are ours.
+   * Counts a call that ended. `provider` is a name that the operator gave; `name` is bounded, and is the provider's or that of a
+   * request's field; the others are ours.
    * @param ms how long the call took
    */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
@@ -55,12 +55,18 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const ratio = histogram('presign_hold_cost_ratio', 'The hold of a call by its cost', 'ratio', RATIO);
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
+  const unbounded = counter(
+    'presign_unbounded_calls_total',
+    'Calls that were refused for a field or model without a bound or a price',
+  );
+  const nameOf = boundNames();
   const doubted = doubtCounters(counter);
   // An alert needs a value before the first event.
   overruns.add(0);
 
   const callEnded: GatewayMetrics['callEnded'] = (call, refusal, ms) => {
     const { kind, provider = '', end, upstreamMs, bodyMs, firstByteAt, beganAt, admitMs } = call;
+    if (call.unbounded !== undefined) unbounded.add(1, { provider, name: nameOf(provider, call.unbounded) });
     calls.add(1, { kind, provider, outcome: outcomeOf(call, refusal) });
     if (refusal) refusals.add(1, { kind, code: refusal.code });
     own.record(Math.max(0, ms - upstreamMs - bodyMs) / 1_000, { kind });
@@ -118,7 +124,7 @@ function doubtCounters(
 
 const CONTRADICTIONS = ['falls', 'no_input', 'no_output', 'model'];
 
-/** Providers choose these names, so their number is bounded: later ones are `other`. */
+/** Providers or holders choose these names, so their number is bounded: later ones are `other`. */
 function boundNames(): (provider: string, name: string) => string {
   const known = new Set<string>();
   return (provider, name) => {

@@ -106,6 +106,7 @@ async function serve(
   const ready = await prepare(deps, { report, incoming, grant, target, bodyMemory, beganMs }, found.policy);
   if ('refusal' in ready) {
     report.model = ready.model;
+    report.unbounded = ready.unbounded;
     return ready.refusal;
   }
   const { planned, policy, arrived } = ready;

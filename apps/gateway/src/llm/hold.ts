@@ -60,8 +60,15 @@ type Limited = Pick<Policy, 'costLimited' | 'tokenLimited'> & {
 /** The counter of an encoding. */
 export type CounterOf = (encoding: Encoding) => CountTokens;
 
-/** A call that cannot be planned. `model` is the model that it names, if that has a price. */
-export type Unplannable = { readonly refusal: Refusal; readonly model?: string | undefined };
+/**
+ * A call that cannot be planned. `model` is the model that it names, if that has a price. `unbounded` names the field or model for
+ * which it has no bound or price, for figures and the log.
+ */
+export type Unplannable = {
+  readonly refusal: Refusal;
+  readonly model?: string | undefined;
+  readonly unbounded?: string | undefined;
+};
 
 /**
  * The most that a call can use, and the most that it can cost at the prices that its usage is charged at. Refuses calls
@@ -87,9 +94,13 @@ export function worstCase(
   if (!pricing && limited.costLimited) {
     const reason = priceUnknown(provider, model, ', so no spend limit can hold');
     const message = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
-    return { refusal: { code: 'price_unknown', param: 'model', message } };
+    const unbounded = nameOfUnbounded('model', { model });
+    return { refusal: { code: 'price_unknown', param: 'model', message }, unbounded };
   }
-  const refusePriced = (why: Unbounded) => ({ ...refuse(why), model: pricing && model });
+  const refusePriced = (why: Unbounded) => {
+    const unbounded = why.param === undefined ? undefined : nameOfUnbounded(why.param, body);
+    return { ...refuse(why), model: pricing && model, unbounded };
+  };
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
   if (unreported) return refusePriced(unreported);
   const standard = spend.atStandardPrice?.(body) ?? body;
@@ -160,6 +171,24 @@ const PER_MTOK = 1_000_000;
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
 type Unbounded = { readonly param?: string; readonly reason: string };
+
+const NAME = /^[\w.[\]-]{1,40}$/;
+
+/** The most characters of a place that are read. Deeper ones have no name. */
+const PLACE_LENGTH = 200;
+
+/** A place in a body without its indexes, and its value if that is a name, as of `model` or `type`: `tools[].type=browser`. */
+function nameOfUnbounded(place: string, body: JsonObject): string {
+  if (place.length > PLACE_LENGTH) return 'other';
+  const name = place.replaceAll(/\[\d+\]/g, '[]');
+  const value = place
+    .split(/[.[\]]+/)
+    .filter((step) => step !== '')
+    .reduce<unknown>((at, step) => (at as JsonObject | undefined)?.[step], body);
+  if (!NAME.test(name)) return 'other';
+  const isName = /(?:^|\.)(?:model|type)$/.test(name) && typeof value === 'string' && NAME.test(value);
+  return isName ? `${name}=${value}` : name;
+}
 
 /** Refuses a call for want of a bound, by the limit that needs one. */
 const refuserOf =
