@@ -102,7 +102,11 @@ describe.skipIf(!hasRedisServer)('concurrent_calls', () => {
     const { url } = await stack.issue({ ...forwarded, concurrent_calls: 1, max_uses: 2 });
     const { answered, response } = await keep(url);
     const refused = await call(url);
-    expect(refused).toMatchObject({ status: 429, retryAfter: '1', error: { limit: 1 } });
+    expect(refused).toMatchObject({
+      status: 429,
+      retryAfter: expect.stringMatching(/^[1-9]\d?$/),
+      error: { limit: 1 },
+    });
     expect(refused.error?.message).toContain('concurrent_calls');
     response?.end('{}');
     expect((await answered).status).toBe(200);
@@ -144,9 +148,10 @@ describe.skipIf(!hasRedisServer)('concurrent_calls', () => {
     for (const refused of [toolCall('run', 3), ask('tools/list')]) {
       const { status, messages, headers } = await post(to('b', 0), refused);
       expect(status).toBe(200);
-      const error = { code: 'concurrency_limited', limit: 2, retry_after: 1 };
+      const wait = Number(headers['retry-after']);
+      expect(wait).toBeGreaterThan(0);
+      const error = { code: 'concurrency_limited', limit: 2, retry_after: wait };
       expect(messages[0]?.error?.data).toMatchObject(error);
-      expect(headers['retry-after']).toBe('1');
     }
     const batch = await post(to('a', 1), [toolCall('run', 4), toolCall('run', 5), toolCall('run', 6)]);
     expect(batch.messages[0]?.error?.message).toContain('3 calls');

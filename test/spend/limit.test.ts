@@ -98,3 +98,51 @@ test('while money is only held a refusal says when to retry, and the retry passe
     await upstream.close();
   }
 });
+
+test('the longer calls take at a gateway, the later a refusal says to retry', async () => {
+  const held: (() => void)[] = [];
+  const usage = { prompt_tokens: 20, completion_tokens: 30, total_tokens: 50 };
+  const upstream = await startUpstream((_seen, response) => {
+    const answer = JSON.stringify({ choices: [], usage });
+    held.push(() => response.writeHead(200, { 'content-type': 'application/json' }).end(answer));
+  });
+  const stack = await startStack({
+    providers: { openai: { base_url: upstream.url, pricing: { m: PRICE } } },
+  });
+  const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk' };
+  const limits = [
+    ['cost_held', { cost_limit: 23_000 }],
+    ['concurrency_limited', { concurrent_calls: 1 }],
+  ] as const;
+  const call = (url: string) =>
+    fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'm', max_tokens: 20_000, messages: [] }),
+    });
+  try {
+    const { url: free } = await stack.issue(ask);
+    const long = Array.from({ length: 40 }, () => call(free));
+    await eventually(async () => held.length === long.length);
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    for (const end of held.splice(0)) end();
+    expect((await Promise.all(long)).every(({ status }) => status === 200)).toBe(true);
+    for (const [code, limit] of limits) {
+      const { url } = await stack.issue({ ...ask, ...limit });
+      const first = call(url);
+      await eventually(async () => held.length === 1);
+      const refused = await call(url);
+      expect(refused.headers.get('x-presign-code')).toBe(code);
+      const wait = Number(refused.headers.get('retry-after'));
+      // More than the 2 s that a gateway begins with; a busy machine takes longer.
+      expect(wait).toBeGreaterThanOrEqual(2);
+      expect(wait).toBeLessThanOrEqual(30);
+      for (const end of held.splice(0)) end();
+      expect((await first).status).toBe(200);
+    }
+  } finally {
+    for (const end of held) end();
+    await stack.close();
+    await upstream.close();
+  }
+});

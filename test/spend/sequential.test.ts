@@ -120,5 +120,5 @@ test('ten calls at once meet each other: the limit has room for one hold', async
   const answers = await Promise.all(Array.from({ length: 10 }, call));
   const [held] = answers.filter(({ status }) => status === 429);
   expect(await held?.json()).toMatchObject({ error: { code: 'cost_held' } });
-  expect(held?.headers.get('retry-after')).toBe('1');
+  expect(held?.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
 });

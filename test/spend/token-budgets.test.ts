@@ -116,7 +116,8 @@ describe('a budget of tokens', () => {
     await eventually(async () => waiting.length === 1);
     expect(await liveOf(id)).toMatchObject({ tokens: 0, tokens_held: most });
     const held = await call(onSecond(url));
-    expect([held.status, held.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(held.status).toBe(429);
+    expect(held.headers.get('retry-after')).toMatch(/^[1-9]\d?$/);
     const fields = {
       ...{ message: expect.not.stringMatching(/secret|\d/), param: null, request_id: expect.any(String) },
       ...{ limit_of: 'budget', budget: id, needed: expect.any(Number) },

@@ -21,9 +21,9 @@ import { monotonicMs } from './lease-table.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
 
-type CountDeps = PolicyDeps & Pick<GatewayDeps, 'doubts'>;
+type CountDeps = PolicyDeps & Pick<GatewayDeps, 'doubts' | 'leases'>;
 type ChargeDeps = CountDeps & Pick<GatewayDeps, 'underWay' | 'waiting' | 'closing'>;
-type AdmitDeps = ChargeDeps & Pick<GatewayDeps, 'leases' | 'leaseMs'>;
+type AdmitDeps = ChargeDeps & Pick<GatewayDeps, 'leaseMs'>;
 export type Admitted = Extract<Admission, { is: 'admitted' }>;
 
 /**
@@ -85,7 +85,8 @@ async function count(
       }
       const isDoubted = wasDoubted || deps.doubts.touch(budgetIds);
       if (isDoubted && FINAL.has(admission.is)) return { refusal: UNAVAILABLE };
-      if (!isAskedAgain(admission)) return { refusal: admissionRefusal(admission, policy) };
+      if (!isAskedAgain(admission))
+        return { refusal: admissionRefusal(admission, policy, deps.leases.waitSeconds()) };
       if (admission.is === 'another_window') atMs = admission.nowMs;
       const loaded = await loadGrantOnce(deps, grant, { atMs });
       if ('refusal' in loaded) return loaded;
@@ -165,6 +166,7 @@ const asRefused = (record: string) => `${record.slice(0, -1)},"cod":"${UNAVAILAB
 function admissionRefusal(
   admission: Exclude<Admission, { is: 'admitted' | AskedAgain }>,
   policy: Policy,
+  waitSeconds: number,
 ): Refusal {
   switch (admission.is) {
     case 'closed':
@@ -184,16 +186,20 @@ function admissionRefusal(
     case 'batch_over_rate':
       return batchOverRate(admission.rateLimit, admission.needed);
     case 'concurrency_limited':
-      return concurrencyRefusal(admission);
+      return concurrencyRefusal(admission, waitSeconds);
     case 'token_rate_too_low':
       return tooManyTokens(admission);
     case 'cost_held':
       return {
         code: 'cost_held',
         details: costDetails(admission, ownerOf(policy, admission.of)),
-        retryAfterSeconds: 1,
+        retryAfterSeconds: waitSeconds,
       };
     case 'tokens_held':
+      return {
+        ...tokensRefusal(admission, ownerOf(policy, admission.of)),
+        retryAfterSeconds: waitSeconds,
+      };
     case 'token_limit_too_low':
     case 'token_limit_reached':
       return tokensRefusal(admission, ownerOf(policy, admission.of));
@@ -204,11 +210,10 @@ function admissionRefusal(
 }
 
 /** A batch with more calls than may be under way at once never passes. */
-const concurrencyRefusal = ({
-  is,
-  limit,
-  needed,
-}: Extract<Admission, { is: 'concurrency_limited' }>): Refusal =>
+const concurrencyRefusal = (
+  { is, limit, needed }: Extract<Admission, { is: 'concurrency_limited' }>,
+  waitSeconds: number,
+): Refusal =>
   needed > limit
     ? {
         code: is,
@@ -216,7 +221,7 @@ const concurrencyRefusal = ({
         details: { limit, needed },
         shouldRetry: false,
       }
-    : { code: is, details: { limit }, retryAfterSeconds: 1 };
+    : { code: is, details: { limit }, retryAfterSeconds: waitSeconds };
 
 const tooManyTokens = ({ is, limit, needed }: Extract<Admission, { is: 'token_rate_too_low' }>): Refusal => ({
   code: is,
@@ -264,7 +269,6 @@ function usesRefusal(at: Extract<Admission, { is: 'uses_exhausted' }>, owner: Ow
 const tokensRefusal = (at: Extract<Admission, { is: TokensRefusal }>, owner: Owner): Refusal => ({
   code: at.is,
   details: { ...owner, needed: at.needed, ...before(at) },
-  ...(at.is === 'tokens_held' && { retryAfterSeconds: 1 }),
 });
 
 type TokensRefusal = 'tokens_held' | 'token_limit_too_low' | 'token_limit_reached';

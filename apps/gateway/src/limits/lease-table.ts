@@ -58,8 +58,11 @@ export class LeaseTable {
     Atomics.store(this.#places, slot, partition + 1);
   }
 
-  free(slot: number): void {
+  /** @returns how long the hold was there, in ms */
+  free(slot: number): number {
+    const addedMs = this.#addedMs[slot] ?? 0;
     Atomics.store(this.#places, slot, 0);
+    return monotonicMs() - addedMs;
   }
 
   *held(): Generator<HeldLease> {

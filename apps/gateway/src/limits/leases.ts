@@ -30,6 +30,8 @@ export type Leases = {
   /** Calls `cut` before the lease of a hold may end, until the returned function is called. */
   readonly guard: (lease: Guarded, cut: () => void) => () => void;
   readonly held: () => { readonly holds: number; readonly microusd: number };
+  /** How long a call that meets others' holds waits for one to end, in seconds: half of the time that calls take here. */
+  readonly waitSeconds: () => number;
   /** Stops renewing and sweeping. */
   readonly close: () => Promise<void>;
 };
@@ -53,6 +55,9 @@ type Deps = {
 };
 
 const BEAT_MS = 1_000;
+/** The mean time of calls follows about so many of the last ones. */
+const CALLS_OF_MEAN = 16;
+const LONGEST_WAIT_SECONDS = 30;
 
 /**
  * Renews the leases of calls under way, and sweeps the holds that dead gateways left, with one script per partition.
@@ -72,6 +77,7 @@ export function startLeases(deps: Deps): Leases {
   /** The hold in each slot, in microdollars. */
   const amounts: number[] = [];
   let heldMicrousd = 0;
+  let usualMs = 2_000;
   const renewedMs = sharedFloats(PARTITIONS);
   const toStart = { redisTimeouts, leaseMs, longestMs, renewedMs, log };
   const thread = redisUrl === undefined ? undefined : startThread({ redisUrl, ...toStart });
@@ -115,8 +121,10 @@ export function startLeases(deps: Deps): Leases {
       slots.delete(holdId);
       setAmount(slot, 0);
       free.push(slot);
-      tableOf(slot)?.free(slot % LEASE_SLOTS);
+      const tookMs = tableOf(slot)?.free(slot % LEASE_SLOTS) ?? usualMs;
+      usualMs += (tookMs - usualMs) / CALLS_OF_MEAN;
     },
+    waitSeconds: () => Math.min(Math.max(1, Math.ceil(usualMs / 2_000)), LONGEST_WAIT_SECONDS),
     close: async () => {
       clearInterval(renewing);
       clearInterval(sweeping);
