@@ -124,3 +124,29 @@ test('one URL cannot use all memory for bodies', async () => {
   expect(await send(bystander, chat('x'.repeat(10 * MIB)))).not.toBe('overloaded');
   for (const socket of sockets) socket.destroy();
 });
+
+test.each<[string, string, (url: URL) => string]>([
+  ['an unknown address', 'POST', () => '/unknown'],
+  ['a probe', 'GET', () => '/healthz'],
+  ['a bundle', 'POST', () => '/mcp/bundle/x'],
+  ['the URL itself', 'GET', ({ pathname }) => pathname.split('/').slice(0, 4).join('/')],
+  ['a malformed token', 'POST', () => '/llm/t/x/v1/chat/completions'],
+])('a body of tiny chunks to %s is read in turns with the calls of others', async (_what, method, pathOf) => {
+  const url = new URL((await issue()).url);
+  const socket = await openSocket(url.origin);
+  socket.on('data', () => {}).on('error', () => {});
+  socket.write(`${method} ${pathOf(url)} HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  const chunks = Buffer.from('1\r\nx\r\n'.repeat(10_000));
+  const fill = () => {
+    while (!socket.destroyed && socket.write(chunks));
+    socket.once('drain', fill);
+  };
+  fill();
+  // The first calls fill the buffers of the connection.
+  for (let i = 0; i < 5; i++) expect(await send(url.href, small)).toBe(200);
+  const before = socket.bytesWritten;
+  for (let i = 0; i < 10; i++) expect(await send(url.href, small)).toBe(200);
+  // Without turns it is more than half a MiB for each call.
+  expect((socket.bytesWritten - before) / 10).toBeLessThan(MIB / 4);
+  socket.destroy();
+});

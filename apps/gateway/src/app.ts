@@ -51,6 +51,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     memory,
     callEnded: deps.metrics.callEnded,
     refused: deps.refusals.count,
+    readQuota: deps.readQuota,
     traces: deps.traces,
   });
   /** Refuses a request that reaches no route. */
@@ -64,9 +65,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     const message = ambiguousRequest(c.env.incoming);
     if (message === undefined) return next();
     const incoming = c.env.incoming as IncomingMessage;
-    const refused = refuse({ code: 'invalid_request', message }, requestId, incoming, shapeFor(incoming));
-    refused.headers.set('connection', 'close');
-    return refused;
+    return closing(refuse({ code: 'invalid_request', message }, requestId, incoming, shapeFor(incoming)));
   });
   const fail = (error: Error, requestId: string, incoming: IncomingMessage) => {
     // Only the stack's frames are logged: a message may quote a secret.
@@ -104,11 +103,7 @@ export function createGateway(deps: GatewayDeps): Gateway {
     await writeAnswer(outgoing, answer);
     outgoing.end();
   };
-  const malformed = () =>
-    refuse({ code: 'invalid_request', message: UNREADABLE }, randomUUID(), {
-      method: undefined,
-      headers: {},
-    });
+  const malformed = () => closing(refuse(UNREADABLE, randomUUID(), { method: undefined, headers: {} }));
   return { app, isPostCall, postCall, malformed };
 }
 
@@ -129,7 +124,16 @@ const onWrongMethod =
 
 type Incoming = ConstructorParameters<typeof CallReport>[2];
 
-const UNREADABLE = 'The request target or the Host header is malformed.';
+const UNREADABLE: Refusal = {
+  code: 'invalid_request',
+  message: 'The request target or the Host header is malformed.',
+};
+
+/** An answer after which nothing more of its connection is read. */
+function closing(answer: Response): Response {
+  answer.headers.set('connection', 'close');
+  return answer;
+}
 
 /** A `Host` that every reader understands alike. */
 const PLAIN_HOST = /^[\w.:[\]-]+$/;

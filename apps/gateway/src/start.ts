@@ -13,6 +13,7 @@ import { Bag } from './bag.ts';
 import type { GatewayDeps, UnderWay } from './deps.ts';
 import { clientAddressReader } from './grant/bind.ts';
 import { bodyMemory } from './http/body-memory.ts';
+import { discardRest } from './http/discard.ts';
 import { boundPipelining } from './http/pipelining.ts';
 import { answerTurns } from './http/turns.ts';
 import { createHosts } from './limits/hosts.ts';
@@ -153,12 +154,15 @@ function listenerOf({ app, isPostCall, postCall, malformed }: Gateway, gatewayUr
   // Hono answers HEAD with a copy of the answer to GET, which loses the mark RESPONSE_ALREADY_SENT.
   const answer = async (request: Request, env: HttpBindings) => {
     const response = await app.fetch(request, env);
-    return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
+    if (env.outgoing.headersSent) return RESPONSE_ALREADY_SENT;
+    // Node would read a body that no route takes as fast as it comes.
+    discardRest(env.incoming);
+    return response;
   };
   const listener = getRequestListener(answer as Parameters<typeof getRequestListener>[0], {
     // HTTP/1.0 requests need no `Host` (RFC 9112 §3.2).
     hostname: 'localhost',
-    // A call reads its body itself. Node discards what is unread after the answer.
+    // A call reads its body itself.
     autoCleanupIncoming: false,
     errorHandler: malformed,
   });
