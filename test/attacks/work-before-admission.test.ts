@@ -1,185 +1,181 @@
+import { randomUUID } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { freePort } from '../harness/free-port.ts';
+import { askRaw } from '../harness/raw-http.ts';
 import type { Stack } from '../harness/stack.ts';
 import { countSteps } from '../harness/steps.ts';
+import { REFUSALS } from './refusals.ts';
+import { chat, fields, GEMINI, type Raw, type Share, type World } from './refused-requests.ts';
 
 // Blocks are counted in code that is compiled from now on, so nothing of the services is imported before.
 const steps = await countSteps();
 const { startStack } = await import('../harness/stack.ts');
 const { startUpstream } = await import('../harness/upstream.ts');
-const { least } = await import('../issuer/ask.ts');
+const { least, send } = await import('../issuer/ask.ts');
+const { generateSigningKey, readSigningKey, signToken } = await import('@presign/crypto');
+const { ERRORS } = await import('@presign/schema');
+
+const ROOT = join(import.meta.dirname, '../..');
+const KIB = 1024;
 
 let stack: Stack;
 let upstream: Awaited<ReturnType<typeof startUpstream>>;
 let bystander: string;
+let proxied: string;
+let small: string;
+/** Answers that are due to calls that stay under way. */
+const hanging: ServerResponse[] = [];
 beforeAll(async () => {
-  upstream = await startUpstream();
-  const providers = Object.fromEntries(['openai', 'google'].map((id) => [id, { base_url: upstream.url }]));
-  stack = await startStack({ providers });
+  upstream = await startUpstream((seen, response) => {
+    if (seen.headers['x-hang']) return void hanging.push(response);
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"ok":true}');
+  });
+  const known = Object.fromEntries(['openai', 'google'].map((id) => [id, { base_url: upstream.url }]));
+  const refusing = { extends: 'openai', base_url: `http://127.0.0.1:${await freePort()}` };
+  stack = await startStack({ providers: { ...known, refusing } });
+  proxied = await stack.addGateway({ trustedProxies: ['127.0.0.0/8'] });
+  small = await stack.addGateway({ maxHeldBodyBytes: 16 * KIB });
   bystander = (await stack.issue({ ...least })).url;
 });
 afterAll(async () => {
   steps.stop();
+  for (const response of hanging) response.end();
   await stack.close();
   await upstream.close();
 });
 
-/** A part of something at its documented maximum: the half of it, or all. */
-type Share = 0.5 | 1;
-const count = (most: number, share: Share) => Math.floor(most * share);
-const fields = (most: number, share: Share, prefix = 'f') =>
-  Object.fromEntries(Array.from({ length: count(most, share) }, (_, i) => [`${prefix}${i}`, i]));
-
-/** A config of 20 levels with names near the limits of a config: 16 KB in all. */
-const deepConfig = () => {
-  let inner: object = fields(150, 1, 'k');
-  for (let level = 0; level < 20; level++) inner = { [`level_${level}_${'n'.repeat(240)}`]: inner };
-  return inner;
-};
-const LIGATURE = '\ufdfa';
-const GEMINI = { provider: 'google', path: '/v1beta/models/gemini-2.5-flash:generateContent' };
-const chat = (more: object = {}) => ({ model: 'gpt-4o-mini', messages: [], ...more });
-
-/** The steps of some work without those of sweeps that run at the same time. */
-async function fewest(work: () => Promise<unknown>): Promise<number> {
-  const measured: number[] = [];
-  for (let i = 0; i < 3; i++) measured.push(await steps.during(work));
-  return Math.min(...measured);
+/** The steps of some work without those of sweeps that run at the same time. Enough is measured once they are few enough. */
+async function fewest(work: () => Promise<unknown>, enough = 0): Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < (enough ? 12 : 4) && least > enough; i++)
+    least = Math.min(least, await steps.during(work));
+  return least;
 }
 
-type Refused = {
-  readonly what: string;
-  readonly code: string;
-  readonly ask: object;
-  readonly body: (share: Share) => string;
+const claimsOf = (url: string) => {
+  const payload = /v4\.public\.([^./&]+)/.exec(url)?.[1] ?? '';
+  return JSON.parse(String(Buffer.from(payload, 'base64url').subarray(0, -64))) as Record<string, unknown>;
 };
 
-/** Bodies of 2,000 parts and 64 KB at most are read by the thread that serves everyone. */
-const LLM: readonly Refused[] = [
-  {
-    what: 'fields for Gemini, under a config of short fields',
-    code: 'invalid_request',
-    ask: { ...GEMINI, config: fields(200, 1) },
-    body: (share) => JSON.stringify({ contents: [], ...fields(900, share, 'h'), F0: 1 }),
+const world: World = {
+  llm: async (more) => (await stack.issue({ ...least, ...more })).url,
+  mcp: async (more) => {
+    const server = { name: 'a', url: `${upstream.url}/mcp`, transport: 'http', ...more };
+    return (await stack.issueMcp({ servers: [server] })).servers.a?.url ?? '';
   },
-  {
-    what: 'spellings of one field for Gemini',
-    code: 'invalid_request',
-    ask: { ...GEMINI, config: { max_tokens: 5, generationConfig: fields(900, 1) } },
-    body: (share) => {
-      const spelt = (i: number) => `generation${'_'.repeat(1_000 + i)}config`;
-      const objects = Array.from({ length: count(40, share) }, (_, i) => [spelt(i), fields(20, 1)]);
-      return JSON.stringify({ ...Object.fromEntries(objects), MAX_TOKENS: 1 });
-    },
+  signed: (url, claims, by = 'issuer') => {
+    const key = readSigningKey(by === 'issuer' ? stack.keys.signing : generateSigningKey());
+    return url.replace(/v4\.public\.[^/&]+/, signToken({ ...claimsOf(url), ...claims }, key));
   },
-  {
-    what: 'names below a config of depth 20',
-    code: 'invalid_request',
-    ask: { config: deepConfig() },
-    body: (share) => {
-      const path = Array.from({ length: 20 }, (_, i) => `"level_${19 - i}_${'n'.repeat(240)}":{`).join('');
-      return `{${path}${JSON.stringify(fields(900, share, 'h')).slice(1, -1)},"K1":1${'}'.repeat(21)}`;
-    },
-  },
-  {
-    what: 'fields that are not allowed',
-    code: 'field_not_allowed',
-    ask: { allowed_fields: Array.from({ length: 100 }, (_, i) => `a${i}`) },
-    body: (share) => JSON.stringify({ ...fields(100, 1, 'a'), ...fields(1_800, share, 'h') }),
-  },
-  {
-    what: 'tools with other models',
-    code: 'model_not_allowed',
-    ask: { models: Array.from({ length: 50 }, (_, i) => (i === 49 ? 'gpt-4o-mini' : `m${i}`)) },
-    body: (share) => {
-      const tools = Array.from({ length: count(600, share) }, () => ({ model: 'm1' }));
-      return JSON.stringify(chat({ tools: [...tools, { model: 'x' }] }));
-    },
-  },
-  {
-    what: 'messages whose cost has no bound',
-    code: 'cost_unbounded',
-    ask: { cost_limit: 1_000_000_000 },
-    body: (share) => {
-      const messages = Array.from({ length: count(500, share) }, () => ({ role: 'user', content: 'x' }));
-      return JSON.stringify(chat({ messages, surprise: 1 }));
-    },
-  },
-];
-
-const call = (name: string, more: object = {}) => ({
-  ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
-  params: { name, arguments: {}, ...more },
-});
-const longNames = (most: number) =>
-  Array.from({ length: most }, (_, i) => `${LIGATURE.repeat(27)}${String.fromCharCode(0x4e00 + i)}`);
-
-const MCP: readonly Refused[] = [
-  {
-    what: 'tools that are not allowed',
-    code: 'tool_not_allowed',
-    ask: { tools: longNames(500) },
-    body: (share) =>
-      JSON.stringify([
-        ...Array.from({ length: count(98, share) }, (_, i) => call(longNames(500)[i] ?? '')),
-        call('x'),
-      ]),
-  },
-  {
-    what: 'names like those that have a price',
-    code: 'invalid_request',
-    ask: { pricing: { tools: Object.fromEntries([...longNames(100), 'deep'].map((name) => [name, 1])) } },
-    body: (share) =>
-      JSON.stringify([
-        ...Array.from({ length: count(98, share) }, (_, i) => call(`${LIGATURE.repeat(60)}${i}`)),
-        call('Deep'),
-      ]),
-  },
-  {
-    what: 'arguments of a tool with conditions',
-    code: 'argument_not_allowed',
-    ask: { arguments: { t: Object.fromEntries(longNames(20).map((name) => [name, { equals: 1 }])) } },
-    body: (share) =>
-      JSON.stringify(
-        Array.from({ length: count(98, share) }, () =>
-          call('t', { arguments: { [LIGATURE.repeat(20)]: 1 } }),
-        ),
+  call: async (url, body = chat()) =>
+    (await fetch(url, { method: 'POST', body: JSON.stringify(body) })).text(),
+  hang: async (url) => {
+    const before = hanging.length;
+    void fetch(url, {
+      method: 'POST',
+      headers: { 'x-hang': '1', 'content-type': 'application/json' },
+      body: JSON.stringify(
+        chat({
+          messages: Array.from({ length: 400 }, () => ({ role: 'user', content: 'x' })),
+          max_tokens: 100,
+        }),
       ),
+    }).catch(() => {});
+    await eventually(async () => hanging.length > before);
   },
-];
+  revoke: (url) => send(stack, { method: 'DELETE', path: `/v1/sessions/${claimsOf(url).sub}` }),
+  suspended: async () => {
+    const made = await send(stack, { path: '/v1/accounts', body: { name: 'customer' } });
+    const { id, api_key } = JSON.parse(made.text) as { id: string; api_key: { key: string } };
+    const { url } = JSON.parse((await send(stack, { apiKey: api_key.key, body: least })).text) as {
+      url: string;
+    };
+    await send(stack, { path: `/v1/accounts/${id}/suspend` });
+    return url;
+  },
+  tokens: async (most) => {
+    const external_user = randomUUID();
+    await send(stack, { path: '/v1/budgets', body: { scope: { external_user }, tokens: most } });
+    return { external_user };
+  },
+  behindProxy: (url) => proxied + url.slice(new URL(url).origin.length),
+  atLittleMemory: (url) => small + url.slice(new URL(url).origin.length),
+};
 
-/** Calls a URL, and says why it is refused. */
-async function codeOf(url: string, body: string): Promise<string | undefined> {
-  const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
-  const answer = await fetch(url, { method: 'POST', headers, body });
-  await answer.arrayBuffer();
-  return answer.headers.get('x-presign-code') ?? undefined;
+function bytesOf({ url, method = 'POST', version = '1.1', headers = [], body = '' }: Raw): string {
+  const statesLength = body === '' || headers.some((each) => each.startsWith('Content-Length'));
+  const lines = [
+    `${method} ${url.slice(new URL(url).origin.length)} HTTP/${version}`,
+    ...['Host: g', ...headers, ...(statesLength ? [] : [`Content-Length: ${Buffer.byteLength(body)}`])],
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n${Buffer.from(body).toString('latin1')}`;
 }
 
-/** A bystander's call is answered while the refusals are made, and no refusal takes more than twice the steps of its half. */
-async function walk(url: string, { code, body }: Refused): Promise<void> {
-  // The first call loads and compiles the policy.
-  expect(await codeOf(url, body(0.5))).toBe(code);
-  const of = (share: Share) => fewest(() => codeOf(url, body(share)));
-  const half = await of(0.5);
-  expect(await of(1)).toBeLessThanOrEqual(2 * half);
-  const beside = fetch(bystander, { method: 'POST', body: JSON.stringify(chat()) });
-  const refused = await Promise.all(Array.from({ length: 10 }, () => codeOf(url, body(1))));
-  expect(new Set(refused)).toEqual(new Set([code]));
-  expect((await beside).status).toBe(200);
+/** Sends a request, and says why it is refused. */
+async function codeOf(raw: Raw): Promise<string | undefined> {
+  const { headers } = await askRaw(new URL(raw.url).origin, bytesOf(raw));
+  return headers.find(([name]) => name === 'x-presign-code')?.[1];
 }
 
-describe('an LLM call that is refused before its admission', () => {
-  test.each(LLM)('for $what takes steps in proportion to its body', async (each) => {
-    await walk((await stack.issue({ ...least, ...each.ask })).url, each);
+const WALKED = Object.entries(REFUSALS).flatMap(([code, refused]) =>
+  typeof refused === 'string' ? [] : refused.map((each) => [code, each.what, each] as const),
+);
+
+describe('a request that is refused before its admission', () => {
+  test.each(WALKED)('%s for %s takes steps in proportion to its length', async (code, _what, { request }) => {
+    const raw = await request(world);
+    // The first call loads and compiles the policy.
+    expect(await codeOf(raw(0.5))).toBe(code);
+    const half = await fewest(() => codeOf(raw(0.5)));
+    expect(await fewest(() => codeOf(raw(1)), 2 * half)).toBeLessThanOrEqual(2 * half);
+    const beside = fetch(bystander, { method: 'POST', body: JSON.stringify(chat()) });
+    const refused = await Promise.all(Array.from({ length: 10 }, () => codeOf(raw(1))));
+    expect(new Set(refused)).toEqual(new Set([code]));
+    expect((await beside).status).toBe(200);
+  });
+
+  test('has an entry for each error code, and no code of the issuer is one of a gateway', () => {
+    expect(Object.keys(REFUSALS).sort()).toEqual(Object.keys(ERRORS).sort());
+    const roots = ['apps/gateway/src', 'packages/limits/src'].map((each) => join(ROOT, each));
+    const files = roots.flatMap((root) =>
+      readdirSync(root, { recursive: true, encoding: 'utf8' })
+        .filter((name) => name.endsWith('.ts'))
+        .map((name) => readFileSync(join(root, name), 'utf8')),
+    );
+    const ofIssuer = Object.entries(REFUSALS).filter(([, each]) => each === 'the issuer answers with it');
+    for (const [code] of ofIssuer) expect(files.filter((text) => text.includes(`'${code}'`))).toEqual([]);
   });
 });
 
-describe('an MCP call that is refused before its admission', () => {
-  test.each(MCP)('for $what takes steps in proportion to its body', async (each) => {
-    const server = { name: 'a', url: `${upstream.url}/mcp`, transport: 'http', ...each.ask };
-    const answer = await stack.issueMcp({ servers: [server] });
-    await walk(answer.servers.a?.url ?? '', each);
-  });
+/** Refusals by a URL's token, path, method and headers, before anything is read. */
+const UNREAD: readonly (readonly [string, 'llm' | 'mcp', (url: string) => Raw])[] = [
+  ['path_not_allowed', 'llm', (url) => ({ url: `${url}/x` })],
+  ['method_not_allowed', 'llm', (url) => ({ url, method: 'PUT' })],
+  ['token_expired', 'llm', (url) => ({ url: world.signed(url, { exp: '2020-01-01T00:00:00Z' }) })],
+  ['not_found', 'mcp', (url) => ({ url, headers: ['Mcp-Session-Id: x'] })],
+];
+
+test.each(UNREAD)('%s of a URL (%s) draws on what a gateway reads for it', async (code, kind, raw) => {
+  const url = await world[kind](kind === 'llm' ? { config: { max_tokens: 5 } } : {});
+  // Its clock stands still.
+  const now = Date.now();
+  const stopped = await stack.addGateway({ now: () => now });
+  const still = (each: string) => stopped + each.slice(new URL(each).origin.length);
+  // Four bodies leave room for about 20 refusals.
+  const body = `[${' '.repeat(16 * KIB * KIB - 48 * KIB)}1`;
+  for (let i = 0; i < 4; i++) await fetch(still(url), { method: 'POST', body }).then((each) => each.text());
+  const codes: unknown[] = [];
+  while (codes.at(-1) !== 'rate_limited' && codes.length < 100) {
+    const asked = raw(url);
+    codes.push(await codeOf({ ...asked, url: still(asked.url) }));
+  }
+  expect(new Set(codes)).toEqual(new Set([code, 'rate_limited']));
+  // Another URL has its own quota.
+  expect(await codeOf({ url: `${still(await world.llm())}/x` })).toBe('path_not_allowed');
 });
 
 /** A request of the issuer that is refused, with a policy of the same size. */
@@ -228,14 +224,13 @@ describe('a URL that is not issued', () => {
       const answer = await stack.presign({ ...least, ...ask(share) }, { authorization: `Bearer ${key}` });
       expect(await answer.json()).toMatchObject({ error: { code } });
     };
-    const measured: number[] = [];
-    for (const share of [0.5, 1] as const) {
+    const measure = async (share: Share, enough?: number) => {
       const key = await keyWith(policy(share));
       await refusal(key, share);
-      measured.push(await fewest(() => refusal(key, share)));
-    }
-    const [half = 0, whole = 0] = measured;
-    expect(whole).toBeLessThanOrEqual(2 * half);
+      return fewest(() => refusal(key, share), enough);
+    };
+    const half = await measure(0.5);
+    expect(await measure(1, 2 * half)).toBeLessThanOrEqual(2 * half);
   });
 });
 

@@ -8,6 +8,7 @@ import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
 import type { UpstreamTimes } from './http/forward.ts';
 import { boundRefusals } from './limits/refusal-counts.ts';
+import { type ReadQuota, takeRefused } from './workers/read-quota.ts';
 
 /** `other`: a request that is no call, because it is malformed or has no route. */
 type CallKind = 'llm' | 'mcp' | 'describe' | 'bundle' | 'other';
@@ -102,13 +103,15 @@ export type ReportCall = (call: CallReport, refusal?: Refusal | undefined, statu
 
 /**
  * The one place that knows how every call ended. It counts each, and logs one line for it, without URL, header, body or
- * message, because those carry tokens, keys and content. Refusals before admission cost their sender nothing, so they are bounded.
+ * message, because those carry tokens, keys and content. Refusals before admission cost their sender nothing, so their lines are
+ * bounded, and each draws on the read quota of its URL.
  */
 export function callReporter({
   log,
   memory,
   callEnded,
   refused,
+  readQuota,
   traces,
 }: {
   /** Counts a call that took so many ms. */
@@ -117,6 +120,7 @@ export function callReporter({
   readonly refused: (accountId: string, code: ErrorCode) => void;
   readonly log: Logger;
   readonly memory: GrantMemory;
+  readonly readQuota: ReadQuota;
   readonly traces:
     | { readonly callEnded: (call: CallReport, refusal: Refusal | undefined, status: number) => void }
     | undefined;
@@ -130,6 +134,7 @@ export function callReporter({
     traces?.callEnded(call, refusal, answered);
     const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
     if (end === undefined && refusal !== undefined) {
+      if (grant) takeRefused(readQuota, grant);
       if (policy && isOfCalls(call.kind)) refused(policy.accountId, refusal.code);
       if (!mayLog(grant?.id ?? '')) return;
     }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkQuota, readQuota, takeWork } from '../src/workers/read-quota.ts';
+import { checkQuota, readQuota, takeRefused, takeWork } from '../src/workers/read-quota.ts';
 
 const MIB = 1024 * 1024;
 const grant = { id: 'g', sessionId: 's' };
@@ -54,4 +54,25 @@ test('many parts weigh more than their bytes', () => {
   let bodies = 0;
   for (; checkQuota(quota, grant) === undefined; bodies++) takeWork(quota, grant, body);
   expect(bodies).toBeLessThan(100);
+});
+
+test('8,192 refusals at once use a quota up, and those of the quota itself do not make the wait longer', () => {
+  let now = 0;
+  const quota = readQuota(() => now);
+  let refusals = 0;
+  for (; checkQuota(quota, grant) === undefined; refusals++) takeRefused(quota, grant);
+  expect(refusals).toBe(8_192 + 1);
+  for (let i = 0; i < 1_000_000; i++) takeRefused(quota, grant);
+  expect(checkQuota(quota, grant)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 });
+  now += 1;
+  expect(checkQuota(quota, grant)).toBeUndefined();
+});
+
+test('a request that names no grant has no quota', () => {
+  expect(
+    checkQuota(
+      readQuota(() => 0),
+      undefined,
+    ),
+  ).toBeUndefined();
 });

@@ -8,6 +8,7 @@ import { boundOrigin } from '../grant/bind.ts';
 import type { McpGrant } from '../grant/verify.ts';
 import { bundleRefusalAnswer } from '../mcp/refuse.ts';
 import { identify } from '../mcp/request.ts';
+import { checkQuota } from '../workers/read-quota.ts';
 import { asksForPage, code, fact, type Html, liveFacts, pageAnswer, refusalPage } from './page.ts';
 import { type Live, readForHolder } from './read-live.ts';
 
@@ -90,6 +91,8 @@ async function findServer(deps: McpDeps, report: CallReport, c: Context<GatewayE
   // A browser sends HEAD as it sends GET.
   const identified = identify(deps, { url: incoming.url, method: 'GET', headers: incoming.headers });
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return { refusal: spent };
   if ('refusal' in identified) return identified;
   const begun = deps.freeWork.begin(identified.grant.id, 1, true);
   if ('refusal' in begun) return begun;

@@ -16,7 +16,6 @@ import { LOADS_MAX, loadGrantOnce, type PolicyDeps } from '../grant/load-policy.
 import type { Policy } from '../grant/policy.ts';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { outageRefusal, UNAVAILABLE } from '../http/refuse.ts';
-import { checkQuota } from '../workers/read-quota.ts';
 import { monotonicMs } from './lease-table.ts';
 import { forestallCharge } from './refund.ts';
 import { settleCall } from './settle.ts';
@@ -313,15 +312,14 @@ type Asked = {
 };
 
 /**
- * Refuses a call before its body is read: the URL has sent too much to read, or has too many answers that wait, or a large
- * body would be refused in the end. Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
+ * Refuses a call before its body is read: the URL has too many answers that wait, or a large body would be refused in the end. Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
  */
 export function precheck(
-  deps: CountDeps & Pick<GatewayDeps, 'readQuota' | 'turns'>,
+  deps: CountDeps & Pick<GatewayDeps, 'turns'>,
   requestId: string,
   { grant, policy, uses, readsMuch }: Asked,
 ): Refusal | undefined | Promise<Refusal | undefined> {
-  const early = checkQuota(deps.readQuota, grant) ?? deps.turns.check(grant.id);
+  const early = deps.turns.check(grant.id);
   if (early || !readsMuch) return early;
   const ask = { uses, spends: policy.costLimited && uses > 0 };
   return count(deps, requestId, grant, policy, (ref) => checkGrant(deps.redis, ref, ask)).then((counted) =>

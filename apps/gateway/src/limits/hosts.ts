@@ -1,7 +1,5 @@
 import type { Refusal } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
-import type { ReadQuota } from '../workers/read-quota.ts';
-import { checkQuota, type QuotaOwner, takeRefused } from '../workers/read-quota.ts';
 
 /**
  * Upstreams that refuse connections. A call that cannot be sent costs nothing, so calls to such an upstream wait for a while
@@ -69,19 +67,12 @@ const NEVER_SEEN: Host = {
 };
 
 /**
- * Refuses a call before it is admitted if its upstream refuses connections: it costs nothing, and draws on the read quota.
+ * Refuses a call before it is admitted if its upstream refuses connections, so it costs nothing.
  * @param host names the upstream, as it is named to `forward`
  */
-export function checkHost(
-  { hosts, readQuota }: { readonly hosts: Hosts; readonly readQuota: ReadQuota },
-  grant: QuotaOwner,
-  host: string,
-): Refusal | undefined {
+export function checkHost(hosts: Hosts, host: string): Refusal | undefined {
   const waitMs = hosts.waitMs(host);
   if (waitMs === 0) return undefined;
-  const refusal = checkQuota(readQuota, grant);
-  if (refusal) return refusal;
-  takeRefused(readQuota, grant);
   return { ...UNREACHABLE, retryAfterSeconds: Math.ceil(waitMs / 1_000) };
 }
 

@@ -17,7 +17,7 @@ import { LIMITS_CHANGED, newHoldId, precheck } from '../limits/admit.ts';
 import { checkHost } from '../limits/hosts.ts';
 import { settleCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
-import { takeRefused, takeUnsent } from '../workers/read-quota.ts';
+import { checkQuota, takeRefused, takeUnsent } from '../workers/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import {
@@ -44,7 +44,7 @@ const GIVING_BACK_MS = 1_000;
 const SETTLING_MS = 50;
 
 /**
- * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
+ * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → check the quota → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
  * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): ServeCall {
@@ -89,6 +89,8 @@ async function serve(
   bodyMemory: Reservation,
 ): Promise<Refusal | undefined> {
   const beganMs = deps.now();
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return spent;
   const unservable = unservableHeader(incoming);
   if (unservable) return unservable;
   if ('refusal' in verified) return verified.refusal;
@@ -100,7 +102,7 @@ async function serve(
   const { target } = matched;
   const found = await loadPolicyFor(deps, report, incoming, grant);
   if ('refusal' in found) return found.refusal;
-  const away = checkHost(deps, grant, hostOf(grant, target.path, found.policy.ref.credentialId));
+  const away = checkHost(deps.hosts, hostOf(grant, target.path, found.policy.ref.credentialId));
   if (away) return away;
   bodyMemory.belongsTo(grant.id);
   const ready = await prepare(deps, { report, incoming, grant, target, bodyMemory, beganMs }, found.policy);

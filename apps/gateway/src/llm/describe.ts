@@ -12,6 +12,7 @@ import { type Live, readForHolder } from '../holder/read-live.ts';
 import { sdkExamples } from '../holder/sdk-examples.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { refusalAnswer } from '../http/refuse.ts';
+import { checkQuota } from '../workers/read-quota.ts';
 import { splitUrl, verifyCall } from './match.ts';
 
 /**
@@ -49,6 +50,8 @@ type Found =
 async function findStatus(deps: LlmDeps, report: CallReport, incoming: IncomingMessage): Promise<Found> {
   const verified = verifyCall(deps.verify, splitUrl(incoming.url ?? ''), incoming.headers);
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return { refusal: spent };
   if ('refusal' in verified) return verified;
   report.provider = verified.grant.provider.id;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);

@@ -13,6 +13,7 @@ import { type Live, readLive } from '../holder/read-live.ts';
 import { answerHeaders } from '../http/headers.ts';
 import { UNAVAILABLE } from '../http/refuse.ts';
 import { chargeCall, newHoldId } from '../limits/admit.ts';
+import { checkQuota } from '../workers/read-quota.ts';
 import { bundleRefusalAnswer } from './refuse.ts';
 
 /**
@@ -93,6 +94,8 @@ async function findBundle(
 ): Promise<Found> {
   const verified = deps.verify(token);
   report.grant = 'grant' in verified ? verified.grant : verified.signed;
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return { refusal: spent };
   if ('refusal' in verified) return verified;
   const begun = deps.freeWork.begin(verified.grant.id, 1, true);
   if ('refusal' in begun) return begun;

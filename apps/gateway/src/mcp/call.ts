@@ -15,7 +15,7 @@ import { type Admitted, chargeCall, newHoldId, type Passed } from '../limits/adm
 import { checkHost } from '../limits/hosts.ts';
 import { leaveCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
-import { takeUnsent } from '../workers/read-quota.ts';
+import { checkQuota, takeUnsent } from '../workers/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import {
   announceRequests,
@@ -112,6 +112,8 @@ async function serve(
   const identified = identify(deps, incoming);
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
   if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
+  const spent = checkQuota(deps.readQuota, report.grant);
+  if (spent) return { ...identified, refusal: spent };
   if ('refusal' in identified) return identified;
   const { grant, method, session, lastEventId, endpoint } = identified;
   const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
@@ -136,7 +138,7 @@ async function serve(
     ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
     ...{ session, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs },
   };
-  const away = checkHost(deps, grant, upstreamOf(call).origin);
+  const away = checkHost(deps.hosts, upstreamOf(call).origin);
   if (away) return refused(away);
   const free = (messages?.all.length ?? 1) - charged.length;
   const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);

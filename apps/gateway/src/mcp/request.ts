@@ -10,7 +10,7 @@ import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
-import { checkQuota, takeWork } from '../workers/read-quota.ts';
+import { takeWork } from '../workers/read-quota.ts';
 import { unsealId } from './ids/seal.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
@@ -117,9 +117,7 @@ export async function readPost(
   memory: Reservation,
 ): Promise<ReadPost | { refusal: Refusal; messages?: Messages }> {
   const { readQuota, bodyWorkers } = deps;
-  const early =
-    checkQuota(readQuota, grant) ??
-    (mayBeLarge(incoming) ? await refusalOfAny(deps, report.requestId, grant) : undefined);
+  const early = mayBeLarge(incoming) ? await refusalOfAny(deps, report.requestId, grant) : undefined;
   if (early) return { refusal: early };
   memory.belongsTo(grant.id);
   const readAt = performance.now();

@@ -15,9 +15,12 @@ export type ReadQuota = {
 
 export type QuotaOwner = { readonly id: string; readonly sessionId: string };
 
-/** Refuses a body before it is read when its URL, or the URL's session, has sent too much already. */
-export function checkQuota(quota: ReadQuota, grant: QuotaOwner): Refusal | undefined {
-  const waitMs = quota.waitMs(grant);
+/**
+ * Refuses a request before anything else is done for it when its URL, or the URL's session, has sent too much already.
+ * @param grant of its token, if a key of this gateway has signed it. A request without one has no quota.
+ */
+export function checkQuota(quota: ReadQuota, grant: QuotaOwner | undefined): Refusal | undefined {
+  const waitMs = grant ? quota.waitMs(grant) : 0;
   if (waitMs === 0) return undefined;
   const retryAfterSeconds = Math.ceil(waitMs / 1_000);
   const message = `This URL has sent more than this gateway reads for one URL. Try again in ${retryAfterSeconds} s.`;
@@ -34,8 +37,10 @@ export function takeWork(quota: ReadQuota, grant: QuotaOwner, body: Buffer): boo
   return parts !== undefined;
 }
 
-/** Takes the work of a refusal that no body was read for. */
-export const takeRefused = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, REFUSED_WORK);
+/** Takes the work of a refusal. Where nothing is left, it is the quota's own, and the wait does not grow. */
+export function takeRefused(quota: ReadQuota, grant: QuotaOwner): void {
+  if (quota.waitMs(grant) === 0) quota.take(grant, REFUSED_WORK);
+}
 
 /** Takes the work of a call that was admitted, was not sent, and got everything back: two scripts and a row of the ledger. */
 export const takeUnsent = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, UNSENT_WORK);
@@ -45,6 +50,7 @@ const LITTLE = { depth: 200, parts: 2_000 };
 /** A part takes about 10 µs to plan, and a byte about 20 ns. So a URL's quota is about a third of one core. */
 const PART_WORK = 512;
 
+/** 2,048 a second of one URL, and 8,192 at once. */
 const REFUSED_WORK = 8 * 1024;
 /** 256 a second of one URL, and a thousand at once. */
 const UNSENT_WORK = 64 * 1024;
