@@ -1,4 +1,5 @@
 export { ANSWER_HEADERS_OF_ALL, type AnswerHeaders, answerHeadersOf } from './answers/answer-headers.ts';
+export { nameOfPlace } from './bounds/declared-harmless.ts';
 export { MODEL_FIELDS, strayModel, strayPath } from './called-models.ts';
 export {
   type AwsKey,

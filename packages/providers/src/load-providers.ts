@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { answerHeaderProblem } from './answers/answer-headers.ts';
+import { HARMLESS_NAME } from './bounds/declared-harmless.ts';
 import { isJsonObject } from './json.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
@@ -91,6 +92,9 @@ const answerHeader = z.string().transform((name, context) => {
 /** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
 const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
 
+/** So many names are enough between two versions. A call may be judged once more for each. */
+const HARMLESS_MAX = 32;
+
 /** So many deployments are enough for any resource. */
 const DEPLOYMENTS_MAX = 1_000;
 
@@ -107,6 +111,21 @@ const entrySchema = z.strictObject({
     .array(
       z.string().regex(USAGE_NAME, 'expected the name of a count or a part, such as "energy_wh" or "cost.*"'),
     )
+    .optional(),
+  harmless_fields: z
+    .array(
+      z
+        .string()
+        .regex(
+          HARMLESS_NAME,
+          'expected the name of a field or of a kind, such as "messages[].note" or "input[].type=x"',
+        ),
+    )
+    .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
+    .optional(),
+  harmless_betas: z
+    .array(z.string().regex(/^[\w-]{1,64}$/, 'expected the name of a beta, such as "new-thing-2026-12-01"'))
+    .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   pricing: z
     .record(z.string().min(1), modelPrice)
@@ -152,7 +171,7 @@ function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
     }),
     id,
     baseUrl: entry.base_url ?? base.baseUrl,
-    ...(entry.free_usage && { rules: withFreeUsage(base.rules, entry.free_usage) }),
+    rules: withDeclared(base.rules, entry),
     ...(entry.pricing && { pricing: entry.pricing }),
     ...(entry.deployments && {
       deployments: entry.deployments,
@@ -168,9 +187,14 @@ function movedTo(address: string, { originIn: _, statesInput, ...fixed }: Provid
   return { ...fixed, ...(isOwn && statesInput && { statesInput }) };
 }
 
-const withFreeUsage = (rules: VendorRules, names: readonly string[]): VendorRules => ({
+const withDeclared = (
+  rules: VendorRules,
+  { free_usage, harmless_fields, harmless_betas }: z.infer<typeof entrySchema>,
+): VendorRules => ({
   ...rules,
-  freeUsage: new Set([...(rules.freeUsage ?? []), ...names]),
+  ...(free_usage && { freeUsage: new Set([...(rules.freeUsage ?? []), ...free_usage]) }),
+  ...(harmless_fields && { harmless: new Set(harmless_fields) }),
+  ...(harmless_betas && { harmlessBetas: harmless_betas }),
 });
 
 /** A server that speaks the APIs of several providers extends them all. The first decides its address and its key. */

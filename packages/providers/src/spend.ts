@@ -49,7 +49,12 @@ export type Bound = {
 };
 
 /** A field or tool that has no bound, as the caller wrote it, and the reason. */
-export type Unbounded = { readonly param: string; readonly reason: string };
+export type Unbounded = {
+  readonly param: string;
+  readonly reason: string;
+  /** No list has it, so an operator may declare it harmless. Otherwise it is known to have a fee or no maximum. */
+  readonly isUnknown?: true;
+};
 
 /** A call's bound, or the part of the call that has none. */
 export type Bounded = { readonly bound: Bound } | { readonly unbounded: Unbounded };

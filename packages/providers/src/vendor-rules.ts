@@ -1,3 +1,4 @@
+import { boundBeyond } from './bounds/declared-harmless.ts';
 import type { JsonObject } from './json.ts';
 import type { ModelPrice } from './prices/rates.ts';
 import { addStated, largestOf, type ReadStated, statedIn, withStated } from './prices/stated-cost.ts';
@@ -43,6 +44,10 @@ export type VendorRules = {
    * `usage/known.ts`.
    */
   readonly freeUsage?: KnownCounts;
+  /** Fields and kinds of objects that the operator knows to cost no more than their bytes (`nameOfPlace`), of those that no list has. */
+  readonly harmless?: ReadonlySet<string>;
+  /** Values of a header of betas that the operator knows to change no price, next to those that the dialect knows. */
+  readonly harmlessBetas?: readonly string[];
 };
 
 /** The rules of a provider that speaks the APIs of several vendors: whatever the strictest of them says. */
@@ -80,9 +85,13 @@ const NONE: KnownCounts = new Set();
 export function underRules({ boundBody, ...dialect }: DialectSpend, rules: VendorRules): Spend {
   const { readAnswer, readStream, ...metering } = dialect;
   const isFree = (name: string) => isNamedIn(rules.freeUsage ?? NONE, name);
-  const { stated = nothing, withHighestPrice } = rules;
+  const { stated = nothing, withHighestPrice, harmlessBetas = [] } = rules;
+  const betas = Object.entries(metering.harmlessHeaderValues ?? {}).map(
+    ([header, known]) => [header, new Set([...known, ...harmlessBetas])] as const,
+  );
   return {
     ...metering,
+    harmlessHeaderValues: Object.fromEntries(betas),
     ...(withHighestPrice && { withHighestPrice }),
     bound: (body, call) => boundUnder(rules, boundBody, metering.model(body, call.path), body, call),
     readAnswer: (answer, request) => {
@@ -141,7 +150,7 @@ function boundUnder(
   if ([model, body.model].some((name) => refuses(rules, name))) return { unbounded: REFUSED_MODEL };
   const added = addedInput(rules, model ?? '', call);
   if (added === undefined) return { unbounded: WINDOW_UNKNOWN };
-  const judged = boundBody(body, { ...call, bytes: call.bytes + added });
+  const judged = boundBeyond(rules.harmless ?? NONE, boundBody, body, { ...call, bytes: call.bytes + added });
   if ('unbounded' in judged) return judged;
   const { inputTokens, output } = judged.bound;
   if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };

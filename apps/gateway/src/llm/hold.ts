@@ -8,6 +8,7 @@ import {
   type JsonObject,
   largestFee,
   type ModelFacts,
+  nameOfPlace,
   type PricesAt,
   type Pricing,
   type Provider,
@@ -94,11 +95,11 @@ export function worstCase(
   if (!pricing && limited.costLimited) {
     const reason = priceUnknown(provider, model, ', so no spend limit can hold');
     const message = `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
-    const unbounded = nameOfUnbounded('model', { model });
+    const unbounded = nameOfPlace({ param: 'model' }, { model });
     return { refusal: { code: 'price_unknown', param: 'model', message }, unbounded };
   }
   const refusePriced = (why: Unbounded) => {
-    const unbounded = why.param === undefined ? undefined : nameOfUnbounded(why.param, body);
+    const unbounded = why.param === undefined ? undefined : nameOfPlace(why, body);
     return { ...refuse(why), model: pricing && model, unbounded };
   };
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
@@ -170,33 +171,17 @@ const PER_MTOK = 1_000_000;
 /** The script multiplies tokens by the rate, and Lua's numbers are exact up to 2^53. */
 const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER / Math.max(1, rate));
 
-type Unbounded = { readonly param?: string; readonly reason: string };
+type Unbounded = { readonly param?: string; readonly reason: string; readonly isUnknown?: true };
 
-const NAME = /^[\w.[\]-]{1,40}$/;
-
-/** The most characters of a place that are read. Deeper ones have no name. */
-const PLACE_LENGTH = 200;
-
-/** A place in a body without its indexes, and its value if that is a name, as of `model` or `type`: `tools[].type=browser`. */
-function nameOfUnbounded(place: string, body: JsonObject): string {
-  if (place.length > PLACE_LENGTH) return 'other';
-  const name = place.replaceAll(/\[\d+\]/g, '[]');
-  const value = place
-    .split(/[.[\]]+/)
-    .filter((step) => step !== '')
-    .reduce<unknown>((at, step) => (at as JsonObject | undefined)?.[step], body);
-  if (!NAME.test(name)) return 'other';
-  const isName = /(?:^|\.)(?:model|type)$/.test(name) && typeof value === 'string' && NAME.test(value);
-  return isName ? `${name}=${value}` : name;
-}
+const DECLARE = ' The operator can declare it harmless in PROVIDERS_FILE (harmless_fields).';
 
 /** Refuses a call for want of a bound, by the limit that needs one. */
 const refuserOf =
   ({ costLimited }: Limited) =>
-  ({ param: place, reason }: Unbounded): { refusal: Refusal } => {
+  ({ param: place, reason, isUnknown }: Unbounded): { refusal: Refusal } => {
     const param = place && briefly(place);
     const limit = costLimited ? 'a spend limit' : 'tokens_per_minute or a budget of tokens';
-    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.`;
+    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.${isUnknown ? DECLARE : ''}`;
     const code = costLimited ? 'cost_unbounded' : 'tokens_unbounded';
     return { refusal: { code, message, ...(param === undefined ? {} : { param }) } };
   };

@@ -6,6 +6,7 @@ import {
   judge,
   judgeEach,
   only,
+  unknownEffect,
 } from '../bounds/allow-list.ts';
 import { isCount } from '../bounds/output-bound.ts';
 import { isJsonObject, textOf } from '../json.ts';
@@ -106,7 +107,7 @@ const editing = (value: unknown): Effect =>
         judgeEach(edits, ({ type }) =>
           ['clear_tool_uses_20250919', 'clear_thinking_20251015'].includes(textOf(type))
             ? 'harmless'
-            : { unbounded: 'the cost of this edit is not known', at: 'type' },
+            : unknownEffect('the cost of this edit is not known', 'type'),
         ),
     }),
     value,

@@ -7,6 +7,7 @@ import {
   textShare,
   together,
   unboundedShare,
+  unknownShare,
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
@@ -73,7 +74,7 @@ function blockShare(block: unknown, facts: BlockFacts): Share {
   if (!isJsonObject(block)) return unboundedShare('is not an object');
   const rule = BLOCKS.get(block.type);
   return rule === undefined
-    ? shareBelow('type', unboundedShare('the cost of this kind of block is not known'))
+    ? unknownShare('the cost of this kind of block is not known')
     : rule(block, facts);
 }
 
@@ -81,8 +82,7 @@ function blockShare(block: unknown, facts: BlockFacts): Share {
 function toolChangeShare(tool: unknown, { largestTool }: BlockFacts): Share {
   const { type, definition } = isJsonObject(tool) ? tool : {};
   if (type === 'tool_reference') return { effect: 'harmless', extra: largestTool() };
-  if (type !== 'tool_definition')
-    return shareBelow('type', unboundedShare('the cost of this tool is not known'));
+  if (type !== 'tool_definition') return unknownShare('the cost of this tool is not known');
   const isOwn = isJsonObject(definition) && (definition.type ?? 'custom') === 'custom';
   return shareBelow(
     'definition',

@@ -5,9 +5,12 @@ import type { Unbounded } from '../spend.ts';
  * The effect of a field on the bound of its call.
  * - `harmless`: its bytes bound its cost.
  * - `whole window`: it brings input that is not in the body, so the input is the whole context window.
- * - `unbounded`: its cost has no bound, for the reason given. `at` leads from the field to a deeper place.
+ * - `unbounded`: its cost has no bound, for the reason given. `at` leads from the field to a deeper place. `isUnknown`: no list has it.
  */
-export type Effect = 'harmless' | 'whole window' | { readonly unbounded: string; readonly at?: string };
+export type Effect =
+  | 'harmless'
+  | 'whole window'
+  | { readonly unbounded: string; readonly at?: string; readonly isUnknown?: true };
 
 /** Judges a field by its value, and by the whole body if it depends on other fields. */
 export type Rule = Effect | ((value: unknown, body: JsonObject) => Effect);
@@ -50,14 +53,18 @@ export function below(place: string | number, effect: Effect): Effect {
   if (typeof effect === 'string') return effect;
   const step = typeof place === 'number' ? `[${place}]` : place;
   const rest = effect.at === undefined ? '' : effect.at.startsWith('[') ? effect.at : `.${effect.at}`;
-  return { unbounded: effect.unbounded, at: step + rest };
+  return { ...effect, at: step + rest };
 }
 
 /** An unbounded effect as a refusal that names the place. */
-export const asUnbounded = ({ unbounded, at }: Exclude<Effect, string>): Unbounded => ({
+export const asUnbounded = ({ unbounded, at, isUnknown }: Exclude<Effect, string>): Unbounded => ({
   param: at ?? 'body',
   reason: unbounded,
+  ...(isUnknown && { isUnknown }),
 });
+
+/** A thing that no list has, by the place that names it. */
+export const unknownEffect = (unbounded: string, at: string): Effect => ({ unbounded, at, isUnknown: true });
 
 /** The effect of all objects of a list. Any other element is unbounded. */
 export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Effect): Effect {
@@ -75,7 +82,7 @@ export function judgeEach(value: unknown, judgeOne: (element: JsonObject) => Eff
 const NO_OBJECT: Effect = { unbounded: 'is not an object' };
 
 function judgeField(rule: Rule | undefined, field: string, value: unknown, body: JsonObject): Effect {
-  if (rule === undefined) return { unbounded: 'the cost of this field is not known', at: field };
+  if (rule === undefined) return unknownEffect('the cost of this field is not known', field);
   if (value === null) return 'harmless';
   return below(field, typeof rule === 'function' ? rule(value, body) : rule);
 }

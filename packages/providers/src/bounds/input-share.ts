@@ -1,6 +1,6 @@
 import { isJsonObject } from '../json.ts';
 import type { ModelFacts, Unbounded } from '../spend.ts';
-import { asUnbounded, below, type Effect, worse } from './allow-list.ts';
+import { asUnbounded, below, type Effect, unknownEffect, worse } from './allow-list.ts';
 import { grownByNormalising, grownByRewriting } from './count-text.ts';
 
 /**
@@ -15,6 +15,12 @@ export const NOTHING: Share = { effect: 'harmless', extra: 0 };
 export const WHOLE_WINDOW: Share = { effect: 'whole window', extra: 0 };
 
 export const unboundedShare = (reason: string): Share => ({ effect: { unbounded: reason }, extra: 0 });
+
+/** A part of a kind that no list has, by the place that names it. */
+export const unknownShare = (reason: string, at = 'type'): Share => ({
+  effect: unknownEffect(reason, at),
+  extra: 0,
+});
 
 /** Several parts as one. */
 export const together = (shares: readonly Share[]): Share => ({

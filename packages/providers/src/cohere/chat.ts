@@ -9,6 +9,7 @@ import {
   textShare,
   together,
   unboundedShare,
+  unknownShare,
   WHOLE_WINDOW,
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
@@ -147,6 +148,6 @@ function contentShare(content: unknown): Share {
     case 'image_url':
       return WHOLE_WINDOW;
     default:
-      return shareBelow('type', unboundedShare('the cost of this kind of content is not known'));
+      return unknownShare('the cost of this kind of content is not known');
   }
 }

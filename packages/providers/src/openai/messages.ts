@@ -6,6 +6,7 @@ import {
   judge,
   judgeEach,
   type Rule,
+  unknownEffect,
   worse,
 } from '../bounds/allow-list.ts';
 import { isJsonObject } from '../json.ts';
@@ -39,7 +40,7 @@ export function judgeContent(parts: Parts, content: unknown): Effect {
   if (typeof content === 'string' || content === null || content === undefined) return 'harmless';
   return judgeEach(content, (part) => {
     const rule = typeof part.type === 'string' ? parts.get(part.type) : undefined;
-    if (rule === undefined) return { unbounded: 'has a kind whose cost is not known', at: 'type' };
+    if (rule === undefined) return unknownEffect('has a kind whose cost is not known', 'type');
     return typeof rule === 'function' ? rule(part, part) : rule;
   });
 }
@@ -92,7 +93,7 @@ export const ownTools =
     judgeEach(tools, ({ type }) =>
       typeof type === 'string' && types.includes(type)
         ? 'harmless'
-        : { unbounded: 'is a tool whose cost is not known', at: 'type' },
+        : unknownEffect('is a tool whose cost is not known', 'type'),
     );
 
 /** An object of known fields only. */

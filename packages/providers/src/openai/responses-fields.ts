@@ -8,6 +8,7 @@ import {
   judgeEach,
   only,
   type Rule,
+  unknownEffect,
 } from '../bounds/allow-list.ts';
 import { isJsonObject, isTokens, type JsonObject, textOf } from '../json.ts';
 import { CACHE_AND_RECORDS } from './fields.ts';
@@ -95,7 +96,7 @@ function judgeTool(tool: JsonObject, serverTools: ServerTools, body: JsonObject)
   if (type === 'namespace') return judgeNamespace(tool);
   if (type === 'tool_search') return judgeToolSearch(tool);
   if (HIDDEN_PROMPT_TOOLS.includes(type)) return 'whole window';
-  if (!serverTools.has(type)) return { unbounded: 'is a tool whose cost is not known', at: 'type' };
+  if (!serverTools.has(type)) return unknownEffect('is a tool whose cost is not known', 'type');
   if (isCalls(body.max_tool_calls)) return 'whole window';
   return {
     unbounded: 'has no maximum of uses without max_tool_calls',
@@ -117,7 +118,7 @@ function judgeNamespace({ tools }: JsonObject): Effect {
   const own = judgeEach(tools, ({ type }) =>
     OWN_TOOLS.includes(textOf(type))
       ? 'harmless'
-      : { unbounded: 'is a tool whose cost is not known', at: 'type' },
+      : unknownEffect('is a tool whose cost is not known', 'type'),
   );
   return below('tools', own);
 }
@@ -147,7 +148,7 @@ function judgeItem(item: JsonObject, parts: Parts): Effect {
   if (type === 'tool_search_call' && item.execution === 'client') return judge(CLIENT_SEARCH, item);
   if (typeof type === 'string' && STORED_ITEMS.includes(type)) return 'whole window';
   const content = TEXT_ITEMS.get(textOf(type));
-  if (content === undefined) return { unbounded: 'is an item whose cost is not known', at: 'type' };
+  if (content === undefined) return unknownEffect('is an item whose cost is not known', 'type');
   return judge(allow(ITEM, { [content]: (value: unknown) => judgeContent(parts, value) }), item);
 }
 
