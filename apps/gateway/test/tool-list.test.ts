@@ -44,6 +44,16 @@ describe('a list of tools', () => {
       listOf('{"name":"b","x":{"name":"a"}}', '{"x":[{"name":"b"}],"name":"a"}'),
       listOf('{"x":[{"name":"b"}],"name":"a"}'),
     ],
+    [
+      'a list that all may share',
+      '{"result":{"cacheScope":"public","tools":[{"name":"b"}],"ttlMs":9,"cacheScope":"public"}}',
+      '{"result":{"cacheScope":"private","tools":[],"ttlMs":9,"cacheScope":"private"}}',
+    ],
+    [
+      'a shared list of allowed tools alone, which another URL may not have',
+      '{"result":{"tools":[{"name":"a"}],"cacheSc\\u006fpe":"public"}}',
+      '{"result":{"tools":[{"name":"a"}],"cacheSc\\u006fpe":"private"}}',
+    ],
     ['a byte order mark', `\ufeff${listOf('{"name":"b"}')}`, listOf()],
   ])('loses the tools that are not allowed: %s', (_what, text, expected) => {
     expect(shown(text)).toBe(expected);
@@ -63,7 +73,9 @@ describe('a list of tools', () => {
     '',
     '"tools": ["b"]'.replace('"', ''),
     '{"result":{"tools":[ {"name":"a"} ]}}',
-    '{"result":{"tools":{"name":"b"}}}',
+    '{"result":{"tools":{"name":"b"},"cacheScope":"public"}}',
+    '{"result":{"resources":[],"cacheScope":"public"}}',
+    '{"result":{"tools":[],"cacheScope":"private"}}',
     '{"result":[{"tools":[{"name":"b"}]}]}',
     '{"tools":[{"name":"b"}],"params":{"tools":[{"name":"b"}]},"error":{"tools":[1]}}',
     '{"result":{"structuredContent":{"tools":[{"name":"b"}]}}}',

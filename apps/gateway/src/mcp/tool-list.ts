@@ -51,14 +51,21 @@ export class ToolFilter {
     if (!isReadable(text)) return undefined;
     let shown = '';
     let done = 0;
-    for (const { start, end } of listsIn(text)) {
-      const all = partsOf(text, start);
-      const kept = all.filter((tool) => this.#isAllowed(text, tool.start));
-      if (kept.length === all.length) continue;
-      shown += `${text.slice(done, start)}[${kept.map((tool) => text.slice(tool.start, tool.end)).join()}]`;
+    for (const { name, start, end } of listsIn(text)) {
+      const value = name === 'tools' ? this.#list(text, start) : PRIVATE;
+      if (value === undefined) continue;
+      shown += text.slice(done, start) + value;
       done = end;
     }
     return shown + text.slice(done);
+  }
+
+  /** The list that begins at `start`, without the tools that are not allowed. Undefined if it has none of these. */
+  #list(text: string, start: number): string | undefined {
+    const all = partsOf(text, start);
+    const kept = all.filter((tool) => this.#isAllowed(text, tool.start));
+    if (kept.length === all.length) return undefined;
+    return `[${kept.map((tool) => text.slice(tool.start, tool.end)).join()}]`;
   }
 
   /** A name that is written twice must be allowed twice, because readers of JSON differ on which of them they take. */
@@ -92,12 +99,20 @@ const mayList = (bytes: Buffer): boolean => bytes.includes('"tools"') || bytes.i
 const isReadable = (text: string): boolean =>
   isModest(Buffer.from(text), ANSWER_MODEST) && parseJson(text) !== undefined;
 
-/** The lists of tools in the messages of a JSON-RPC answer or batch, in order. */
+/** Another URL of the server may show other tools, so no cache may give a list to the holders of both (2026-07-28, "Caching"). */
+const PRIVATE = '"private"';
+
+/** The lists of tools in the messages of a JSON-RPC answer or batch, and what says who may share them, in order. */
 function listsIn(text: string): readonly Part[] {
   const first = afterSpace(text, 0);
   const messages = text[first] === '[' ? partsOf(text, first).map(({ start }) => start) : [first];
   return messages
     .flatMap((message) => membersOf(text, message, 'result'))
-    .flatMap((result) => membersOf(text, result.start, 'tools'))
-    .filter((tools) => text[tools.start] === '[');
+    .flatMap((result) => {
+      const members = text[result.start] === '{' ? partsOf(text, result.start) : [];
+      const isList = ({ name, start }: Part) => name === 'tools' && text[start] === '[';
+      return members.some(isList)
+        ? members.filter((member) => isList(member) || member.name === 'cacheScope')
+        : [];
+    });
 }
