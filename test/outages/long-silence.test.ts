@@ -9,6 +9,7 @@ import { hasRedisServer, makeRedis } from '../chaos/redis-server.ts';
 import { type Providers, startProviders } from '../gateway/providers.ts';
 import { buildRoad } from '../gateway/road.ts';
 import { eventually } from '../harness/eventually.ts';
+import { startGatewayProcess } from '../harness/gateway-process.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { grantIn, outcomes, post, toolCall, urlOf } from '../mcp/holder.ts';
 import { startMcpUpstream } from '../mcp/upstream.ts';
@@ -98,7 +99,7 @@ describe.each(KINDS)('%s for longer than a lease', (_what, isHere, make) => {
   async function startCalls(providers: Providers, urls: readonly string[]) {
     const waiting: ServerResponse[] = [];
     providers.answer = (_seen, response) => void waiting.push(response);
-    const answers = Promise.all(urls.map(call));
+    const answers = Promise.all(urls.map((url) => call(url).catch(() => 'broken')));
     await eventually(async () => (waiting.length === urls.length ? true : undefined));
     providers.answer = (_seen, response) => answer(response);
     return { waiting, answers };
@@ -161,6 +162,61 @@ describe.each(KINDS)('%s for longer than a lease', (_what, isHere, make) => {
       expect(await reported(stack)).toBe(CALLS + 1);
       expect(await call(limited)).toBe(200);
       expect(outcomes(await post(tool, toolCall('run')))).toEqual(['ran']);
+    },
+  );
+
+  test.skipIf(!isHere)(
+    'charges the holds of a gateway that is killed meanwhile in full, and no row is missing or double',
+    async () => {
+      const { redis, providers, stack } = await start();
+      const ask = { provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk-real' };
+      const { url } = await stack.issue({ ...ask, cost_limit: 1_000_000 });
+      providers.answer = (_seen, response) => answer(response);
+      expect(await call(url)).toBe(200);
+      const killed = await startGatewayProcess(stack, { HOLD_LEASE_SECONDS: String(LEASE_MS / 1_000) });
+      closers.push(killed.kill);
+      const doomed = url.replace(stack.gatewayUrls[0] ?? '', killed.url);
+      const half = (of: string) => Array.from({ length: CALLS / 2 }, () => of);
+      const lasting = await startCalls(providers, half(url));
+      const ending = await startCalls(providers, half(doomed));
+
+      await redis.fallSilent();
+      // Some answers of the killed gateway have reached their holders, and others have not.
+      for (const response of [...lasting.waiting, ...ending.waiting.slice(0, CALLS / 3)]) answer(response);
+      expect(new Set(await lasting.answers)).toEqual(new Set([200]));
+      await sleep(500);
+      await killed.kill();
+      expect(new Set(await ending.answers)).toEqual(new Set([200, 'broken']));
+      await sleep(SILENT_MS);
+      await redis.speak();
+
+      const rows = await eventually(async () => {
+        const found = await rowsOf(stack, [url]).catch(() => []);
+        return found.length >= CALLS + 1 ? found : undefined;
+      });
+      // A second row of a call would show by now.
+      await sleep(1.5 * LEASE_MS);
+      expect(await rowsOf(stack, [url])).toHaveLength(CALLS + 1);
+      const costs = (outcome: string) =>
+        rows.filter((each) => each.outcome === outcome).map(({ cost }) => Number(cost));
+      const [settled, expired] = [costs('settled'), costs('expired')];
+      // A frozen Redis still reads the settles that the killed gateway has sent.
+      expect(settled.length).toBeGreaterThanOrEqual(CALLS / 2 + 1);
+      expect(new Set(settled)).toEqual(new Set([COST]));
+      expect(expired.length).toBeGreaterThanOrEqual(CALLS / 6);
+      const [hold = 0] = expired;
+      expect(hold).toBeGreaterThan(COST);
+      expect(new Set(expired)).toEqual(new Set([hold]));
+      const { used, spent, held } = (await (await fetch(url.replace(/\/v1\/.*/, ''))).json()) as {
+        used: number;
+        spent: number;
+        held: number;
+      };
+      expect({ used, spent, held }).toEqual({
+        used: CALLS + 1,
+        spent: settled.length * COST + expired.length * hold,
+        held: 0,
+      });
     },
   );
 });
