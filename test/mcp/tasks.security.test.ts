@@ -103,26 +103,21 @@ describe('tasks/list', () => {
     }
   });
 
-  test('of a server with sessions has the tasks of the session, and each page its cursor', async () => {
-    const answer = await issueShared(world, 'json');
-    const { say } = await holder(world, 'json', answer);
-    const first = await say(ask('initialize'));
-    const session = { 'mcp-session-id': String(first.headers['mcp-session-id']) };
-    handsOut(world, 'json', result(listing));
-    const { messages } = await say(ask('tasks/list'), 0, session);
-    const shown = (messages[0]?.result ?? {}) as unknown as typeof listing;
-    expect(shown.tasks.map(({ taskId }) => taskId)).toHaveLength(2);
-    world.upstream.behaves = undefined;
-    await say(request('tasks/get', { taskId: shown.tasks[1]?.taskId }), 1, session);
-    expect(JSON.parse(world.upstream.arrived.at(-1)?.body ?? '')).toMatchObject({
-      params: { taskId: 'task-2' },
-    });
-    await say(request('tasks/list', { cursor: shown.nextCursor }), 1, session);
-    expect(JSON.parse(world.upstream.arrived.at(-1)?.body ?? '')).toMatchObject({
-      params: { cursor: 'task-2' },
-    });
-    const foreign = await say(request('tasks/list', { cursor: 'task-2' }), 1, session);
-    expect(foreign.messages[0]?.error?.code).toBe(-32602);
+  test.each(FORMS)('of a server with sessions is empty, too, and has no further page (%s)', async (form) => {
+    const answer = await issueShared(world, form);
+    const { say } = await holder(world, form, answer);
+    const first = form === 'legacy' ? undefined : await say(ask('initialize'));
+    const session: Record<string, string> = first
+      ? { 'mcp-session-id': String(first.headers['mcp-session-id']) }
+      : {};
+    for (const listed of [listing, { tasks: [], nextCursor: 'task-2' }]) {
+      handsOut(world, form, result(listed));
+      expect((await say(ask('tasks/list'), 0, session)).messages.flat()[0]).toEqual(result({ tasks: [] }));
+    }
+    const before = world.upstream.arrived.length;
+    const foreign = await say(request('tasks/list', { cursor: 'task-2' }, 7), 1, session);
+    expect(foreign.messages.flat().find(({ id }) => id === 7)?.error?.code).toBe(-32602);
+    expect(world.upstream.arrived).toHaveLength(before);
   });
 });
 

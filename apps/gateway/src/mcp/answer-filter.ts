@@ -88,7 +88,7 @@ export class AnswerFilter {
   #shown(text: string): string | undefined {
     const value = parseAnswer(text);
     if (value === undefined) return undefined;
-    const lists = this.#hasSession ? [] : listsOfTasks(text, value);
+    const lists = listsOfTasks(text, value);
     if (lists.length > 0) return this.#shown(withEdits(text, lists));
     const ids = findIds(text, value, handedOut);
     if (!this.#hasSession && !this.#isOwn && ids.some(({ kind }) => kind === 'task')) return '';
@@ -110,7 +110,11 @@ const NOTHING = Buffer.alloc(0);
 const mayHoldIds = (bytes: Buffer): boolean => MARKS.some((mark) => bytes.includes(mark));
 const MARKS = ['"method"', '"task', '"requestState"', 'endpoint'].map((mark) => Buffer.from(mark));
 
-/** A server without sessions lists the tasks of every holder of its credential (MCP 2025-11-25, "Task Isolation"). */
+/**
+ * A server may list the tasks of every holder of its credential: without sessions it must (MCP 2025-11-25, "Task Isolation"), and with them
+ * servers made with the official SDKs did until 2026 (modelcontextprotocol/typescript-sdk pull 1486, python-sdk pull 2720), or list the tasks
+ * that were begun without a session. An id that is sealed for this holder could be used, so the list is empty.
+ */
 const EMPTY_LIST = '{"tasks":[]}';
 
 function listsOfTasks(text: string, value: unknown): readonly Edit[] {
@@ -127,4 +131,4 @@ const listsTasks = (message: unknown): boolean =>
   isJsonObject(message) &&
   isJsonObject(message.result) &&
   Array.isArray(message.result.tasks) &&
-  message.result.tasks.length > 0;
+  (message.result.tasks.length > 0 || message.result.nextCursor !== undefined);

@@ -33,9 +33,6 @@ const RESULT: readonly Place[] = [
   place('state', 'result requestState'),
 ];
 
-/** The cursor of any other list is a place in what every holder of the credential may list. */
-const RESULT_OF_LIST: readonly Place[] = [...RESULT, place('cursor', 'result nextCursor')];
-
 const OF_PARAMS = place('task', `params ${RELATED}`);
 
 /** A request of the server. In its own `tasks/*` the id is that of a client's task. */
@@ -54,9 +51,8 @@ const NOTIFICATIONS: ReadonlyMap<string, readonly Place[]> = new Map([
 
 /** Where a server's message hands out an id. */
 export function handedOut(message: JsonObject): readonly Place[] {
-  const { method, id, result } = message;
-  if (typeof method !== 'string')
-    return isJsonObject(result) && Array.isArray(result.tasks) ? RESULT_OF_LIST : RESULT;
+  const { method, id } = message;
+  if (typeof method !== 'string') return RESULT;
   if (id !== undefined && id !== null) return REQUEST;
   return NOTIFICATIONS.get(method) ?? [OF_PARAMS];
 }
@@ -67,6 +63,7 @@ const ANSWER: readonly Place[] = [
   { ...place('task', `result ${RELATED}`), mayBeOwn: true },
 ];
 const CALL: readonly Place[] = [place('state', 'params requestState'), OF_PARAMS];
+/** A list of tasks has no cursor for a holder, and the cursor of any other list is a place in what every holder may list. */
 const OF_TASK: readonly Place[] = [
   place('task', 'params taskId'),
   place('cursor', 'params cursor'),
