@@ -23,6 +23,7 @@ import type { Revocations } from './limits/revocations.ts';
 import type { Waiting } from './limits/waiting.ts';
 import type { AccessTokens, Authorizer } from './mcp/auth/authorize.ts';
 import type { Listeners } from './mcp/legacy-sse.ts';
+import type { OpenRequests } from './mcp/open/open-requests.ts';
 import type { McpPrices } from './mcp/price.ts';
 import type { GatewayMetrics } from './metrics.ts';
 import type { CallTraces } from './traces.ts';
@@ -54,6 +55,7 @@ export type GatewayDeps = {
   readonly closing: AbortSignal;
   /** Open streams of MCP's 2024-11-05 transport. */
   readonly listeners: Listeners;
+  readonly openRequests: OpenRequests;
   readonly mcpPrices: McpPrices;
   /** The prices of LLM calls, which may change at any time. A call asks once. */
   readonly prices: Pick<PriceKeeper, 'current' | 'status'>;

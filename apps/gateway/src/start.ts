@@ -23,6 +23,7 @@ import { createDoubts } from './limits/retry.ts';
 import { watchRevocations } from './limits/revocations.ts';
 import { boundWaiting } from './limits/waiting.ts';
 import { createListeners } from './mcp/legacy-sse.ts';
+import { OpenRequests } from './mcp/open/open-requests.ts';
 import { gatewayMetrics, watchHolds } from './metrics.ts';
 import { startBodyWorkers } from './workers/body-workers.ts';
 import { readQuota } from './workers/read-quota.ts';
@@ -38,6 +39,7 @@ export type RunningGateway = {
 type OwnDeps =
   | ('dispatcher' | 'leases' | 'refusals' | 'revocations' | 'underWay' | 'draining' | 'closing' | 'listeners')
   | (
+      | 'openRequests'
       | 'metrics'
       | 'clock'
       | 'clientAddress'
@@ -110,6 +112,7 @@ export async function startGateway(
     providers: loadProviders(options.providersFile),
     ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
     ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
+    openRequests: new OpenRequests(listeners),
     refusals: countRefusals(options.redis, options.now),
     clientAddress: clientAddressReader(options.trustedProxies ?? []),
     ...{ draining: draining.signal, closing: closing.signal, turns: answerTurns() },

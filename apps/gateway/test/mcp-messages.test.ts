@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { compileTools } from '../src/grant/tool-rules.ts';
 import { KnownNames } from '../src/http/json.ts';
-import { checkHeaders, readAnswers, readMessages, UnansweredRequests } from '../src/mcp/messages.ts';
+import { checkHeaders, readAnswers, readMessages, waitingIds } from '../src/mcp/messages.ts';
+import { UnansweredRequests } from '../src/mcp/open/unanswered.ts';
 import { type McpPrices, priceCalls } from '../src/mcp/price.ts';
 import { UnrunRequests } from '../src/mcp/refund.ts';
 import { readMcpUrl } from '../src/mcp/request.ts';
@@ -353,7 +354,7 @@ describe('the open requests of a stream', () => {
       [4, 2_000],
       [1_000, 130],
     ] as const) {
-      const open = new UnansweredRequests(undefined);
+      const open = new UnansweredRequests();
       for (let i = 0; i < 5_000; i++) open.add([`${i}`.padEnd(length)]);
       expect(open.size).toBeLessThan(most);
       expect(open.size).toBeGreaterThan(most * 0.8);
@@ -367,7 +368,7 @@ describe('the open requests of a stream', () => {
 
   it('are those of a whole batch with the longest ids', () => {
     const batch = Array.from({ length: 100 }, (_, i) => call(`${i}`.padEnd(1_024)));
-    expect(new UnansweredRequests(messagesOf(batch)).size).toBe(100);
+    expect(new UnansweredRequests(waitingIds(messagesOf(batch))).size).toBe(100);
   });
 });
 

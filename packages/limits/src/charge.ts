@@ -21,6 +21,8 @@ export type Charge = {
   readonly costMicrousd: number;
   /** How many calls count for the rate limit, free ones included. As many as uses when left out. */
   readonly calls?: number;
+  /** The places that it takes among the calls under way. As many as calls when left out. */
+  readonly places?: number;
   /** How long its calls stay under way unless the lease is renewed or they `leave`. Left out: they take no place. */
   readonly leaseMs?: number;
   /** JSON, for the ledger. */
@@ -49,14 +51,14 @@ export type Refund = {
 export const charge = (
   redis: RedisClient,
   grant: GrantRef,
-  { chargeId, uses, calls = uses, leaseMs, costMicrousd, record }: Charge,
+  { chargeId, uses, calls = uses, places = calls, leaseMs, costMicrousd, record }: Charge,
 ): Promise<Admission> =>
   countCall(redis, grant, {
     id: chargeId,
     leaseMs: undefined,
     uses,
     calls,
-    places: leaseMs === undefined ? 0 : calls,
+    places: leaseMs === undefined ? 0 : places,
     placeMs: leaseMs,
     hold: fixedHold(costMicrousd),
     worstTokens: 0,

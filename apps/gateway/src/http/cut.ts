@@ -3,9 +3,9 @@ import type { Socket } from 'node:net';
 
 /**
  * Why the gateway ended a call itself. `unleased`: its place among the calls under way may be taken by another call soon.
- * `unread`: the rest of its answer is of no use.
+ * `unread`: the rest of its answer is of no use. `over`: each of its requests is answered or cancelled.
  */
-export type CutReason = 'revoked' | 'suspended' | 'expired' | 'closing' | 'unleased' | 'unread';
+export type CutReason = 'revoked' | 'suspended' | 'expired' | 'closing' | 'unleased' | 'unread' | 'over';
 
 export const isCut = (why: string): why is CutReason =>
   why === 'revoked' ||
@@ -13,7 +13,8 @@ export const isCut = (why: string): why is CutReason =>
   why === 'expired' ||
   why === 'closing' ||
   why === 'unleased' ||
-  why === 'unread';
+  why === 'unread' ||
+  why === 'over';
 
 class CutError extends Error {
   override readonly name = 'CutError';

@@ -19,17 +19,31 @@ export type FreeWork = {
    * Counts a request.
    * @param messages how many of its messages cost nothing
    * @param isFree whether the whole request costs nothing
-   * @returns a refusal, or `end` for when the request has ended
+   * @returns the begun work, or a refusal
    */
   readonly begin: (
     grantId: string,
     messages: number,
     isFree: boolean,
-  ) => { readonly end: () => void } | { readonly refusal: Refusal };
+  ) => Begun | { readonly refusal: Refusal };
 };
 
+export type Begun = {
+  /** For when the request has ended. */
+  readonly end: () => void;
+  /**
+   * Nothing waits for the rest of the request's stream, which stays open. It counts as a stream from now on.
+   * @param close ends it, because a stream or request that somebody waits for needs its place
+   */
+  readonly isIdle: (close: () => void) => void;
+};
+
+/** A request that counts as open, and what ends it if nothing waits for it. */
+type Open = { close?: () => void };
+type OpenOfGrant = { readonly all: Set<Open>; readonly idle: Set<Open> };
+
 export function createFreeWork(now: () => number): FreeWork {
-  const open = new Map<string, number>();
+  const open = new Map<string, OpenOfGrant>();
   const buckets = new LRUCache<string, { level: number; atMs: number }>({ max: REMEMBERED });
   const take = (grantId: string, messages: number): Refusal | undefined => {
     const nowMs = now();
@@ -46,19 +60,36 @@ export function createFreeWork(now: () => number): FreeWork {
     );
     return refusal;
   };
+  const leave = (grantId: string, each: Open) => {
+    const of = open.get(grantId);
+    of?.all.delete(each);
+    of?.idle.delete(each);
+    if (of?.all.size === 0) open.delete(grantId);
+  };
+  const enter = (grantId: string, each: Open): boolean => {
+    const [oldest] = open.get(grantId)?.idle ?? [];
+    if (oldest && open.get(grantId)?.all.size === OPEN_MAX) {
+      leave(grantId, oldest);
+      oldest.close?.();
+    }
+    const of = open.get(grantId) ?? { all: new Set(), idle: new Set() };
+    if (of.all.size >= OPEN_MAX) return false;
+    of.all.add(each);
+    open.set(grantId, of);
+    return true;
+  };
   return {
     begin: (grantId, messages, isFree) => {
       const refusal = messages === 0 ? undefined : take(grantId, messages);
       if (refusal) return { refusal };
-      if (!isFree) return { end: () => {} };
-      const count = open.get(grantId) ?? 0;
-      if (count >= OPEN_MAX) return { refusal: TOO_MANY_OPEN };
-      open.set(grantId, count + 1);
+      const each: Open = {};
+      if (isFree && !enter(grantId, each)) return { refusal: TOO_MANY_OPEN };
       return {
-        end: () => {
-          const rest = (open.get(grantId) ?? 1) - 1;
-          if (rest > 0) open.set(grantId, rest);
-          else open.delete(grantId);
+        end: () => leave(grantId, each),
+        isIdle: (close) => {
+          each.close = close;
+          if (!isFree && !enter(grantId, each)) close();
+          else open.get(grantId)?.idle.add(each);
         },
       };
     },

@@ -194,6 +194,7 @@ const UNANSWERED = {
   closing: 'overloaded',
   unleased: 'limits_unavailable',
   unread: 'upstream_unreachable',
+  over: 'upstream_unreachable',
   left: 'upstream_unreachable',
   failure: 'upstream_unreachable',
 } as const;

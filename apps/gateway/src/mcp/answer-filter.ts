@@ -5,7 +5,7 @@ import type { Turn } from '../http/turns.ts';
 import { sealEventId } from './ids/event-ids.ts';
 import { membersOf } from './ids/json-parts.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
-import { sealScalar } from './ids/seal.ts';
+import { sealId, sealScalar } from './ids/seal.ts';
 import { ANSWER_MAX_BYTES, parseAnswer } from './messages.ts';
 import type { McpCall } from './request.ts';
 import { type ToolFilter, toolFilterOf } from './tool-list.ts';
@@ -37,6 +37,13 @@ export class AnswerFilter {
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
     this.mayChange = this.#tools !== undefined || asks('tasks/');
     this.mustRead = this.#tools !== undefined || asks('tasks/list');
+  }
+
+  /** A session id that the server repeats is the holder's own text, even if the sealing key has changed since. */
+  session(id: string): string {
+    const { session, incoming, grant } = this.#call;
+    if (id === session) return String(incoming.headers['mcp-session-id']);
+    return sealId(this.#keys, grant, 'session', id);
   }
 
   /** An answer in one piece, in the URL's turn if it is large, because that takes milliseconds. Undefined if it must not pass. */

@@ -11,9 +11,9 @@ import { EventSplitter, hasId } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { AnswerFilter } from './answer-filter.ts';
-import { sealId } from './ids/seal.ts';
 import type { LegacyStream } from './legacy-sse.ts';
-import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort, UnansweredRequests } from './messages.ts';
+import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort } from './messages.ts';
+import type { UnansweredRequests } from './open/unanswered.ts';
 import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor, UNDECODED } from './refuse.ts';
@@ -28,6 +28,8 @@ type AnswerParts = {
   readonly refund: ChargeRefund;
   /** For a GET, which can become a stream of the 2024-11-05 transport. */
   readonly legacy: LegacyStream | undefined;
+  /** The server begins to answer, and does not refuse the call. */
+  readonly isTaken: () => void;
   /** The memory of bytes that wait: an event that is not complete yet, or an answer in one piece. */
   readonly answerMemory: Reservation;
   readonly encryptionKeys: EncryptionKeys;
@@ -80,7 +82,7 @@ export class McpAnswer implements Receiver {
     this.#parts = parts;
     this.#response = parts.call.outgoing;
     if (requests.all.uses > 0) this.#requests = requests;
-    this.#unanswered = parts.legacy?.unanswered ?? new UnansweredRequests(parts.call.messages);
+    this.#unanswered = parts.legacy?.unanswered ?? parts.call.unanswered;
     this.#eventMemory = new EventMemory(parts.answerMemory);
     this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn);
   }
@@ -92,6 +94,7 @@ export class McpAnswer implements Receiver {
   }
 
   head(status: number, headers: FlatHeaders): void {
+    if (status < 300) this.#parts.isTaken();
     this.location = headerOf(headers, 'location');
     this.#discards = isKeptBack(this.#parts.call, status);
     if (this.#discards) return;
@@ -173,7 +176,11 @@ export class McpAnswer implements Receiver {
   }
 
   whenIdle(): Promise<void> {
-    return this.#parts.legacy ? this.#unanswered.whenNone() : Promise.resolve();
+    return this.#unanswered.whenNone();
+  }
+
+  get isOver(): boolean {
+    return this.#events !== undefined && this.#unanswered.areOver;
   }
 
   /**
@@ -194,7 +201,7 @@ export class McpAnswer implements Receiver {
     if (this.#isOver) return undefined;
     if (shown !== kept) this.#headers = withoutHeaders(this.#headers, ['content-length']);
     if (shown) this.#writeHead();
-    if (this.#events && this.#unanswered.size > 0) return this.#endOpen(unanswered);
+    if (this.#events && this.#unanswered.ids.length > 0) return this.#endOpen(unanswered);
     const [last = NOTHING_LEFT] = this.#shown([this.#events?.rest() ?? NOTHING_LEFT]);
     endWith(this.#response, shown ?? rest ?? this.#secrets.mask(last));
     return undefined;
@@ -212,7 +219,7 @@ export class McpAnswer implements Receiver {
     // Nothing is written yet: the holder gets the refusal instead.
     if (!this.#response.headersSent) return;
     // The official SDKs resume a broken POST stream if one of its events had an id. An error would end the request instead.
-    const lacksAnswers = this.#events !== undefined && this.#unanswered.size > 0 && !this.#isResumable;
+    const lacksAnswers = this.#events !== undefined && this.#unanswered.ids.length > 0 && !this.#isResumable;
     if (!this.#isStream || !(isCut || lacksAnswers)) return breakOff(this.#response);
     this.#endWith(refusal);
   }
@@ -243,16 +250,9 @@ export class McpAnswer implements Receiver {
   #cleaned(headers: FlatHeaders): FlatHeaders {
     const dropped = ['mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
     const session = headerOf(headers, 'mcp-session-id');
-    const own = session === undefined ? [] : ['mcp-session-id', this.#sealed(session)];
+    const own = session === undefined ? [] : ['mcp-session-id', this.#filter.session(session)];
     const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
     return [...shown, ...own];
-  }
-
-  /** A session id that the server repeats is the holder's own text, even if the sealing key has changed since. */
-  #sealed(session: string): string {
-    const { call, encryptionKeys } = this.#parts;
-    if (session === call.session) return String(call.incoming.headers['mcp-session-id']);
-    return sealId(encryptionKeys, call.grant, 'session', session);
   }
 
   /** Returns whether the body is decoded. One that is not to be read passes as it is, whatever its coding. */

@@ -25,8 +25,9 @@ import {
   refuseOnStream,
   withdrawRequests,
 } from './legacy-sse.ts';
-import { type Messages, wantsAnswer } from './messages.ts';
-import { NOTHING, priceCalls } from './price.ts';
+import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
+import { UnansweredRequests } from './open/unanswered.ts';
+import { type Charged, NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, priceLines } from './record.ts';
 import { ChargeRefund } from './refund.ts';
 import { mcpRefusalAnswer, withBatchFigures } from './refuse.ts';
@@ -134,15 +135,16 @@ async function serve(
     return refused(priced.refusal);
   }
   const { charged } = priced;
-  const call: McpCall = {
-    ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
-    ...{ session, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs },
-  };
-  const away = checkHost(deps.hosts, upstreamOf(call).origin);
+  const away = checkHost(deps.hosts, upstreamOf({ endpoint, server }).origin);
   if (away) return refused(away);
   const free = (messages?.all.length ?? 1) - charged.length;
   const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);
   if ('refusal' in begun) return refused(begun.refusal);
+  const unanswered = unansweredOf(messages, charged);
+  const call: McpCall = {
+    ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
+    ...{ session, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs, unanswered, begun },
+  };
   try {
     const failed = await chargeAndRun(deps, call);
     return failed && refused(failed);
@@ -151,14 +153,28 @@ async function serve(
   }
 }
 
+/** Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work. */
+function callsOf(messages: Messages | undefined, charged: readonly Charged[]): readonly Message[] {
+  const isCharged = new Set(charged.map(({ message }) => message));
+  return (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each));
+}
+
+function unansweredOf(messages: Messages | undefined, charged: readonly Charged[]): UnansweredRequests {
+  const unanswered = new UnansweredRequests(waitingIds(messages), callsOf(messages, charged).length);
+  for (const { id } of messages?.all.filter(listens) ?? [])
+    if (id !== undefined) unanswered.waitsNoMore(id, 'listens');
+  return unanswered;
+}
+
 async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | undefined> {
   const { requestId, grant, policy, messages, charged, chargeId } = call;
   const refund = new ChargeRefund(deps, call);
-  // Free requests count for the rate limit, because the server works for them, too. Notifications are bounded as free work.
-  const isCharged = new Set(charged.map(({ message }) => message));
-  const calls = (messages?.all ?? []).filter((each) => isCharged.has(each) || wantsAnswer(each)).length;
+  const counts = callsOf(messages, charged);
+  const calls = counts.length;
+  // One that listens counts as the stream that it opens.
+  const places = calls - counts.filter(listens).length;
   const record = mcpRecord(call, { lin: priceLines(charged) });
-  const ask = { chargeId, ...refund.requests.all, calls, leaseMs: deps.leaseMs, record };
+  const ask = { chargeId, ...refund.requests.all, calls, places, leaseMs: deps.leaseMs, record };
   const askedAt = performance.now();
   const counted = await chargeCall(deps, requestId, grant, policy, ask);
   call.report.admitMs += performance.now() - askedAt;
@@ -173,14 +189,28 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   return running;
 }
 
-/** Runs a charged call that is one of a limited number under way. Its places are free when it has ended. */
+/**
+ * Runs a charged call that is one of a limited number under way. Its places are free when nothing waits for its answers, or when it has
+ * ended: servers may leave a stream open.
+ */
 async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: ChargeRefund) {
-  const { grant, policy, chargeId } = call;
+  const { grant, policy, chargeId, unanswered } = call;
   deps.leases.add(grant.partition, chargeId, 0);
+  let hasLeft = false;
+  const leave = () => {
+    if (!hasLeft) deps.underWay.track(leaveCall(deps, policy.ref, chargeId));
+    hasLeft = true;
+  };
+  // A charge can be refunded for a few minutes after its places are free.
+  const refundFirst = async () => {
+    if (refund.requests.unrun.uses > 0) await refund.give(refund.requests.unrun);
+    leave();
+  };
+  void unanswered.whenNone().then(refundFirst);
   try {
     return await run(deps, { ...call, placedMs: counted.askedMs }, counted.admitted, refund);
   } finally {
-    deps.underWay.track(leaveCall(deps, policy.ref, chargeId));
+    leave();
   }
 }
 
@@ -201,8 +231,13 @@ async function run(
   const answerMemory = deps.bodyMemory.newReservation();
   answerMemory.belongsTo(grant.id);
   const shared = { encryptionKeys: deps.encryptionKeys, turn: deps.turns.of(grant.id) };
-  const answer = new McpAnswer({ call, admitted, refund, legacy, answerMemory, ...shared });
+  const isTaken = () => cancelRequests(deps, call);
+  const answer = new McpAnswer({ call, admitted, refund, legacy, isTaken, answerMemory, ...shared });
+  const ended = endpoint
+    ? undefined
+    : deps.openRequests.add(senderOf(call), call.unanswered, call.placedMs !== undefined);
   const sent = await sendMcp(deps, call, admitted, answer);
+  ended?.();
   legacy?.close();
   const { requests } = refund;
   if (nothingRan(sent)) await giveAllBack(deps, call, refund, sent);
@@ -216,6 +251,18 @@ async function run(
   answer.whenClosed(answerMemory.release);
   if (post && sent.is === 'complete' && sent.status >= 400) await withdrawRequests(deps, post);
   return unread ?? endRefusal(call, sent);
+}
+
+const senderOf = ({ grant, session }: McpCall) => ({ grantId: grant.id, session });
+
+/** Takes note of the requests that a POST cancels, once its server has it. Most servers leave them without an answer. */
+function cancelRequests(deps: McpDeps, call: McpCall): void {
+  const { requestId, grant, endpoint, messages, unanswered } = call;
+  const ids = (messages?.all ?? []).flatMap(({ cancels }) => (cancels === undefined ? [] : [cancels]));
+  if (ids.length === 0) return;
+  if (endpoint) return void withdrawRequests(deps, { requestId, grant, endpoint, messages }, ids);
+  for (const id of ids)
+    if (!unanswered.waitsNoMore(id, 'cancelled')) deps.openRequests.cancel(senderOf(call), id);
 }
 
 /** Gives everything back of a POST that surely did not run. */
@@ -274,5 +321,6 @@ const UNANSWERED = {
   expired: { code: 'token_expired' },
   unleased: { code: 'limits_unavailable', retryAfterSeconds: 1 },
   unread: LIST_UNREAD,
+  over: { code: 'upstream_unreachable', message: 'The MCP server did not answer a call that was cancelled.' },
   closing: { code: 'overloaded', message: 'This gateway is closing. Try again.', retryAfterSeconds: 1 },
 } as const satisfies Readonly<Record<string, Refusal>>;

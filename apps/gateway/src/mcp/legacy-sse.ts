@@ -6,7 +6,8 @@ import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import { tryUnseal } from './ids/seal.ts';
-import { type Messages, UnansweredRequests, wantsAnswer } from './messages.ts';
+import { type Messages, waitingIds } from './messages.ts';
+import { UnansweredRequests } from './open/unanswered.ts';
 import { errorMessages } from './refuse.ts';
 
 /**
@@ -71,7 +72,7 @@ export type StreamRequest = {
 /** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
 export class LegacyStream {
   /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
-  readonly unanswered = new UnansweredRequests(undefined);
+  readonly unanswered = new UnansweredRequests();
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
@@ -158,9 +159,12 @@ export type LegacyPost = {
 export const announceRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
   notify(deps, post, (ids) => ({ opened: ids }));
 
-/** Says to the stream that the server refused the POST, so that no answer will come for its requests. */
-export const withdrawRequests = (deps: LegacyDeps, post: LegacyPost): Promise<boolean> =>
-  notify(deps, post, (ids) => ({ answered: ids }));
+/** Says to the stream that no answer will come for the requests of a POST that the server refused, or for those that were cancelled. */
+export const withdrawRequests = (
+  deps: LegacyDeps,
+  post: LegacyPost,
+  ids = waitingIds(post.messages),
+): Promise<boolean> => notify(deps, post, () => ({ answered: ids }), ids);
 
 /**
  * Sends the refusal of a POST to the stream on which its client waits for an answer.
@@ -176,9 +180,8 @@ async function notify(
   { listeners, log }: LegacyDeps,
   { requestId, grant, endpoint, messages }: LegacyPost,
   notice: (ids: readonly (string | number)[]) => Notice,
+  ids = waitingIds(messages),
 ): Promise<boolean> {
-  const waiting = (messages?.all ?? []).filter(wantsAnswer);
-  const ids = waiting.flatMap(({ id }) => (id === undefined ? [] : [id]));
   if (ids.length === 0 || JSON.stringify(ids).length > IDS_MAX_CHARS) return false;
   const text = JSON.stringify(notice(ids));
   return listeners.send(grant.partition, endpoint.channel, text).catch((error: Error) => {
@@ -193,6 +196,10 @@ export type Listeners = {
   readonly listen: (partition: number, deliver: (message: string) => void) => Promise<Listening>;
   /** Sends a message to a stream at any gateway. Resolves to false when no stream listens. */
   readonly send: (partition: number, channel: string, message: string) => Promise<boolean>;
+  /** Hears from now on what other gateways say to all. Rejects when Redis does not answer. */
+  readonly hear: (deliver: (message: string) => void) => Promise<void>;
+  /** Says something to every gateway that hears. */
+  readonly say: (message: string) => Promise<unknown>;
   readonly close: () => void;
 };
 
@@ -244,10 +251,18 @@ export function createListeners(redis: RedisClient): Listeners {
       // Zero while the stream's gateway reconnects. A Cluster node counts only its own subscribers.
       return receivers > 0 || 'nodes' in redis;
     },
+    hear: async (deliver) => {
+      const connection = await subscribed();
+      await connection.subscribe(topic(ALL));
+      streams.set(ALL, deliver);
+    },
+    say: (message) => redis.publish(topic(ALL), message),
     close: () => void subscriber?.then((connection) => connection.disconnect(), ignore),
   };
 }
 
+/** The channel of all gateways. */
+const ALL = 'all';
 const topic = (channel: string) => `presign:mcp:${channel}`;
 
 async function connectSubscriber(

@@ -27,6 +27,8 @@ export type Message = {
   readonly hasOddName?: true;
   /** For a call of a tool whose arguments have conditions. */
   readonly arguments?: JudgedArguments;
+  /** The request that a notification cancels. */
+  readonly cancels?: string | number;
 };
 
 /** Whether arguments meet the conditions of their tool, or why not: a value, or a name that is not the one it looks like. */
@@ -45,6 +47,13 @@ export type Messages = {
 
 /** Whether a message is a request that wants an answer. */
 export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
+
+/** The ids of the requests that want answers. */
+export const waitingIds = (messages: Messages | undefined): readonly (string | number)[] =>
+  (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
+
+/** A request that is not answered but by the end of its stream (MCP 2026-07-28, "Subscriptions"). */
+export const listens = ({ method }: Message): boolean => method === 'subscriptions/listen';
 
 /** JSON-RPC 2.0 §5.1. */
 export const PARSE_ERROR = -32700;
@@ -136,7 +145,13 @@ function readMessage(value: unknown, conditions: ToolArguments | undefined): Mes
     ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
     ...(isOdd ? { hasOddName: true } : {}),
     ...(ofTool ? { arguments: judgeArguments(params, ofTool) } : {}),
+    ...(method === 'notifications/cancelled' ? cancelled(params) : {}),
   };
+}
+
+function cancelled(params: unknown): Pick<Message, 'cancels'> {
+  const id = isJsonObject(params) ? params.requestId : undefined;
+  return isId(id) && id !== undefined && id !== null ? { cancels: id } : {};
 }
 
 /** Judges `params.arguments`. A name that a lenient server may read as one of the names is refused, too. */
@@ -251,58 +266,4 @@ export function parseAnswer(text: string): unknown {
   if (text.length > ANSWER_MAX_BYTES) return undefined;
   if (text.length > SHORT_CHARS && !isModest(Buffer.from(text), ANSWER_MODEST)) return undefined;
   return parseJson(text);
-}
-
-type Id = string | number;
-
-/** The approximate memory of one id, without its text. */
-const ID_OVERHEAD_BYTES = 64;
-/** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may be that of many POSTs. */
-const IDS_MAX_BYTES = 128 * 1024;
-
-/** The requests whose answers one stream still has to bring. */
-export class UnansweredRequests {
-  readonly #ids = new Map<string, Id>();
-  #bytes = 0;
-  #whenNone: (() => void)[] = [];
-
-  constructor(messages: Messages | undefined) {
-    this.add(
-      (messages?.all ?? []).flatMap((each) => (wantsAnswer(each) && each.id !== undefined ? [each.id] : [])),
-    );
-  }
-
-  get ids(): readonly Id[] {
-    return [...this.#ids.values()];
-  }
-
-  get size(): number {
-    return this.#ids.size;
-  }
-
-  /** Adds requests. Those whose ids find no room in memory are not remembered. */
-  add(ids: readonly Id[]): void {
-    for (const id of ids) {
-      const key = JSON.stringify(id);
-      const bytes = key.length + ID_OVERHEAD_BYTES;
-      if (this.#ids.has(key) || this.#bytes + bytes > IDS_MAX_BYTES) continue;
-      this.#ids.set(key, id);
-      this.#bytes += bytes;
-    }
-  }
-
-  answered(ids: readonly unknown[]): void {
-    for (const id of ids) {
-      const key = JSON.stringify(id);
-      if (this.#ids.delete(key)) this.#bytes -= key.length + ID_OVERHEAD_BYTES;
-    }
-    if (this.#ids.size > 0) return;
-    for (const resolve of this.#whenNone.splice(0)) resolve();
-  }
-
-  /** Resolves when every request is answered. */
-  whenNone(): Promise<void> {
-    if (this.#ids.size === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#whenNone.push(resolve));
-  }
 }

@@ -10,11 +10,13 @@ import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
 import type { Reservation } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
+import type { Begun } from '../limits/free-work.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import { unsealId } from './ids/seal.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
 import { checkHeaders, type Messages, readMessages } from './messages.ts';
+import type { UnansweredRequests } from './open/unanswered.ts';
 import type { Charged } from './price.ts';
 
 /** One POST, GET or DELETE of an MCP client, read and priced. */
@@ -45,6 +47,10 @@ export type McpCall = {
   readonly charged: readonly Charged[];
   readonly chargeId: string;
   readonly beganMs: number;
+  /** Its requests without an answer. */
+  readonly unanswered: UnansweredRequests;
+  /** Its place among the open streams and free requests of the URL. */
+  readonly begun: Begun;
   /** Before the lease of its places began, by `monotonicMs`. Undefined: it has none. */
   readonly placedMs?: number;
 };

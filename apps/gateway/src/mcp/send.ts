@@ -3,13 +3,13 @@ import type { McpDeps } from '../deps.ts';
 import { loadSecret } from '../grant/credential.ts';
 import { bodyToSend } from '../http/body.ts';
 import { SMALL_BODY_BYTES } from '../http/body-memory.ts';
-import { Cutter } from '../http/cut.ts';
+import { Cutter, isCut } from '../http/cut.ts';
 import { type Ended, forward, HEADERS_TIMEOUT_MS, type Receiver } from '../http/forward.ts';
 import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
-import { encodeName } from './messages.ts';
+import { encodeName, listens } from './messages.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
 import { transportRefusal } from './transport.ts';
@@ -33,6 +33,8 @@ type McpReceiver = Receiver & {
   readonly location: string | undefined;
   /** Resolves when no request waits for an answer on this stream any more. */
   readonly whenIdle: () => Promise<void>;
+  /** It is a stream that has brought the answers to all requests of its POST. */
+  readonly isOver: boolean;
 };
 
 /** Sends a charged call with the real credential. Renews a token that the server refuses, once. Never throws. */
@@ -146,37 +148,50 @@ export const redirects = (status: number): boolean => status >= 300 && status < 
 export const isKeptBack = (call: McpCall, status: number): boolean =>
   refusesCredential(status) || redirects(status) || transportRefusal(call, status) !== undefined;
 
+/** A server may answer a request although it was cancelled. */
+const CANCELLED_MS = 5_000;
+
 /**
  * Ends a call when its grant is revoked or its account suspended, and a stream that only waits for events when the gateway closes or the grant
  * expires. A call that was admitted before `expires_at` may finish, but takes no longer than a call to a provider.
  */
 function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   const { revocations, leases, closing, now, upstreamTimeoutMs } = deps;
-  const { policy, grant, method, messages, placedMs } = call;
+  const { policy, grant, method, messages, unanswered, begun, placedMs } = call;
   const cutter = new Cutter();
   const unwatch = revocations.watch(policy.ref, (why) => cutter.cut(why));
   const unguard =
     placedMs === undefined
       ? undefined
       : leases.guard({ partition: grant.partition, askedMs: placedMs }, () => cutter.cut('unleased'));
-  const leftMs = Math.max(0, grant.expiresAtMs - now());
-  const isWaiting = method === 'GET' || messages?.all.some((each) => each.method === 'subscriptions/listen');
+  const leftMs = () => Math.max(0, grant.expiresAtMs - now());
   const expire = () => cutter.cut('expired');
   const expireWhenIdle = () => void answer.whenIdle().then(expire);
-  // It may have expired while a token was fetched; a timer of 0 ms would come after a quick server's first bytes.
-  const idling = isWaiting && leftMs > 0 ? setTimeout(expireWhenIdle, leftMs) : undefined;
-  if (isWaiting && leftMs === 0) expireWhenIdle();
-  // Whole seconds, because Node has a list of its own for timers of each length.
-  const late = setTimeout(expire, Math.ceil((leftMs + upstreamTimeoutMs) / 1_000) * 1_000);
-  // A client opens its GET again at another gateway. A POST may finish.
+  // A client opens its stream again at another gateway. A POST may finish.
   const close = () => cutter.cut('closing');
-  if (method === 'GET') closing.addEventListener('abort', close);
+  let isOver = false;
+  let idling: NodeJS.Timeout | undefined;
+  let cancelled: NodeJS.Timeout | undefined;
+  const idle = () => {
+    if (isOver) return;
+    unguard?.();
+    // It may have expired while a token was fetched; a timer of 0 ms would come after a quick server's first bytes.
+    if (leftMs() > 0) idling = setTimeout(expireWhenIdle, leftMs());
+    else expireWhenIdle();
+    closing.addEventListener('abort', close);
+    if (method !== 'POST' || messages?.all.some(listens)) return;
+    begun.isIdle(() => cutter.cut('over'));
+    if (unanswered.hasCancelled) cancelled = setTimeout(() => cutter.cut('over'), CANCELLED_MS);
+  };
+  if (method === 'GET' || unanswered.size > 0) void answer.whenIdle().then(idle);
+  // Whole seconds, because Node has a list of its own for timers of each length.
+  const late = setTimeout(expire, Math.ceil((leftMs() + upstreamTimeoutMs) / 1_000) * 1_000);
   const release = () => {
+    isOver = true;
     unwatch();
     unguard?.();
-    clearTimeout(idling);
-    clearTimeout(late);
-    if (method === 'GET') closing.removeEventListener('abort', close);
+    for (const timer of [idling, cancelled, late]) clearTimeout(timer);
+    closing.removeEventListener('abort', close);
   };
   return { cutter, release };
 }
@@ -219,11 +234,16 @@ async function attempt(
   const life = watchCall(deps, call, answer);
   try {
     answer.begin(secretsIn(authorization), life.cutter);
-    return await forward(deps, upstream, answer, bounds, life.cutter, call.report);
+    const ended = await forward(deps, upstream, answer, bounds, life.cutter, call.report);
+    return isAsComplete(ended, answer) ? { is: 'complete', status: ended.status } : ended;
   } finally {
     life.release();
   }
 }
+
+/** Nothing waits for the rest of a stream that the gateway or the holder ended. */
+const isAsComplete = (ended: Ended, { isOver }: McpReceiver): ended is Extract<Ended, { is: 'broken' }> =>
+  ended.is === 'broken' && isOver && (ended.why === 'left' || isCut(ended.why));
 
 /** The query of the address, with the key of the credential once: a redirect may repeat it. */
 const withKey = (query: string | undefined, key: string | undefined): string =>

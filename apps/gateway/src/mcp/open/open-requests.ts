@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type { UnansweredRequests } from './unanswered.ts';
+
+type Id = string | number;
+
+/** The client that sent a request: a session of a grant, or any client of the grant where the server has no sessions. */
+export type Sender = { readonly grantId: string; readonly session: string | undefined };
+
+/** The channel of all gateways. */
+type Others = {
+  readonly hear: (deliver: (message: string) => void) => Promise<void>;
+  readonly say: (message: string) => Promise<unknown>;
+};
+
+/** A cancellation as gateways tell it: neither the ids of the client nor those of the server are in it. */
+type Told = { readonly name: string; readonly why: Why };
+
+/** Without a session, it may be another client's request that has this id. */
+type Why = 'cancelled' | 'doubtful';
+
+type Open = { readonly unanswered: UnansweredRequests; readonly id: Id };
+
+/** The requests of POSTs that this gateway has under way, by what a cancellation names. */
+export class OpenRequests {
+  readonly #open = new Map<string, Set<Open>>();
+  readonly #others: Others;
+  #hears = false;
+
+  constructor(others: Others) {
+    this.#others = others;
+  }
+
+  /**
+   * @param hasPlaces they are free sooner if this gateway hears of cancellations that another one gets
+   * @returns to be called when the POST has ended
+   */
+  add(sender: Sender, unanswered: UnansweredRequests, hasPlaces: boolean): () => void {
+    if (hasPlaces) this.#hear();
+    const added = unanswered.ids.map((id) => this.#enter(nameOf(sender, id), { unanswered, id }));
+    return () => {
+      for (const remove of added) remove();
+    };
+  }
+
+  /** Takes note that the client cancelled a request, here or at another gateway. */
+  cancel(sender: Sender, id: Id): void {
+    const told: Told = {
+      name: nameOf(sender, id),
+      why: sender.session === undefined ? 'doubtful' : 'cancelled',
+    };
+    if (!this.#cancel(told)) this.#others.say(JSON.stringify(told)).catch(() => {});
+  }
+
+  /** Clients that share a URL, and have no sessions, may give one id to several requests. Then it is not known which one is meant. */
+  #cancel({ name, why }: Told): boolean {
+    const [only, another] = this.#open.get(name) ?? [];
+    if (only && !another) only.unanswered.waitsNoMore(only.id, why);
+    return only !== undefined;
+  }
+
+  #hear(): void {
+    if (this.#hears) return;
+    this.#hears = true;
+    const deliver = (message: string) => void this.#cancel(JSON.parse(message) as Told);
+    this.#others.hear(deliver).catch(() => {
+      this.#hears = false;
+    });
+  }
+
+  #enter(name: string, each: Open): () => void {
+    const all = this.#open.get(name) ?? new Set();
+    this.#open.set(name, all.add(each));
+    return () => {
+      all.delete(each);
+      if (all.size === 0 && this.#open.get(name) === all) this.#open.delete(name);
+    };
+  }
+}
+
+/** A name of one length, because ids of clients and of sessions may be long. */
+const nameOf = ({ grantId, session }: Sender, id: Id): string =>
+  createHash('sha256')
+    .update(JSON.stringify([grantId, session ?? null, id]))
+    .digest('base64');

@@ -1,0 +1,93 @@
+type Id = string | number;
+
+/** The approximate memory of one id, without its text. */
+const ID_OVERHEAD_BYTES = 64;
+/** How much memory the ids of one stream may take. A POST has at most 100 requests, but its stream may be that of many POSTs. */
+const IDS_MAX_BYTES = 128 * 1024;
+
+/**
+ * Why nothing waits for an answer to a request. `cancelled`: its client cancelled it, and wants no answer. `listens`: it stays open
+ * until its stream ends, and then gets an error, as those that wait do. `doubtful`: a client cancelled it, perhaps another one.
+ */
+type Unawaited = 'cancelled' | 'listens' | 'doubtful';
+
+/** The requests whose answers one stream still has to bring. */
+export class UnansweredRequests {
+  readonly #ids = new Map<string, Id>();
+  readonly #unawaited = new Map<string, Unawaited>();
+  /** Some requests are not known by an id of their own, so that no answer says that all are answered. */
+  readonly #hasOthers: boolean;
+  readonly #hadAny: boolean;
+  #bytes = 0;
+  #whenNone: (() => void)[] = [];
+
+  /** @param requests how many there are, also without an id, or with one that another has */
+  constructor(ids: readonly Id[] = [], requests = ids.length) {
+    this.add(ids);
+    this.#hadAny = requests > 0;
+    this.#hasOthers = this.#ids.size < requests;
+  }
+
+  /** Those that get an error when the stream ends before they are answered. */
+  get ids(): readonly Id[] {
+    return [...this.#ids].flatMap(([key, id]) => (this.#unawaited.get(key) === 'cancelled' ? [] : [id]));
+  }
+
+  /** Those without an answer, cancelled ones included. */
+  get size(): number {
+    return this.#ids.size;
+  }
+
+  /** There were requests, and each is answered or cancelled. */
+  get areOver(): boolean {
+    return this.#hadAny && !this.#hasOthers && this.ids.length === 0;
+  }
+
+  get hasCancelled(): boolean {
+    return [...this.#unawaited.values()].includes('cancelled');
+  }
+
+  /** Adds requests. Those whose ids find no room in memory are not remembered. */
+  add(ids: readonly Id[]): void {
+    for (const id of ids) {
+      const key = JSON.stringify(id);
+      const bytes = key.length + ID_OVERHEAD_BYTES;
+      if (this.#ids.has(key) || this.#bytes + bytes > IDS_MAX_BYTES) continue;
+      this.#ids.set(key, id);
+      this.#bytes += bytes;
+    }
+  }
+
+  answered(ids: readonly unknown[]): void {
+    for (const id of ids) {
+      const key = JSON.stringify(id);
+      if (this.#ids.delete(key)) this.#bytes -= key.length + ID_OVERHEAD_BYTES;
+      this.#unawaited.delete(key);
+    }
+    this.#tell();
+  }
+
+  /** @returns whether the request is one of these */
+  waitsNoMore(id: Id, why: Unawaited): boolean {
+    const key = JSON.stringify(id);
+    if (!this.#ids.has(key)) return false;
+    this.#unawaited.set(key, why);
+    this.#tell();
+    return true;
+  }
+
+  /** Resolves when nothing waits for an answer. */
+  whenNone(): Promise<void> {
+    if (this.#isAwaited) return new Promise((resolve) => this.#whenNone.push(resolve));
+    return Promise.resolve();
+  }
+
+  get #isAwaited(): boolean {
+    return this.#hasOthers || this.#ids.size > this.#unawaited.size;
+  }
+
+  #tell(): void {
+    if (this.#isAwaited) return;
+    for (const resolve of this.#whenNone.splice(0)) resolve();
+  }
+}
