@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 
@@ -100,10 +101,12 @@ test.each([
       method: 'POST',
       headers: {
         'content-type': 'application/json',
-        'anthropic-beta': 'effort-2025-11-24, new-2026-12-01, x-1',
+        'anthropic-beta': 'effort-2025-11-24, new-2026-12-01, x-1, a b, x-1',
       },
       body: JSON.stringify(body),
     });
     expect(String(upstream.seen.at(-1)?.headers['anthropic-beta']).replaceAll(' ', '')).toBe(sent);
+    const dropped = provider === 'claude' ? 'new-2026-12-01 x-1 other' : 'x-1 other';
+    await eventually(async () => stack.logs.some((line) => line.includes(`"dropped_betas":"${dropped}"`)));
   },
 );

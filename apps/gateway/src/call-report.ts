@@ -63,6 +63,8 @@ export class CallReport implements UpstreamTimes {
   model: string | undefined = undefined;
   /** The field or model for which it was refused, in at most 81 letters, digits and `_.-[]=`. */
   unbounded: string | undefined = undefined;
+  /** The betas of its request that did not pass, in at most 64 letters, digits and `_.-` each. */
+  droppedBetas: readonly string[] | undefined = undefined;
   /** The JSON-RPC messages of a POST to an MCP server. */
   messages: number | undefined = undefined;
   /** Undefined: it was not admitted, or its end was not reached. */
@@ -177,6 +179,7 @@ function lineOf(
     code: end?.code ?? refusal?.code,
     reason: refusal?.reason,
     unbounded: call.unbounded,
+    dropped_betas: call.droppedBetas?.join(' '),
     limit_of: details?.limit_of,
     budget: details?.budget,
     limit: details?.limit,

@@ -55,18 +55,14 @@ export function gatewayMetrics(meter: Meter): GatewayMetrics {
   const ratio = histogram('presign_hold_cost_ratio', 'The hold of a call by its cost', 'ratio', RATIO);
   const cost = counter('presign_cost_microdollars_total', 'Charges of calls', 'microdollars');
   const overruns = counter('presign_overruns_total', 'Calls that cost more than their hold');
-  const unbounded = counter(
-    'presign_unbounded_calls_total',
-    'Calls that were refused for a field or model without a bound or a price',
-  );
-  const nameOf = boundNames();
+  const unknown = unknownCounters(counter);
   const doubted = doubtCounters(counter);
   // An alert needs a value before the first event.
   overruns.add(0);
 
   const callEnded: GatewayMetrics['callEnded'] = (call, refusal, ms) => {
     const { kind, provider = '', end, upstreamMs, bodyMs, firstByteAt, beganAt, admitMs } = call;
-    if (call.unbounded !== undefined) unbounded.add(1, { provider, name: nameOf(provider, call.unbounded) });
+    unknown(call);
     calls.add(1, { kind, provider, outcome: outcomeOf(call, refusal) });
     if (refusal) refusals.add(1, { kind, code: refusal.code });
     own.record(Math.max(0, ms - upstreamMs - bodyMs) / 1_000, { kind });
@@ -97,6 +93,26 @@ function countUnsettled(meter: Meter): Pick<GatewayMetrics, 'leasesExpired' | 's
   });
   for (const each of [expired, dropped]) each.add(0);
   return { leasesExpired: (holds) => expired.add(holds), settleDropped: () => dropped.add(1) };
+}
+
+/** Counts what calls ask for and this version does not know, by its name. */
+function unknownCounters(
+  counter: (name: string, description: string) => ReturnType<Meter['createCounter']>,
+): (call: Pick<CallReport, 'provider' | 'unbounded' | 'droppedBetas'>) => void {
+  const unbounded = counter(
+    'presign_unbounded_calls_total',
+    'Calls that were refused for a field or model without a bound or a price',
+  );
+  const dropped = counter(
+    'presign_dropped_betas_total',
+    'Betas that a spend limit kept from a provider, by their names',
+  );
+  const nameOf = boundNames();
+  const betaOf = boundNames();
+  return ({ provider = '', unbounded: name, droppedBetas = [] }) => {
+    if (name !== undefined) unbounded.add(1, { provider, name: nameOf(provider, name) });
+    for (const beta of droppedBetas) dropped.add(1, { provider, name: betaOf(provider, beta) });
+  };
 }
 
 /** Counts answers whose usage is in doubt. Contradictions of a provider begin at 0 with its first call, because an alert needs that. */
