@@ -148,16 +148,23 @@ describe('one line is logged for a call that', () => {
     expect(await lineOf(sent)).toMatchObject({ status: 422, code: 'cost_unbounded', model: 'm' });
   });
 
-  test('has a model without a price, and does not show its name', async () => {
-    const model = `m-${randomUUID()}`;
-    const sent = await send(
-      await issue({ cost_limit: 1_000_000 }),
-      'POST',
-      JSON.stringify({ model, messages: [] }),
-    );
-    expect(await lineOf(sent)).toMatchObject({ status: 422, code: 'price_unknown', account, api_key: keyId });
-    expect(stack.logs.join('')).not.toContain(model);
-  });
+  test.each([
+    ['m-2026', 'model=m-2026'],
+    [`a text of the holder ${randomUUID()}`, 'model'],
+    [`m-${randomUUID()}${randomUUID()}`, 'model'],
+  ])(
+    'has a model without a price: its name is shown only if it is short and plain (%j)',
+    async (model, unbounded) => {
+      const sent = await send(
+        await issue({ cost_limit: 1_000_000 }),
+        'POST',
+        JSON.stringify({ model, messages: [] }),
+      );
+      const code = 'price_unknown';
+      expect(await lineOf(sent)).toMatchObject({ status: 422, code, account, api_key: keyId, unbounded });
+      if (unbounded === 'model') expect(stack.logs.join('')).not.toContain(model);
+    },
+  );
 
   test('has expired: the line has its grant, and its account once a call has passed', async () => {
     answer = OK;
