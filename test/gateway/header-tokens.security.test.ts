@@ -2,14 +2,22 @@ import Anthropic from '@anthropic-ai/sdk';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { startUpstream, type Upstream } from '../harness/upstream.ts';
+import { answerChat, startUpstream, type Upstream } from '../harness/upstream.ts';
 import { send } from '../issuer/ask.ts';
 
 let upstream: Upstream;
 let stack: Stack;
 
 beforeAll(async () => {
-  upstream = await startUpstream();
+  upstream = await startUpstream((seen, response, request) => {
+    if (seen.method !== 'GET') return answerChat(seen, response, request);
+    const headers = {
+      'content-type': 'application/json',
+      'cache-control': 'public, max-age=60',
+      vary: 'origin',
+    };
+    response.writeHead(200, headers).end('{"data":[]}');
+  });
   const base_url = upstream.url;
   stack = await startStack({ providers: { openai: { base_url }, anthropic: { base_url } } });
 });
@@ -91,6 +99,16 @@ describe('a token in Authorization', () => {
     const wrong = new Anthropic({ ...options, authToken: 'none', maxRetries: 0 });
     await expect(wrong.messages.create(ask)).rejects.toMatchObject({ status: 403 });
   });
+});
+
+test('a cache on the way gives an answer to no other token, even where the provider lets all share it', async () => {
+  const { url, token, bare } = await issue({ method: 'GET', path: '/v1/models' });
+  const passed = await fetch(bare, { headers: bearer(token) });
+  expect([passed.status, passed.headers.get('cache-control')]).toEqual([200, 'public, max-age=60']);
+  expect(passed.headers.get('vary')?.split(/, */).sort()).toEqual(['authorization', 'origin']);
+  expect((await fetch(url)).headers.get('vary')).toBe('origin');
+  const refused = await fetch(bare);
+  expect([refused.status, refused.headers.get('cache-control')]).toEqual([401, 'no-store']);
 });
 
 /** Each fault of a token, and the headers and the URL that have it. */
