@@ -4,12 +4,15 @@ import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import {
   accounts,
   apiKeys,
+  audit,
   budgets,
   credentials,
   grants,
   idempotencyKeys,
   sessions,
+  virtualKeys,
 } from '@presign/schema/tables';
+import { webhooks } from '@presign/schema/webhook-tables';
 import { eq, sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deferred, eventually } from '../harness/eventually.ts';
@@ -81,16 +84,18 @@ const SERVERS = [server, { ...server, name: 'more' }];
 const once = () => ({ 'idempotency-key': randomUUID() });
 const joined = async (own: Stack) => ({ session_id: (await issue(own, {})).session_id });
 
+async function idOf(apiKey: string): Promise<string> {
+  const own = eq(apiKeys.hash, hashApiKey(apiKey));
+  const [row] = await stack.db.select().from(apiKeys).where(own);
+  return row?.id ?? '';
+}
+
 /** An account of its own, with a key that issues and another one that revokes. */
 async function newcomers() {
   const { id: account } = await addAccount(stack);
   const key = async (scopes: string[]) => {
     const apiKey = await addApiKey(stack, account, { scopes, lastUsedAt: new Date() });
-    const [row] = await stack.db
-      .select()
-      .from(apiKeys)
-      .where(eq(apiKeys.hash, hashApiKey(apiKey)));
-    return { ...stack, apiKey, keyId: row?.id ?? '' };
+    return { ...stack, apiKey, keyId: await idOf(apiKey) };
   };
   return { account, own: await key(['presign']), admin: await key(['admin']) };
 }
@@ -206,6 +211,106 @@ onServer('a request that is under way when its API key ends', () => {
         stack.db.$count(table, eq(table.accountId, account)),
       ),
     ]);
+
+  /** Changes of an account, which another key may make. */
+  const CHANGES: readonly [
+    string,
+    (account: string) => Promise<Omit<Parameters<typeof send>[1], 'apiKey'>>,
+  ][] = [
+    ['an API key', async () => ({ path: '/v1/api-keys', body: { name: 'new', scopes: ['admin'] } })],
+    [
+      'an API key with an Idempotency-Key',
+      async () => ({ path: '/v1/api-keys', body: { name: 'new', scopes: ['admin'] }, headers: once() }),
+    ],
+    ['a webhook', async () => ({ path: '/v1/webhooks', body: { url: 'https://example.com/' } })],
+    [
+      'a virtual key',
+      async () => ({
+        path: '/v1/virtual-keys',
+        body: { name: 'new', provider: 'openai', key: 'sk' },
+      }),
+    ],
+    ['a budget', async () => ({ path: '/v1/budgets', body: { scope: { external_user: 'u' }, max_uses: 1 } })],
+    [
+      'a change of a virtual key',
+      async (account) => ({
+        method: 'PATCH',
+        path: `/v1/virtual-keys/${await addVirtualKey(stack, account)}`,
+        body: { name: 'other' },
+      }),
+    ],
+    [
+      'the end of a virtual key',
+      async (account) => ({
+        method: 'DELETE',
+        path: `/v1/virtual-keys/${await addVirtualKey(stack, account)}`,
+      }),
+    ],
+    [
+      'a change of another API key',
+      async (account) => ({
+        method: 'PATCH',
+        path: `/v1/api-keys/${await idOf(await addApiKey(stack, account))}`,
+        body: { name: 'taken over' },
+      }),
+    ],
+    [
+      'the end of a session',
+      async (account) => {
+        const { session_id } = await issue({ ...stack, apiKey: await addApiKey(stack, account) }, {});
+        return { method: 'DELETE', path: `/v1/sessions/${session_id}` };
+      },
+    ],
+  ];
+  const changes = CHANGES.flatMap(([name, change]) =>
+    ENDS.filter(([end]) => end !== 'expires').map((end) => [name, end[0], change, end] as const),
+  );
+  test.each(changes)('%s is not changed if the key %s before its entry', async (_name, _end, change, end) => {
+    const [, table, ends, status, code] = end;
+    const { account, admin } = await newcomers();
+    const asked = await change(account);
+    const before = await states(account);
+    const id = table === apiKeys ? admin.keyId : account;
+    let changed: Promise<Sent> | undefined;
+    await holding(sql`select from ${table} where id = ${id} for update`, async (then) => {
+      changed = send(admin, asked);
+      await eventually(() => waiting(1));
+      then.push(ends(id));
+    });
+    const answer = await changed;
+    expect(answer?.status, answer?.text).toBe(status);
+    expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
+    expect(await states(account)).toEqual(before);
+  });
+
+  /** Everything that these changes write. */
+  const states = async (account: string) => [
+    await stack.db
+      .select({ id: apiKeys.id, name: apiKeys.name })
+      .from(apiKeys)
+      .where(eq(apiKeys.accountId, account))
+      .orderBy(apiKeys.id),
+    await stack.db
+      .select()
+      .from(virtualKeys)
+      .where(eq(virtualKeys.accountId, account))
+      .orderBy(virtualKeys.id),
+    await stack.db
+      .select({ id: sessions.id, revokedAt: sessions.revokedAt })
+      .from(sessions)
+      .where(eq(sessions.accountId, account)),
+    ...(await Promise.all(
+      [webhooks, audit].map((table) => stack.db.$count(table, eq(table.accountId, account))),
+    )),
+    await stack.db.$count(budgets),
+  ];
+
+  test('a key may revoke itself, and is refused from then on', async () => {
+    const { account, admin } = await newcomers();
+    await addApiKey(stack, account, { scopes: ['admin'] });
+    expect((await remove(admin, `api-keys/${admin.keyId}`)).status).toBe(204);
+    expect((await remove(admin, `api-keys/${admin.keyId}`)).status).toBe(401);
+  });
 
   test('a URL whose virtual key is deleted while it is written does not work', async () => {
     const { account, own, admin } = await newcomers();

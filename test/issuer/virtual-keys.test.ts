@@ -154,6 +154,34 @@ describe('a created virtual key', () => {
   });
 });
 
+test('a URL that is issued while its virtual key changes obeys the config before or after, never a mix or none', async () => {
+  const wide = { seed: 1, temperature: 1 };
+  const narrow = { seed: 2, top_p: 0.5 };
+  const key = await createVirtualKey(stack, { config: wide });
+  const configs: string[] = [];
+  for (let round = 0; round < 10; round++) {
+    const config = round % 2 === 0 ? narrow : wide;
+    const issued = Array.from({ length: 5 }, () => issue(key.id));
+    const changed = askVirtualKeys(stack, 'PATCH', `/${key.id}`, { config });
+    const late = changed.then(() => issue(key.id));
+    expect((await changed).status).toBe(200);
+    upstream.seen.length = 0;
+    for (const url of await Promise.all(issued)) expect((await call(url)).status).toBe(200);
+    configs.push(...upstream.seen.map(({ body }) => String(body)));
+    expect((await call(await late)).status).toBe(200);
+    const last = JSON.parse(String(upstream.seen.at(-1)?.body)) as object;
+    // A URL that is issued after the answer has the new config.
+    expect(last).toMatchObject(config);
+  }
+  const keysOf = (body: string) => {
+    const { seed, temperature, top_p } = JSON.parse(body) as Record<string, unknown>;
+    return JSON.stringify({ seed, temperature, top_p });
+  };
+  expect(configs).toHaveLength(50);
+  for (const each of new Set(configs.map(keysOf)))
+    expect([JSON.stringify(wide), JSON.stringify(narrow)]).toContain(each);
+});
+
 describe('the budget of a virtual key', () => {
   test('of 7 uses lets exactly 7 of 50 parallel calls pass, over two URLs and two gateways', async () => {
     const { id } = await createVirtualKey(stack, { budget: { max_uses: 7 } });

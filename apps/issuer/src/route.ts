@@ -13,6 +13,7 @@ import {
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
 import type { Actor, ApiKey, IssuerDeps, IssuerEnv, Scope } from './deps.ts';
+import { whileStanding } from './issue/standing.ts';
 import { requireScope } from './middleware/authenticate.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
 import { answerOnce, claimOnly, readIdempotencyKey, type Secret } from './middleware/idempotency.ts';
@@ -100,10 +101,12 @@ export function route<const S extends Shape>(
         const asked = key && { ...repeatOf(c), key, body: given.raw.bytes };
         // A change that Redis takes over must be committed before it does.
         if (asked && shape.pending) await claimOnly(deps, asked);
-        const answer =
+        const answer = await whileStanding(
+          c,
           asked && !shape.pending
-            ? await answerOnce(deps, asked, shape.secret, (own, secret) => handler(own)({ ...given, secret }))
-            : await handle(given);
+            ? answerOnce(deps, asked, shape.secret, (own, secret) => handler(own)({ ...given, secret }))
+            : handle(given),
+        );
         if (answer instanceof Response) return answer;
         if (answer === PENDING) return c.json(PENDING, 202);
         return answer === undefined ? c.body(null, 204) : c.json(answer, shape.status ?? 200);

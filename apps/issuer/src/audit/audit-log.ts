@@ -3,6 +3,7 @@ import type { Database, Transaction } from '@presign/schema/database';
 import { audit } from '@presign/schema/tables';
 import { lt, sql } from 'drizzle-orm';
 import type { Actor } from '../deps.ts';
+import { mustNotHaveEnded } from '../issue/standing.ts';
 import { recordEvents } from '../webhooks/events.ts';
 
 /** A change. `before` and `after` have the changed fields as an answer of the API shows them, and nothing secret. */
@@ -15,13 +16,17 @@ type Change = {
 
 /**
  * Writes the one entry of a change, and its event `audit.entry`. It uses the transaction of the change, so that neither exists
- * without the other.
+ * without the other. A change by an API key that has ended since its request began is not made.
+ * @throws KeyEnded
  */
 export async function recordChange(
   tx: Transaction,
-  { accountId, id, requestId, remoteAddress }: Actor,
+  by: Actor,
   { action, target, before, after }: Change,
 ): Promise<void> {
+  const { accountId, id, requestId, remoteAddress } = by;
+  // A key may end itself.
+  if (requestId !== null && target.id !== id) await mustNotHaveEnded(tx, by);
   const what = { action, targetKind: target.kind, targetId: target.id };
   const states = { before: before ?? null, after: after ?? null };
   const row = { accountId, actor: id, ...what, requestId, remoteAddress, ...states };

@@ -29,7 +29,7 @@ import { handsInRefreshToken, keepOauthCredential, lockOauth } from './oauth-cre
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyMcpPolicy, obeyPolicyAgain, readPolicy } from './obey-policy.ts';
 import { answerBundle, type IssuedBundle, type IssuedServer, signServers, wholeSecond } from './sign.ts';
-import { mustStand, whileStanding } from './standing.ts';
+import { mustStand } from './standing.ts';
 
 const ROUTE = 'POST /v2/mcp-presign';
 
@@ -65,10 +65,10 @@ export const mcpPresign = route(
       const { id: apiKeyId, accountId, hasBudgets } = apiKey;
       const issue = { grantId: randomUUID(), accountId, apiKeyId, hasBudgets, policy, request, issuedAt };
       const isAlone = key === undefined && !hasBudgets && readsNothing(request) && !countsSessions(apiKey);
-      if (isAlone) return whileStanding(c, inTime(issueNew(deps, insert, issue)));
+      if (isAlone) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
       const issued = deps.db.transaction((tx) => issueOnce(tx, deps, issue, repeat, apiKey));
-      return whileStanding(c, inTime(issued));
+      return inTime(issued);
     };
   },
 );

@@ -36,7 +36,6 @@ import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.t
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
-import { whileStanding } from './standing.ts';
 
 const ROUTE = 'POST /v1/presign';
 
@@ -83,7 +82,7 @@ export const presign = route(
         issuedAt,
       };
       const repeat = repeatKey === undefined ? undefined : { key: repeatKey, body: raw.bytes };
-      return whileStanding(c, inTime(issueOnce(deps, insert, issue, repeat, apiKey)));
+      return inTime(issueOnce(deps, insert, issue, repeat, apiKey));
     };
   },
 );

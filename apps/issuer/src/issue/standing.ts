@@ -5,7 +5,7 @@ import { and, eq, gt, isNotNull, isNull, lte, or, type SQL, type SQLWrapper, sql
 import type { Context } from 'hono';
 import type { ApiKey, IssuerEnv } from '../deps.ts';
 
-/** Thrown instead of writing what an API key issues, because the key or its account has ended since the request began. */
+/** Thrown instead of writing what an API key issues or changes, because the key or its account has ended since the request began. */
 export class KeyEnded extends RefusedError {
   constructor() {
     super({ code: 'unauthenticated' });
@@ -51,6 +51,14 @@ export async function mustStand(
   const [found] = await selectStanding(tx, { apiKeyId, accountId, at: new Date(nowMs) });
   if (!found) throw new KeyEnded();
 }
+
+/**
+ * Locks the API key that makes a change, as `mustStand` does, unless someone has ended it. One that only expires meanwhile was
+ * valid when its request began.
+ * @throws KeyEnded
+ */
+export const mustNotHaveEnded = (tx: Transaction, key: Pick<ApiKey, 'id' | 'accountId'>): Promise<void> =>
+  mustStand(tx, key, 0);
 
 type Place<T> = T | SQLWrapper;
 type Asked = { readonly apiKeyId: Place<string>; readonly accountId: Place<string>; readonly at: Date | SQL };
