@@ -1,12 +1,15 @@
 import type { EncryptionKeys } from '@presign/crypto';
 import { isJsonObject } from '@presign/schema';
+import { type FlatHeaders, headerOf } from '../http/headers.ts';
 import { readEvent, replaceData } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
+import { type Cookie, type Place, readCookies } from './ids/cookies.ts';
 import { sealEventId } from './ids/event-ids.ts';
 import { membersOf } from './ids/json-parts.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
-import { sealId, sealScalar } from './ids/seal.ts';
-import { ANSWER_MAX_BYTES, parseAnswer } from './messages.ts';
+import { sealScalar } from './ids/seal.ts';
+import { sealSession } from './ids/session.ts';
+import { ANSWER_MAX_BYTES, initializes, parseAnswer } from './messages.ts';
 import type { McpCall } from './request.ts';
 import { type ToolFilter, toolFilterOf } from './tool-list.ts';
 
@@ -24,6 +27,7 @@ export class AnswerFilter {
   #hasSession: boolean;
   /** Without a session, a stream is this holder's alone if it belongs to a POST, or to an event that the holder has received. */
   readonly #isOwn: boolean;
+  #place: Place | undefined;
 
   constructor(call: McpCall, keys: EncryptionKeys, turn: Turn) {
     const { method, messages, session, endpoint, lastEventId } = call;
@@ -39,11 +43,32 @@ export class AnswerFilter {
     this.mustRead = this.#tools !== undefined || asks('tasks/list');
   }
 
-  /** A session id that the server repeats is the holder's own text, even if the sealing key has changed since. */
-  session(id: string): string {
-    const { session, incoming, grant } = this.#call;
-    if (id === session) return String(incoming.headers['mcp-session-id']);
-    return sealId(this.#keys, grant, 'session', id);
+  /** @param place which has sent the answer */
+  comesFrom(place: Place): void {
+    this.#place = place;
+  }
+
+  /**
+   * The header with the session of the holder. A session id that the server repeats is the holder's own text, even if the sealing key has
+   * changed since, and whatever cookies come: clients refuse another one.
+   */
+  session(status: number, headers: FlatHeaders): FlatHeaders {
+    const { session, incoming, grant, messages, endpoint } = this.#call;
+    const { 'mcp-session-id': holders } = incoming.headers;
+    const id = headerOf(headers, 'mcp-session-id');
+    if (id !== undefined && id === session) return ['mcp-session-id', String(holders)];
+    const begins = status < 300 && holders === undefined && !endpoint && messages?.all.some(initializes);
+    const cookies = begins ? this.cookies(headers) : [];
+    if (id === undefined && cookies.length === 0) return [];
+    return ['mcp-session-id', sealSession(this.#keys, grant, { id, cookies })];
+  }
+
+  /** The cookies that an answer sets. */
+  cookies(headers: FlatHeaders): readonly Cookie[] {
+    const { endpoint, method, beganMs } = this.#call;
+    const set = headers.filter((_, i) => i % 2 === 1 && headers[i - 1]?.toLowerCase() === 'set-cookie');
+    if (set.length === 0 || endpoint || !this.#place) return [];
+    return readCookies(set, this.#place, beganMs, method === 'GET' ? IN_URL_CHARS : IN_HEADER_CHARS);
   }
 
   /** An answer in one piece, in the URL's turn if it is large, because that takes milliseconds. Undefined if it must not pass. */
@@ -106,6 +131,9 @@ export class AnswerFilter {
     return withEdits(text, edits);
   }
 }
+
+/** Common proxies take a line of 8 KB, and encryption makes a third more of it. The URL of messages has a token and an address, too. */
+const [IN_HEADER_CHARS, IN_URL_CHARS] = [4_096, 2_048];
 
 /** To filter an answer of this size takes less than a millisecond. */
 const QUICK_BYTES = 16 * 1024;

@@ -11,6 +11,7 @@ import { EventSplitter, hasId } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { AnswerFilter } from './answer-filter.ts';
+import type { Place } from './ids/cookies.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort } from './messages.ts';
 import type { UnansweredRequests } from './open/unanswered.ts';
@@ -42,6 +43,7 @@ const KEPT_MAX_BYTES = 1024 * 1024;
 const UNREAD_MAX_BYTES = 256 * 1024;
 /** Common proxies drop a silent connection after a minute. */
 const KEEP_ALIVE_MS = 15_000;
+const PASSED = (name: string): boolean => name === 'set-cookie' || ANSWER_HEADERS_OF_ALL(name);
 const NOTHING_LEFT = Buffer.alloc(0);
 const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
@@ -52,7 +54,7 @@ export class McpAnswer implements Receiver {
   readonly #response: ServerResponse;
   /** Undefined when the call cost nothing. */
   readonly #requests: UnrunRequests | undefined;
-  readonly passes = ANSWER_HEADERS_OF_ALL;
+  readonly passes = PASSED;
   location: string | undefined;
   /** The requests whose answers this stream has to bring. */
   readonly #unanswered: UnansweredRequests;
@@ -88,19 +90,24 @@ export class McpAnswer implements Receiver {
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
-  begin(secrets: readonly string[], cutter: Cutter): void {
+  begin(secrets: readonly string[], place: Place, cutter: Cutter): void {
+    this.#filter.comesFrom(place);
     this.#secrets = new Secrets(secrets);
     this.#cutter = cutter;
   }
 
   head(status: number, headers: FlatHeaders): void {
-    if (status < 300) this.#parts.isTaken();
+    const { legacy, isTaken } = this.#parts;
+    if (status < 300) isTaken();
+    if (legacy) legacy.cookies = this.#filter.cookies(headers);
     this.location = headerOf(headers, 'location');
     this.#discards = isKeptBack(this.#parts.call, status);
     if (this.#discards) return;
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;
-    this.#headers = this.#cleaned(headers);
+    const dropped = ['mcp-session-id', 'set-cookie', ...(this.#isStream ? ['content-length'] : [])];
+    const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
+    this.#headers = [...shown, ...this.#filter.session(status, headers)];
     if (this.#isStream) return void this.#beginStream();
     const isRead = this.#maskBody(headerOf(headers, 'content-encoding') ?? '') || this.#filter.mayChange;
     if (this.#requests || isRead || status >= 400) this.#kept = [];
@@ -245,14 +252,6 @@ export class McpAnswer implements Receiver {
   /** Nothing may be written after the end, even if a slow holder still has to read it. */
   get #isOver(): boolean {
     return this.#response.destroyed || this.#response.writableEnded;
-  }
-
-  #cleaned(headers: FlatHeaders): FlatHeaders {
-    const dropped = ['mcp-session-id', ...(this.#isStream ? ['content-length'] : [])];
-    const session = headerOf(headers, 'mcp-session-id');
-    const own = session === undefined ? [] : ['mcp-session-id', this.#filter.session(session)];
-    const shown = withoutHeaders(headers, dropped).map((each) => this.#secrets.hide(each));
-    return [...shown, ...own];
   }
 
   /** Returns whether the body is decoded. One that is not to be read passes as it is, whatever its coding. */

@@ -116,7 +116,7 @@ async function serve(
   const spent = checkQuota(deps.readQuota, report.grant);
   if (spent) return { ...identified, refusal: spent };
   if ('refusal' in identified) return identified;
-  const { grant, method, session, lastEventId, endpoint } = identified;
+  const { grant, method, session, cookies, lastEventId, endpoint } = identified;
   const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body, taskId } = read;
@@ -143,7 +143,8 @@ async function serve(
   const unanswered = unansweredOf(messages, charged);
   const call: McpCall = {
     ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
-    ...{ session, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs, unanswered, begun },
+    ...{ session, cookies, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs },
+    ...{ unanswered, begun },
   };
   try {
     const failed = await chargeAndRun(deps, call);
@@ -253,7 +254,11 @@ async function run(
   return unread ?? endRefusal(call, sent);
 }
 
-const senderOf = ({ grant, session }: McpCall) => ({ grantId: grant.id, session });
+/** Its client repeats the id of its session as it got it, the gateway's own included. */
+const senderOf = ({ grant, incoming }: McpCall) => ({
+  grantId: grant.id,
+  session: incoming.headers['mcp-session-id']?.toString(),
+});
 
 /** Takes note of the requests that a POST cancels, once its server has it. Most servers leave them without an answer. */
 function cancelRequests(deps: McpDeps, call: McpCall): void {

@@ -5,6 +5,7 @@ import { anotherConnection, keys, type RedisClient, redisReady } from '@presign/
 import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
+import type { Cookie } from './ids/cookies.ts';
 import { tryUnseal } from './ids/seal.ts';
 import { type Messages, waitingIds } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
@@ -36,12 +37,19 @@ export function isLegacy(
   return url.startsWith('/mcp/sse') || transport !== 'http';
 }
 
-/** Where the messages of a session go, and the channel on which its stream listens. */
-export type Endpoint = { readonly href: string; readonly channel: string };
+/** Where the messages of a session go, the cookies of its stream, and the channel on which that listens. */
+export type Endpoint = {
+  readonly href: string;
+  readonly channel: string;
+  readonly cookies: readonly Cookie[];
+};
 
 /** The parameters of a holder's endpoint: those of the stream's own URL, and the sealed endpoint. */
-const sealEndpoint = (keys: EncryptionKeys, grant: VerifiedGrant, { channel, href }: Endpoint): string =>
-  seal(keys, `${channel} ${href}`, endpointContext(grant));
+function sealEndpoint(keys: EncryptionKeys, grant: VerifiedGrant, endpoint: Endpoint): string {
+  const { channel, href, cookies } = endpoint;
+  const kept = cookies.length === 0 ? '' : ` ${JSON.stringify(cookies)}`;
+  return seal(keys, `${channel} ${href}${kept}`, endpointContext(grant));
+}
 
 /** Undefined without an endpoint, and for one that was not sealed for this grant. */
 export function unsealEndpoint(
@@ -51,10 +59,9 @@ export function unsealEndpoint(
 ): Endpoint | undefined {
   if (sealed === undefined) return undefined;
   const text = tryUnseal(keys, sealed, endpointContext(grant));
-  const space = text?.indexOf(' ') ?? -1;
-  return text === undefined || space < 0
-    ? undefined
-    : { channel: text.slice(0, space), href: text.slice(space + 1) };
+  const [channel = '', href, ...kept] = text?.split(' ') ?? [];
+  if (href === undefined) return undefined;
+  return { channel, href, cookies: kept.length === 0 ? [] : (JSON.parse(kept.join(' ')) as Cookie[]) };
 }
 
 const endpointContext = (grant: VerifiedGrant) => `mcp endpoint ${grant.id}`;
@@ -73,6 +80,8 @@ export type StreamRequest = {
 export class LegacyStream {
   /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
   readonly unanswered = new UnansweredRequests();
+  /** The cookies of its answer, which go with its messages. */
+  cookies: readonly Cookie[] = [];
   readonly #deps: LegacyDeps;
   readonly #request: StreamRequest;
   #listening: Listening | undefined;
@@ -112,7 +121,9 @@ export class LegacyStream {
     this.#listening ??= await this.#deps.listeners.listen(grant.partition, receive);
     if (this.#isClosed) this.#listening.close();
     const { channel } = this.#listening;
-    const sealed = sealEndpoint(this.#deps.encryptionKeys, grant, { href: endpoint.href, channel });
+    const sealed = sealEndpoint(this.#deps.encryptionKeys, grant, {
+      ...{ href: endpoint.href, channel, cookies: this.cookies },
+    });
     return Buffer.from(`event: endpoint\ndata: ${ownPath(this.#deps.gatewayUrl, target)}&ep=${sealed}\n\n`);
   }
 

@@ -52,6 +52,9 @@ export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefine
 export const waitingIds = (messages: Messages | undefined): readonly (string | number)[] =>
   (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
 
+/** A request that begins a session. MCP 2026-07-28 has neither. */
+export const initializes = ({ method }: Message): boolean => method === 'initialize';
+
 /** A request that is not answered but by the end of its stream (MCP 2026-07-28, "Subscriptions"). */
 export const listens = ({ method }: Message): boolean => method === 'subscriptions/listen';
 

@@ -12,7 +12,9 @@ import type { Reservation } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
 import type { Begun } from '../limits/free-work.ts';
 import { takeWork } from '../workers/read-quota.ts';
+import type { Cookie } from './ids/cookies.ts';
 import { unsealId } from './ids/seal.ts';
+import { unsealSession } from './ids/session.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
 import { checkHeaders, type Messages, readMessages } from './messages.ts';
@@ -37,6 +39,8 @@ export type McpCall = {
   readonly bodyMemory: Reservation;
   /** The server's own session id. */
   readonly session: string | undefined;
+  /** The cookies of the answer that began the session, or the stream of the 2024-11-05 transport. */
+  readonly cookies: readonly Cookie[];
   /** The server's own id of the event after which a stream goes on. */
   readonly lastEventId: string | undefined;
   /** The server's own id of the task that a request is about. */
@@ -58,7 +62,10 @@ export type McpCall = {
 type Method = 'POST' | 'GET' | 'DELETE';
 
 /** A request whose token is valid for the server that its URL names. */
-export type Identified = Pick<McpCall, 'grant' | 'method' | 'session' | 'lastEventId' | 'endpoint'>;
+export type Identified = Pick<
+  McpCall,
+  'grant' | 'method' | 'session' | 'cookies' | 'lastEventId' | 'endpoint'
+>;
 
 /** A request that is refused by its URL. An expired token still names its grant and endpoint. */
 type Unidentified = {
@@ -90,17 +97,23 @@ export function identify(
   if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
     return { signed, refusal: NO_METHOD };
   }
-  const own = (kind: 'session' | 'event', sealed: string | string[] | undefined) =>
-    sealed === undefined ? undefined : unsealId(deps.encryptionKeys, grant, kind, String(sealed));
   const { 'mcp-session-id': sealedSession, 'last-event-id': sealedEvent } = headers;
-  const session = own('session', sealedSession);
-  if (sealedSession !== undefined && session === undefined) return { signed, refusal: NO_SESSION };
-  const lastEventId = own('event', sealedEvent);
+  const session =
+    sealedSession === undefined
+      ? undefined
+      : unsealSession(deps.encryptionKeys, grant, String(sealedSession));
+  if (sealedSession !== undefined && !session) return { signed, refusal: NO_SESSION };
+  if (session && session.id === undefined && method === 'DELETE') return { signed, refusal: NO_DELETE };
+  const lastEventId =
+    sealedEvent === undefined
+      ? undefined
+      : unsealId(deps.encryptionKeys, grant, 'event', String(sealedEvent));
   if (sealedEvent !== undefined && lastEventId === undefined)
     return { signed, refusal: unknownId('event', 'Last-Event-ID') };
   const endpoint = unseal(grant);
   if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
-  return { grant, method, session, lastEventId, endpoint };
+  const cookies = endpoint?.cookies ?? session?.cookies ?? [];
+  return { grant, method, session: session?.id, cookies, lastEventId, endpoint };
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */
@@ -108,6 +121,8 @@ const isServer = ({ server }: McpGrant, url: string): boolean =>
   createHash('sha256').update(url).digest('base64url') === server;
 
 const NO_METHOD: Refusal = { code: 'method_not_supported', details: { allowed: ['GET', 'POST', 'DELETE'] } };
+/** The server knows no session that could be ended. */
+const NO_DELETE: Refusal = { code: 'method_not_supported', details: { allowed: ['GET', 'POST'] } };
 const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameters. Use it as it was issued.';
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };

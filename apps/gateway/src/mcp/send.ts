@@ -9,6 +9,7 @@ import { type FlatHeaders, holdersHeaders } from '../http/headers.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
+import { cookieHeader, type Place } from './ids/cookies.ts';
 import { encodeName, listens } from './messages.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
@@ -26,9 +27,10 @@ type McpReceiver = Receiver & {
   /**
    * Begins an answer.
    * @param secrets the server is sent them and must not quote them
+   * @param place where the call is sent
    * @param cutter ends the call once the rest of the answer is of no use, because it cannot be filtered
    */
-  readonly begin: (secrets: readonly string[], cutter: Cutter) => void;
+  readonly begin: (secrets: readonly string[], place: Place, cutter: Cutter) => void;
   /** Where the last answer redirects to. */
   readonly location: string | undefined;
   /** Resolves when no request waits for an answer on this stream any more. */
@@ -223,7 +225,7 @@ async function attempt(
     origin: address.origin,
     path: address.path + (query === '' ? '' : `?${query}`),
     method,
-    headers: [...mcpHeaders(call, authorization), ...traced],
+    headers: [...mcpHeaders(call, authorization, address.path), ...traced],
     body: isOnce ? bodyToSend(bytes, bodyMemory.release) : bytes,
     host: address.origin,
   };
@@ -233,7 +235,7 @@ async function attempt(
   const bounds = { headersMs, totalMs: LONGEST_MS, readsOn: () => false, turn };
   const life = watchCall(deps, call, answer);
   try {
-    answer.begin(secretsIn(authorization), life.cutter);
+    answer.begin(secretsIn(authorization), address, life.cutter);
     const ended = await forward(deps, upstream, answer, bounds, life.cutter, call.report);
     return isAsComplete(ended, answer) ? { is: 'complete', status: ended.status } : ended;
   } finally {
@@ -259,8 +261,9 @@ const REPLACED: ReadonlySet<string> = new Set([
   'last-event-id',
 ]);
 
-function mcpHeaders(call: McpCall, { headers }: Authorization): FlatHeaders {
+function mcpHeaders(call: McpCall, { headers }: Authorization, path: string): FlatHeaders {
   const { incoming, session, lastEventId, taskId } = call;
+  const cookies = cookieHeader(call.cookies, path, call.beganMs);
   const { bytes } = call.body;
   const ofKeys = headers.map(([name]) => name.toLowerCase());
   const named = taskId === undefined || incoming.headers['mcp-name'] === undefined ? undefined : taskId;
@@ -275,6 +278,7 @@ function mcpHeaders(call: McpCall, { headers }: Authorization): FlatHeaders {
   kept.push(...IDENTITY);
   if (bytes) kept.push('content-type', 'application/json', 'content-length', String(bytes.length));
   if (session !== undefined) kept.push('mcp-session-id', session);
+  if (cookies !== undefined) kept.push('cookie', cookies);
   if (lastEventId !== undefined) kept.push('last-event-id', asBytes(lastEventId));
   if (named !== undefined) kept.push('mcp-name', encodeName(named));
   for (const each of headers) kept.push(...each);

@@ -1,8 +1,8 @@
 import { type EncryptionKeys, sealDeterministic, unseal } from '@presign/crypto';
 import type { VerifiedGrant } from '../../grant/verify.ts';
 
-/** The kinds of ids that a server hands out and takes back. One kind never passes as another. */
-export type IdKind = 'session' | 'event' | 'task' | 'cursor' | 'state' | 'request' | 'progress';
+/** The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies. One kind never passes as another. */
+export type IdKind = 'session' | 'sticky' | 'event' | 'task' | 'cursor' | 'state' | 'request' | 'progress';
 
 /**
  * Seals an id that a server hands out, for the holder who gets it. The associated data names the grant, so every gateway can unseal it,
@@ -37,6 +37,7 @@ export function tryUnseal(keys: EncryptionKeys, sealed: string, context: string)
  */
 const MOST_CHARS: Readonly<Record<IdKind, number>> = {
   session: Number.POSITIVE_INFINITY,
+  sticky: Number.POSITIVE_INFINITY,
   event: 1_024,
   task: 2_048,
   cursor: 4_096,

@@ -59,6 +59,7 @@ export const unknownId = (kind: IdKind, param: string): Refusal => ({
 
 const UNKNOWN: Readonly<Record<IdKind, string>> = {
   session: 'Session not found.',
+  sticky: 'Session not found.',
   event: 'Event not found. Open the stream without Last-Event-ID.',
   task: 'Task not found.',
   cursor: 'Cursor not found.',
