@@ -7,6 +7,8 @@ export type Scenario = {
   /** The outcome. It has no ids and no times, so it is the same each time. */
   readonly run: (driven: Driven) => Promise<unknown>;
   readonly outcome: unknown;
+  /** The outcome through the gateway, if it is another one for a reason in docs/reference/mcp.md. */
+  readonly through?: unknown;
   /** Uses that count, over both transports. A request that the server answers with -32602 counts. */
   readonly uses: number;
   /** The only generation that has this feature, if the other has no such thing. */

@@ -4,6 +4,16 @@ import { eventually } from '../harness/eventually.ts';
 import type { Driven } from './clients-drive.ts';
 import { type Called, callTool, codeOf, type Scenario, textOf } from './clients-scenario.ts';
 
+const OF_TASKS = {
+  kinds: ['taskCreated', 'result'],
+  asked: ['elicitation/create'],
+  isReport: true,
+  isListed: true,
+  cancelled: 'cancelled',
+  afterwards: 'cancelled',
+  unknown: -32602,
+};
+
 /** The requests and notifications of a server while it works. */
 export const TELLING: readonly Scenario[] = [
   {
@@ -143,15 +153,9 @@ export const TELLING: readonly Scenario[] = [
         unknown: await codeOf(tasks.getTask('no-such-task')),
       };
     },
-    outcome: {
-      kinds: ['taskCreated', 'result'],
-      asked: ['elicitation/create'],
-      isReport: true,
-      isListed: true,
-      cancelled: 'cancelled',
-      afterwards: 'cancelled',
-      unknown: -32602,
-    },
+    outcome: OF_TASKS,
+    // The list may have the tasks of other holders.
+    through: { ...OF_TASKS, isListed: false },
   },
   {
     feature: "task mode: the client's own tasks",
