@@ -174,7 +174,8 @@ describe.skipIf('skipped' in promtool)('Prometheus', () => {
   };
 
   test('fires each alert for the series that it is for, and for no others', () => {
-    expect(CASES.map(([name]) => name).sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+    const named = new Set(CASES.map(([name]) => name));
+    expect([...named].sort()).toEqual(alerts.map(({ alert }) => alert).sort());
     expect(runTests(rules)).toMatchObject({ status: 0 });
   });
 
