@@ -184,22 +184,29 @@ onServer('a request that is under way when its API key ends', () => {
       'unauthenticated',
     ],
   ] as const;
-  const each = WAYS.flatMap(([name, way]) => ENDS.map((end) => [name, end[0], way, end] as const));
-  test.each(each)('%s is not written if the key %s before its rows', async (_name, _end, way, end) => {
-    const [, table, ends, status, code] = end;
-    const { account, own } = await newcomers();
-    const asked = await way(account, own);
-    const before = await rows(account);
-    const id = table === apiKeys ? own.keyId : account;
-    let issued: Promise<Sent> | undefined;
+  /** The key or its account ends while a request waits for it, and the request is refused. */
+  async function refusedBy(
+    [, table, ends, status, code]: (typeof ENDS)[number],
+    { account, keyId }: { readonly account: string; readonly keyId: string },
+    ask: () => Promise<Sent>,
+  ): Promise<void> {
+    const id = table === apiKeys ? keyId : account;
+    let asked: Promise<Sent> | undefined;
     await holding(sql`select from ${table} where id = ${id} for update`, async (then) => {
-      issued = ask(own, asked);
+      asked = ask();
       await eventually(() => waiting(1));
       then.push(ends(id));
     });
-    const answer = await issued;
+    const answer = await asked;
     expect(answer?.status, answer?.text).toBe(status);
     expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
+  }
+  const each = WAYS.flatMap(([name, way]) => ENDS.map((end) => [name, end[0], way, end] as const));
+  test.each(each)('%s is not written if the key %s before its rows', async (_name, _end, way, end) => {
+    const { account, own } = await newcomers();
+    const asked = await way(account, own);
+    const before = await rows(account);
+    await refusedBy(end, { account, keyId: own.keyId }, () => ask(own, asked));
     expect(await rows(account)).toEqual(before);
   });
 
@@ -266,20 +273,10 @@ onServer('a request that is under way when its API key ends', () => {
     ENDS.filter(([end]) => end !== 'expires').map((end) => [name, end[0], change, end] as const),
   );
   test.each(changes)('%s is not changed if the key %s before its entry', async (_name, _end, change, end) => {
-    const [, table, ends, status, code] = end;
     const { account, admin } = await newcomers();
     const asked = await change(account);
     const before = await states(account);
-    const id = table === apiKeys ? admin.keyId : account;
-    let changed: Promise<Sent> | undefined;
-    await holding(sql`select from ${table} where id = ${id} for update`, async (then) => {
-      changed = send(admin, asked);
-      await eventually(() => waiting(1));
-      then.push(ends(id));
-    });
-    const answer = await changed;
-    expect(answer?.status, answer?.text).toBe(status);
-    expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
+    await refusedBy(end, { account, keyId: admin.keyId }, () => send(admin, asked));
     expect(await states(account)).toEqual(before);
   });
 

@@ -92,7 +92,7 @@ const answerHeader = z.string().transform((name, context) => {
 /** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
 const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
 
-/** So many names are enough between two versions. A call may be judged once more for each. */
+/** So many names are enough between two versions. */
 const HARMLESS_MAX = 32;
 
 /** So many deployments are enough for any resource. */

@@ -312,7 +312,8 @@ type Asked = {
 };
 
 /**
- * Refuses a call before its body is read: the URL has too many answers that wait, or a large body would be refused in the end. Asking Redis takes a round trip, so only large bodies are worth it. It counts nothing.
+ * Refuses a call before its body is read: the URL has too many answers that wait, or a large body would be refused in the end. Asking
+ * Redis takes a round trip, so only large bodies are worth it. It counts nothing.
  */
 export function precheck(
   deps: CountDeps & Pick<GatewayDeps, 'turns'>,

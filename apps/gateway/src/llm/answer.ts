@@ -19,7 +19,7 @@ import { streamForm } from '../http/sse.ts';
 import type { Admitted } from '../limits/admit.ts';
 import { isWhitespace } from './abridge.ts';
 import { keepsUse, surelyKeepsUse } from './judge-end.ts';
-import { splitUrl } from './match.ts';
+import { hasTokenInUrl } from './match.ts';
 import { createMeter, type Meter, type Metered, type MeterOptions, UNMETERED } from './meter.ts';
 import { type Call, givesBack } from './plan.ts';
 
@@ -239,7 +239,7 @@ function callHeaders(
   const { usesLeft, isReturnable, tokens } = admitted;
   const headers = ownHeaders(requestId, admitted.rateLimits, boundOrigin(policy, incoming.headers));
   // A cache on the way must not give it to holders of other tokens, whatever the provider says of it.
-  if (splitUrl(incoming.url ?? '').token === undefined) headers.push('vary', 'authorization');
+  if (!hasTokenInUrl(incoming.url ?? '')) headers.push('vary', 'authorization');
   if (usesLeft !== undefined) {
     // The head leaves before the error's body is read, so a use that only the body gives back is not counted.
     const kept = !isReturnable || keepsUse(grant.provider.refusals, status, undefined);

@@ -17,7 +17,7 @@ import { LIMITS_CHANGED, newHoldId, precheck } from '../limits/admit.ts';
 import { checkHost } from '../limits/hosts.ts';
 import { settleCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
-import { checkQuota, takeRefused, takeUnsent } from '../workers/read-quota.ts';
+import { checkQuota, takeUnsent } from '../workers/read-quota.ts';
 import { Answer, answerPlan } from './answer.ts';
 import { signsBody } from './authorize.ts';
 import {
@@ -44,8 +44,8 @@ const GIVING_BACK_MS = 1_000;
 const SETTLING_MS = 50;
 
 /**
- * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → check the quota → match → precheck → plan → admit → forward → meter → settle. It works on Node's own request
- * and answer, because a `Request`/`Response` pair with a body costs more than everything else.
+ * `ANY /llm/t/<token>/<path>`, or `/llm/<path>` with the token in a header: verify → check the quota → match → precheck → plan → admit →
+ * forward → meter → settle. It works on Node's own request and answer, because a `Request`/`Response` pair with a body costs more than everything else.
  */
 export function llmCall(deps: LlmDeps): ServeCall {
   return async (incoming, outgoing, requestId) => {
@@ -152,7 +152,6 @@ async function prepare(deps: LlmDeps, call: Arriving, known: Policy): Promise<Re
   if (early) return { refusal: early };
   const first = await readAndPlan(deps, call, known);
   if (!('refusal' in first) || !(known.costLimited || known.tokenLimited)) return first;
-  takeRefused(deps.readQuota, grant);
   const policy = await withLimitsOfNow(deps, grant, known);
   if (!policy) return first;
   report.policy = policy;

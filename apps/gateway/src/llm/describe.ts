@@ -16,8 +16,8 @@ import { checkQuota } from '../workers/read-quota.ts';
 import { splitUrl, verifyCall } from './match.ts';
 
 /**
- * `GET /llm/t/<token>`, without a path, or `GET /llm` with the token in a header: the limits of the URL, and its uses and costs so far, as JSON or as a page for a
- * browser. It costs no use. It shows the URL's own limits, and not those of a virtual key's budget.
+ * `GET /llm/t/<token>`, without a path, or `GET /llm` with the token in a header: the limits of the URL, and its uses and costs so far,
+ * as JSON or as a page for a browser. It costs no use. It shows the URL's own limits, and not those of a virtual key's budget.
  */
 export function describeGrant(deps: LlmDeps): Handler<GatewayEnv> {
   return async (c) => {

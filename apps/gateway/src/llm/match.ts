@@ -63,7 +63,7 @@ export type CallUrl = { readonly token: string | undefined; readonly path: strin
 
 /** Splits `/llm/t/<token><path>?<query>` or `/llm<path>?<query>` byte for byte. Any other target has no path. */
 export function splitUrl(target: string): CallUrl {
-  const url = target.startsWith('/') ? target : target.replace(ORIGIN, '');
+  const url = withoutOrigin(target);
   const mark = url.indexOf('?');
   const end = mark < 0 ? url.length : mark;
   const query = url.slice(end + 1);
@@ -75,6 +75,12 @@ export function splitUrl(target: string): CallUrl {
   const tokenEnd = slash < 0 || slash > end ? end : slash;
   return { token: url.slice(WITH_TOKEN.length, tokenEnd), path: url.slice(tokenEnd, end), query };
 }
+
+const withoutOrigin = (target: string): string =>
+  target.startsWith('/') ? target : target.replace(ORIGIN, '');
+
+/** Whether the token of a call is in its URL. Otherwise it is in a header. */
+export const hasTokenInUrl = (target: string): boolean => withoutOrigin(target).startsWith(WITH_TOKEN);
 
 /** A scheme's case does not matter (RFC 9110 §11.1). */
 const BEARER = /^bearer +(\S+)$/i;

@@ -41,10 +41,11 @@ export function boundBeyond(
     const judged = boundBody(rest, facts);
     if (!('unbounded' in judged) || !judged.unbounded.isUnknown) return judged;
     const name = nameOfPlace(judged.unbounded, rest);
+    if (!declared.has(name)) return judged;
     const [place = '', kind] = name.split('=');
     const found = { steps: place.split('.'), kinds: kindsAlong(judged.unbounded.param, rest), kind };
     const taken: unknown[] = [];
-    if (declared.has(name)) rest = without(rest, found, taken) as JsonObject;
+    rest = without(rest, found, taken) as JsonObject;
     if (taken.length === 0) return judged;
     // The provider may write them into the prompt in other words. A count would be of the rest alone.
     facts = { ...facts, bytes: facts.bytes + Math.max(0, rewrittenShare(taken).extra), count: undefined };

@@ -12,8 +12,8 @@ type Others = {
   readonly say: (message: string) => Promise<unknown>;
 };
 
-/** A cancellation as gateways tell it: neither the ids of the client nor those of the server are in it. */
-type Told = { readonly name: string; readonly why: Why };
+/** A cancellation as gateways publish it. Neither the ids of the client nor those of the server are in it. */
+type Cancellation = { readonly name: string; readonly why: Why };
 
 /** Without a session, it may be another client's request that has this id. */
 type Why = 'cancelled' | 'doubtful';
@@ -44,15 +44,15 @@ export class OpenRequests {
 
   /** Takes note that the client cancelled a request, here or at another gateway. */
   cancel(sender: Sender, id: Id): void {
-    const told: Told = {
+    const cancellation: Cancellation = {
       name: nameOf(sender, id),
       why: sender.session === undefined ? 'doubtful' : 'cancelled',
     };
-    if (!this.#cancel(told)) this.#others.say(JSON.stringify(told)).catch(() => {});
+    if (!this.#cancel(cancellation)) this.#others.say(JSON.stringify(cancellation)).catch(() => {});
   }
 
   /** Clients that share a URL, and have no sessions, may give one id to several requests. Then it is not known which one is meant. */
-  #cancel({ name, why }: Told): boolean {
+  #cancel({ name, why }: Cancellation): boolean {
     const [only, another] = this.#open.get(name) ?? [];
     if (only && !another) only.unanswered.waitsNoMore(only.id, why);
     return only !== undefined;
@@ -61,7 +61,7 @@ export class OpenRequests {
   #hear(): void {
     if (this.#hears) return;
     this.#hears = true;
-    const deliver = (message: string) => void this.#cancel(JSON.parse(message) as Told);
+    const deliver = (message: string) => void this.#cancel(JSON.parse(message) as Cancellation);
     this.#others.hear(deliver).catch(() => {
       this.#hears = false;
     });
