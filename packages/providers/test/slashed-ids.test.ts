@@ -23,6 +23,7 @@ describe('an encoded slash', () => {
     ['fireworks', '/inference/v1/models/accounts%2Ffireworks%2Fmodels%2Fx'],
     ['nebius', '/v1/models/meta-llama%2Fx'],
     ['openrouter', '/api/v1/models/openai%2Fgpt-4o'],
+    ['openai', '/v1/models/Qwen%2FQwen3-8B'],
   ])('may be part of an id at %s: %s', (provider, path) => {
     expect(problemOf(provider, path)).toBeUndefined();
     expect(compilePaths([path])(path)).toBe(true);
@@ -30,7 +31,9 @@ describe('an encoded slash', () => {
 
   it.each([
     // Other providers, and other places than an id.
-    ['openai', '/v1/models/openai%2Fgpt-4o'],
+    ['openai', '/v1/responses/resp%2F1'],
+    ['openai', '/v1/models/x%2F..%2F..%2Fchat%2Fcompletions'],
+    ['anthropic', '/v1/models/anthropic%2Fx'],
     ['google', '/v1beta/models%2Fx:generateContent'],
     ['groq', '/openai/v1/chat%2Fcompletions'],
     ['groq', '/openai%2Fv1/models/x'],
@@ -78,7 +81,7 @@ describe('an encoded slash', () => {
     expect(dialectOf(known('bedrock'), `/model/${SPELLED}/converse`)?.id).toBe('bedrock-converse');
     expect(costsNothing(known('groq'), 'GET', '/openai/v1/models/openai%2Fgpt-oss-120b')).toBe(true);
     expect(costsNothing(known('groq'), 'POST', '/openai/v1/models/openai%2Fgpt-oss-120b')).toBe(false);
-    expect(costsNothing(known('openai'), 'GET', '/v1/models/openai%2Fgpt-4o')).toBe(false);
+    expect(costsNothing(known('anthropic'), 'GET', '/v1/models/anthropic%2Fx')).toBe(false);
   });
 
   it('is in the model that a path names, and in a path that a config writes', () => {

@@ -232,6 +232,8 @@ export const openai: Provider = {
     // "The moderation endpoint is free to use" (https://platform.openai.com/docs/guides/moderation, 2026-11).
     { method: 'POST', path: '/v1/moderations' },
   ],
+  // Its own ids have no slash, but those of servers that speak its API do: vLLM, LM Studio.
+  slashedIds: ['/v1/models/*'],
   rules: OPENAI_VENDOR_RULES,
   // https://platform.openai.com/docs/api-reference/debugging-requests; the `openai` SDK's `openai-poll-after-ms`.
   answerHeaders: ['openai-*'],
