@@ -168,19 +168,33 @@ test.each([
   ['claude-code', 'mcpServers'],
   ['cursor', 'mcpServers'],
   ['vscode', 'servers'],
+  ['gemini-cli', 'mcpServers'],
+  ['opencode', 'mcp'],
 ])('--mcp gives %s the servers in its own format', async (tool, under) => {
   const server = `tools=${local.sandboxMcpUrl}`;
   const { code, out } = await presign(['give', '0.50', '--for', tool, '--mcp', server]);
   expect(code).toBe(0);
-  const settings = JSON.parse(out) as Record<string, Record<string, { url: string }>>;
-  const { url = '' } = settings[under]?.tools ?? {};
+  const settings = JSON.parse(out) as Record<string, Record<string, { url?: string; httpUrl?: string }>>;
+  const { url, httpUrl } = settings[under]?.tools ?? {};
+  await expectServer(httpUrl ?? url);
+});
+
+test('--mcp gives codex a table of its configuration', async () => {
+  const server = `tools=${local.sandboxMcpUrl}`;
+  const { code, out } = await presign(['give', '0.50', '--for', 'codex', '--mcp', server]);
+  expect(code).toBe(0);
+  expect(out).toMatch(/^\[mcp_servers\."tools"\]\nurl = "http/);
+  await expectServer(/url = "([^"]+)"/.exec(out)?.[1]);
+});
+
+async function expectServer(url = ''): Promise<void> {
   const answer = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params: INITIALIZE }),
   });
   expect(answer.status).toBe(200);
-});
+}
 
 const INITIALIZE = {
   protocolVersion: '2025-06-18',
@@ -241,7 +255,11 @@ test.each([
   [['give', '5', '--for', 'vscode', '--provider', 'sandbox'], 2, '--model is missing'],
   [['give', '5', '--for', 'codex', '--uses', '0'], 2, '--uses: expected'],
   [['give', '5', '--for', 'codex', '--expires-in', '1y'], 2, '--expires-in: expected'],
-  [['give', '5', '--for', 'codex', '--mcp', 'a=https://a.example/'], 2, '--for: expected one of claude-code'],
+  [
+    ['give', '5', '--for', 'openai-ts', '--mcp', 'a=https://a.example/'],
+    2,
+    '--for: expected one of claude-code',
+  ],
   [['give', '5', '--for', 'codex', '--color', 'red'], 2, 'unknown option --color'],
   [['give', '5', '--for'], 2, '--for needs a value'],
   [['give', '5', '--for', 'codex'], 1, 'The key of openai is missing'],

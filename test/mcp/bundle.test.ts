@@ -1,3 +1,4 @@
+import { MCP_TOOLS } from '@presign/client';
 import { revokeGrant } from '@presign/limits';
 import type { McpPresignAnswer } from '@presign/schema';
 import { grants } from '@presign/schema/tables';
@@ -38,7 +39,8 @@ const revoke = async (token: string) => {
 };
 const get = (answer: McpPresignAnswer, query = '', gateway = 0) =>
   send(at(stack, gateway, answer.bundle_url) + query, 'GET');
-const messageOf = (text: string) => (JSON.parse(text) as { error: { code: string; param: string } }).error;
+const messageOf = (text: string) =>
+  (JSON.parse(text) as { error: { code: string; param: string; message: string } }).error;
 
 test('every gateway returns the issued document, any number of times', async () => {
   const answer = await issue({ max_uses: 1, cost_limit: 0 });
@@ -97,6 +99,12 @@ test("each format is that client's, and an unknown one is named", async () => {
     expect([format, heard.status]).toEqual([format, 400]);
     expect(messageOf(heard.text)).toMatchObject({ code: 'invalid_request', param: 'format' });
   }
+});
+
+test('the client package gives servers to every client that has a format', async () => {
+  const { message } = messageOf((await get(await issue(), '?format=none')).text);
+  const formats = message.match(/[a-z-]+(?=[,.])/g);
+  expect([...MCP_TOOLS.keys()].sort()).toEqual(formats?.sort());
 });
 
 test('the format of Codex is TOML, which names both servers', async () => {

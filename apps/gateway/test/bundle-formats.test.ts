@@ -49,6 +49,15 @@ test.each<[string, object]>([
     { mcpServers: { files: { httpUrl: streamable }, constructor: { url: legacy, type: 'sse' } } },
   ],
   [
+    'opencode',
+    {
+      mcp: {
+        files: { type: 'remote', url: streamable, oauth: false },
+        constructor: { type: 'remote', url: legacy, oauth: false },
+      },
+    },
+  ],
+  [
     'pydantic-ai',
     {
       mcpServers: {
@@ -71,7 +80,7 @@ test('codex is a file of TOML, in which the older transport starts mcp-remote', 
 test('the names of the formats are those of the documentation', () => {
   expect(FORMATS).toEqual([
     ...['claude-code', 'claude-desktop', 'cursor', 'vscode', 'windsurf', 'cline'],
-    ...['gemini-cli', 'pydantic-ai', 'codex'],
+    ...['gemini-cli', 'opencode', 'pydantic-ai', 'codex'],
   ]);
 });
 

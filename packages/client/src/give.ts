@@ -265,5 +265,8 @@ async function readFormat(bundleUrl: string, format: string): Promise<string> {
     throw new CommandError(
       `The gateway at ${new URL(bundleUrl).origin} did not return the settings${answer ? ` (status ${answer.status})` : ''}.`,
     );
-  return JSON.stringify(await answer.json(), null, 2);
+  const text = await answer.text();
+  return answer.headers.get('content-type')?.includes('json')
+    ? JSON.stringify(JSON.parse(text), null, 2)
+    : text.trimEnd();
 }

@@ -153,4 +153,8 @@ export const MCP_TOOLS: ReadonlyMap<string, string> = new Map([
   ['vscode', '.vscode/mcp.json in your project'],
   ['windsurf', 'mcp_config.json'],
   ['cline', 'cline_mcp_settings.json'],
+  ['gemini-cli', '.gemini/settings.json in your project'],
+  ['opencode', 'opencode.json in your project'],
+  ['pydantic-ai', 'the file that you pass to load_mcp_toolsets'],
+  ['codex', '~/.codex/config.toml'],
 ]);

@@ -71,7 +71,10 @@ export async function readLeft(base: string): Promise<Left> {
 export async function readFormat(bundleUrl: string, format: string): Promise<string> {
   const answer = await ask(bundleUrl, `${bundleUrl}?format=${format}`, {});
   if (!answer.ok) throw new Error(`The gateway answered ${answer.status}.`);
-  return JSON.stringify(await answer.json(), null, 2);
+  const text = await answer.text();
+  return answer.headers.get('content-type')?.includes('json')
+    ? JSON.stringify(JSON.parse(text), null, 2)
+    : text;
 }
 
 const ask = (shown: string, url: string, init: RequestInit): Promise<Response> =>

@@ -186,6 +186,12 @@ const gemini = ({ url, transport }: McpServerEntry) =>
   transport === 'http' ? { httpUrl: url } : { url, type: 'sse' };
 
 /**
+ * https://opencode.ai/v1/docs/mcp-servers: `opencode.json`. It tries both transports; after a 401 it would look for a sign-in,
+ * which the token of the URL is. Run with 1.18.33 on 2026-11-27.
+ */
+const opencode = ({ url }: McpServerEntry) => ({ type: 'remote', url, oauth: false });
+
+/**
  * https://ai.pydantic.dev/mcp/client: the file of `load_mcp_toolsets` has a `url` alone. The client chooses SSE by a path
  * that ends in `/sse`, which the gateway serves as the other one.
  */
@@ -216,6 +222,7 @@ const CLIENTS: ReadonlyMap<string, Client> = new Map([
   ['windsurf', { under: 'mcpServers', entry: windsurf }],
   ['cline', { under: 'mcpServers', entry: cline }],
   ['gemini-cli', { under: 'mcpServers', entry: gemini }],
+  ['opencode', { under: 'mcp', entry: opencode }],
   ['pydantic-ai', { under: 'mcpServers', entry: pydanticAi }],
 ]);
 
