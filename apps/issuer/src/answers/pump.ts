@@ -1,3 +1,6 @@
+import type { ServerResponse } from 'node:http';
+import type { Http2ServerResponse } from 'node:http2';
+
 /** How long a caller may take to read an answer. */
 export type Patience = {
   /** All of it. */
@@ -9,9 +12,19 @@ export type Patience = {
   readonly isWanted?: () => boolean;
 };
 
-/** Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long. */
+/** An answer whose body is written piece by piece. */
+export type Written = {
+  readonly writable: WritableStream<Uint8Array>;
+  /** The answer itself. */
+  readonly outgoing: Pick<ServerResponse | Http2ServerResponse, 'destroy'>;
+};
+
+/**
+ * Writes texts as they are taken. The answer breaks off when one fails, or when reading takes too long.
+ * @throws whatever broke it off, which is for the caller to log
+ */
 export async function pump(
-  writable: WritableStream<Uint8Array>,
+  { writable, outgoing }: Written,
   texts: AsyncIterable<string>,
   patience: Patience,
 ): Promise<void> {
@@ -21,8 +34,8 @@ export async function pump(
     for await (const text of texts) await reading.wait(writer.write(Buffer.from(text)));
     await writer.close();
   } catch (error) {
-    // It waits until the caller has taken what is being written, which may be never.
-    writer.abort(error).catch(() => {});
+    // Not `writer.abort`: the server would print its error to stderr, with a stack and whatever the error quotes.
+    outgoing.destroy();
     throw error;
   } finally {
     reading.close();

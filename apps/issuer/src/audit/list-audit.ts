@@ -170,7 +170,7 @@ async function exportAudit(
     for await (const rows of pieces(first, read))
       yield rows.map(({ entry }) => line(describe(entry))).join('');
   };
-  pump(writable, texts(), { eachMs: PIECE_MS }).catch((error: unknown) =>
+  pump({ writable, outgoing: c.env.outgoing }, texts(), { eachMs: PIECE_MS }).catch((error: unknown) =>
     log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'export of the audit log broken off'),
   );
   return c.body(readable, 200, headers);

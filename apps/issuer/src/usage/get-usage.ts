@@ -237,7 +237,7 @@ function writeReport(
       const broken = (error: unknown) =>
         log.info({ request_id: c.get('requestId'), ...causeOf(error) }, 'usage report broken off');
       const patience = { longestMs: READING_MS, wantedMs: READING_WANTED_MS, isWanted };
-      await pump(writable, texts(), patience).catch(broken);
+      await pump({ writable, outgoing: c.env.outgoing }, texts(), patience).catch(broken);
     };
     read(writeAll).catch((error: unknown) => {
       isRefused = true;
