@@ -128,10 +128,14 @@ async function change(
 async function refuseDead(
   tx: Transaction,
   deps: IssuerDeps,
-  { id, accountId }: typeof sharedBudgets.$inferSelect,
+  { id, accountId, isTemplate }: typeof sharedBudgets.$inferSelect,
   [before, after]: readonly [Limits, Limits],
 ): Promise<void> {
-  const ofBudget = sql`(${grants.accountId} = ${accountId} and ${grants.sharedBudgetIds} @> array[${id}]::uuid[])`;
+  // The next window of a budget that inherits has the limits of its template.
+  const ids = isTemplate
+    ? sql`array(select heir.id from ${sharedBudgets} heir where heir.template_id = ${id} and heir.inherits and heir.deleted_at is null)`
+    : sql`array[${id}]::uuid[]`;
+  const ofBudget = sql`(${grants.accountId} = ${accountId} and ${grants.sharedBudgetIds} && ${ids})`;
   if (before.costLimitMicrousd === null && after.costLimitMicrousd !== null)
     await refuseDeadUrls(tx, deps, ofBudget, { of: 'cost', param: 'cost_limit' });
   if (before.tokenLimit === null && after.tokenLimit !== null)

@@ -127,6 +127,12 @@ export function checkFirstLimit(deps: PriceDeps, of: 'cost' | 'tokens', param: s
   throw refused(param, `${place}${dead.reason}, so no call could pass.`);
 }
 
+/** Whether a limit of money or tokens would end all calls of a URL. */
+export function couldDie(deps: PriceDeps, { provider, request }: Asked, config: Config): boolean {
+  const url = { provider, method: request.method, paths: request.path, config };
+  return deadByCost(deps, url) !== undefined || deadByTokens(url) !== undefined;
+}
+
 /** Refuses a URL on which no call could pass under its spend limit. */
 export function checkSpending(
   deps: PriceDeps,

@@ -30,9 +30,11 @@ import {
   checkPaths,
   checkSpending,
   checkTokens,
+  couldDie,
   findProvider,
 } from './check-callable.ts';
 import { type GrantRows, type InsertGrant, prepareInsertGrant } from './insert.ts';
+import { lockLimits } from './lock-limits.ts';
 import { countsSessions, obeyAccount, obeySessions } from './obey-account.ts';
 import { obeyPolicy, obeyPolicyAgain, obeyPolicyWith, readPolicy } from './obey-policy.ts';
 import { type IssuedGrant, signGrant, wholeSecond } from './sign.ts';
@@ -156,12 +158,17 @@ export async function writeGrant(
   if (virtualKey) obeyPolicyWith(issue.policy, issue.provider, inherited(request, virtualKey));
   const shared = tx && issue.hasBudgets ? await matchBudgets(tx, matchable(issue)) : NO_BUDGETS;
   const rows = grantRows(deps, issue, virtualKey, shared);
-  checkConfig(issue, rows.grant.config);
-  checkModels(issue, rows.grant.config);
-  checkTokens(issue, shared.tokenLimited);
-  if (rows.limits.costLimitMicrousd !== null || virtualKey?.costLimited || shared.costLimited) {
-    checkSpending(deps, issue, rows.grant.config);
-  }
+  const { config } = rows.grant;
+  checkConfig(issue, config);
+  checkModels(issue, config);
+  const drawn = { budgetId: virtualKey?.budgetId, sharedIds: shared.sharedIds };
+  const limited = {
+    cost: virtualKey?.costLimited || shared.costLimited,
+    tokens: shared.tokenLimited,
+    ...(tx && couldDie(deps, issue, config) ? await lockLimits(tx, drawn) : undefined),
+  };
+  checkTokens(issue, limited.tokens);
+  if (rows.limits.costLimitMicrousd !== null || limited.cost) checkSpending(deps, issue, config);
   if (tx && request.session_id !== undefined) await joinSession(tx, accountId, request.session_id, issuedAt);
   await insert(rows);
   const { partition, limits } = rows;
@@ -184,6 +191,7 @@ type VirtualKey = {
   readonly id: string;
   readonly credentialId: string;
   readonly config: Record<string, unknown> | null;
+  readonly budgetId: string | undefined;
   /** Partition of its budget, which its grants must share; undefined without a budget. */
   readonly partition: number | undefined;
   /** Its budget limits spending. */
@@ -210,6 +218,7 @@ async function findVirtualKey(
     id: key.id,
     credentialId: key.credentialId,
     config: key.config,
+    budgetId: row.budgets?.id,
     partition: row.budgets?.partition,
     costLimited: (row.budgets?.costLimitMicrousd ?? null) !== null,
   };
