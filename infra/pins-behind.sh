@@ -22,7 +22,8 @@ has() {
 section 'npm: pnpm-workspace.yaml'
 npx -y pnpm@12 outdated -r --format json 2>/dev/null | node -e '
   const found = JSON.parse(require("node:fs").readFileSync(0, "utf8") || "{}");
-  for (const [name, { current, latest }] of Object.entries(found)) console.log(name, current ?? "-", latest);' |
+  for (const [key, { current, latest }] of Object.entries(found))
+      console.log(key.split(/(?<=.)@| /)[0], current ?? "-", latest);' |
   { while read -r name pin newest; do say "$name" "$pin" "$newest"; done; exit "$behind"; } || behind=1
 
 for folder in test/foreign/js test/foreign/openapi; do

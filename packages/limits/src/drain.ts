@@ -30,7 +30,11 @@ export const trimScript = script('trim', {
   each: { keys: ['budget'], args: ['entryId', 'uses', 'cost', 'tokens'] },
   reply: flag,
 });
-const reopenScript = script('reopen', { keys: ['partition', 'survivors'], args: ['epoch'], reply: flag });
+export const reopenScript = script('reopen', {
+  keys: ['partition', 'survivors'],
+  args: ['epoch'],
+  reply: flag,
+});
 
 /** One settled call, or what was given back of one, as the usage stream has it. */
 export type UsageEntry = {

@@ -36,6 +36,8 @@ const BATCH = 500;
 const IDLE_MS = 1_000;
 const BUSY_MS = 50;
 const HELD_MS = 5;
+/** An issuer tells Redis of a new epoch within milliseconds, if it lives. */
+const OPENING_MS = 1_000;
 /** How long a closing issuer drains. Calls that settle later wait for another issuer. */
 const CLOSING_MS = 5_000;
 
@@ -51,7 +53,7 @@ export type Ledger = {
  * partitions of a Redis that is new or has lost data. Any number of issuers may run it.
  */
 export function startLedger(deps: LedgerDeps): Ledger {
-  const place: Place = { cursors: new Map(), untrimmed: new Map(), reopened: 0 };
+  const place: Place = { cursors: new Map(), untrimmed: new Map(), opening: new Map(), reopened: 0 };
   let timer: NodeJS.Timeout | undefined;
   let round: Promise<boolean> = Promise.resolve(false);
   let failing = false;
@@ -95,6 +97,8 @@ type Place = {
   readonly cursors: Map<number, Cursor>;
   /** Partitions whose committed entries may still be in Redis, and those of them that the ledger already had. */
   readonly untrimmed: Map<number, ReadonlyMap<string, UsageEntry>>;
+  /** Epochs that others have begun, and how long Redis may take to hear of them. */
+  readonly opening: Map<number, { readonly epoch: number; readonly untilMs: number }>;
   /** Partitions that were opened again since the last log line. */
   reopened: number;
 };
@@ -114,12 +118,14 @@ async function drainRound(deps: LedgerDeps, place: Place): Promise<boolean> {
   const moved = await Promise.allSettled(
     all.map((cursor) => (working.has(cursor) ? moveOn(deps, place, cursor) : trimRest(deps, place, cursor))),
   );
-  if (place.reopened > 0) {
-    deps.metrics.epochsChanged(place.reopened);
-    deps.log.warn({ partitions: place.reopened }, 'Redis restarted or lost data: reopened from Postgres');
+  const { reopened } = place;
+  // Before anything is awaited: another round may be under way.
+  place.reopened = 0;
+  if (reopened > 0) {
+    deps.metrics.epochsChanged(reopened);
+    deps.log.warn({ partitions: reopened }, 'Redis restarted or lost data: reopened from Postgres');
     await repeatChanges(deps.db);
   }
-  place.reopened = 0;
   // Waits for all of them, so that none sets a cursor after the caller has cleared the cursors.
   const failed = [...looked, ...moved].find((each) => each.status === 'rejected');
   if (failed) throw failed.reason;
@@ -134,10 +140,10 @@ async function moveOn(deps: LedgerDeps, place: Place, { partition }: Cursor): Pr
 /**
  * Moves one batch of one partition under the lock of its row: ledger rows, budgets and cursor commit together, and then
  * the stream is trimmed. A crash between the two leaves entries that the cursor skips.
- * @returns the new cursor, or undefined when another issuer is draining the partition
+ * @returns the new cursor, or undefined when another issuer is draining or opening the partition
  */
 async function drainPartition(deps: LedgerDeps, place: Place, id: number): Promise<Cursor | undefined> {
-  const done = await deps.db.transaction((tx) => moveBatch(deps, tx, id));
+  const done = await deps.db.transaction((tx) => moveBatch(deps, place, tx, id));
   if (!done) return undefined;
   const { cursor, reopens } = done;
   if (reopens) {
@@ -169,13 +175,19 @@ type Moved = {
   readonly repeated: readonly UsageEntry[];
 };
 
-async function moveBatch(deps: LedgerDeps, tx: Transaction, id: number): Promise<Moved | undefined> {
+async function moveBatch(
+  deps: LedgerDeps,
+  place: Place,
+  tx: Transaction,
+  id: number,
+): Promise<Moved | undefined> {
   const lock = tx.select().from(partitions).where(eq(partitions.id, id)).for('update', { skipLocked: true });
   const [row] = await lock;
   if (!row) return undefined;
   const cursor = { partition: id, epoch: row.epoch, lastId: row.lastId };
   const seen = await drain(deps.redis, cursor, BATCH);
   if (seen.is !== 'ok') {
+    if (isBeingOpened(place, cursor)) return undefined;
     const newest = seen.is === 'epoch' ? Math.max(seen.epoch, row.epoch) : row.epoch;
     const reset = await moveCursor(tx, { ...cursor, epoch: newest + 1, lastId: '0-0' });
     return { cursor: reset, reopens: true, repeated: [] };
@@ -184,6 +196,18 @@ async function moveBatch(deps: LedgerDeps, tx: Transaction, id: number): Promise
   if (!last) return { cursor, reopens: false, repeated: [] };
   const repeated = await writeLedger(tx, seen.entries);
   return { cursor: await moveCursor(tx, { ...cursor, lastId: last.id }), reopens: false, repeated };
+}
+
+/**
+ * Whether another round, here or at another issuer, has just committed this epoch and may not have told Redis yet. Otherwise issuers
+ * that find a new Redis together would begin one epoch after the other.
+ */
+function isBeingOpened({ cursors, opening }: Place, { partition, epoch }: Cursor): boolean {
+  if (cursors.get(partition)?.epoch === epoch) return false;
+  const known = opening.get(partition);
+  if (known?.epoch === epoch) return Date.now() < known.untilMs;
+  opening.set(partition, { epoch, untilMs: Date.now() + OPENING_MS });
+  return true;
 }
 
 async function moveCursor(tx: Transaction, cursor: Cursor): Promise<Cursor> {
