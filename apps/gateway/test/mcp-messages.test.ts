@@ -337,7 +337,8 @@ describe("a call's URL", () => {
 it.each([
   ['too large to be finite', '1e400'],
   ['a fraction', '1.5'],
-  ['beyond exact numbers', '9007199254740993'],
+  ['beyond exact numbers, and not in digits', '9007199254740993.0'],
+  ['longer than 1,024 digits', '9'.repeat(1_025)],
   ['a lone surrogate', '"\\ud800"'],
   ['longer than 1,024 characters', `"${'x'.repeat(1_025)}"`],
 ])(
@@ -348,6 +349,18 @@ it.each([
   },
 );
 
+it.each(['9007199254740993', '-9007199254740993', '18446744073709551616', '9'.repeat(1_024)])(
+  'an id beyond exact numbers keeps its digits: %.40s',
+  (id) => {
+    const body = `[{"id": ${id} ,"method":"ping"},{"params":{"requestId":${id}\n},"method":"notifications/cancelled"}]`;
+    expect(messagesOf(body).all).toMatchObject([{ id }, { cancels: id }]);
+    expect(readAnswers(`[{"result":{}},{"id":${id},"result":{}}]`).map((each) => each.id)).toEqual([
+      undefined,
+      id,
+    ]);
+  },
+);
+
 describe('the open requests of a stream', () => {
   it('take a bounded amount of memory, however many there are and however long their ids', () => {
     for (const [length, most] of [
@@ -355,14 +368,14 @@ describe('the open requests of a stream', () => {
       [1_000, 130],
     ] as const) {
       const open = new UnansweredRequests();
-      for (let i = 0; i < 5_000; i++) open.add([`${i}`.padEnd(length)]);
+      for (let i = 0; i < 5_000; i++) open.add([JSON.stringify(`${i}`.padEnd(length - 2))]);
       expect(open.size).toBeLessThan(most);
       expect(open.size).toBeGreaterThan(most * 0.8);
       // Room that answered requests leave is used again.
       open.answered(open.ids);
       expect(open.size).toBe(0);
-      open.add(['next']);
-      expect(open.ids).toEqual(['next']);
+      open.add(['"next"']);
+      expect(open.ids).toEqual(['"next"']);
     }
   });
 

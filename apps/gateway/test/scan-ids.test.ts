@@ -21,6 +21,7 @@ function read(text: string) {
 const id = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 20 }),
   fc.integer(),
+  fc.maxSafeInteger(),
   fc.double({ noNaN: true, noDefaultInfinity: true }),
 );
 const message = fc.oneof(
@@ -60,12 +61,15 @@ describe('the ids of a body that is not kept', () => {
   });
 
   test.each([
-    ['{"method":"m","id":"\\u0061"}', ['a']],
-    ['{"\\u0069d":7,"method":"m"}', [7]],
-    ['{"id":1,"method":"m","params":{"id":2,"method":"n"}}', [1]],
-    ['[{"id":1,"method":"m"},{"id":"b","method":"m"}]', [1, 'b']],
+    ['{"method":"m","id":"\\u0061"}', ['"a"']],
+    ['{"\\u0069d":7,"method":"m"}', ['7']],
+    ['{"id":1,"method":"m","params":{"id":2,"method":"n"}}', ['1']],
+    ['[{"id":1,"method":"m"},{"id":"b","method":"m"}]', ['1', '"b"']],
+    ['{"id":\t9007199254740993\n,"method":"m"}', ['9007199254740993']],
+    ['{"id":1.50,"method":"m"}', ['1.50']],
+    ['{"id":-2e400,"method":"m"}', ['-2e400']],
     ['{"id":null,"method":"m"}', []],
     ['{"id":{"id":5},"method":"m"}', []],
-    ['{"id":-1.5e3 , "method" : "m"}', [-1500]],
+    ['{"id":-1.5e3 , "method" : "m"}', ['-1500']],
   ])('of %s are %j', (text, ids) => expect(scan(text, 1)?.ids).toEqual(ids));
 });

@@ -245,8 +245,7 @@ export class McpAnswer implements Receiver {
   /** Ends a stream with this refusal of each request that still waits. */
   #endWith(refusal: Refusal): void {
     const { requestId } = this.#parts.call;
-    for (const error of errorsFor(refusal, this.#unanswered.ids, requestId))
-      this.#writeMessage(JSON.stringify(error));
+    for (const error of errorsFor(refusal, this.#unanswered.ids, requestId)) this.#writeMessage(error);
     this.#response.end();
   }
 

@@ -6,6 +6,7 @@ import type { Refusal } from '@presign/schema';
 import type { Logger } from 'pino';
 import type { VerifiedGrant } from '../grant/verify.ts';
 import type { Cookie } from './ids/cookies.ts';
+import type { RpcId } from './ids/rpc-id.ts';
 import { tryUnseal } from './ids/seal.ts';
 import { type Messages, waitingIds } from './messages.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
@@ -130,7 +131,7 @@ export class LegacyStream {
   #receive(notice: Notice, send: (message: string) => void): void {
     if ('opened' in notice) this.unanswered.add(notice.opened);
     if ('answered' in notice) this.unanswered.answered(notice.answered);
-    if ('errors' in notice) send(JSON.stringify(notice.errors));
+    if ('errors' in notice && notice.errors !== undefined) send(notice.errors);
   }
 
   /** Stops listening. */
@@ -152,8 +153,8 @@ function ownPath(gatewayUrl: string, target: string): string {
 
 /** The message of the gateway that got a POST to the gateway that holds its stream. */
 type Notice =
-  | { readonly opened: readonly (string | number)[] }
-  | { readonly answered: readonly (string | number)[]; readonly errors?: unknown };
+  | { readonly opened: readonly RpcId[] }
+  | { readonly answered: readonly RpcId[]; readonly errors?: string };
 
 /** How long the ids of one POST may be together. */
 const IDS_MAX_CHARS = 64 * 1024;
@@ -190,7 +191,7 @@ export const refuseOnStream = (deps: LegacyDeps, post: LegacyPost, refusal: Refu
 async function notify(
   { listeners, log }: LegacyDeps,
   { requestId, grant, endpoint, messages }: LegacyPost,
-  notice: (ids: readonly (string | number)[]) => Notice,
+  notice: (ids: readonly RpcId[]) => Notice,
   ids = waitingIds(messages),
 ): Promise<boolean> {
   if (ids.length === 0 || JSON.stringify(ids).length > IDS_MAX_CHARS) return false;

@@ -13,12 +13,13 @@ import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
 import { ambiguousKey, KnownNames, NameTree } from '../http/json.ts';
 import { readEvent } from '../http/sse.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
-import { ID_FIELDS } from './ids/places.ts';
+import { ID_FIELDS, writtenIn } from './ids/places.ts';
+import { type RpcId, rpcId } from './ids/rpc-id.ts';
 
 /** The parts of a JSON-RPC message that the gateway reads. */
 export type Message = {
   /** Undefined when the message wants no answer. */
-  readonly id: string | number | undefined;
+  readonly id: RpcId | undefined;
   /** Undefined when the message is a response. */
   readonly method: string | undefined;
   /** `params.name` of a tool or prompt, `params.uri` of a resource, `params.taskId` of a task. */
@@ -28,7 +29,7 @@ export type Message = {
   /** For a call of a tool whose arguments have conditions. */
   readonly arguments?: JudgedArguments;
   /** The request that a notification cancels. */
-  readonly cancels?: string | number;
+  readonly cancels?: RpcId;
 };
 
 /** Whether arguments meet the conditions of their tool, or why not: a value, or a name that is not the one it looks like. */
@@ -49,7 +50,7 @@ export type Messages = {
 export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefined && method !== undefined;
 
 /** The ids of the requests that want answers. */
-export const waitingIds = (messages: Messages | undefined): readonly (string | number)[] =>
+export const waitingIds = (messages: Messages | undefined): readonly RpcId[] =>
   (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
 
 /** A request that begins a session. MCP 2026-07-28 has neither. */
@@ -92,7 +93,8 @@ export function readMessages(
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
   const key = ambiguousKey(text, READ);
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
-  const all = each.map((value) => readMessage(value, conditions));
+  const written = writtenIn(text, isBatch);
+  const all = each.map((value, i) => readMessage(value, conditions, (path) => written(i, path)));
   const invalidMessage = all.find((message) => typeof message === 'string');
   if (invalidMessage !== undefined) return invalid(invalidMessage);
   const ids = handedIds(text, value);
@@ -111,28 +113,27 @@ const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },
 });
 
-const ID_MAX_CHARS = 1_024;
 /**
  * Names are compared with known ones in every form that a server may take for them, and kept while the call runs. A `uri` is
  * a name, too: RFC 9110 §4.1 recommends at least 8,000 octets.
  */
 const NAME_MAX_CHARS = 8_000;
 
-/**
- * Whether every server repeats an id so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
- * surrogate may come back as U+FFFD: an answer to one request could then give back the charge of another.
- */
-const isId = (id: unknown): id is string | number | null | undefined =>
-  id === undefined ||
-  id === null ||
-  Number.isSafeInteger(id) ||
-  (typeof id === 'string' && id.length <= ID_MAX_CHARS && id.isWellFormed());
+/** Gives the text of the value at a path of a message. */
+type Written = (path: readonly string[]) => string;
 
 /** A message, or why the value is not a message. */
-function readMessage(value: unknown, conditions: ToolArguments | undefined): Message | string {
+function readMessage(
+  value: unknown,
+  conditions: ToolArguments | undefined,
+  written: Written,
+): Message | string {
   if (!isJsonObject(value)) return 'a message is an object';
-  const { id, method, params } = value;
-  if (!isId(id)) return `id is a whole number, or a string of at most ${ID_MAX_CHARS} characters`;
+  const { method, params } = value;
+  const id = rpcId(value.id, () => written(['id']));
+  // An answer to one request could give back the charge of another.
+  if (id === undefined && value.id !== undefined && value.id !== null)
+    return 'id is a whole number, or a string of at most 1,024 characters';
   if (method === undefined) {
     if (!('result' in value) && !('error' in value)) return 'a message has a method, a result or an error';
     return { id: undefined, method: undefined, name: undefined };
@@ -145,16 +146,17 @@ function readMessage(value: unknown, conditions: ToolArguments | undefined): Mes
   const isOdd = name !== undefined && typeof name !== 'string';
   const ofTool = method === 'tools/call' && typeof name === 'string' ? conditions?.of.get(name) : undefined;
   return {
-    ...{ id: id ?? undefined, method, name: isOdd ? undefined : name },
+    ...{ id, method, name: isOdd ? undefined : name },
     ...(isOdd ? { hasOddName: true } : {}),
     ...(ofTool ? { arguments: judgeArguments(params, ofTool) } : {}),
-    ...(method === 'notifications/cancelled' ? cancelled(params) : {}),
+    ...(method === 'notifications/cancelled' ? cancelled(params, written) : {}),
   };
 }
 
-function cancelled(params: unknown): Pick<Message, 'cancels'> {
-  const id = isJsonObject(params) ? params.requestId : undefined;
-  return isId(id) && id !== undefined && id !== null ? { cancels: id } : {};
+function cancelled(params: unknown, written: Written): Pick<Message, 'cancels'> {
+  const named = isJsonObject(params) ? params.requestId : undefined;
+  const id = rpcId(named, () => written(['params', 'requestId']));
+  return id === undefined ? {} : { cancels: id };
 }
 
 /** Judges `params.arguments`. A name that a lenient server may read as one of the names is refused, too. */
@@ -240,7 +242,7 @@ export const UNRUN_CODES: ReadonlySet<unknown> = new Set([METHOD_NOT_FOUND, -320
 export const maySayUnrun = (answer: Buffer): boolean => answer.includes('-32601') || answer.includes('-3202');
 
 /** A JSON-RPC answer as the gateway reads it. */
-export type RpcAnswer = { readonly id: unknown; readonly error: unknown };
+export type RpcAnswer = { readonly id: RpcId | undefined; readonly error: unknown };
 
 /** Texts up to this length are quick to parse, whatever they hold. */
 const SHORT_CHARS = 16_000;
@@ -258,9 +260,10 @@ export const readShort = (bytes: Buffer) => (bytes.length > ANSWER_MAX_BYTES ? u
 export function readAnswers(text: string): readonly RpcAnswer[] {
   const value = parseAnswer(text);
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return all.flatMap((each) => {
+  const written = writtenIn(text, Array.isArray(value));
+  return all.flatMap((each, i) => {
     if (!isJsonObject(each) || (each.result === undefined && each.error === undefined)) return [];
-    return [{ id: each.id, error: each.error }];
+    return [{ id: rpcId(each.id, () => written(i, ['id'])), error: each.error }];
   });
 }
 

@@ -5,6 +5,7 @@ import { boundOrigin } from '../grant/bind.ts';
 import { type FlatHeaders, ownHeaders } from '../http/headers.ts';
 import { type Admitted, newHoldId } from '../limits/admit.ts';
 import { refundCharge } from '../limits/refund.ts';
+import { inexact, type RpcId } from './ids/rpc-id.ts';
 import { type Message, type RpcAnswer, UNRUN_CODES } from './messages.ts';
 import { type Amount, type Charged, NOTHING } from './price.ts';
 import { mcpRecord } from './record.ts';
@@ -55,16 +56,19 @@ export class ChargeRefund {
  * Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that they cannot read.
  */
 export class UnrunRequests {
-  readonly #waiting: Map<string, Charged>;
+  readonly #waiting: Map<RpcId | undefined, Charged>;
   readonly #all: Amount;
   #unrun: Amount = NOTHING;
 
   /** @param sent all messages of the POST, free ones too */
   constructor(charged: readonly Charged[], sent: readonly Message[] = charged.map(({ message }) => message)) {
-    const ids = sent.map(({ id }) => id);
+    const read = ({ id }: Message) => id && inexact(id);
+    const ids = sent.map(read);
     // An answer to a repeated id may be meant for either request.
-    const distinct = charged.filter(({ message: { id } }) => ids.indexOf(id) === ids.lastIndexOf(id));
-    this.#waiting = new Map(distinct.map((each) => [JSON.stringify(each.message.id), each]));
+    const distinct = charged.filter(
+      ({ message }) => ids.indexOf(read(message)) === ids.lastIndexOf(read(message)),
+    );
+    this.#waiting = new Map(distinct.map((each) => [each.message.id, each]));
     this.#all = {
       uses: charged.length,
       costMicrousd: charged.reduce((sum, each) => sum + each.costMicrousd, 0),
@@ -96,10 +100,9 @@ export class UnrunRequests {
   see(answers: readonly RpcAnswer[]): void {
     for (const { id, error } of answers) {
       // A charged notification has no id, and no answer means it.
-      const key = id === undefined ? '' : JSON.stringify(id);
-      const answered = this.#waiting.get(key);
+      const answered = id && this.#waiting.get(id);
       if (!answered) continue;
-      this.#waiting.delete(key);
+      this.#waiting.delete(id);
       if (!isJsonObject(error) || !UNRUN_CODES.has(error.code)) continue;
       this.#unrun = {
         uses: this.#unrun.uses + 1,

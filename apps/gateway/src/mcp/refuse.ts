@@ -8,12 +8,14 @@ import {
 } from '@presign/schema';
 import { ANSWER_HEADERS } from '../http/headers.ts';
 import { allowOf, isDead, refusalAnswer } from '../http/refuse.ts';
+import type { RpcId } from './ids/rpc-id.ts';
 import {
   INVALID_PARAMS,
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
   type Messages,
   PARSE_ERROR,
+  waitingIds,
   wantsAnswer,
 } from './messages.ts';
 
@@ -61,7 +63,8 @@ export function mcpRefusalAnswer(refused: Refused, requestId: string): Response 
   // RFC 9110 §15.5.6: a 405 names the allowed methods.
   if (status === 405) headers.allow = allowOf(refusal).allow ?? (refused.method === 'POST' ? 'GET' : 'POST');
   if (status === 202) return new Response(null, { status, headers });
-  return Response.json(errorMessages(refusal, messages, requestId), { status, headers });
+  headers['content-type'] = 'application/json';
+  return new Response(errorMessages(refusal, messages, requestId), { status, headers });
 }
 
 function answerStatus({ refusal, method, messages, isLegacy }: Refused): number {
@@ -80,15 +83,14 @@ function answerStatus({ refusal, method, messages, isLegacy }: Refused): number 
 }
 
 /** The same refusal as JSON-RPC errors: one for each request that waits for an answer. */
-export function errorMessages(refusal: Refusal, messages: Messages | undefined, requestId: string): unknown {
-  const ids = (messages?.all ?? []).filter(wantsAnswer).map(({ id }) => id);
+export function errorMessages(refusal: Refusal, messages: Messages | undefined, requestId: string): string {
+  const ids = waitingIds(messages);
   const error = errorOf(refusal, requestId);
-  const asError = (id: string | number | null | undefined) => ({ jsonrpc: '2.0', id: id ?? null, error });
-  if (!messages?.isBatch || ids.length === 0) return asError(ids[0]);
+  if (!messages?.isBatch || ids.length === 0) return errorText(ids[0], error);
   // Only the first error lists what is allowed: a list of 500 tools for each of 100 calls would be megabytes.
   const { allowed: _, ...data } = error.data;
   const [first, ...others] = ids;
-  return [asError(first), ...others.map((id) => ({ ...asError(id), error: { ...error, data } }))];
+  return `[${[errorText(first, error), ...others.map((id) => errorText(id, { ...error, data }))].join()}]`;
 }
 
 /** The refusal of a batch for want of uses. It names the figures, because a smaller batch may pass. */
@@ -103,14 +105,14 @@ export function withBatchFigures(refusal: Refusal, uses: number): Refusal {
 }
 
 /** An error for each request that still waits for an answer on a stream. */
-export const errorsFor = (
-  refusal: Refusal,
-  ids: readonly (string | number)[],
-  requestId: string,
-): object[] => {
+export const errorsFor = (refusal: Refusal, ids: readonly RpcId[], requestId: string): string[] => {
   const error = errorOf(refusal, requestId);
-  return ids.map((id) => ({ jsonrpc: '2.0', id, error }));
+  return ids.map((id) => errorText(id, error));
 };
+
+/** The id is JSON already. */
+const errorText = (id: RpcId | undefined, error: object): string =>
+  `{"jsonrpc":"2.0","id":${id ?? 'null'},"error":${JSON.stringify(error)}}`;
 
 /** In place of an answer that may quote a secret, and cannot be read. */
 export const UNDECODED: Refusal = {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { parseJson } from '@presign/schema';
 import { scanBody } from '../http/body.ts';
+import { type RpcId, rpcId } from './ids/rpc-id.ts';
 import { BATCH_MAX, type Message, type Messages } from './messages.ts';
 
 /**
@@ -32,7 +33,7 @@ export class IdScanner {
   #isKey = false;
   #key: string | undefined;
   #text: number[] = [];
-  #id: string | number | undefined;
+  #id: RpcId | undefined;
   #hasMethod = false;
   #isResponse = false;
 
@@ -99,7 +100,7 @@ export class IdScanner {
   }
 
   #endKey(): void {
-    const key = this.#value();
+    const key = parseJson(this.#takeText());
     this.#isKey = false;
     this.#key = typeof key === 'string' ? key : undefined;
     if (key === 'method') this.#hasMethod = true;
@@ -107,16 +108,22 @@ export class IdScanner {
   }
 
   #endMember(): void {
-    const value = this.#key === 'id' && !this.#isKey ? this.#value() : undefined;
-    if (typeof value === 'string' || typeof value === 'number') this.#id = value;
+    if (this.#key === 'id' && !this.#isKey) this.#id = this.#readId() ?? this.#id;
     this.#key = undefined;
     this.#isKey = true;
     this.#text = [];
   }
 
-  #value(): unknown {
+  /** Any number is repeated as it came, because a refused request needs an answer. */
+  #readId(): RpcId | undefined {
+    const text = this.#takeText().trim();
+    const value = parseJson(text);
+    return rpcId(value, () => text) ?? (typeof value === 'number' ? text : undefined);
+  }
+
+  #takeText(): string {
     const text = Buffer.from(this.#text).toString('utf8');
     this.#text = [];
-    return parseJson(text);
+    return text;
   }
 }

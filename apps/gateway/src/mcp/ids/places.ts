@@ -114,6 +114,16 @@ export const startsOf = (text: string, isBatch: boolean): readonly number[] => {
   return isBatch ? partsOf(text, first).map(({ start }) => start) : [first];
 };
 
+/** How the value at a path of a message is written. Of a repeated name, parsers take the last. */
+export function writtenIn(text: string, isBatch: boolean) {
+  let starts: readonly number[] | undefined;
+  return (message: number, path: readonly string[]): string => {
+    starts ??= startsOf(text, isBatch);
+    const part = partsAt(text, starts[message] ?? 0, path).at(-1);
+    return part ? text.slice(part.start, part.end) : '';
+  };
+}
+
 const isScalar = (value: unknown) => typeof value === 'string' || typeof value === 'number';
 
 function hasScalar(value: unknown, [name, ...rest]: readonly string[]): boolean {

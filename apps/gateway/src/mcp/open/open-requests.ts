@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
+import type { RpcId } from '../ids/rpc-id.ts';
 import type { UnansweredRequests } from './unanswered.ts';
-
-type Id = string | number;
 
 /** The client that sent a request: a session of a grant, or any client of the grant where the server has no sessions. */
 export type Sender = { readonly grantId: string; readonly session: string | undefined };
@@ -18,7 +17,7 @@ type Cancellation = { readonly name: string; readonly why: Why };
 /** Without a session, it may be another client's request that has this id. */
 type Why = 'cancelled' | 'doubtful';
 
-type Open = { readonly unanswered: UnansweredRequests; readonly id: Id };
+type Open = { readonly unanswered: UnansweredRequests; readonly id: RpcId };
 
 /** The requests of POSTs that this gateway has under way, by what a cancellation names. */
 export class OpenRequests {
@@ -43,7 +42,7 @@ export class OpenRequests {
   }
 
   /** Takes note that the client cancelled a request, here or at another gateway. */
-  cancel(sender: Sender, id: Id): void {
+  cancel(sender: Sender, id: RpcId): void {
     const cancellation: Cancellation = {
       name: nameOf(sender, id),
       why: sender.session === undefined ? 'doubtful' : 'cancelled',
@@ -78,7 +77,7 @@ export class OpenRequests {
 }
 
 /** A name of one length, because ids of clients and of sessions may be long. */
-const nameOf = ({ grantId, session }: Sender, id: Id): string =>
+const nameOf = ({ grantId, session }: Sender, id: RpcId): string =>
   createHash('sha256')
     .update(JSON.stringify([grantId, session ?? null, id]))
     .digest('base64');

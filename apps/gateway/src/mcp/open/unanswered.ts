@@ -1,4 +1,4 @@
-type Id = string | number;
+import type { RpcId } from '../ids/rpc-id.ts';
 
 /** The approximate memory of one id, without its text. */
 const ID_OVERHEAD_BYTES = 64;
@@ -13,8 +13,8 @@ type Unawaited = 'cancelled' | 'listens' | 'doubtful';
 
 /** The requests whose answers one stream still has to bring. */
 export class UnansweredRequests {
-  readonly #ids = new Map<string, Id>();
-  readonly #unawaited = new Map<string, Unawaited>();
+  readonly #ids = new Set<RpcId>();
+  readonly #unawaited = new Map<RpcId, Unawaited>();
   /** Some requests are not known by an id of their own, so that no answer says that all are answered. */
   readonly #hasOthers: boolean;
   readonly #hadAny: boolean;
@@ -22,15 +22,15 @@ export class UnansweredRequests {
   #whenNone: (() => void)[] = [];
 
   /** @param requests how many there are, also without an id, or with one that another has */
-  constructor(ids: readonly Id[] = [], requests = ids.length) {
+  constructor(ids: readonly RpcId[] = [], requests = ids.length) {
     this.add(ids);
     this.#hadAny = requests > 0;
     this.#hasOthers = this.#ids.size < requests;
   }
 
   /** Those that get an error when the stream ends before they are answered. */
-  get ids(): readonly Id[] {
-    return [...this.#ids].flatMap(([key, id]) => (this.#unawaited.get(key) === 'cancelled' ? [] : [id]));
+  get ids(): readonly RpcId[] {
+    return [...this.#ids].filter((id) => this.#unawaited.get(id) !== 'cancelled');
   }
 
   /** Those without an answer, cancelled ones included. */
@@ -48,30 +48,28 @@ export class UnansweredRequests {
   }
 
   /** Adds requests. Those whose ids find no room in memory are not remembered. */
-  add(ids: readonly Id[]): void {
+  add(ids: readonly RpcId[]): void {
     for (const id of ids) {
-      const key = JSON.stringify(id);
-      const bytes = key.length + ID_OVERHEAD_BYTES;
-      if (this.#ids.has(key) || this.#bytes + bytes > IDS_MAX_BYTES) continue;
-      this.#ids.set(key, id);
+      const bytes = id.length + ID_OVERHEAD_BYTES;
+      if (this.#ids.has(id) || this.#bytes + bytes > IDS_MAX_BYTES) continue;
+      this.#ids.add(id);
       this.#bytes += bytes;
     }
   }
 
-  answered(ids: readonly unknown[]): void {
+  answered(ids: readonly (RpcId | undefined)[]): void {
     for (const id of ids) {
-      const key = JSON.stringify(id);
-      if (this.#ids.delete(key)) this.#bytes -= key.length + ID_OVERHEAD_BYTES;
-      this.#unawaited.delete(key);
+      if (id === undefined) continue;
+      if (this.#ids.delete(id)) this.#bytes -= id.length + ID_OVERHEAD_BYTES;
+      this.#unawaited.delete(id);
     }
     this.#tell();
   }
 
   /** @returns whether the request is one of these */
-  waitsNoMore(id: Id, why: Unawaited): boolean {
-    const key = JSON.stringify(id);
-    if (!this.#ids.has(key)) return false;
-    this.#unawaited.set(key, why);
+  waitsNoMore(id: RpcId, why: Unawaited): boolean {
+    if (!this.#ids.has(id)) return false;
+    this.#unawaited.set(id, why);
     this.#tell();
     return true;
   }

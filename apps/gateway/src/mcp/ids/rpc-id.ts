@@ -1,0 +1,25 @@
+/**
+ * The id of a JSON-RPC request, as JSON: a string in its quotes, or a whole number. Numbers beyond 2^53 keep their digits, which a number
+ * of JavaScript loses. All others have one spelling.
+ */
+export type RpcId = string;
+
+const MOST_CHARS = 1_024;
+
+/**
+ * Undefined for an id that not every server repeats so that it is known again. `1e400` and `-1e400` are both read as infinite, and a lone
+ * surrogate may come back as U+FFFD.
+ * @param value the id, parsed
+ * @param written gives its text
+ */
+export function rpcId(value: unknown, written: () => string): RpcId | undefined {
+  if (typeof value === 'string')
+    return value.length <= MOST_CHARS && value.isWellFormed() ? JSON.stringify(value) : undefined;
+  if (typeof value !== 'number') return undefined;
+  if (Number.isSafeInteger(value)) return JSON.stringify(value);
+  const digits = written();
+  return digits.length <= MOST_CHARS && /^-?\d+$/.test(digits) ? digits : undefined;
+}
+
+/** One text for all ids that a server with inexact numbers takes for the same. */
+export const inexact = (id: RpcId): string => (id.startsWith('"') ? id : String(Number(id)));
