@@ -220,6 +220,56 @@ describe('a stream that brings answers to other POSTs', () => {
     expect(stream.text()).not.toContain('delete');
   });
 
+  const LARGE = [
+    ['a large result with escapes', { content: [{ type: 'text', text: '\\u002B'.repeat(400_000) }] }],
+    ['a large result with tools', { structuredContent: { tools: TOOLS }, text: 'x'.repeat(2_500_000) }],
+    ['a large result with methods', { '"method"': 'endpoint '.repeat(280_000), tools: 'none' }],
+    ['a small result with a list of tools', { tools: TOOLS }],
+    ['a result of very many parts', { tools: TOOLS, parts: Array(60_000).fill(1) }],
+  ] as const;
+  test.each(LARGE)(
+    'of the older transport lets %s of another call pass, by its id',
+    async (_what, result) => {
+      const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
+      const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
+      upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;
+      const write = (event: string) => {
+        for (const each of upstream.streams) each.write(event);
+      };
+      await post(at(stack, 0, endpoint), toolCall('add', 5));
+      await post(at(stack, 1, endpoint), toolCall('add', '6'));
+      await post(at(stack, 1, endpoint), {
+        jsonrpc: '2.0',
+        method: 'notifications/cancelled',
+        params: { requestId: '6' },
+      });
+      await post(at(stack, 1, endpoint), ask('tools/list', 7));
+      const texts = [
+        JSON.stringify({ jsonrpc: '2.0', id: 5, result }).replaceAll('\\\\u', '\\u'),
+        JSON.stringify({ result, jsonrpc: '2.0', id: '6' }).replaceAll('\\\\u', '\\u'),
+      ];
+      for (const text of texts) write(`event: message\ndata: ${text}\n\n`);
+      write(`event: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`);
+      const messages = await stream.reached(3);
+      expect(stream.text()).toContain(texts[0]);
+      expect(stream.text()).toContain(texts[1]);
+      expect(messages[2]).toEqual(shownPage(7));
+      stream.leave();
+    },
+  );
+
+  test('of the older transport filters an answer whose id was once that of a list', async () => {
+    const answer = await issue({ url: upstream.sseUrl, transport: 'sse' });
+    const { stream, endpoint } = await openSession(stack, urlOf(answer, 'a'));
+    upstream.behaves = ({ method }, response) => method === 'POST' && response.writeHead(202).end() && true;
+    await post(endpoint, ask('tools/list', 7));
+    await post(endpoint, { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } });
+    await post(endpoint, toolCall('add', 7));
+    for (const each of upstream.streams) each.write(`event: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`);
+    expect(await stream.reached(1)).toEqual([shownPage(7)]);
+    stream.leave();
+  });
+
   test('that is resumed over Streamable HTTP has the allowed tools', async () => {
     const page = `id: 2\nevent: message\ndata: ${JSON.stringify(pageOf(7))}\n\n`;
     const server = createServer(({ method }, response) => {

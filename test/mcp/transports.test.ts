@@ -65,6 +65,57 @@ test.each([404, 405])('keeps the %i after which clients try the other transport'
   await upstream.close();
 });
 
+const HINT = { http: 'issue a URL with "transport": "http"', sse: 'issue a URL with "transport": "sse"' };
+const ERRORS = [
+  { code: -32601, message: 'Method not found', data: { supported: ['2026-07-28'], big: 1e21 } },
+  { code: -32001, message: 'Session "a" not found' },
+  { code: -32022, message: '', data: 'text' },
+];
+test.each(
+  [400, 404, 405, 406].flatMap((status) =>
+    ERRORS.flatMap((error) => (['POST', 'GET'] as const).map((method) => [status, method, error] as const)),
+  ),
+)(
+  "the server's error with %i to the %s that connects keeps its code and data (%#)",
+  async (status, method, error) => {
+    const written = JSON.stringify({ jsonrpc: '2.0', id: 7, error }).replace('1e+21', '1.0e21');
+    const upstream = await startUpstream(
+      (_seen, response) =>
+        void response.writeHead(status, { 'content-type': 'application/json' }).end(written),
+    );
+    const url = await issue(upstream.url, method === 'GET' ? 'sse' : 'http');
+    const answer = await fetch(url, method === 'GET' ? {} : { method, body: JSON.stringify(initialize) });
+    const text = await answer.text();
+    const read = JSON.parse(text) as { error: { message: string } };
+    expect([answer.status, read]).toMatchObject([
+      status,
+      { id: 7, error: { ...error, message: expect.any(String) } },
+    ]);
+    expect(read.error.message.startsWith(error.message)).toBe(true);
+    // Only these two statuses of a POST are about its transport.
+    const hasHint = method === 'GET' || status === 404 || status === 405;
+    const hint = method === 'GET' ? HINT.http : HINT.sse;
+    expect([read.error.message.includes(hint), answer.statusText.includes(hint)]).toEqual([hasHint, hasHint]);
+    expect(text.replace(/"message":"(\\.|[^"])*"/, '')).toBe(written.replace(/"message":"(\\.|[^"])*"/, ''));
+    await upstream.close();
+  },
+);
+
+test.each([
+  '',
+  'no',
+  '{"error":{"code":"x","message":"m"}}',
+  '{"error":"x"}',
+  '[]',
+  `{"error":{"code":1,"message":"${'x'.repeat(70_000)}"}}`,
+])('an answer with 404 to initialize that is no JSON-RPC error is replaced by one: %.40s', async (body) => {
+  const upstream = await startUpstream((_seen, response) => void response.writeHead(404).end(body));
+  const { status, messages } = await post(await issue(upstream.url, 'http'), initialize);
+  expect([status, messages]).toMatchObject([404, [{ id: 1, error: { code: -32600 } }]]);
+  expect(messages[0]?.error?.message).toContain(HINT.sse);
+  await upstream.close();
+});
+
 test('the 404 of a running session passes as the server sent it', async () => {
   const upstream = await startUpstream((_seen, response) => void response.writeHead(404).end('gone'));
   const url = await issue(upstream.url, 'http');

@@ -9,9 +9,11 @@ import { membersOf } from './ids/json-parts.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
 import { sealScalar } from './ids/seal.ts';
 import { sealSession } from './ids/session.ts';
+import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, initializes, parseAnswer } from './messages.ts';
 import type { McpCall } from './request.ts';
 import { type ToolFilter, toolFilterOf } from './tool-list.ts';
+import { withHint } from './transport.ts';
 
 /** Rewrites an answer for its holder: tools that the URL does not allow are removed, and the server's ids are sealed. */
 export class AnswerFilter {
@@ -29,14 +31,14 @@ export class AnswerFilter {
   readonly #isOwn: boolean;
   #place: Place | undefined;
 
-  constructor(call: McpCall, keys: EncryptionKeys, turn: Turn) {
+  constructor(call: McpCall, keys: EncryptionKeys, turn: Turn, stream: LegacyStream | undefined) {
     const { method, messages, session, endpoint, lastEventId } = call;
     const asks = (prefix: string) =>
       messages?.all.some((message) => message.method?.startsWith(prefix)) === true;
     this.#call = call;
     this.#keys = keys;
     this.#turn = turn;
-    this.#tools = toolFilterOf(call);
+    this.#tools = toolFilterOf(call, stream);
     this.#hasSession = session !== undefined || endpoint !== undefined;
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
     this.mayChange = this.#tools !== undefined || asks('tasks/');
@@ -71,8 +73,12 @@ export class AnswerFilter {
     return readCookies(set, this.#place, beganMs, method === 'GET' ? IN_URL_CHARS : IN_HEADER_CHARS);
   }
 
-  /** An answer in one piece, in the URL's turn if it is large, because that takes milliseconds. Undefined if it must not pass. */
-  async body(bytes: Buffer): Promise<Buffer | undefined> {
+  /**
+   * An answer in one piece, in the URL's turn if it is large, because that takes milliseconds. Undefined if it must not pass.
+   * @param hint to add to an error of the server. Any other answer then does not pass
+   */
+  async body(bytes: Buffer, hint?: string): Promise<Buffer | undefined> {
+    if (hint !== undefined) return withHint(bytes, hint);
     if (bytes.length <= QUICK_BYTES) return this.#body(bytes);
     return new Promise((resolve) =>
       this.#turn.next(() => {
@@ -111,7 +117,8 @@ export class AnswerFilter {
     if (event?.name === 'endpoint') this.#hasSession = true;
     if (event && event.name !== undefined && event.name !== 'message') return bytes;
     const shown = event && this.#shown(event.data);
-    if (!event || shown === undefined) return this.mustRead ? undefined : bytes;
+    if (!event || shown === undefined)
+      return this.mustRead && !this.#tools?.isOfOther(bytes) ? undefined : bytes;
     if (shown === '') return NOTHING;
     return shown === event.data ? bytes : replaceData(bytes, shown);
   }

@@ -15,12 +15,12 @@ import type { Place } from './ids/cookies.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, maySayUnrun, readAnswers, readShort } from './messages.ts';
 import type { UnansweredRequests } from './open/unanswered.ts';
-import { NOTHING } from './price.ts';
 import { type ChargeRefund, callHeaders, type UnrunRequests } from './refund.ts';
 import { errorsFor, UNDECODED } from './refuse.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, refusesWhole } from './send.ts';
 import { LIST_UNREAD } from './tool-list.ts';
+import { transportRefusal } from './transport.ts';
 
 /** Everything that passing an answer on depends on. */
 type AnswerParts = {
@@ -87,7 +87,7 @@ export class McpAnswer implements Receiver {
     if (requests.all.uses > 0) this.#requests = requests;
     this.#unanswered = parts.legacy?.unanswered ?? parts.call.unanswered;
     this.#eventMemory = new EventMemory(parts.answerMemory);
-    this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn);
+    this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn, parts.legacy);
   }
 
   /** Masks these secrets, because error answers quote what was sent, keys in the query included. */
@@ -102,7 +102,7 @@ export class McpAnswer implements Receiver {
     if (status < 300) isTaken();
     if (legacy) legacy.cookies = this.#filter.cookies(headers);
     this.location = headerOf(headers, 'location');
-    this.#discards = isKeptBack(this.#parts.call, status);
+    this.#discards = isKeptBack(status);
     if (this.#discards) return;
     this.#isStream = status < 300 && /^text\/event-stream\b/i.test(headerOf(headers, 'content-type') ?? '');
     this.#status = status;
@@ -204,9 +204,11 @@ export class McpAnswer implements Receiver {
     if (kept && maySayUnrun(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
     if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
     clearInterval(this.#keepAlive);
-    const shown = kept && (await this.#filter.body(kept));
-    if (!this.#isStream && (this.#isUnread || (kept && !shown))) return LIST_UNREAD;
+    const wrong = transportRefusal(this.#parts.call, this.#status);
+    const shown = kept && (await this.#filter.body(kept, wrong?.message));
+    if (!this.#isStream && (this.#isUnread || (kept && !shown))) return wrong ?? LIST_UNREAD;
     if (this.#isOver) return undefined;
+    if (wrong?.message) this.#response.statusMessage = wrong.message;
     if (shown !== kept) this.#headers = withoutHeaders(this.#headers, ['content-length']);
     if (shown) this.#writeHead();
     if (this.#events && this.#unanswered.ids.length > 0) return this.#endOpen(unanswered);
@@ -341,8 +343,7 @@ export class McpAnswer implements Receiver {
     if (this.#response.destroyed) return;
     const unrun = refusesWhole(this.#status) ? this.#requests?.all : this.#requests?.unrun;
     const { call, admitted, refund } = this.#parts;
-    const refunded = (admitted.isReturnable ? unrun : undefined) ?? NOTHING;
-    const own = callHeaders(call, admitted, refund.requests.all, refunded);
+    const own = callHeaders(call, admitted, refund.requests.all, unrun);
     this.#response.writeHead(this.#status, [...this.#headers, ...own]);
     if (this.#isStream) sendHead(this.#response);
   }

@@ -19,6 +19,7 @@ import { checkQuota, takeUnsent } from '../workers/read-quota.ts';
 import { McpAnswer } from './answer.ts';
 import {
   announceRequests,
+  cancelOnStream,
   type Endpoint,
   isLegacy,
   LegacyStream,
@@ -246,7 +247,7 @@ async function run(
   else if (sent.is === 'broken') await refund.give(requests.unrun);
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
   const unread =
-    sent.is === 'complete' && !isKeptBack(call, sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
+    sent.is === 'complete' && !isKeptBack(sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
   if (sent.is === 'broken') await answer.abort(UNANSWERED[sent.why], isCut(sent.why));
   // Up to here the answer is kept; from here on it waits for its holder.
   answer.whenClosed(answerMemory.release);
@@ -265,7 +266,7 @@ function cancelRequests(deps: McpDeps, call: McpCall): void {
   const { requestId, grant, endpoint, messages, unanswered } = call;
   const ids = (messages?.all ?? []).flatMap(({ cancels }) => (cancels === undefined ? [] : [cancels]));
   if (ids.length === 0) return;
-  if (endpoint) return void withdrawRequests(deps, { requestId, grant, endpoint, messages }, ids);
+  if (endpoint) return void cancelOnStream(deps, { requestId, grant, endpoint, messages }, ids);
   for (const id of ids)
     if (!unanswered.waitsNoMore(id, 'cancelled')) deps.openRequests.cancel(senderOf(call), id);
 }

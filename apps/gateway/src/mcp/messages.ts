@@ -53,6 +53,12 @@ export const wantsAnswer = ({ id, method }: Message): boolean => id !== undefine
 export const waitingIds = (messages: Messages | undefined): readonly RpcId[] =>
   (messages?.all ?? []).flatMap(({ id, method }) => (id === undefined || method === undefined ? [] : [id]));
 
+/** The ids of the requests whose answers may have to change, or must not pass: they list tools or tasks. */
+export const listingIds = (messages: Messages | undefined): readonly RpcId[] =>
+  (messages?.all ?? []).flatMap(({ id, method }) =>
+    id !== undefined && (method === 'tools/list' || method === 'tasks/list') ? [id] : [],
+  );
+
 /** A request that begins a session. MCP 2026-07-28 has neither. */
 export const initializes = ({ method }: Message): boolean => method === 'initialize';
 

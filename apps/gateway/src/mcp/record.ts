@@ -5,6 +5,7 @@ import { BLOCKED_HINT } from '../http/forward.ts';
 import type { Amount, Charged } from './price.ts';
 import type { McpCall } from './request.ts';
 import { isKeptBack, type McpSent } from './send.ts';
+import { transportRefusal } from './transport.ts';
 
 /** The holder writes the tool's name, and Redis and the ledger store it with every call. */
 const NAME_MAX_CHARS = 255;
@@ -87,8 +88,8 @@ function codeOf(call: McpCall, sent: McpSent): LastCall['code'] | undefined {
     if (isCut(sent.why)) return undefined;
     return sent.why === 'left' ? 'holder_left' : 'answer_broken';
   }
-  const isError = sent.is === 'complete' && sent.status >= 400 && !isKeptBack(call, sent.status);
-  return isError ? 'provider_error' : undefined;
+  const isError = sent.is === 'complete' && sent.status >= 400 && !isKeptBack(sent.status);
+  return isError && !transportRefusal(call, sent.status) ? 'provider_error' : undefined;
 }
 
 /** Whether the operator, or the account that issued the URL, has to act. */

@@ -114,10 +114,16 @@ export class UnrunRequests {
 
 /**
  * The gateway's own headers of an answer, as far as it is known what the call costs.
- * @param all what was charged, of which `refunded` was given back
+ * @param all what was charged, of which `unrun` did not run
  */
-export function callHeaders(call: McpCall, admitted: Admitted, all: Amount, refunded: Amount): FlatHeaders {
-  const { usesLeft, microusdLeft } = admitted;
+export function callHeaders(
+  call: McpCall,
+  admitted: Admitted,
+  all: Amount,
+  unrun: Amount | undefined,
+): FlatHeaders {
+  const { usesLeft, microusdLeft, isReturnable } = admitted;
+  const refunded = (isReturnable ? unrun : undefined) ?? NOTHING;
   const origin = boundOrigin(call.policy, call.incoming.headers);
   const headers = ownHeaders(call.requestId, admitted.rateLimits, origin);
   if (usesLeft !== undefined) headers.push('x-presign-uses-remaining', String(usesLeft + refunded.uses));

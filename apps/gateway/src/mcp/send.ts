@@ -13,7 +13,6 @@ import { cookieHeader, type Place } from './ids/cookies.ts';
 import { encodeName, listens } from './messages.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
-import { transportRefusal } from './transport.ts';
 
 /** How sending a call ended. `failed` means that the gateway has a fault. */
 export type McpSent =
@@ -147,8 +146,7 @@ export const refusesWhole = (status: number): boolean => REFUSES_WHOLE.has(statu
 export const redirects = (status: number): boolean => status >= 300 && status < 400;
 
 /** Whether the gateway answers in place of the server. */
-export const isKeptBack = (call: McpCall, status: number): boolean =>
-  refusesCredential(status) || redirects(status) || transportRefusal(call, status) !== undefined;
+export const isKeptBack = (status: number): boolean => refusesCredential(status) || redirects(status);
 
 /** A server may answer a request although it was cancelled. */
 const CANCELLED_MS = 5_000;

@@ -1,15 +1,28 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
+import { answeredId } from './ids/answered-id.ts';
 import { afterSpace, membersOf, type Part, partsOf } from './ids/json-parts.ts';
-import { ANSWER_MAX_BYTES, ANSWER_MODEST } from './messages.ts';
+import type { RpcId } from './ids/rpc-id.ts';
+import type { LegacyStream } from './legacy-sse.ts';
+import { ANSWER_MAX_BYTES, ANSWER_MODEST, listingIds, waitingIds } from './messages.ts';
 import type { McpCall } from './request.ts';
 
 /** Removes the tools that a URL does not allow from answers to `tools/list`. */
 export class ToolFilter {
   readonly #allowed: ReadonlySet<string>;
+  readonly #isOther: (id: RpcId) => boolean;
 
-  constructor(allowed: Iterable<string>) {
+  /** @param isOther whether an open request is known by this id, and lists no tools */
+  constructor(allowed: Iterable<string>, isOther: (id: RpcId) => boolean = () => false) {
     this.#allowed = new Set(allowed);
+    this.#isOther = isOther;
+  }
+
+  /** Whether an event answers a request that lists no tools, so that it passes as it is, whatever its size. */
+  isOfOther(bytes: Buffer): boolean {
+    const data = readEvent(bytes)?.data;
+    const id = data === undefined ? undefined : answeredId(data);
+    return id !== undefined && this.#isOther(id);
   }
 
   /** An answer in one piece. Undefined if it may list tools and cannot be read. */
@@ -33,7 +46,7 @@ export class ToolFilter {
   }
 
   #event(bytes: Buffer): Buffer | undefined {
-    if (!mayList(bytes)) return bytes;
+    if (!mayList(bytes) || this.isOfOther(bytes)) return bytes;
     if (bytes.length > ANSWER_MAX_BYTES || hasManyLines(bytes)) return undefined;
     const event = readEvent(bytes);
     if (!event) return bytes;
@@ -79,11 +92,18 @@ export class ToolFilter {
 /**
  * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a
  * stream that brings answers to other POSTs can list some.
+ * @param stream may become one of the older transport, which is told the requests that it answers
  */
-export function toolFilterOf({ server, method, messages }: McpCall): ToolFilter | undefined {
+export function toolFilterOf(
+  { server, method, messages }: McpCall,
+  stream: LegacyStream | undefined,
+): ToolFilter | undefined {
   if (!server.tools) return undefined;
-  const lists = method === 'GET' || messages?.all.some((each) => each.method === 'tools/list');
-  return lists ? new ToolFilter(server.tools) : undefined;
+  if (stream) return new ToolFilter(server.tools, (id) => stream.isOther(id));
+  const lists = listingIds(messages);
+  if (method !== 'GET' && lists.length === 0) return undefined;
+  const all = waitingIds(messages);
+  return new ToolFilter(server.tools, (id) => all.includes(id) && !lists.includes(id));
 }
 
 /** Sent in place of an answer that cannot be filtered. */

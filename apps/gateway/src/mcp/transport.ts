@@ -1,4 +1,6 @@
-import type { Refusal } from '@presign/schema';
+import { isJsonObject, parseJson, type Refusal } from '@presign/schema';
+import { afterSpace, membersOf } from './ids/json-parts.ts';
+import { withEdits } from './ids/places.ts';
 import { isLegacy } from './legacy-sse.ts';
 import type { McpCall } from './request.ts';
 
@@ -35,3 +37,24 @@ const wrongTransport = (method: string, status: number, fix: string): Refusal =>
   message: `The MCP server answered ${status} to the ${method} that connects. ${fix}`,
   details: { status },
 });
+
+/**
+ * A server's JSON-RPC error with a hint at the end of its message. Code and data stay, because clients choose what to do next by them.
+ * Undefined for any other body.
+ */
+export function withHint(body: Buffer, hint: string): Buffer | undefined {
+  const text = body.toString('utf8');
+  const value = body.length <= HINTED_MAX_BYTES ? parseJson(text) : undefined;
+  const error = isJsonObject(value) ? value.error : undefined;
+  if (!isJsonObject(error) || typeof error.code !== 'number' || typeof error.message !== 'string')
+    return undefined;
+  // Of a repeated name, parsers take the last.
+  const place = membersOf(text, afterSpace(text, 0), 'error').at(-1);
+  const message = place && membersOf(text, place.start, 'message').at(-1);
+  if (!message) return undefined;
+  return Buffer.from(
+    withEdits(text, [{ ...message, text: JSON.stringify(`${error.message} (${hint})`.trimStart()) }]),
+  );
+}
+
+const HINTED_MAX_BYTES = 64 * 1024;

@@ -43,6 +43,10 @@ export class UnansweredRequests {
     return this.#hadAny && !this.#hasOthers && this.ids.length === 0;
   }
 
+  has(id: RpcId): boolean {
+    return this.#ids.has(id);
+  }
+
   get hasCancelled(): boolean {
     return [...this.#unawaited.values()].includes('cancelled');
   }
