@@ -92,7 +92,7 @@ export class ToolFilter {
 /**
  * The filter of a call's answer. Undefined if all tools are allowed, or none can be listed: only a POST of `tools/list` and a
  * stream that brings answers to other POSTs can list some.
- * @param stream may become one of the older transport, which is told the requests that it answers
+ * @param stream may become one of the older transport, which knows the requests that it answers
  */
 export function toolFilterOf(
   { server, method, messages }: McpCall,
