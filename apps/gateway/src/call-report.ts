@@ -1,13 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Doubt } from '@presign/providers';
-import { type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
+import { boundLines, type ErrorCode, errorStatus, type LastCall, type Refusal } from '@presign/schema';
 import { logFields } from '@presign/telemetry/log';
 import type { Span } from '@presign/telemetry/traces';
 import type { Logger } from 'pino';
 import type { GrantMemory, Policy } from './grant/policy.ts';
 import type { VerifiedGrant } from './grant/verify.ts';
 import type { UpstreamTimes } from './http/forward.ts';
-import { boundRefusals } from './limits/refusal-counts.ts';
 import { type ReadQuota, takeRefused } from './workers/read-quota.ts';
 
 /** `other`: a request that is no call, because it is malformed or has no route. */
@@ -127,7 +126,7 @@ export function callReporter({
     | { readonly callEnded: (call: CallReport, refusal: Refusal | undefined, status: number) => void }
     | undefined;
 }): ReportCall {
-  const mayLog = boundRefusals(log);
+  const mayLog = boundLines(log, 'grant', 'refused calls were not logged');
   return (call, refusal, status) => {
     const { end, grant } = call;
     const ms = performance.now() - call.beganAt;

@@ -3,6 +3,7 @@ import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
+  boundLines,
   choosePartition,
   clockProblems,
   type Problem,
@@ -25,7 +26,6 @@ import { signIn } from './console/sign-in.ts';
 import type { ApiKey, IssuerDeps, IssuerEnv } from './deps.ts';
 import { inTime } from './in-time.ts';
 import { authenticate } from './middleware/authenticate.ts';
-import { boundLines } from './middleware/bound-lines.ts';
 import { unlessLeft } from './middleware/caller-left.ts';
 import { answerError } from './middleware/errors.ts';
 import { reference } from './openapi/docs-page.ts';
@@ -34,7 +34,7 @@ import { ROUTES } from './routes.ts';
 /** Builds the issuer's HTTP app: middleware, probes, the reference, and every route of the API. */
 export function createIssuer(deps: IssuerDeps): Hono<IssuerEnv> {
   const ownPath = withoutPublicPath(deps.issuerUrl, PATHS);
-  const mayLog = boundLines(deps.log);
+  const mayLog = boundLines(deps.log, 'api_key', 'refused requests were not logged');
   const refuse = answerError(deps.log);
   const app = new Hono<IssuerEnv>({ getPath: (request) => ownPath(getPath(request)) });
   app.use(async (c, next) => {

@@ -65,12 +65,17 @@ export type Cause = { readonly error: string; readonly code?: string; readonly m
 export function causeOf(error: unknown): Cause {
   const cause = innermost(error);
   if (!(cause instanceof Error)) return { error: 'unknown', message: '' };
+  if (ABOUT_OPTIONS.test(cause.message))
+    return { error: cause.name, message: 'there is no connection to Redis' };
   const [said = ''] = cause.message.split(/\n|(?:^|[\s:(=])["'`]/, 1);
   const code = 'code' in cause && typeof cause.code === 'string' ? { code: cause.code } : {};
   return { error: cause.name, ...code, message: said.slice(0, LONGEST_MESSAGE) };
 }
 
 const LONGEST_MESSAGE = 200;
+
+/** Messages of ioredis without a connection, which name its options. */
+const ABOUT_OPTIONS = /max retries per request|enableOfflineQueue/;
 
 /** A name with several addresses fails with one error for each, and no message of its own (Node, `net.connect`). */
 function innermost(error: unknown): unknown {

@@ -19,6 +19,7 @@ export * from './api/session.ts';
 export * from './api/webhook-events.ts';
 export * from './api/webhooks.ts';
 export * from './await-store.ts';
+export * from './bound-lines.ts';
 export * from './budgets/requests.ts';
 export * from './claims.ts';
 export * from './errors.ts';

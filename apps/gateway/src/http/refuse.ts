@@ -1,5 +1,6 @@
 import { type ErrorShape, openaiErrors } from '@presign/providers';
 import {
+  boundLines,
   causeOf,
   errorBody,
   errorStatus,
@@ -59,6 +60,11 @@ export const UNAVAILABLE: Refusal = { code: 'limits_unavailable', retryAfterSeco
 /** Logs the failure of a store. Returns a refusal that says so, so that a failure never looks like a limit. */
 export function outageRefusal(log: Logger, requestId: string, error: unknown): Refusal {
   const refusal = error instanceof RefusedError ? error.refusal : UNAVAILABLE;
-  log.error({ request_id: requestId, ...causeOf(error) }, refusal.code);
+  const mayLog = MAY_LOG.get(log) ?? boundLines(log, 'code', 'outages were not logged');
+  MAY_LOG.set(log, mayLog);
+  if (mayLog(refusal.code)) log.error({ request_id: requestId, ...causeOf(error) }, refusal.code);
   return refusal;
 }
+
+/** One bound for each logger, that is for each gateway: an outage refuses every call. */
+const MAY_LOG = new WeakMap<Logger, (code: string) => boolean>();

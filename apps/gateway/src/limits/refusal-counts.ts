@@ -1,6 +1,5 @@
 import { addRefusals, type RedisClient } from '@presign/limits';
 import { type ErrorCode, homePartition, REFUSAL_DAYS } from '@presign/schema';
-import type { Logger } from 'pino';
 
 /** How many calls of each account were refused, by code. The figures are for people to look at: nothing is decided by them. */
 export type RefusalCounts = {
@@ -41,31 +40,5 @@ export function countRefusals(redis: RedisClient, now: () => number): RefusalCou
       timer ??= setTimeout(write, EVERY_MS).unref();
     },
     close: write,
-  };
-}
-
-/** Refused calls of one URL that are logged in a second, and of all requests together that show no valid URL. */
-const REFUSALS_A_SECOND = 20;
-
-/**
- * Bounds the lines of refused calls, so that a flood of them does not fill the disk. Once a second it logs how many were
- * left out.
- * @returns whether one more refusal may be logged, by the id of its grant, or '' for all that have none
- */
-export function boundRefusals(log: Logger): (grant: string) => boolean {
-  const counts = new Map<string, number>();
-  const flush = () => {
-    for (const [grant, count] of counts) {
-      if (count <= REFUSALS_A_SECOND) continue;
-      const left_out = count - REFUSALS_A_SECOND;
-      log.warn({ grant: grant === '' ? undefined : grant, left_out }, 'refused calls were not logged');
-    }
-    counts.clear();
-  };
-  return (grant) => {
-    if (counts.size === 0) setTimeout(flush, EVERY_MS).unref();
-    const count = (counts.get(grant) ?? 0) + 1;
-    counts.set(grant, count);
-    return count <= REFUSALS_A_SECOND;
   };
 }

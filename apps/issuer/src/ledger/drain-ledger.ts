@@ -36,7 +36,7 @@ const BATCH = 500;
 const IDLE_MS = 1_000;
 const BUSY_MS = 50;
 const HELD_MS = 5;
-/** An issuer tells Redis of a new epoch within milliseconds, if it lives. */
+/** An issuer opens a new epoch in Redis within milliseconds, if it lives. */
 const OPENING_MS = 1_000;
 /** How long a closing issuer drains. Calls that settle later wait for another issuer. */
 const CLOSING_MS = 5_000;
@@ -199,8 +199,8 @@ async function moveBatch(
 }
 
 /**
- * Whether another round, here or at another issuer, has just committed this epoch and may not have told Redis yet. Otherwise issuers
- * that find a new Redis together would begin one epoch after the other.
+ * Whether another round, here or at another issuer, has just committed this epoch and may not have opened it in Redis yet. Otherwise
+ * issuers that find a new Redis together would begin one epoch after the other.
  */
 function isBeingOpened({ cursors, opening }: Place, { partition, epoch }: Cursor): boolean {
   if (cursors.get(partition)?.epoch === epoch) return false;

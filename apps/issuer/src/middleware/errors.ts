@@ -1,10 +1,17 @@
-import { causeOf, ERRORS, errorBody, type Refusal, RefusedError, rateLimitHeaders } from '@presign/schema';
+import {
+  boundLines,
+  causeOf,
+  ERRORS,
+  errorBody,
+  type Refusal,
+  RefusedError,
+  rateLimitHeaders,
+} from '@presign/schema';
 import { isDatabaseOutage } from '@presign/schema/database';
 import type { Context } from 'hono';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { Logger } from 'pino';
 import type { IssuerEnv } from '../deps.ts';
-import { boundLines } from './bound-lines.ts';
 import { CALLER_LEFT_STATUS, CallerLeft } from './caller-left.ts';
 
 /** The answer to a request that needs Postgres while Postgres does not answer. */
@@ -12,7 +19,7 @@ export const DATABASE_UNAVAILABLE: Refusal = { code: 'database_unavailable', ret
 
 /** The one place where errors become answers. An unexpected error is logged and answered as `internal_error`. */
 export const answerError = (log: Logger) => {
-  const mayLog = boundLines(log);
+  const mayLog = boundLines(log, 'api_key', 'refused requests were not logged');
   return (error: Error, c: Context<IssuerEnv>): Response => {
     if (error instanceof CallerLeft) {
       c.set('refused', 'caller_left');
