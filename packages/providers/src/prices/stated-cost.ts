@@ -17,6 +17,18 @@ export function statedMicrousd(cost: unknown, unitsPerUsd = 1): number | undefin
   return usd <= MOST_USD ? Math.max(0, microusdOf(Math.max(0, usd))) : Number.NaN;
 }
 
+/**
+ * A cost in dollars, of which the vendor states the whole, or parts, or both. The larger counts, as whole microdollars, rounded up once.
+ * @param whole the field of the whole, and `parts` those of amounts that it contains. Each may be absent
+ * @returns undefined when none is stated, NaN when one is no number
+ */
+export function statedInParts(held: unknown, whole: string, parts: readonly string[]): number | undefined {
+  if (!isJsonObject(held)) return undefined;
+  const amounts = parts.map((name) => held[name]).filter((value) => value !== undefined && value !== null);
+  const sum = amounts.reduce<number>((all, each) => all + (typeof each === 'number' ? each : Number.NaN), 0);
+  return most(statedMicrousd(held[whole]), amounts.length === 0 ? undefined : statedMicrousd(sum));
+}
+
 const MOST_USD = 1_000_000_000;
 
 /** The statement of an answer, or of an event of a stream. It may be a response, or an event that has one, or a message. */

@@ -1,14 +1,13 @@
 import { anthropicMessages, claudeWrites } from '../anthropic/messages.ts';
 import { type AllowList, allow, harmless } from '../bounds/allow-list.ts';
 import { cohereRerank } from '../cohere/embed.ts';
-import { isJsonObject } from '../json.ts';
 import { openaiChat } from '../openai/chat.ts';
 import { openaiCompletions } from '../openai/completions.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { SAMPLING, thinkingFields } from '../openai/fields.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { type ReadStated, statedMicrousd } from '../prices/stated-cost.ts';
+import { type ReadStated, statedInParts, statedMicrousd } from '../prices/stated-cost.ts';
 import { BEARER, type Provider } from '../provider.ts';
 import type { VendorRules } from '../vendor-rules.ts';
 
@@ -35,16 +34,18 @@ const FIELDS: AllowList = allow(
 
 /**
  * `usage.cost` is what OpenRouter takes from the account. A call with a key of one's own (`is_byok`) also costs what the host bills
- * to that key. Older answers do not say `is_byok`, and state that part only for such calls, where it is the larger.
+ * to that key; if it does not say how much, the cost is not known. Older answers do not say `is_byok`, and state that part only for
+ * such calls, where it is the larger.
  * https://openrouter.ai/docs/use-cases/usage-accounting (2026-11)
  */
 const stated: ReadStated = ({ cost, cost_details, is_byok }) => {
   const own = statedMicrousd(cost);
-  const hosts = statedMicrousd(isJsonObject(cost_details) ? cost_details.upstream_inference_cost : undefined);
-  if (own === undefined || hosts === undefined) return { microusd: own };
-  const isByok = typeof is_byok === 'boolean' ? is_byok : hosts > own;
-  return { microusd: isByok ? own + hosts : own };
+  const hosts = (parts: readonly string[]) => statedInParts(cost_details, 'upstream_inference_cost', parts);
+  const isByok = typeof is_byok === 'boolean' ? is_byok : (hosts([]) ?? 0) > (own ?? 0);
+  return { microusd: isByok ? (own ?? 0) + (hosts(OF_HOSTS) ?? Number.NaN) : own };
 };
+
+const OF_HOSTS = ['upstream_inference_prompt_cost', 'upstream_inference_completions_cost'];
 
 /**
  * OpenRouter sends a call only to hosts that take at most this price, and refuses it if there is none: dollars for a million tokens, or

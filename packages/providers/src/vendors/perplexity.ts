@@ -4,7 +4,7 @@ import { openaiChat } from '../openai/chat.ts';
 import { openaiEmbeddings } from '../openai/embeddings.ts';
 import { openaiResponses } from '../openai/responses.ts';
 import { OPEN_WEIGHTS_ADDED, OPEN_WEIGHTS_INPUT, type OpenaiRules } from '../openai/rules.ts';
-import { type ReadStated, statedMicrousd } from '../prices/stated-cost.ts';
+import { type ReadStated, statedInParts } from '../prices/stated-cost.ts';
 import { BEARER, K, type ModelRows, type Provider } from '../provider.ts';
 
 /** https://docs.perplexity.ai/getting-started/models, and the list of litellm 1.109.1 (2026-11). */
@@ -76,11 +76,16 @@ const REQUEST_FEES: ReadonlyMap<string, Readonly<Record<string, number>>> = new 
   ['sonar-reasoning-pro', { low: 6_000, medium: 10_000, high: 14_000 }],
 ]);
 
+const COST_PARTS = [
+  ...['input_tokens_cost', 'output_tokens_cost', 'citation_tokens_cost', 'reasoning_tokens_cost'],
+  ...['request_cost', 'search_queries_cost'],
+];
+
 /** `usage.cost` and `usage.search_context_size` (`@perplexity-ai/perplexity_ai`, generated/api.ts). */
 const stated: ReadStated = ({ cost, search_context_size: size }, model) => {
   const fees = REQUEST_FEES.get(model);
   const known = typeof size === 'string' && fees && Object.hasOwn(fees, size) ? fees[size] : undefined;
-  const microusd = statedMicrousd(isJsonObject(cost) ? cost.total_cost : undefined);
+  const microusd = statedInParts(cost, 'total_cost', COST_PARTS);
   return { microusd, requestMicrousd: known };
 };
 

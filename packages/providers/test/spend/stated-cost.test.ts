@@ -146,6 +146,33 @@ describe('a key of one’s own at OpenRouter', () => {
     });
     expect(found).toEqual([charged, charged]);
   });
+
+  const hostParts = { upstream_inference_prompt_cost: 0.0009, upstream_inference_completions_cost: 0.0001 };
+  test.each([
+    ['the parts of what its host bills', { cost: 1e-5, cost_details: hostParts }, 1_010],
+    [
+      'parts that are more than the whole',
+      { cost: 1e-5, cost_details: { ...hostParts, upstream_inference_cost: 0.0005 } },
+      1_010,
+    ],
+    ['a host without a fee', { cost: null, cost_details: { upstream_inference_cost: 0.005 } }, 5_000],
+    ['a fee without a host', { cost: 1e-5 }, undefined],
+    ['a host that is null', { cost: 1e-5, cost_details: { upstream_inference_cost: null } }, undefined],
+    ['a host that is no number', { cost: 1e-5, cost_details: { upstream_inference_cost: '1' } }, undefined],
+  ])('with %s', (_what, more, charged) => {
+    const usage = { is_byok: true, ...more };
+    const found = costs('openrouter', '/api/v1/chat/completions', 'openai/gpt-4o-mini', CHAT, usage);
+    expect(found).toEqual([charged, charged]);
+  });
+});
+
+test('the parts of a statement of Perplexity count where they are more than its whole, or the whole is absent', () => {
+  const of = (cost: object) => costs('perplexity', '/chat/completions', 'sonar', CHAT, { cost });
+  const parts = { input_tokens_cost: 0.001, output_tokens_cost: 0.0001, request_cost: 0.5 };
+  for (const cost of [parts, { ...parts, total_cost: 0.001 }, { ...parts, citation_tokens_cost: null }])
+    expect(of(cost)).toEqual([501_100, 501_100]);
+  expect(of({ ...parts, total_cost: 0.6 })).toEqual([600_000, 600_000]);
+  expect(of({ ...parts, request_cost: '0.5', total_cost: 0.6 })).toEqual([undefined, undefined]);
 });
 
 test('of several statements in a stream the largest counts', () => {
