@@ -138,7 +138,7 @@ function doubtCounters(
   };
 }
 
-const CONTRADICTIONS = ['falls', 'no_input', 'no_output', 'model'];
+const CONTRADICTIONS = ['falls', 'parts', 'no_input', 'no_output', 'model'];
 
 /** Providers or holders choose these names, so their number is bounded: later ones are `other`. */
 function boundNames(): (provider: string, name: string) => string {

@@ -12,8 +12,13 @@ export function readAnthropicAnswer(answer: unknown): Statement | undefined {
   const codes = blocks.flatMap(({ type }) => (CODE_BLOCK.test(textOf(type)) ? 'container' : []));
   const { unknown = [], ...statement } = stated(answer, answer.usage);
   const content = blocks.some((block) => hasText(block)) ? 'written' : undefined;
-  return { ...statement, content, unknown: [...unknown, ...codes] };
+  const parts = { ...statement.parts, web_searches: blocks.filter(isSearched).length };
+  return { ...statement, parts, content, unknown: [...unknown, ...codes] };
 }
+
+/** The results of a search that was made, which has a fee. An error of one is an object, and free. */
+const isSearched = ({ type, content }: JsonObject): boolean =>
+  type === 'web_search_tool_result' && Array.isArray(content);
 
 /** Results of code that Anthropic ran. It is billed by the hour. */
 const CODE_BLOCK = /code_execution_tool_result$/;
@@ -26,6 +31,7 @@ const CODE_BLOCK = /code_execution_tool_result$/;
 const MESSAGE_EVENT = Buffer.from('"message_');
 const ERROR_EVENT = Buffer.from('"error"');
 const CONTENT_EVENT = Buffer.from('"content_block_');
+const SEARCH_EVENT = Buffer.from('"web_search_tool_result"');
 const CODE_EVENT = Buffer.from('code_execution_tool_result"');
 
 export function readAnthropicStream(): EventReader {
@@ -35,9 +41,10 @@ export function readAnthropicStream(): EventReader {
   let deltas = 0;
   let stopped = false;
   let failed = false;
+  let searches = 0;
   return {
     matters: (event) =>
-      event.includes(MESSAGE_EVENT) || event.includes(ERROR_EVENT) || event.includes(CODE_EVENT),
+      [MESSAGE_EVENT, ERROR_EVENT, CODE_EVENT, SEARCH_EVENT].some((part) => event.includes(part)),
     mayBeWritten: (event) => event.includes(CONTENT_EVENT),
     event: (data) => {
       const event = readObject(data);
@@ -55,7 +62,8 @@ export function readAnthropicStream(): EventReader {
         if (isJsonObject(event.usage)) deltas++;
         return { ...stated({ ...message, ...objectIn(event, 'delta') }, usage), zeroed };
       }
-      return contentOf(event);
+      if (isJsonObject(event?.content_block) && isSearched(event.content_block)) searches++;
+      return { ...contentOf(event), parts: { web_searches: searches } };
     },
     statesInput: () => started && !failed && deltas === 0,
     isWhole: () => stopped && !failed && deltas > 0,
@@ -100,7 +108,12 @@ const overlaid = (base: JsonObject, over: unknown): JsonObject => ({
 function stated({ model, container }: JsonObject, usage: unknown): Statement {
   const name = typeof model === 'string' ? model : undefined;
   const runs = container === undefined || container === null ? [] : ['container'];
-  return { model: name, usage: readUsage(usage), unknown: [...costlyIn(usage), ...runs] };
+  return {
+    model: name,
+    usage: readUsage(usage),
+    parts: partsOf(usage),
+    unknown: [...costlyIn(usage), ...runs],
+  };
 }
 
 function readUsage(usage: unknown): Usage | 'unreadable' {
@@ -111,11 +124,8 @@ function readUsage(usage: unknown): Usage | 'unreadable' {
 
 /** The usage of a compaction, an advisor or a fallback model is reported apart, in `iterations`. */
 function costlyIn(usage: unknown): readonly string[] {
-  const iterations = isJsonObject(usage) && Array.isArray(usage.iterations) ? usage.iterations : [];
-  const apart = iterations.flatMap((each) =>
-    isJsonObject(each) && each.type === 'message'
-      ? []
-      : `iterations.${isJsonObject(each) ? textOf(each.type) : ''}`,
+  const apart = iterationsIn(usage).flatMap(({ type }) =>
+    type === 'message' ? [] : `iterations.${textOf(type)}`,
   );
   return [...apart, ...unknownCounts(usage, ANTHROPIC_COUNTS)];
 }
@@ -134,6 +144,30 @@ function countsOf(usage: JsonObject): Usage {
     web_searches: countOf(usage.server_tool_use, 'web_search_requests'),
   };
 }
+
+/** The sums of the cache writes of five minutes and an hour, of the thoughts, and of the iterations of the message. */
+function partsOf(usage: unknown): Usage {
+  if (!isJsonObject(usage)) return {};
+  const written =
+    countOf(usage.cache_creation, 'ephemeral_5m_input_tokens') +
+    countOf(usage.cache_creation, 'ephemeral_1h_input_tokens');
+  const own = iterationsIn(usage)
+    .filter(({ type }) => type === 'message')
+    .map(countsOf);
+  const sumOf = (unit: keyof ReturnType<typeof countsOf>) =>
+    own.reduce((sum, each) => sum + (each[unit] ?? 0), 0);
+  return {
+    input_tokens: Math.max(
+      countOf(usage, 'input_tokens') + written + countOf(usage, 'cache_read_input_tokens'),
+      sumOf('input_tokens'),
+    ),
+    cache_write_tokens: Math.max(written, sumOf('cache_write_tokens')),
+    output_tokens: Math.max(countOf(usage.output_tokens_details, 'thinking_tokens'), sumOf('output_tokens')),
+  };
+}
+
+const iterationsIn = (usage: unknown): readonly JsonObject[] =>
+  isJsonObject(usage) && Array.isArray(usage.iterations) ? usage.iterations.filter(isJsonObject) : [];
 
 /**
  * Whether a usage is at the listed price. Another tier, speed or region has another price: inference in the US costs 1.1 times the

@@ -228,20 +228,28 @@ function stated({ usage, trace, serviceTier, performanceConfig }: JsonObject): S
   if (!isJsonObject(usage) || !isListPrice) return { usage: 'unreadable' };
   if (typeof usage.inputTokens !== 'number' || typeof usage.outputTokens !== 'number')
     return { usage: 'unreadable' };
-  const written = countOf(usage, 'cacheWriteInputTokens');
-  const read = countOf(usage, 'cacheReadInputTokens');
-  const long = (Array.isArray(usage.cacheDetails) ? usage.cacheDetails : [])
-    .filter((detail) => fieldOf(detail, 'ttl') !== '5m')
-    .reduce((sum, detail) => sum + countOf(detail, 'inputTokens'), 0);
+  const written = larger(usage, 'cacheWriteInputTokens', 'cacheWriteInputTokenCount');
+  const read = larger(usage, 'cacheReadInputTokens', 'cacheReadInputTokenCount');
+  const details: readonly unknown[] = Array.isArray(usage.cacheDetails) ? usage.cacheDetails : [];
+  const sumOf = (list: readonly unknown[]) =>
+    list.reduce<number>((sum, detail) => sum + countOf(detail, 'inputTokens'), 0);
+  const all = sumOf(details);
+  const long = sumOf(details.filter((detail) => fieldOf(detail, 'ttl') !== '5m'));
   const counts = countsRead({
     input_tokens: countOf(usage, 'inputTokens') + written + read,
     cache_write_tokens: written,
     cache_write_1h_tokens: long,
     cache_read_tokens: read,
     output_tokens: countOf(usage, 'outputTokens'),
+    total_tokens: countOf(usage, 'totalTokens'),
   });
-  return { usage: counts, unknown: unknownCounts(usage, CONVERSE_COUNTS) };
+  const parts = { input_tokens: countOf(usage, 'inputTokens') + all + read, cache_write_tokens: all };
+  return { usage: counts, parts, unknown: unknownCounts(usage, CONVERSE_COUNTS) };
 }
+
+/** The larger of two names of one count. */
+const larger = (usage: JsonObject, ...[a, b]: readonly [string, string]): number =>
+  Math.max(countOf(usage, a), countOf(usage, b));
 
 const fieldOf = (value: unknown, field: string): string | undefined =>
   isJsonObject(value) && typeof value[field] === 'string' ? value[field] : undefined;

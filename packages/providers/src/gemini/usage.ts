@@ -57,6 +57,7 @@ function stated({ modelVersion: model }: JsonObject, usage: unknown): Statement 
   return {
     model: typeof model === 'string' ? model : undefined,
     usage: counts ? countsRead(counts) : 'unreadable',
+    parts: partsIn(usage),
     unknown: unknownCounts(usage, GEMINI_COUNTS),
   };
 }
@@ -92,6 +93,26 @@ function countsOf(reported: unknown): Usage | undefined {
   };
 }
 
+/** The sums of the modalities of the counts. */
+function partsIn(reported: unknown): Usage {
+  if (!isJsonObject(reported)) return {};
+  const larger = (count: string, details: string) =>
+    Math.max(
+      countOf(reported, count),
+      detailsIn(reported[details]).reduce((sum, each) => sum + countOf(each, 'tokenCount'), 0),
+    );
+  return {
+    input_tokens:
+      larger('promptTokenCount', 'promptTokensDetails') +
+      larger('toolUsePromptTokenCount', 'toolUsePromptTokensDetails'),
+    output_tokens:
+      larger('candidatesTokenCount', 'candidatesTokensDetails') + countOf(reported, 'thoughtsTokenCount'),
+  };
+}
+
+const detailsIn = (list: unknown): readonly JsonObject[] =>
+  Array.isArray(list) ? list.filter(isJsonObject) : [];
+
 const lowered = (value: unknown) =>
   (typeof value === 'string' ? value.toLowerCase() : value) as string | null;
 
@@ -104,7 +125,7 @@ const PRICED: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 function modalities(kind: 'input' | 'cache' | 'output', ...lists: readonly unknown[]): Usage {
-  const details = lists.flatMap((list) => (Array.isArray(list) ? list.filter(isJsonObject) : []));
+  const details = lists.flatMap(detailsIn);
   const usage = new Map<string, number>();
   for (const detail of details) {
     if (detail.modality === 'TEXT') continue;

@@ -13,7 +13,7 @@ import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import type { Parts } from './messages.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { isUsageChunk, readChunks } from './stream.ts';
-import { readChatUsage, stated } from './usage.ts';
+import { chatParts, readChatUsage, stated } from './usage.ts';
 
 /** How a vendor's chat completions differ from OpenAI's. */
 export type ChatDifferences = {
@@ -82,6 +82,7 @@ export function chunkSpend(rules: OpenaiRules, outputBound: string): Omit<Dialec
     const held = usage ? answer.usage : own.usage;
     return {
       ...stated(answer, usage ?? readChatUsage(own.usage, rules)),
+      parts: chatParts(held, rules),
       unknown: unknownCounts(held, CHAT_COUNTS),
     };
   };

@@ -1,9 +1,9 @@
 import { allow, harmless, judge } from '../bounds/allow-list.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
-import { isJsonObject } from '../json.ts';
+import { countOf, isJsonObject } from '../json.ts';
 import type { DialectSpend } from '../spend.ts';
 import { hasItems } from '../usage/content.ts';
-import { CHAT_COUNTS } from '../usage/known.ts';
+import { EMBEDDINGS_COUNTS } from '../usage/known.ts';
 import { unknownCounts } from '../usage/known-counts.ts';
 import { modelIn } from './chat.ts';
 import { judgePrompt, prompts } from './completions.ts';
@@ -36,8 +36,10 @@ function embeddingsSpend(rules: OpenaiRules): DialectSpend {
       const { output_tokens: _, ...input } = readChatUsage(answer.usage, rules, false) ?? {};
       return {
         ...stated(answer, input.input_tokens === undefined ? undefined : input),
+        // Without output all tokens are input.
+        parts: { input_tokens: countOf(answer.usage, 'total_tokens') },
         content: hasItems(answer.data) ? 'result' : undefined,
-        unknown: unknownCounts(answer.usage, CHAT_COUNTS),
+        unknown: unknownCounts(answer.usage, EMBEDDINGS_COUNTS),
       };
     },
     isOwnError: (answer) => isErrorOf(rules.errors, answer),

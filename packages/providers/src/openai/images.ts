@@ -8,7 +8,7 @@ import { unknownCounts } from '../usage/known-counts.ts';
 import type { Statement } from '../usage/record.ts';
 import { modelIn } from './chat.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
-import { stated } from './usage.ts';
+import { apiParts, stated } from './usage.ts';
 
 /**
  * Image generation (`openai` SDK, resources/images). A model of GPT Image costs tokens, which OpenAI publishes by quality and
@@ -133,7 +133,7 @@ function readAnswer(answer: unknown): Statement | undefined {
   const unknown = unknownCounts(usage, IMAGES_COUNTS);
   const content = images > 0 ? 'written' : undefined;
   if (isJsonObject(usage) && usage.output_tokens !== undefined)
-    return { ...stated(answer, tokensIn(usage)), content, unknown };
+    return { ...stated(answer, tokensIn(usage)), parts: apiParts(usage), content, unknown };
   return images > 0 ? { ...stated(answer, { images }), content, unknown } : undefined;
 }
 
@@ -171,6 +171,7 @@ function tokensIn(usage: JsonObject): Usage | undefined {
     input_image_tokens: countOf(objectIn(usage, 'input_tokens_details'), 'image_tokens'),
     output_tokens: output,
     output_image_tokens: countOf({ images }, 'images'),
+    total_tokens: countOf(usage, 'total_tokens'),
   });
   return counts === 'unreadable' ? undefined : counts;
 }

@@ -13,7 +13,7 @@ import { argumentsIn, boundPrompts, inputOf, plainTexts } from './input.ts';
 import { responsesFields, type ServerTools, serverToolsIn, toolsIn } from './responses-fields.ts';
 import { isErrorOf, type OpenaiRules } from './rules.ts';
 import { readResponseEvents } from './stream.ts';
-import { readResponsesUsage, stated } from './usage.ts';
+import { apiParts, readResponsesUsage, stated } from './usage.ts';
 
 /** How a vendor's Responses differ from the API without tools of its own. */
 export type ResponsesDifferences = {
@@ -44,6 +44,7 @@ function responsesSpend(
   });
   const usageOf = (response: JsonObject): Statement => ({
     ...stated(response, withServerTools(readResponsesUsage(response.usage), response)),
+    parts: apiParts(response.usage),
     content: contentIn(response),
     unknown: [...unknownCounts(response.usage, RESPONSES_COUNTS), ...costlyItems(response)],
   });

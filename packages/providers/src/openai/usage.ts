@@ -1,4 +1,4 @@
-import { isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
+import { countOf, isJsonObject, isTokens, type JsonObject, objectIn, textOf } from '../json.ts';
 import type { Usage } from '../spend.ts';
 import type { Statement } from '../usage/record.ts';
 import type { OpenaiRules } from './rules.ts';
@@ -24,6 +24,35 @@ export function readChatUsage(held: unknown, rules: OpenaiRules, output = true):
     total: output ? held.total_tokens : undefined,
   });
 }
+
+/**
+ * The sums of the parts of the counts. Tokens that were predicted and rejected are within the completion, too
+ * (`openai` SDK, CompletionUsage).
+ */
+export function chatParts(held: unknown, { reasoningApart }: OpenaiRules): Usage {
+  if (!isJsonObject(held)) return {};
+  const output = objectIn(held, 'completion_tokens_details');
+  const predicted = sumIn(output, 'accepted_prediction_tokens', 'rejected_prediction_tokens');
+  return {
+    input_tokens: Math.max(
+      sumIn(objectIn(held, 'prompt_tokens_details'), ...KINDS),
+      sumIn(held, 'prompt_cache_hit_tokens', 'prompt_cache_miss_tokens'),
+    ),
+    output_tokens: Math.max(sumIn(output, ...KINDS), reasoningApart ? 0 : predicted),
+  };
+}
+
+/** The same for Responses, and for pictures. */
+export function apiParts(held: unknown): Usage {
+  if (!isJsonObject(held)) return {};
+  const sideOf = (side: string) => sumIn(objectIn(held, `${side}_tokens_details`), ...KINDS);
+  return { input_tokens: sideOf('input'), output_tokens: sideOf('output') };
+}
+
+const KINDS = ['text_tokens', 'audio_tokens', 'image_tokens'];
+
+const sumIn = (held: JsonObject, ...names: readonly string[]): number =>
+  names.reduce((sum, name) => sum + countOf(held, name), 0);
 
 /** Usage as Responses reports it (`openai` SDK, ResponseUsage): reasoning is within the output everywhere. */
 export function readResponsesUsage(held: unknown): Usage | undefined {

@@ -28,11 +28,13 @@ export function unknownCounts(usage: unknown, known: KnownCounts): readonly stri
   return found;
 }
 
-/** Google writes large whole numbers as text. https://protobuf.dev/programming-guides/json/ */
+/** Google writes large whole numbers as text (https://protobuf.dev/programming-guides/json/), and others write amounts of money so. */
 const isAmount = (value: unknown): boolean =>
   typeof value === 'number'
     ? value !== 0
-    : typeof value === 'string' && /^\d+$/.test(value) && !/^0+$/.test(value);
+    : typeof value === 'string' && AMOUNT.test(value) && Number(value) !== 0;
+
+const AMOUNT = /^-?\d{1,20}(\.\d{1,20})?(e-?\d{1,3})?$/i;
 
 /** Whether a list of names has this one. */
 export function isNamedIn(names: KnownCounts, name: string): boolean {

@@ -22,6 +22,11 @@ export const CHAT_COUNTS: KnownCounts = new Set([
   ...['citation_tokens', 'num_search_queries', 'reasoning_tokens'],
 ]);
 
+/** `openai` 6.49, CreateEmbeddingResponse.Usage: no output. */
+export const EMBEDDINGS_COUNTS: KnownCounts = new Set(
+  [...CHAT_COUNTS].filter((name) => !name.startsWith('completion_tokens')),
+);
+
 /** `openai` 6.49, ResponseUsage. */
 export const RESPONSES_COUNTS: KnownCounts = new Set([
   ...['input_tokens', 'output_tokens', 'total_tokens'],

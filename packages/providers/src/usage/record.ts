@@ -9,6 +9,11 @@ export type Statement = {
    * together. Absent: it states none. `unreadable`: it states some that cannot be read in full at the standard price.
    */
   readonly usage?: Usage | 'unreadable';
+  /**
+   * The sums of the parts of its counts that it shows, which the counts are not below: text and pictures of the input, say, or
+   * results of searches. NaN: a part cannot be read.
+   */
+  readonly parts?: Usage | undefined;
   /** Other units that the answer shows: searches, pictures. They do not say that a usage was stated. */
   readonly fees?: Usage | undefined;
   /** Something that the model wrote, or a result of another kind, such as vectors. */
@@ -43,12 +48,13 @@ export type Reported = {
 /**
  * Why a usage is in doubt.
  * - `falls`: a count is lower than the same answer stated before
+ * - `parts`: a count is lower than the parts of it that the same answer states
  * - `no_input`, `no_output`: it is 0 although there is content
  * - `model`: another model answered than the one that was called, and no price of it is known
  * - `unknown`: counts or parts of the answer, by name, may cost money and are not counted
  */
 export type Doubt =
-  | { readonly why: 'falls' | 'no_input' | 'no_output' | 'model'; readonly names?: undefined }
+  | { readonly why: 'falls' | 'parts' | 'no_input' | 'no_output' | 'model'; readonly names?: undefined }
   | { readonly why: 'unknown'; readonly names: readonly string[] };
 
 /** More names of one answer are not kept. */
@@ -59,6 +65,7 @@ const IS_NAME = /^[A-Za-z][\w.]{0,79}$/;
 /**
  * The usage of one answer, from everything that it states. Here the rules hold that are the same for all dialects:
  * - Within an answer no count falls. Two statements of one count mean the larger one, never the sum.
+ * - A count is not below its parts. Otherwise it is what they sum to.
  * - Output is not 0 if the model wrote something.
  * - Input, with what was read from a cache, is not 0 if there is any content or output. An answer without both may be all zeros: it was
  *   refused, or is empty.
@@ -67,6 +74,7 @@ const IS_NAME = /^[A-Za-z][\w.]{0,79}$/;
 export class UsageRecord {
   readonly #isFree: (name: string) => boolean;
   readonly #counts = new Map<string, number>();
+  readonly #parts = new Map<string, number>();
   readonly #unknown = new Set<string>();
   #model: string | undefined;
   #content: Content | undefined;
@@ -84,23 +92,23 @@ export class UsageRecord {
     return this.#content;
   }
 
-  add({ model, usage, fees, content, unknown = [], zeroed = false }: Statement): void {
+  add({ model, usage, parts = {}, fees, content, unknown = [], zeroed = false }: Statement): void {
     this.#model = model ?? this.#model;
     if (content !== undefined && this.#content !== 'written') this.#content = content;
     this.#isZeroed ||= zeroed;
     for (const name of unknown)
       if (this.#unknown.size < MOST_NAMES && !this.#isFree(name))
         this.#unknown.add(IS_NAME.test(name) ? name : 'other');
-    for (const [unit, count] of Object.entries(fees ?? {}))
-      this.#counts.set(unit, Math.max(count, this.#counts.get(unit) ?? 0));
+    for (const [unit, count] of Object.entries(fees ?? {})) raise(this.#counts, unit, count);
+    const isWhole = !Object.values(parts).some(Number.isNaN);
+    for (const [unit, sum] of Object.entries(parts)) if (isWhole) raise(this.#parts, unit, sum);
     if (usage === undefined) return;
     // The last statement decides whether the usage can be read.
-    this.#isReadable = usage !== 'unreadable';
-    if (usage === 'unreadable') return;
+    this.#isReadable = usage !== 'unreadable' && isWhole;
+    if (usage === 'unreadable' || !isWhole) return;
     for (const [unit, count] of Object.entries(usage)) {
-      const before = this.#counts.get(unit) ?? 0;
-      this.#falls ||= count < before;
-      this.#counts.set(unit, Math.max(count, before));
+      this.#falls ||= count < (this.#counts.get(unit) ?? 0);
+      raise(this.#counts, unit, count);
     }
   }
 
@@ -113,12 +121,19 @@ export class UsageRecord {
     if (why) return { model, usage: undefined, doubt: { why } };
     if (this.#unknown.size > 0)
       return { model, usage: undefined, doubt: { why: 'unknown', names: [...this.#unknown] } };
-    return this.#isZeroed ? { model, usage, doubt: { why: 'falls' } } : { model, usage };
+    if (this.#isZeroed) return { model, usage, doubt: { why: 'falls' } };
+    return this.#isBelowParts() ? { model, usage, doubt: { why: 'parts' } } : { model, usage };
+  }
+
+  #isBelowParts(): boolean {
+    return [...this.#parts].some(([unit, sum]) => sum > (this.#counts.get(unit) ?? 0));
   }
 
   /** Tokens that only the total contains are output: Gemini, for one, does not count its thoughts as completion. */
   #usage(): Usage {
-    const { total_tokens: total, ...counts } = Object.fromEntries(this.#counts);
+    const { total_tokens: total, ...stated } = Object.fromEntries(this.#counts);
+    const counts = { ...stated };
+    for (const [unit, sum] of this.#parts) counts[unit] = Math.max(sum, counts[unit] ?? 0);
     const beyond = (total ?? 0) - (counts.input_tokens ?? 0);
     const output = counts.output_tokens;
     const whole = output === undefined ? counts : { ...counts, output_tokens: Math.max(output, beyond) };
@@ -135,5 +150,8 @@ export class UsageRecord {
     return input || isPaidOtherwise ? undefined : 'no_input';
   }
 }
+
+const raise = (counts: Map<string, number>, unit: string, count: number): void =>
+  void counts.set(unit, Math.max(count, counts.get(unit) ?? 0));
 
 const ALWAYS: readonly string[] = ['input_tokens', 'output_tokens'];
