@@ -5,9 +5,9 @@ import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import journal from '../migrations/meta/_journal.json' with { type: 'json' };
-import { problemOf } from './await-store.ts';
 import { type Database, isDatabaseOutage, sqlState } from './database.ts';
 import { VariableError } from './read-variable.ts';
+import { problemOf } from './stores/await-store.ts';
 
 /** Ends the process with exit code 1 and one line for the operator. */
 type Fail = (error: unknown) => never;

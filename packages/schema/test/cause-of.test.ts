@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { causeOf } from '../src/await-store.ts';
+import { causeOf } from '../src/stores/await-store.ts';
 
 const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:5432'), { code: 'ECONNREFUSED' });
 const shown = { error: 'Error', code: 'ECONNREFUSED', message: 'connect ECONNREFUSED 127.0.0.1:5432' };
@@ -17,12 +17,14 @@ test.each([
   ["ERR unknown command 'marked', with args beginning with: 'marked'", 'ERR unknown command'],
   ['Failed query: select\nparams: marked', 'Failed query: select'],
   [`"marked" is not valid`, ''],
-  [
-    "Stream isn't writeable and enableOfflineQueue options is false",
-    "Stream isn't writeable and enableOfflineQueue options is false",
-  ],
+  ["the path isn't there", "the path isn't there"],
 ])('no quotation in a message is shown, and no second line of it (%s)', (message, first) => {
   expect(causeOf(new Error(message)).message.trim()).toBe(first);
+});
+
+test('a message about an option of the Redis client says what it means', () => {
+  const message = "Stream isn't writeable and enableOfflineQueue options is false";
+  expect(causeOf(new Error(message)).message).toBe('there is no connection to Redis');
 });
 
 test('a value that is not an error is unknown', () => {
