@@ -48,7 +48,7 @@ export function withHint(body: Buffer, hint: string): Buffer | undefined {
   const error = isJsonObject(value) ? value.error : undefined;
   if (!isJsonObject(error) || typeof error.code !== 'number' || typeof error.message !== 'string')
     return undefined;
-  // Of a repeated name, parsers take the last.
+  // Parsers take the last of a repeated name.
   const place = membersOf(text, afterSpace(text, 0), 'error').at(-1);
   const message = place && membersOf(text, place.start, 'message').at(-1);
   if (!message) return undefined;

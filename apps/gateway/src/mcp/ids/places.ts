@@ -114,7 +114,7 @@ export const startsOf = (text: string, isBatch: boolean): readonly number[] => {
   return isBatch ? partsOf(text, first).map(({ start }) => start) : [first];
 };
 
-/** How the value at a path of a message is written. Of a repeated name, parsers take the last. */
+/** How the value at a path of a message is written. Parsers take the last of a repeated name. */
 export function writtenIn(text: string, isBatch: boolean) {
   let starts: readonly number[] | undefined;
   return (message: number, path: readonly string[]): string => {
