@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type EncryptionKeys, generateEncryptionKey, readEncryptionKeys } from '@presign/crypto';
 import { describe, expect, test } from 'vitest';
 import type { VerifiedGrant } from '../src/grant/verify.ts';
-import { sealEventId } from '../src/mcp/ids/event-ids.ts';
+import { sealEventId, unsealEvent } from '../src/mcp/ids/event-ids.ts';
 import { handedIds } from '../src/mcp/ids/handed-ids.ts';
 import { findIds, handedOut } from '../src/mcp/ids/places.ts';
 import { sealScalar, unsealId } from '../src/mcp/ids/seal.ts';
@@ -48,6 +48,18 @@ describe('an event', () => {
     ['that is one of too many', 'id: 7\ndata: x\n\n', true],
   ])('%s has a comment in place of its id', (_, event, isLeftOut) => {
     expect(sealEventId(keys, ours, Buffer.from(event), isLeftOut).toString()).toBe(': id\ndata: x\n\n');
+  });
+
+  test.each([
+    ['none', [], []],
+    ['some', ['7', '"a"', '9007199254740993'], ['7', '"a"', '9007199254740993']],
+    ['more than a header holds', [`"${'x'.repeat(1_025)}"`], []],
+  ])('of a stream with open requests names them: %s', (_, open, named) => {
+    const text = sealEventId(keys, ours, Buffer.from('id: e\ndata: x\n\n'), false, open).toString();
+    const [, sealed = ''] = /^id: (.*)\n/.exec(text) ?? [];
+    expect(unsealEvent(keys, ours, sealed)).toEqual({ id: 'e', open: named });
+    expect(unsealEvent(keys, others, sealed)).toBeUndefined();
+    expect(sealed.length).toBeLessThan(3_000);
   });
 
   test('of millions of lines takes work that grows with its length, not with the square of it', () => {

@@ -1,8 +1,9 @@
 import type { EncryptionKeys } from '@presign/crypto';
 import { isJsonObject } from '@presign/schema';
 import { type FlatHeaders, headerOf } from '../http/headers.ts';
-import { readEvent, replaceData } from '../http/sse.ts';
+import { hasId, readEvent, replaceData } from '../http/sse.ts';
 import type { Turn } from '../http/turns.ts';
+import { idAnsweredBy } from './ids/answered-id.ts';
 import { type Cookie, type Place, readCookies } from './ids/cookies.ts';
 import { sealEventId } from './ids/event-ids.ts';
 import { membersOf } from './ids/json-parts.ts';
@@ -11,6 +12,7 @@ import { sealScalar } from './ids/seal.ts';
 import { sealSession } from './ids/session.ts';
 import type { LegacyStream } from './legacy-sse.ts';
 import { ANSWER_MAX_BYTES, initializes, parseAnswer } from './messages.ts';
+import type { UnansweredRequests } from './open/unanswered.ts';
 import type { McpCall } from './request.ts';
 import { type ToolFilter, toolFilterOf } from './tool-list.ts';
 import { withHint } from './transport.ts';
@@ -29,10 +31,12 @@ export class AnswerFilter {
   #hasSession: boolean;
   /** Without a session, a stream is this holder's alone if it belongs to a POST, or to an event that the holder has received. */
   readonly #isOwn: boolean;
+  /** Its requests without an answer, unless it is a stream of its own. */
+  readonly #open: UnansweredRequests | undefined;
   #place: Place | undefined;
 
   constructor(call: McpCall, keys: EncryptionKeys, turn: Turn, stream: LegacyStream | undefined) {
-    const { method, messages, session, endpoint, lastEventId } = call;
+    const { method, messages, session, endpoint, lastEventId, resumes } = call;
     const asks = (prefix: string) =>
       messages?.all.some((message) => message.method?.startsWith(prefix)) === true;
     this.#call = call;
@@ -40,6 +44,7 @@ export class AnswerFilter {
     this.#turn = turn;
     this.#tools = toolFilterOf(call, stream);
     this.#hasSession = session !== undefined || endpoint !== undefined;
+    this.#open = resumes.length > 0 ? stream?.unanswered : method === 'POST' ? call.unanswered : undefined;
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
     this.mayChange = this.#tools !== undefined || asks('tasks/');
     this.mustRead = this.#tools !== undefined || asks('tasks/list');
@@ -101,9 +106,14 @@ export class AnswerFilter {
   events(all: readonly Buffer[]): Buffer[] {
     const shown: Buffer[] = [];
     const listed = this.#tools ? this.#tools.events(all) : all;
+    let open = this.#open?.ids ?? [];
     for (const [i, each] of listed.entries()) {
       const isEarly = listed.length - i > IDS_AT_ONCE;
-      const event = this.#event(sealEventId(this.#keys, this.#call.grant, each, isEarly));
+      if (open.length > 0 && hasId(each)) {
+        const answered = idAnsweredBy(each);
+        open = open.filter((id) => id !== answered);
+      }
+      const event = this.#event(sealEventId(this.#keys, this.#call.grant, each, isEarly, open));
       if (!event) break;
       shown.push(event);
     }

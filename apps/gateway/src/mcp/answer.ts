@@ -46,7 +46,6 @@ const KEEP_ALIVE_MS = 15_000;
 /** Cookies are read, and do not reach the holder. */
 const readHeaders = (name: string): boolean => name === 'set-cookie' || ANSWER_HEADERS_OF_ALL(name);
 const NOTHING_LEFT = Buffer.alloc(0);
-const NO_SECRETS = new Secrets([]);
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 /** The holder's side of an MCP answer: one message as JSON, or a stream of events. */
@@ -72,11 +71,11 @@ export class McpAnswer implements Receiver {
   #isStream = false;
   #kept: Buffer[] | undefined;
   #keptBytes = 0;
-  #secrets = NO_SECRETS;
+  #secrets = new Secrets([]);
   /** For bytes that are not read as events. */
   #masked: MaskedBody | undefined;
-  /** The stream had an event with an id. */
-  #isResumable = false;
+  /** The stream had an event with an id, or goes on after one. */
+  #isResumable: boolean;
   #busy: Promise<void> | undefined;
   #keepAlive: NodeJS.Timeout | undefined;
 
@@ -84,6 +83,7 @@ export class McpAnswer implements Receiver {
     const { requests } = parts.refund;
     this.#parts = parts;
     this.#response = parts.call.outgoing;
+    this.#isResumable = parts.call.lastEventId !== undefined;
     if (requests.all.uses > 0) this.#requests = requests;
     this.#unanswered = parts.legacy?.unanswered ?? parts.call.unanswered;
     this.#eventMemory = new EventMemory(parts.answerMemory);

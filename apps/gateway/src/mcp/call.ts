@@ -27,6 +27,7 @@ import {
   withdrawRequests,
 } from './legacy-sse.ts';
 import { listens, type Message, type Messages, waitingIds, wantsAnswer } from './messages.ts';
+import { identifyLate, readLate } from './open/late.ts';
 import { UnansweredRequests } from './open/unanswered.ts';
 import { type Charged, NOTHING, priceCalls } from './price.ts';
 import { endOf, mcpRecord, priceLines } from './record.ts';
@@ -48,6 +49,8 @@ type Refused = {
   readonly signed?: VerifiedGrant | undefined;
   readonly messages?: Messages | undefined;
   readonly endpoint?: Endpoint | undefined;
+  /** Its body was read, and cannot be read again. */
+  readonly isRead?: true;
 };
 
 /**
@@ -90,7 +93,7 @@ async function refuse(
   maxBodyBytes: number,
 ): Promise<Response> {
   const { method } = incoming;
-  const isUnread = method === 'POST' && isDead(refusal) && read.messages === undefined;
+  const isUnread = method === 'POST' && isDead(refusal) && read.messages === undefined && !read.isRead;
   const messages = isUnread ? await scanIds(incoming, maxBodyBytes) : read.messages;
   if (grant && endpoint && (await refuseOnStream(deps, { requestId, grant, endpoint, messages }, refusal)))
     return new Response(null, { status: 202 });
@@ -111,14 +114,20 @@ async function serve(
 ): Promise<Refused | undefined> {
   const beganMs = deps.now();
   const { requestId } = report;
-  const identified = identify(deps, incoming);
+  const first = identify(deps, incoming);
+  const late = 'refusal' in first ? identifyLate(deps, first.grant, incoming) : undefined;
+  const identified = late ?? first;
   report.grant = 'refusal' in identified ? identified.signed : identified.grant;
   if (mayBeLarge(incoming)) arriveInTurns(incoming, report.grant?.id);
   const spent = checkQuota(deps.readQuota, report.grant);
   if (spent) return { ...identified, refusal: spent };
   if ('refusal' in identified) return identified;
-  const { grant, method, session, cookies, lastEventId, endpoint } = identified;
-  const read = method === 'POST' ? await readPost(deps, report, grant, incoming, bodyMemory) : NO_MESSAGES;
+  const { grant, method, endpoint } = identified;
+  const read = await (late
+    ? readLate(deps, late, incoming, bodyMemory)
+    : method === 'POST'
+      ? readPost(deps, report, grant, incoming, bodyMemory)
+      : NO_MESSAGES);
   if ('refusal' in read) return { ...read, grant, endpoint };
   const { messages, body, taskId } = read;
   report.messages = messages?.all.length;
@@ -143,8 +152,9 @@ async function serve(
   if ('refusal' in begun) return refused(begun.refusal);
   const unanswered = unansweredOf(messages, charged);
   const call: McpCall = {
-    ...{ requestId, report, incoming, outgoing, method, grant, policy, server, messages, body, bodyMemory },
-    ...{ session, cookies, lastEventId, taskId, endpoint, charged, chargeId: newHoldId(), beganMs },
+    ...identified,
+    ...{ requestId, report, incoming, outgoing, policy, server, messages, body, bodyMemory },
+    ...{ taskId, charged, chargeId: newHoldId(), beganMs },
     ...{ unanswered, begun },
   };
   try {
@@ -225,11 +235,11 @@ async function run(
   admitted: Admitted,
   refund: ChargeRefund,
 ): Promise<Refusal | undefined> {
-  const { requestId, incoming, grant, server, method, endpoint, messages } = call;
+  const { requestId, incoming, grant, server, method, endpoint, messages, resumes } = call;
   const post = endpoint && { requestId, grant, endpoint, messages };
   if (post) await announceRequests(deps, post);
   const stream = { requestId, grant, serverUrl: server.url, target: incoming.url ?? '' };
-  const legacy = method === 'GET' ? new LegacyStream(deps, stream) : undefined;
+  const legacy = method === 'GET' ? new LegacyStream(deps, stream, resumes) : undefined;
   const answerMemory = deps.bodyMemory.newReservation();
   answerMemory.belongsTo(grant.id);
   const shared = { encryptionKeys: deps.encryptionKeys, turn: deps.turns.of(grant.id) };

@@ -80,7 +80,7 @@ export type StreamRequest = {
 /** One GET of a client. It becomes a stream of this transport when the server names an endpoint. */
 export class LegacyStream {
   /** The requests of POSTs, at any gateway, whose answers this stream has to bring. */
-  readonly unanswered = new UnansweredRequests();
+  readonly unanswered: UnansweredRequests;
   /** The cookies of its answer, which go with its messages. */
   cookies: readonly Cookie[] = [];
   /** The requests that list tools or tasks. None is forgotten: a server may answer one that was cancelled, after its id was used again. */
@@ -92,9 +92,12 @@ export class LegacyStream {
   #listening: Listening | undefined;
   #isClosed = false;
 
-  constructor(deps: LegacyDeps, request: StreamRequest) {
+  /** @param resumes requests of a POST whose answers a stream of Streamable HTTP brings in its place */
+  constructor(deps: LegacyDeps, request: StreamRequest, resumes: readonly RpcId[] = []) {
     this.#deps = deps;
     this.#request = request;
+    this.unanswered = new UnansweredRequests(resumes);
+    this.#lists.add(resumes);
   }
 
   /** Whether this is known as the id of an open request that lists nothing. An id that was once that of a list is not. */
@@ -228,6 +231,8 @@ async function notify(
 export type Listeners = {
   /** Listens for a stream that this gateway holds. Rejects when Redis does not answer. */
   readonly listen: (partition: number, deliver: (message: string) => void) => Promise<Listening>;
+  /** Whether a stream listens, at any gateway. */
+  readonly hasStream: (partition: number, channel: string) => Promise<boolean>;
   /** Sends a message to a stream at any gateway. Resolves to false when no stream listens. */
   readonly send: (partition: number, channel: string, message: string) => Promise<boolean>;
   /** Hears from now on what other gateways say to all. Rejects when Redis does not answer. */
@@ -274,6 +279,8 @@ export function createListeners(redis: RedisClient): Listeners {
       });
       return { channel, close };
     },
+    hasStream: async (partition, channel) =>
+      streams.has(channel) || (await redis.exists(keys.listening(partition, channel))) === 1,
     send: async (partition, channel, message) => {
       const own = streams.get(channel);
       if (own) {

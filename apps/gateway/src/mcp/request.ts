@@ -13,7 +13,8 @@ import { precheck } from '../limits/admit.ts';
 import type { Begun } from '../limits/free-work.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { Cookie } from './ids/cookies.ts';
-import { unsealId } from './ids/seal.ts';
+import { unsealEvent } from './ids/event-ids.ts';
+import type { RpcId } from './ids/rpc-id.ts';
 import { unsealSession } from './ids/session.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
@@ -43,6 +44,8 @@ export type McpCall = {
   readonly cookies: readonly Cookie[];
   /** The server's own id of the event after which a stream goes on. */
   readonly lastEventId: string | undefined;
+  /** The requests whose answers a stream still brings that goes on after that event. */
+  readonly resumes: readonly RpcId[];
   /** The server's own id of the task that a request is about. */
   readonly taskId: string | undefined;
   /** Where a POST of the 2024-11-05 transport goes. */
@@ -64,7 +67,7 @@ type Method = 'POST' | 'GET' | 'DELETE';
 /** A request whose token is valid for the server that its URL names. */
 export type Identified = Pick<
   McpCall,
-  'grant' | 'method' | 'session' | 'cookies' | 'lastEventId' | 'endpoint'
+  'grant' | 'method' | 'session' | 'cookies' | 'lastEventId' | 'resumes' | 'endpoint'
 >;
 
 /** A request that is refused by its URL. An expired token still names its grant and endpoint. */
@@ -76,20 +79,33 @@ type Unidentified = {
   readonly endpoint?: Endpoint | undefined;
 };
 
+type IdentifyDeps = Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory'>;
+type Head = Pick<IncomingMessage, 'url' | 'method' | 'headers'>;
+
 /** Checks the token, and unseals what was sealed for its grant. */
-export function identify(
-  deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory'>,
-  { url, method, headers }: Pick<IncomingMessage, 'url' | 'method' | 'headers'>,
-): Identified | Unidentified {
-  const asked = readMcpUrl(url ?? '');
+export function identify(deps: IdentifyDeps, head: Head): Identified | Unidentified {
+  const asked = readMcpUrl(head.url ?? '');
   if (!asked) return { refusal: { code: 'token_invalid', reason: 'incomplete_url', message: INCOMPLETE } };
   const verified = deps.verify(asked.token);
-  const unseal = (grant: McpGrant) => unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
-  if ('refusal' in verified) {
-    const { refusal, expired, signed } = verified;
-    return { refusal, grant: expired, signed, endpoint: expired && unseal(expired) };
-  }
-  const { grant } = verified;
+  if (!('refusal' in verified)) return unsealHead(deps, verified.grant, asked, head);
+  const { refusal, expired, signed } = verified;
+  const endpoint = expired && unsealEndpoint(deps.encryptionKeys, expired, asked.endpoint);
+  return { refusal, grant: expired, signed, endpoint };
+}
+
+/** Like `identify`, for a URL whose only fault is its age. */
+export function identifyExpired(deps: IdentifyDeps, grant: McpGrant, head: Head): Identified | undefined {
+  const asked = readMcpUrl(head.url ?? '');
+  const identified = asked && unsealHead(deps, grant, asked, head);
+  return identified && 'refusal' in identified ? undefined : identified;
+}
+
+function unsealHead(
+  deps: IdentifyDeps,
+  grant: McpGrant,
+  asked: McpUrl,
+  { method, headers }: Head,
+): Identified | Unidentified {
   const signed = grant;
   // A policy that is known names the server that the token was issued for.
   if (deps.memory.policies.peek(grant.id)?.server?.url !== asked.url && !isServer(grant, asked.url))
@@ -104,16 +120,14 @@ export function identify(
       : unsealSession(deps.encryptionKeys, grant, String(sealedSession));
   if (sealedSession !== undefined && !session) return { signed, refusal: NO_SESSION };
   if (session && session.id === undefined && method === 'DELETE') return { signed, refusal: NO_DELETE };
-  const lastEventId =
-    sealedEvent === undefined
-      ? undefined
-      : unsealId(deps.encryptionKeys, grant, 'event', String(sealedEvent));
-  if (sealedEvent !== undefined && lastEventId === undefined)
-    return { signed, refusal: unknownId('event', 'Last-Event-ID') };
-  const endpoint = unseal(grant);
+  const last =
+    sealedEvent === undefined ? undefined : unsealEvent(deps.encryptionKeys, grant, String(sealedEvent));
+  if (sealedEvent !== undefined && !last) return { signed, refusal: unknownId('event', 'Last-Event-ID') };
+  const endpoint = unsealEndpoint(deps.encryptionKeys, grant, asked.endpoint);
   if (asked.endpoint !== undefined && !endpoint) return { signed, refusal: NO_SESSION };
   const cookies = endpoint?.cookies ?? session?.cookies ?? [];
-  return { grant, method, session: session?.id, cookies, lastEventId, endpoint };
+  const resumed = { lastEventId: last?.id, resumes: last?.open ?? [] };
+  return { grant, method, session: session?.id, cookies, ...resumed, endpoint };
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */

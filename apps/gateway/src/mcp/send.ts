@@ -11,6 +11,7 @@ import { mcpOperation } from '../traces.ts';
 import type { Authorization } from './auth/authorize.ts';
 import { cookieHeader, type Place } from './ids/cookies.ts';
 import { encodeName, listens } from './messages.ts';
+import { lastEndMs } from './open/late.ts';
 import { addressOf, readAddress } from './price.ts';
 import type { McpCall } from './request.ts';
 
@@ -156,7 +157,7 @@ const CANCELLED_MS = 5_000;
  * expires. A call that was admitted before `expires_at` may finish, but takes no longer than a call to a provider.
  */
 function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
-  const { revocations, leases, closing, now, upstreamTimeoutMs } = deps;
+  const { revocations, leases, closing, now } = deps;
   const { policy, grant, method, messages, unanswered, begun, placedMs } = call;
   const cutter = new Cutter();
   const unwatch = revocations.watch(policy.ref, (why) => cutter.cut(why));
@@ -185,7 +186,7 @@ function watchCall(deps: McpDeps, call: McpCall, answer: McpReceiver) {
   };
   if (method === 'GET' || unanswered.size > 0) void answer.whenIdle().then(idle);
   // Whole seconds, because Node has a list of its own for timers of each length.
-  const late = setTimeout(expire, Math.ceil((leftMs() + upstreamTimeoutMs) / 1_000) * 1_000);
+  const late = setTimeout(expire, Math.max(0, Math.ceil((lastEndMs(deps, grant) - now()) / 1_000)) * 1_000);
   const release = () => {
     isOver = true;
     unwatch();

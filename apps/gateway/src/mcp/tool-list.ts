@@ -1,6 +1,6 @@
 import { isModest, parseJson, type Refusal } from '@presign/schema';
 import { hasManyLines, readEvent, replaceData } from '../http/sse.ts';
-import { answeredId } from './ids/answered-id.ts';
+import { idAnsweredBy } from './ids/answered-id.ts';
 import { afterSpace, membersOf, type Part, partsOf } from './ids/json-parts.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import type { LegacyStream } from './legacy-sse.ts';
@@ -20,8 +20,7 @@ export class ToolFilter {
 
   /** Whether an event answers a request that lists no tools, so that it passes as it is, whatever its size. */
   isOfOther(bytes: Buffer): boolean {
-    const data = readEvent(bytes)?.data;
-    const id = data === undefined ? undefined : answeredId(data);
+    const id = idAnsweredBy(bytes);
     return id !== undefined && this.#isOther(id);
   }
 

@@ -1,5 +1,12 @@
 import { endOfString, parseJson } from '@presign/schema';
+import { readEvent } from '../../http/sse.ts';
 import { type RpcId, rpcId } from './rpc-id.ts';
+
+/** The request that an event answers. Undefined if it answers several, or none. */
+export function idAnsweredBy(bytes: Buffer): RpcId | undefined {
+  const data = readEvent(bytes)?.data;
+  return data === undefined ? undefined : answeredId(data);
+}
 
 /**
  * The id of the one answer in a text, which may be too long to be parsed. It does not check that the text is JSON. Undefined for a batch,

@@ -1,6 +1,7 @@
 import type { EncryptionKeys } from '@presign/crypto';
 import type { VerifiedGrant } from '../../grant/verify.ts';
-import { isShort, sealId } from './seal.ts';
+import type { RpcId } from './rpc-id.ts';
+import { isShort, sealId, unsealId } from './seal.ts';
 
 const [LF, CR, SPACE] = [0x0a, 0x0d, 0x20];
 const FIELD = Buffer.from('id:');
@@ -12,20 +13,50 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff');
  * An id that is too long is left out: a client then asks for the events after an earlier one.
  * @param bytes the lines of one event, as they came
  * @param isLeftOut leaves any id out
+ * @param open the requests that the stream has not answered. They go into the id, so that any gateway knows whose answers a stream brings
+ *   that goes on after the event
  */
 export function sealEventId(
   keys: EncryptionKeys,
   grant: VerifiedGrant,
   bytes: Buffer,
   isLeftOut: boolean,
+  open: readonly RpcId[] = [],
 ): Buffer {
   const line = lastIdLine(bytes);
   if (!line) return bytes;
   const id = bytes.toString('utf8', line.value, line.end);
   const isKept = !isLeftOut && isShort('event', id);
   // A comment takes its place.
-  const written = isKept ? `id: ${sealId(keys, grant, 'event', id)}` : ': id';
+  const written = isKept ? `id: ${sealEvent(keys, grant, { id, open })}` : ': id';
   return Buffer.concat([bytes.subarray(0, line.start), Buffer.from(written), bytes.subarray(line.end)]);
+}
+
+/** An event after which a stream goes on, as its holder hands it back. */
+type LastEvent = { readonly id: string; readonly open: readonly RpcId[] };
+
+/** The requests of a stream are left out if they are longer together: a holder sends the id in a header. */
+const OPEN_MAX_CHARS = 1_024;
+
+function sealEvent(keys: EncryptionKeys, grant: VerifiedGrant, { id, open }: LastEvent): string {
+  const text = JSON.stringify([id, open]);
+  return open.length === 0 || text.length > id.length + OPEN_MAX_CHARS
+    ? sealId(keys, grant, 'event', id)
+    : sealId(keys, grant, 'pending', text);
+}
+
+/** Undefined when the text was not sealed for this grant. */
+export function unsealEvent(
+  keys: EncryptionKeys,
+  grant: VerifiedGrant,
+  sealed: string,
+): LastEvent | undefined {
+  const id = unsealId(keys, grant, 'event', sealed);
+  if (id !== undefined) return { id, open: [] };
+  const text = unsealId(keys, grant, 'pending', sealed);
+  if (text === undefined) return undefined;
+  const [own, open] = JSON.parse(text) as [string, readonly RpcId[]];
+  return { id: own, open };
 }
 
 type IdLine = { readonly start: number; readonly value: number; readonly end: number };

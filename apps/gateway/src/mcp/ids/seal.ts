@@ -1,8 +1,20 @@
 import { type EncryptionKeys, sealDeterministic, unseal } from '@presign/crypto';
 import type { VerifiedGrant } from '../../grant/verify.ts';
 
-/** The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies. One kind never passes as another. */
-export type IdKind = 'session' | 'sticky' | 'event' | 'task' | 'cursor' | 'state' | 'request' | 'progress';
+/**
+ * The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies, and `pending` an event of a stream with open
+ * requests. One kind never passes as another.
+ */
+export type IdKind =
+  | 'session'
+  | 'sticky'
+  | 'event'
+  | 'pending'
+  | 'task'
+  | 'cursor'
+  | 'state'
+  | 'request'
+  | 'progress';
 
 /**
  * Seals an id that a server hands out, for the holder who gets it. The associated data names the grant, so every gateway can unseal it,
@@ -39,6 +51,7 @@ const MOST_CHARS: Readonly<Record<IdKind, number>> = {
   session: Number.POSITIVE_INFINITY,
   sticky: Number.POSITIVE_INFINITY,
   event: 1_024,
+  pending: Number.POSITIVE_INFINITY,
   task: 2_048,
   cursor: 4_096,
   state: 65_536,

@@ -57,10 +57,12 @@ export const unknownId = (kind: IdKind, param: string): Refusal => ({
   message: UNKNOWN[kind],
 });
 
+const NO_EVENT = 'Event not found. Open the stream without Last-Event-ID.';
 const UNKNOWN: Readonly<Record<IdKind, string>> = {
   session: 'Session not found.',
   sticky: 'Session not found.',
-  event: 'Event not found. Open the stream without Last-Event-ID.',
+  event: NO_EVENT,
+  pending: NO_EVENT,
   task: 'Task not found.',
   cursor: 'Cursor not found.',
   state: 'This requestState was not issued to this URL. Repeat the call without it.',

@@ -1,0 +1,74 @@
+import type { IncomingMessage } from 'node:http';
+import type { Refusal } from '@presign/schema';
+import type { McpDeps } from '../../deps.ts';
+import { mayBeLarge, readDecoded } from '../../http/body.ts';
+import type { Reservation } from '../../http/body-memory.ts';
+import { takeWork } from '../../workers/read-quota.ts';
+import { unsealBody } from '../ids/unseal-body.ts';
+import { type Message, type Messages, readMessages } from '../messages.ts';
+import { type Identified, identifyExpired, type McpCall } from '../request.ts';
+
+/** The longest that a call runs after the end of its URL. */
+export const lastEndMs = (
+  { upstreamTimeoutMs }: Pick<McpDeps, 'upstreamTimeoutMs'>,
+  { expiresAtMs }: Pick<Identified['grant'], 'expiresAtMs'>,
+): number => expiresAtMs + upstreamTimeoutMs;
+
+/**
+ * Identifies a request with an expired URL that may belong to a call that was admitted before: the rest of its stream, or a message to its
+ * server. Undefined if it cannot.
+ */
+export function identifyLate(
+  deps: Pick<McpDeps, 'verify' | 'encryptionKeys' | 'memory' | 'now' | 'upstreamTimeoutMs'>,
+  grant: Identified['grant'] | undefined,
+  incoming: IncomingMessage,
+): Identified | undefined {
+  if (!grant || deps.now() >= lastEndMs(deps, grant)) return undefined;
+  const identified = identifyExpired(deps, grant, incoming);
+  if (identified?.method === 'GET') return identified.resumes.length > 0 ? identified : undefined;
+  // A refused large body is read for its ids alone.
+  return identified?.method === 'POST' && !mayBeLarge(incoming) ? identified : undefined;
+}
+
+/** The content of a request, or its refusal. */
+type Read =
+  | Pick<McpCall, 'messages' | 'body' | 'taskId'>
+  | { readonly refusal: Refusal; readonly messages?: Messages; readonly isRead: true };
+
+/** Reads a request that came after the end of its URL. It is refused before any store is asked, unless it belongs to a call under way. */
+export async function readLate(
+  deps: Pick<McpDeps, 'encryptionKeys' | 'readQuota' | 'listeners'>,
+  { method, grant, endpoint }: Identified,
+  incoming: IncomingMessage,
+  memory: Reservation,
+): Promise<Read> {
+  if (method === 'GET') return { messages: undefined, body: { bytes: null }, taskId: undefined };
+  memory.belongsTo(grant.id);
+  const whole = await readDecoded(incoming, memory);
+  if ('refusal' in whole) return { refusal: EXPIRED, isRead: true };
+  const isLittle = takeWork(deps.readQuota, grant, whole.bytes);
+  const read = readMessages(whole.bytes, undefined, isLittle);
+  if ('refusal' in read) return { refusal: EXPIRED, isRead: true };
+  const { messages } = read;
+  const body = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);
+  // A stream of the older transport stays after the end only while a call is open on it.
+  const belongs =
+    areOfCalls(messages) &&
+    !('refusal' in body) &&
+    (!endpoint || (await deps.listeners.hasStream(grant.partition, endpoint.channel).catch(() => false)));
+  return belongs ? { messages, body, taskId: undefined } : { refusal: EXPIRED, messages, isRead: true };
+}
+
+const EXPIRED: Refusal = { code: 'token_expired' };
+
+/** Whether all messages of a POST belong to calls under way, and begin nothing: answers to the server, progress and cancellations. */
+function areOfCalls({ all, ids = [] }: Messages): boolean {
+  const answers = all.filter(({ method }) => method === undefined).length;
+  // The server has sent as many requests to this URL.
+  return all.every(isOfCall) && ids.filter(({ kind }) => kind === 'request').length === answers;
+}
+
+const isOfCall = ({ id, method }: Message): boolean =>
+  id === undefined && (method === undefined || OF_CALLS.has(method));
+
+const OF_CALLS: ReadonlySet<string> = new Set(['notifications/cancelled', 'notifications/progress']);
