@@ -120,21 +120,21 @@ const previews = (tools: unknown): boolean =>
   Array.isArray(tools) &&
   tools.some((tool) => isJsonObject(tool) && textOf(tool.type).startsWith('web_search_preview'));
 
-/** Items of tools whose fee the usage does not report. */
+/** Items of tools whose fee the usage does not report, or that this version does not know. */
 const costlyItems = ({ output }: JsonObject): readonly string[] =>
   Array.isArray(output)
-    ? output.flatMap((item) =>
-        isJsonObject(item) && COSTLY_ITEMS.includes(textOf(item.type)) ? textOf(item.type) : [],
-      )
+    ? output.flatMap((item) => (isJsonObject(item) && isCostly(textOf(item.type)) ? textOf(item.type) : []))
     : [];
 
-const COSTLY_ITEMS: readonly string[] = [
-  'code_interpreter_call',
-  'image_generation_call',
-  'shell_call',
-  'program',
-  'x_search_call',
-];
+const isCostly = (type: string): boolean =>
+  type === 'program' || (type.endsWith('_call') && !FREE_CALLS.has(type));
+
+/** Calls that cost their tokens alone, or are counted by `withServerTools` (`openai` 7.57, ResponseOutputItem, 2026-11-27). */
+const FREE_CALLS: ReadonlySet<string> = new Set([
+  ...['function_call', 'custom_tool_call', 'tool_search_call', 'mcp_call'],
+  ...['computer_call', 'local_shell_call', 'apply_patch_call'],
+  ...['web_search_call', 'file_search_call'],
+]);
 
 /** Whether the model wrote something: text, thoughts, calls of tools. Messages may be empty or refusals. */
 const contentIn = ({ output }: JsonObject): Content | undefined =>

@@ -55,12 +55,14 @@ describe('a number that no list has, or a part that costs money, makes the usage
       { ...RESPONSE, usage: { ...RESPONSE.usage, input_tokens_details: { film_tokens: 1 } } },
       'input_tokens_details.film_tokens',
     ],
-    [
-      'openai',
-      '/v1/responses',
-      { ...RESPONSE, output: [{ type: 'code_interpreter_call' }] },
-      'code_interpreter_call',
-    ],
+    ...['code_interpreter_call', 'image_generation_call', 'shell_call', 'program', 'deep_search_call'].map(
+      (type): [string, string, object, string] => [
+        'openai',
+        '/v1/responses',
+        { ...RESPONSE, output: [{ type: 'message', content: [] }, { type }] },
+        type,
+      ],
+    ),
     ['openai', '/v1/embeddings', { data: [{}], usage: { prompt_tokens: 4, pages: 1 } }, 'pages'],
     [
       'openai',
@@ -151,6 +153,9 @@ describe('a number that no list has, or a part that costs money, makes the usage
 
 describe('a number or a part is harmless', () => {
   test.each<[string, string, object]>([
+    ...['function_call', 'custom_tool_call', 'mcp_call', 'computer_call', 'web_search_call'].map(
+      (type): [string, string, object] => ['openai', '/v1/responses', { ...RESPONSE, output: [{ type }] }],
+    ),
     [
       'openai',
       CHAT,
