@@ -99,6 +99,16 @@ function addAsking(server: McpServer): void {
     const who = inputRequired.elicit({ message: 'Who?', requestedSchema: wanted });
     return inputRequired({ inputRequests: { who } });
   });
+  // The second round brings the name, which the state keeps until the third has been agreed to.
+  const seat = z.object({ seat: z.number() });
+  server.registerTool('book', { inputSchema: seat }, ({ seat }, { mcpReq }) => {
+    const name = mcpReq.requestState();
+    const given = acceptedContent(mcpReq.inputResponses, 'who', wanted);
+    if (name === 'asked' && given === undefined) return text('no name');
+    if (name !== undefined && name !== 'asked') return text(`${name} in ${seat}`);
+    const who = inputRequired.elicit({ message: 'Who?', requestedSchema: wanted });
+    return inputRequired({ inputRequests: { who }, requestState: given?.name ?? 'asked' });
+  });
   server.registerTool('sample', { inputSchema: z.object({}) }, (_args, { mcpReq }) => {
     const given = inputResponse(mcpReq.inputResponses, 'said');
     if (given.kind !== 'missing') return text(given.kind);

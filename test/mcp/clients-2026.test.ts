@@ -64,7 +64,7 @@ async function common(driven: Driven) {
   };
 }
 const COMMON = {
-  lists: [6, 1, 1, 2],
+  lists: [7, 1, 1, 2],
   called: 'ulm',
   failed: true,
   read: 1,
@@ -127,19 +127,22 @@ describe('a server of revision 2026-07-28', () => {
     expect(seen.some((headers) => 'mcp-session-id' in headers)).toBe(false);
   });
 
-  test('asks its client by its answers: each call that is made again counts', async () => {
+  test('asks its client by its answers: a call that is made again counts, unless it brings back a state', async () => {
     const { direct, outcome, used } = await bothWays(MODERN, async (driven) => ({
       elicited: textOf(await callTool(driven, 'ask')),
       sampled: textOf(await callTool(driven, 'sample')),
+      booked: textOf(await callTool(driven, 'book', { seat: 1 })),
       asked: driven.asked,
     }));
     expect(direct).toEqual({
       elicited: 'Ada',
       sampled: 'sampling',
-      asked: ['elicitation/create', 'sampling/createMessage'],
+      booked: 'Ada in 1',
+      asked: ['elicitation/create', 'sampling/createMessage', 'elicitation/create', 'elicitation/create'],
     });
     expect(outcome).toEqual(direct);
-    expect(used).toBe(4);
+    // Two for each of the first two, and one for the three rounds of the last.
+    expect(used).toBe(5);
   });
 
   test('reports progress while it works', async () => {

@@ -17,5 +17,6 @@ export * from './figures.ts';
 export * from './grant.ts';
 export * from './health.ts';
 export * from './keys.ts';
+export * from './once.ts';
 export * from './redis.ts';
 export * from './settle.ts';

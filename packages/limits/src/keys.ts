@@ -35,6 +35,8 @@ export const keys = {
     inPartition(partition, `refusals:${accountId}:${day}`),
   /** Requests of an API key in this minute. */
   rateLimit: (partition: number, id: string) => inPartition(partition, `rate:${id}`),
+  /** Whether the state of an MCP answer has come back, by the charge of the call that it answered. */
+  round: (partition: number, chargeId: string) => inPartition(partition, `round:${chargeId}`),
   /** The channel on which a stream of MCP's older transport listens for refusals. */
   listening: (partition: number, channel: string) => inPartition(partition, `listening:${channel}`),
 };

@@ -8,6 +8,7 @@ import { type Cookie, type Place, readCookies } from './ids/cookies.ts';
 import { sealEventId } from './ids/event-ids.ts';
 import { membersOf } from './ids/json-parts.ts';
 import { type Edit, findIds, handedOut, startsOf, withEdits } from './ids/places.ts';
+import { sealState } from './ids/rounds.ts';
 import { sealScalar } from './ids/seal.ts';
 import { sealSession } from './ids/session.ts';
 import type { LegacyStream } from './legacy-sse.ts';
@@ -36,7 +37,7 @@ export class AnswerFilter {
   #place: Place | undefined;
 
   constructor(call: McpCall, keys: EncryptionKeys, turn: Turn, stream: LegacyStream | undefined) {
-    const { method, messages, session, endpoint, lastEventId, resumes } = call;
+    const { method, messages, session, endpoint, lastEventId, resumes, round } = call;
     const asks = (prefix: string) =>
       messages?.all.some((message) => message.method?.startsWith(prefix)) === true;
     this.#call = call;
@@ -46,7 +47,7 @@ export class AnswerFilter {
     this.#hasSession = session !== undefined || endpoint !== undefined;
     this.#open = resumes.length > 0 ? stream?.unanswered : method === 'POST' ? call.unanswered : undefined;
     this.#isOwn = method === 'POST' || lastEventId !== undefined;
-    this.mayChange = this.#tools !== undefined || asks('tasks/');
+    this.mayChange = this.#tools !== undefined || asks('tasks/') || round !== undefined;
     this.mustRead = this.#tools !== undefined || asks('tasks/list');
   }
 
@@ -142,7 +143,10 @@ export class AnswerFilter {
     const ids = findIds(text, value, handedOut);
     if (!this.#hasSession && !this.#isOwn && ids.some(({ kind }) => kind === 'task')) return '';
     const edits = ids.flatMap(({ kind, json, start, end }): Edit[] => {
-      const sealed = sealScalar(this.#keys, this.#call.grant, kind, json);
+      const sealed =
+        kind === 'state'
+          ? sealState(this.#keys, this.#call, json)
+          : sealScalar(this.#keys, this.#call.grant, kind, json);
       return sealed === undefined ? [] : [{ start, end, text: sealed }];
     });
     return withEdits(text, edits);

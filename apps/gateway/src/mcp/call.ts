@@ -17,6 +17,7 @@ import { leaveCall } from '../limits/settle.ts';
 import { surelyUnsent } from '../limits/unsent.ts';
 import { checkQuota, takeUnsent } from '../workers/read-quota.ts';
 import { McpAnswer } from './answer.ts';
+import { takeRound } from './ids/rounds.ts';
 import {
   announceRequests,
   cancelOnStream,
@@ -144,17 +145,18 @@ async function serve(
     deps.readQuota.take(grant, NAME_WORK * (messages?.all.length ?? 1));
     return refused(priced.refusal);
   }
-  const { charged } = priced;
   const away = checkHost(deps.hosts, upstreamOf({ endpoint, server }).origin);
   if (away) return refused(away);
-  const free = (messages?.all.length ?? 1) - charged.length;
-  const begun = deps.freeWork.begin(grant.id, free, charged.length === 0);
+  const work = priced.charged.length;
+  const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, work === 0);
   if ('refusal' in begun) return refused(begun.refusal);
+  const round = await takeRound(deps, grant, read.rounds);
+  const charged = round ? [] : priced.charged;
   const unanswered = unansweredOf(messages, charged);
   const call: McpCall = {
     ...identified,
     ...{ requestId, report, incoming, outgoing, policy, server, messages, body, bodyMemory },
-    ...{ taskId, charged, chargeId: newHoldId(), beganMs },
+    ...{ taskId, rounds: read.rounds, round, charged, chargeId: newHoldId(), beganMs },
     ...{ unanswered, begun },
   };
   try {
@@ -190,7 +192,10 @@ async function chargeAndRun(deps: McpDeps, call: McpCall): Promise<Refusal | und
   const askedAt = performance.now();
   const counted = await chargeCall(deps, requestId, grant, policy, ask);
   call.report.admitMs += performance.now() - askedAt;
-  if ('refusal' in counted) return withBatchFigures(counted.refusal, ask.uses);
+  if ('refusal' in counted) {
+    await call.round?.giveBack();
+    return withBatchFigures(counted.refusal, ask.uses);
+  }
   const drawn = counted.policy === policy ? call : { ...call, policy: counted.policy };
   refund.belongsTo(drawn);
   const running =
@@ -226,7 +231,7 @@ async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: 
   }
 }
 
-const NO_MESSAGES = { messages: undefined, body: { bytes: null }, taskId: undefined };
+const NO_MESSAGES = { messages: undefined, body: { bytes: null }, taskId: undefined, rounds: undefined };
 
 /** Sends a charged call, passes its answer on, and refunds what did not run. */
 async function run(
@@ -282,10 +287,11 @@ function cancelRequests(deps: McpDeps, call: McpCall): void {
 }
 
 /** Gives everything back of a POST that surely did not run. */
-function giveAllBack(deps: McpDeps, { grant }: McpCall, refund: ChargeRefund, sent: McpSent): Promise<void> {
+async function giveAllBack(deps: McpDeps, call: McpCall, refund: ChargeRefund, sent: McpSent): Promise<void> {
   const wasSent = !surelyUnsent(sent);
-  if (!wasSent) takeUnsent(deps.readQuota, grant);
-  return refund.give(refund.requests.all, { wasSent, ...('status' in sent && { status: sent.status }) });
+  if (!wasSent) takeUnsent(deps.readQuota, call.grant);
+  await call.round?.giveBack();
+  await refund.give(refund.requests.all, { wasSent, ...('status' in sent && { status: sent.status }) });
 }
 
 /** Whether certainly no request of a POST ran: it never arrived, or the server refused it as a whole. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import {
   type ArgumentCondition,
@@ -42,6 +43,8 @@ export type JudgedArguments =
 export type Messages = {
   readonly all: readonly Message[];
   readonly isBatch: boolean;
+  /** A digest of what the one request asks for, if that was asked for. */
+  readonly asked?: string;
   /** Ids of the server that its client hands back. */
   readonly ids?: readonly HandedId[];
 };
@@ -80,11 +83,13 @@ export const MODEST = { depth: 200, parts: 1_000_000 };
  * Reads the body of a POST. Refuses bodies that a server might understand differently.
  * @param conditions of arguments, by which calls are judged
  * @param isLittle it is known to be within the limits
+ * @param withAsked digests what a single request asks for
  */
 export function readMessages(
   bytes: Buffer,
   conditions?: ToolArguments,
   isLittle = false,
+  withAsked = false,
 ): { messages: Messages } | { refusal: Refusal } {
   if (!isLittle && !isModest(bytes, MODEST))
     return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
@@ -105,7 +110,16 @@ export function readMessages(
   if (invalidMessage !== undefined) return invalid(invalidMessage);
   const ids = handedIds(text, value);
   if (ids.length > IDS_MOST) return invalid(`a POST has at most ${IDS_MOST} ids`);
-  return { messages: { all: all as Message[], isBatch, ...(ids.length > 0 && { ids }) } };
+  const asked = withAsked && isJsonObject(value) && { asked: digestOf(value) };
+  return { messages: { all: all as Message[], isBatch, ...asked, ...(ids.length > 0 && { ids }) } };
+}
+
+/** The same for all rounds of a request: their ids, states and inputs differ. */
+function digestOf({ method, params }: JsonObject): string {
+  const { name, uri, arguments: given } = isJsonObject(params) ? params : {};
+  return createHash('sha256')
+    .update(JSON.stringify([method, name, uri, given]))
+    .digest('base64url');
 }
 
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */

@@ -14,6 +14,7 @@ import type { Begun } from '../limits/free-work.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { Cookie } from './ids/cookies.ts';
 import { unsealEvent } from './ids/event-ids.ts';
+import { type FreeRound, mayHaveRounds, type Rounds, roundsOf } from './ids/rounds.ts';
 import type { RpcId } from './ids/rpc-id.ts';
 import { unsealSession } from './ids/session.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
@@ -50,6 +51,9 @@ export type McpCall = {
   readonly taskId: string | undefined;
   /** Where a POST of the 2024-11-05 transport goes. */
   readonly endpoint: Endpoint | undefined;
+  readonly rounds?: Rounds | undefined;
+  /** The request is a further round of one that was charged. */
+  readonly round?: FreeRound | undefined;
   /** The messages that cost a use. */
   readonly charged: readonly Charged[];
   readonly chargeId: string;
@@ -141,7 +145,7 @@ const INCOMPLETE = 'This URL is incomplete: it needs its url and token parameter
 const OTHER_SERVER = 'The parameter url is not the one that this URL was issued for.';
 const NO_SESSION: Refusal = { code: 'not_found', message: 'Session not found.' };
 
-type ReadPost = { readonly messages: Messages } & Pick<McpCall, 'body' | 'taskId'>;
+type ReadPost = { readonly messages: Messages } & Pick<McpCall, 'body' | 'taskId' | 'rounds'>;
 
 /** Reads the messages of a POST, and the bytes to send. The messages of a large body are read in a worker. */
 export async function readPost(
@@ -163,7 +167,7 @@ export async function readPost(
   const rules = grant.limitsArguments ? await rulesOf(deps, report.requestId, grant) : undefined;
   const read =
     isLittle && (!rules || whole.bytes.length <= JUDGED_HERE_BYTES)
-      ? readMessages(whole.bytes, rules?.arguments, isLittle)
+      ? readMessages(whole.bytes, rules?.arguments, isLittle, mayHaveRounds(incoming.headers))
       : await bodyWorkers.readMessages(grant, whole.bytes, rules?.server.arguments);
   if (rules) readQuota.take(grant, JUDGED_TIMES * Math.min(whole.bytes.length, JUDGED_HERE_BYTES));
   if ('refusal' in read) return read;
@@ -174,7 +178,9 @@ export async function readPost(
   // A URL that is dead says so first.
   if ('refusal' in unsealed)
     return { refusal: (await refusalOfAny(deps, report.requestId, grant)) ?? unsealed.refusal, messages };
-  return { messages, body: unsealed, taskId: unsealTask(deps.encryptionKeys, grant, messages.ids ?? []) };
+  const taskId = unsealTask(deps.encryptionKeys, grant, messages.ids ?? []);
+  const rounds = roundsOf(deps.encryptionKeys, grant, messages);
+  return { messages, body: unsealed, taskId, rounds };
 }
 
 /** To compare names takes longer than to read them: at most 10 ms for a body of this size, which pays this many times its bytes. */

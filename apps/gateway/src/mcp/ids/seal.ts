@@ -2,8 +2,8 @@ import { type EncryptionKeys, sealDeterministic, unseal } from '@presign/crypto'
 import type { VerifiedGrant } from '../../grant/verify.ts';
 
 /**
- * The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies, and `pending` an event of a stream with open
- * requests. One kind never passes as another.
+ * The kinds of ids that a server hands out and takes back; `sticky` is a session with cookies, `pending` an event of a stream with open
+ * requests, and `round` a state with its round. One kind never passes as another.
  */
 export type IdKind =
   | 'session'
@@ -13,6 +13,7 @@ export type IdKind =
   | 'task'
   | 'cursor'
   | 'state'
+  | 'round'
   | 'request'
   | 'progress';
 
@@ -55,6 +56,7 @@ const MOST_CHARS: Readonly<Record<IdKind, number>> = {
   task: 2_048,
   cursor: 4_096,
   state: 65_536,
+  round: Number.POSITIVE_INFINITY,
   request: 512,
   progress: 512,
 };

@@ -2,6 +2,7 @@ import type { EncryptionKeys } from '@presign/crypto';
 import type { Refusal } from '@presign/schema';
 import type { VerifiedGrant } from '../../grant/verify.ts';
 import type { HandedId } from './handed-ids.ts';
+import { unsealState } from './rounds.ts';
 import { type IdKind, unsealId } from './seal.ts';
 
 /**
@@ -35,6 +36,7 @@ function unsealJson(
   kind: IdKind,
   json: string,
 ): string | undefined {
+  if (kind === 'state') return unsealState(keys, grant, json)?.own;
   if (!json.startsWith('"')) return undefined;
   return unsealId(keys, grant, kind, JSON.parse(json) as string);
 }
@@ -58,6 +60,7 @@ export const unknownId = (kind: IdKind, param: string): Refusal => ({
 });
 
 const NO_EVENT = 'Event not found. Open the stream without Last-Event-ID.';
+const NO_STATE = 'This requestState was not issued to this URL. Repeat the call without it.';
 const UNKNOWN: Readonly<Record<IdKind, string>> = {
   session: 'Session not found.',
   sticky: 'Session not found.',
@@ -65,7 +68,8 @@ const UNKNOWN: Readonly<Record<IdKind, string>> = {
   pending: NO_EVENT,
   task: 'Task not found.',
   cursor: 'Cursor not found.',
-  state: 'This requestState was not issued to this URL. Repeat the call without it.',
+  state: NO_STATE,
+  round: NO_STATE,
   request: 'The server did not send this request to this URL.',
   progress: 'The server did not send this progress token to this URL.',
 };

@@ -32,7 +32,7 @@ export function identifyLate(
 
 /** The content of a request, or its refusal. */
 type Read =
-  | Pick<McpCall, 'messages' | 'body' | 'taskId'>
+  | Pick<McpCall, 'messages' | 'body' | 'taskId' | 'rounds'>
   | { readonly refusal: Refusal; readonly messages?: Messages; readonly isRead: true };
 
 /** Reads a request that came after the end of its URL. It is refused before any store is asked, unless it belongs to a call under way. */

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Stack, startStack } from '../harness/stack.ts';
+import { at, type Heard, outcomes, post, sumOf, urlOf } from './holder.ts';
+import { eventOf, type McpUpstream, startMcpUpstream } from './upstream.ts';
+
+let upstream: McpUpstream;
+let stack: Stack;
+let aheadMs = 0;
+/** Request states that the server got, each as it gave it. */
+let came: (string | undefined)[] = [];
+/** How the server answers the next POST. */
+let how: 'json' | 'sse' | 'away' = 'json';
+
+beforeAll(async () => {
+  upstream = await startMcpUpstream();
+  stack = await startStack({ providers: {}, gateways: 2, gateway: { now: () => Date.now() + aheadMs } });
+});
+afterAll(async () => {
+  await stack.close();
+  await upstream.close();
+});
+beforeEach(() => {
+  aheadMs = 0;
+  came = [];
+  how = 'json';
+  // Asks for input in every answer, with the same state each time.
+  upstream.behaves = ({ method, body }, response) => {
+    if (method !== 'POST') return false;
+    if (how === 'away') return response.writeHead(429).end();
+    const { id, params } = JSON.parse(body) as { id: number; params: { requestState?: string } };
+    came.push(params.requestState);
+    const result = { resultType: 'input_required', inputRequests: {}, requestState: STATE };
+    const message = { jsonrpc: '2.0', id, result };
+    response.writeHead(200, { 'content-type': how === 'sse' ? 'text/event-stream' : 'application/json' });
+    return response.end(how === 'sse' ? eventOf(message) : JSON.stringify(message));
+  };
+});
+
+const STATE = 'state "ü"';
+const VERSION = { 'mcp-protocol-version': '2026-07-28' };
+const PRICE = 500;
+const issue = (policy: object = {}) =>
+  stack.issueMcp({
+    servers: [{ name: 'a', url: upstream.url, transport: 'http', pricing: { default: PRICE } }],
+    expires_in: 86_400,
+    ...policy,
+  });
+
+type Asked = { readonly state?: string | undefined; readonly tool?: string; readonly args?: object };
+
+/** A round of a call, at a gateway. */
+async function round(url: string, { state, tool = 'book', args = { seat: 1 } }: Asked = {}, gateway = 0) {
+  const params = { name: tool, arguments: args, ...(state && { requestState: state, inputResponses: {} }) };
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
+  return post(at(stack, gateway, url), call, VERSION);
+}
+const stateIn = ({ messages }: Heard) =>
+  (messages[0]?.result as { requestState?: string } | undefined)?.requestState;
+
+/** The rounds of a call, each with the state of the one before. */
+async function rounds(url: string, count: number): Promise<Heard[]> {
+  const all: Heard[] = [];
+  for (let i = 0; i < count; i++) {
+    const before = all.at(-1);
+    all.push(await round(url, { state: before && stateIn(before) }, i % 2));
+  }
+  return all;
+}
+
+const expectUses = async (answer: Awaited<ReturnType<typeof issue>>, uses: number) =>
+  expect(await sumOf(stack, answer)).toMatchObject({ uses, cost: uses * PRICE });
+
+test.each(['json', 'sse'] as const)(
+  'the rounds of a call are one use, over two gateways, and the server gets its own state (%s)',
+  async (form) => {
+    how = form;
+    const answer = await issue({ max_uses: 1 });
+    const all = await rounds(urlOf(answer, 'a'), 4);
+    expect(all.map(outcomes)).toEqual(all.map(() => ['ran']));
+    expect(came).toEqual([undefined, STATE, STATE, STATE]);
+    for (const heard of all) expect(heard.text).not.toContain(STATE);
+    await expectUses(answer, 1);
+  },
+);
+
+test('ten rounds are one use, and the eleventh is another', async () => {
+  const answer = await issue();
+  await rounds(urlOf(answer, 'a'), 10);
+  await expectUses(answer, 1);
+  await rounds(urlOf(answer, 'a'), 12);
+  await expectUses(answer, 3);
+});
+
+describe('a state', () => {
+  const first = async () => {
+    const answer = await issue();
+    const url = urlOf(answer, 'a');
+    return { answer, url, state: stateIn(await round(url)) };
+  };
+
+  test.each<[string, Asked, number]>([
+    ['other arguments', { args: { seat: 2 } }, 0],
+    ['another tool', { tool: 'buy' }, 0],
+    ['an hour later', {}, 3_600_001],
+  ])('with %s costs another use', async (_what, asked, laterMs) => {
+    const { answer, url, state } = await first();
+    aheadMs = laterMs;
+    expect(outcomes(await round(url, { ...asked, state }))).toEqual(['ran']);
+    await expectUses(answer, 2);
+  });
+
+  test('passes for free once, whichever of twenty calls at once comes first', async () => {
+    const { answer, url, state } = await first();
+    await Promise.all(Array.from({ length: 20 }, (_, i) => round(url, { state }, i % 2)));
+    await expectUses(answer, 20);
+  });
+
+  test('passes again after a round that its server refused unread', async () => {
+    const { answer, url, state } = await first();
+    how = 'away';
+    expect((await round(url, { state })).status).toBe(429);
+    how = 'json';
+    expect(outcomes(await round(url, { state }))).toEqual(['ran']);
+    await expectUses(answer, 1);
+  });
+
+  test('of another URL is unknown', async () => {
+    const { state } = await first();
+    const other = await issue();
+    expect(outcomes(await round(urlOf(other, 'a'), { state }))).toEqual(['invalid_request']);
+    await expectUses(other, 0);
+  });
+});
+
+test('without a state, or in an older revision, each round is a use', async () => {
+  const answer = await issue();
+  const url = urlOf(answer, 'a');
+  for (let i = 0; i < 3; i++) await round(url);
+  await expectUses(answer, 3);
+  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'book' } };
+  const heard = await post(at(stack, 0, url), call);
+  const again = { ...call, params: { ...call.params, requestState: stateIn(heard) } };
+  expect(outcomes(await post(at(stack, 0, url), again))).toEqual(['ran']);
+  await expectUses(answer, 5);
+});
