@@ -41,6 +41,9 @@ export async function startGatewayProcess(
       PROVIDERS_FILE: providersFile,
       ALLOW_PRIVATE_UPSTREAMS: 'true',
       SHUTDOWN_DRAIN_SECONDS: '0',
+      ...(stack.redisTimeouts && {
+        REDIS_COMMAND_TIMEOUT_SECONDS: String(stack.redisTimeouts.commandMs / 1_000),
+      }),
       ...env,
     },
   });

@@ -34,6 +34,8 @@ export type Stack = {
   readonly db: Database;
   readonly redis: RedisClient;
   readonly redisUrl: string;
+  /** How long services wait for that Redis. Undefined: as long as they do by default. */
+  readonly redisTimeouts: RedisTimeouts | undefined;
   /** Undefined on the embedded engine, which other processes cannot reach. */
   readonly databaseUrl: string | undefined;
   readonly providersJson: string;
@@ -97,8 +99,13 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     log,
   };
   await bootstrap(stores.db, apiKey);
+  const { redisTimeouts = stores.redisTimeouts } = options;
   const connect = async (url = stores.redisUrl) => {
-    const redis = connectRedis(url, () => {}, options.redisTimeouts);
+    const redis = connectRedis(
+      url,
+      () => {},
+      url === stores.redisUrl ? redisTimeouts : options.redisTimeouts,
+    );
     await redisReady(redis);
     return redis;
   };
@@ -154,6 +161,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     db: stores.db,
     redis,
     redisUrl: stores.redisUrl,
+    redisTimeouts,
     databaseUrl: stores.databaseUrl,
     providersJson: JSON.stringify(options.providers),
     issuer,

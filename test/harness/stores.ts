@@ -1,5 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { connectRedis, drain, type RedisClient, redisReady, reopen } from '@presign/limits';
+import {
+  connectRedis,
+  drain,
+  type RedisClient,
+  type RedisTimeouts,
+  redisReady,
+  reopen,
+} from '@presign/limits';
 import { startEmbeddedPostgres, startEmbeddedRedis } from '@presign/local';
 import {
   addPartitions,
@@ -18,6 +25,8 @@ export type Stores = {
   readonly db: Database;
   readonly databaseUrl: string | undefined;
   readonly redisUrl: string;
+  /** For the embedded Redis. It runs in this process, which the calls of a test may keep busy for longer than the default. */
+  readonly redisTimeouts?: RedisTimeouts;
   readonly close: () => Promise<void>;
 };
 
@@ -31,6 +40,7 @@ export async function startStores(redisUrl = process.env['TEST_REDIS_URL']): Pro
   return {
     ...database,
     redisUrl: redis.url,
+    ...(redis.isEmbedded && { redisTimeouts: { connectMs: 60_000, commandMs: 60_000 } }),
     close: async () => {
       await redis.close();
       await database.close();
@@ -59,10 +69,11 @@ async function startDatabase(server: string | undefined) {
 }
 
 async function startRedis(server: string | undefined) {
-  if (server === undefined || server === '') return lend(redisEngines, startEmbeddedRedis, emptyRedis);
+  if (server === undefined || server === '')
+    return { ...(await lend(redisEngines, startEmbeddedRedis, emptyRedis)), isEmbedded: true };
   const url = server.includes('+') ? server : `${server.replace(/\/\d*$/, '')}/${nextDatabase()}`;
   await emptyRedis({ url });
-  return { url, close: async () => {} };
+  return { url, close: async () => {}, isEmbedded: false };
 }
 
 /** A Redis server has 16 databases (Redis Cluster has one): each of vitest's three workers uses five of them. */

@@ -144,7 +144,8 @@ function named(name: string, url: string | undefined) {
 function engineAt(url: string): Engine {
   const clients: RedisClient[] = [];
   const connect = async () => {
-    const client = connectRedis(url, () => undefined);
+    // The embedded engine runs in this process, which the calls of a test may keep busy for longer than the default.
+    const client = connectRedis(url, () => undefined, { connectMs: 60_000, commandMs: 60_000 });
     clients.push(client);
     await redisReady(client);
     return client;
