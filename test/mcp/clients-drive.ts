@@ -147,7 +147,8 @@ function httpOptions({ sessionId, reconnectMs = 300 }: DriveOptions) {
     initialReconnectionDelay: reconnectMs,
     maxReconnectionDelay: reconnectMs,
     reconnectionDelayGrowFactor: 1,
-    maxRetries: 10,
+    // On a busy machine a server may take long to see that the old stream has gone, and refuses another until then.
+    maxRetries: 200,
   };
   return { reconnectionOptions, ...(sessionId ? { sessionId } : {}) };
 }
