@@ -70,6 +70,6 @@ export default defineConfig({
     sequence: { sequencer: ByPackage },
     // Only a test that hangs meets these: no machine is so busy.
     testTimeout: 120_000,
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
   },
 });

@@ -33,7 +33,7 @@ export async function runCases(
   const [program, ...args] = command;
   const env = { PATH: process.env.PATH, HOME: process.env.HOME, CASES: JSON.stringify(cases) };
   const output = await new Promise<string>((resolve, reject) => {
-    execFile(program, args, { env, timeout: 110_000 }, (error, stdout, stderr) => {
+    execFile(program, args, { env, timeout: 280_000 }, (error, stdout, stderr) => {
       if (error) reject(new Error(`${command.join(' ')}: ${stderr.slice(-3_000)}`, { cause: error }));
       else resolve(stdout);
     });
