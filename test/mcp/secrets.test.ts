@@ -23,7 +23,7 @@ const issued: string[] = [];
 const answered: string[] = [];
 /** All of Redis, again and again: what is drained is gone from it. */
 const dumps: string[] = [];
-/** What a call leaves in Redis. */
+/** A part of the entry that a call leaves in Redis. */
 const USAGE = '"tol\\":\\"run';
 
 beforeAll(async () => {
