@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
-import { at, type Heard, outcomes, post, sumOf, urlOf } from './holder.ts';
+import { at, type Heard, outcomes, post, sumOf, tally, urlOf } from './holder.ts';
 import { eventOf, type McpUpstream, startMcpUpstream } from './upstream.ts';
 
 let upstream: McpUpstream;
 let stack: Stack;
 let aheadMs = 0;
+let frozenMs: number | undefined;
 /** Request states that the server got, each as it gave it. */
 let came: (string | undefined)[] = [];
 /** How the server answers the next POST. */
@@ -13,7 +14,11 @@ let how: 'json' | 'sse' | 'away' = 'json';
 
 beforeAll(async () => {
   upstream = await startMcpUpstream();
-  stack = await startStack({ providers: {}, gateways: 2, gateway: { now: () => Date.now() + aheadMs } });
+  stack = await startStack({
+    providers: {},
+    gateways: 2,
+    gateway: { now: () => (frozenMs ?? Date.now()) + aheadMs },
+  });
 });
 afterAll(async () => {
   await stack.close();
@@ -21,6 +26,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   aheadMs = 0;
+  frozenMs = undefined;
   came = [];
   how = 'json';
   // Asks for input in every answer, with the same state each time.
@@ -121,6 +127,18 @@ describe('a state', () => {
     expect((await round(url, { state })).status).toBe(429);
     how = 'json';
     expect(outcomes(await round(url, { state }))).toEqual(['ran']);
+    await expectUses(answer, 1);
+  });
+
+  test('that its server refuses each time is bounded as other free work', async () => {
+    const { answer, url, state } = await first();
+    how = 'away';
+    frozenMs = Date.now();
+    const heard: Heard[] = [];
+    // At most 64 at once.
+    for (let i = 0; i < 13; i++)
+      heard.push(...(await Promise.all(Array.from({ length: 50 }, () => round(url, { state })))));
+    expect(tally(heard)).toMatchObject({ rate_limited: 50 });
     await expectUses(answer, 1);
   });
 

@@ -147,7 +147,7 @@ async function serve(
   }
   const away = checkHost(deps.hosts, upstreamOf({ endpoint, server }).origin);
   if (away) return refused(away);
-  const work = priced.charged.length;
+  const work = read.rounds?.before ? 0 : priced.charged.length;
   const begun = deps.freeWork.begin(grant.id, (messages?.all.length ?? 1) - work, work === 0);
   if ('refusal' in begun) return refused(begun.refusal);
   const round = await takeRound(deps, grant, read.rounds);
