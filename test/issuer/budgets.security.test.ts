@@ -2,7 +2,7 @@ import { type BudgetAnswer, budgetAnswer, budgetPage } from '@presign/schema';
 import { ledger } from '@presign/schema/ledger-tables';
 import { budgets } from '@presign/schema/tables';
 import { eq, sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { callsSettled } from '../harness/calls-settled.ts';
 import { eventually } from '../harness/eventually.ts';
 import { type Stack, startStack } from '../harness/stack.ts';
@@ -241,20 +241,29 @@ test('changes, deletions and new budgets during calls over two gateways: nothing
     }
   };
   const calling = Promise.all(Array.from({ length: 6 }, (_, i) => caller(i)));
+  onTestFinished(() => {
+    stopped = true;
+  });
+  // Redis runs in this process, which the calls keep busy, and may not have a change in time: 202. It is asked for again.
+  const change = (id: string | undefined, fields: object) =>
+    eventually(async () => {
+      const { status } = await ask(of, 'PATCH', `/${id}`, fields);
+      expect([200, 202]).toContain(status);
+      return status === 200;
+    });
   const ofUsers = (await list(of)).flatMap(({ id, scope }) =>
     'external_user' in scope && scope.external_user !== '*' ? id : [],
   );
   for (let round = 0; round < (thorough ? 12 : 4); round++) {
     const limit = { max_uses: (round * 37) % 90 };
-    const sent = await Promise.all([
-      ask(of, 'PATCH', `/${shared.id}`, limit),
-      ask(of, 'PATCH', `/${ofUsers[round % 3]}`, { max_uses: (round * 53) % 200 }),
-      ask(of, 'PATCH', `/${shared.id}`, { thresholds: [(round % 99) + 1] }),
+    await Promise.all([
+      change(shared.id, limit),
+      change(ofUsers[round % 3], { max_uses: (round * 53) % 200 }),
+      change(shared.id, { thresholds: [(round % 99) + 1] }),
     ]);
-    expect(sent.map(({ status }) => status)).toEqual([200, 200, 200]);
   }
   // The last answers are in force: once each budget is full, not one more call passes on any gateway.
-  await Promise.all(ofUsers.map((id) => ask(of, 'PATCH', `/${id}`, { max_uses: 0 })));
+  await Promise.all(ofUsers.map((id) => change(id, { max_uses: 0 })));
   const before = upstream.seen.length;
   const asked = Date.now();
   await eventually(async () => Object.keys(codes).includes('uses_exhausted') && Date.now() > asked + 300);
@@ -266,7 +275,7 @@ test('changes, deletions and new budgets during calls over two gateways: nothing
 
   const lastly = await ask(of, 'DELETE', `/${shared.id}`);
   expect(lastly.status).toBe(204);
-  await Promise.all(ofUsers.map((id) => ask(of, 'PATCH', `/${id}`, { max_uses: -1 })));
+  await Promise.all(ofUsers.map((id) => change(id, { max_uses: -1 })));
   expect(await Promise.all(urls.map((url) => call(url)))).toEqual(urls.map(() => 'ok'));
   await callsSettled(stack);
   const [sum] = await stack.db
