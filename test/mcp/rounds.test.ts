@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Stack, startStack } from '../harness/stack.ts';
 import { at, type Heard, outcomes, post, sumOf, tally, urlOf } from './holder.ts';
@@ -10,7 +11,10 @@ let frozenMs: number | undefined;
 /** Request states that the server got, each as it gave it. */
 let came: (string | undefined)[] = [];
 /** How the server answers the next POST. */
-let how: 'json' | 'sse' | 'away' = 'json';
+let how: 'json' | 'sse' | 'away' | Refused = 'json';
+
+/** An error of JSON-RPC, in JSON with a status or in a stream. */
+type Refused = { readonly code: number; readonly status: number; readonly form: 'json' | 'sse' };
 
 beforeAll(async () => {
   upstream = await startMcpUpstream();
@@ -35,12 +39,20 @@ beforeEach(() => {
     if (how === 'away') return response.writeHead(429).end();
     const { id, params } = JSON.parse(body) as { id: number; params: { requestState?: string } };
     came.push(params.requestState);
+    if (typeof how === 'object') return refuse(how, id, response);
     const result = { resultType: 'input_required', inputRequests: {}, requestState: STATE };
     const message = { jsonrpc: '2.0', id, result };
     response.writeHead(200, { 'content-type': how === 'sse' ? 'text/event-stream' : 'application/json' });
     return response.end(how === 'sse' ? eventOf(message) : JSON.stringify(message));
   };
 });
+
+function refuse({ code, status, form }: Refused, id: number, response: ServerResponse) {
+  const message = { jsonrpc: '2.0', id, error: { code, message: 'no' } };
+  const contentType = form === 'sse' ? 'text/event-stream' : 'application/json';
+  response.writeHead(status, { 'content-type': contentType });
+  return response.end(form === 'sse' ? eventOf(message) : JSON.stringify(message));
+}
 
 const STATE = 'state "ü"';
 const VERSION = { 'mcp-protocol-version': '2026-07-28' };
@@ -52,13 +64,19 @@ const issue = (policy: object = {}) =>
     ...policy,
   });
 
-type Asked = { readonly state?: string | undefined; readonly tool?: string; readonly args?: object };
+/** `args` may be text, with numbers that JavaScript cannot hold. */
+type Asked = { readonly state?: string | undefined; readonly tool?: string; readonly args?: object | string };
 
 /** A round of a call, at a gateway. */
 async function round(url: string, { state, tool = 'book', args = { seat: 1 } }: Asked = {}, gateway = 0) {
-  const params = { name: tool, arguments: args, ...(state && { requestState: state, inputResponses: {} }) };
-  const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
-  return post(at(stack, gateway, url), call, VERSION);
+  const params = { name: tool, arguments: '', ...(state && { requestState: state, inputResponses: {} }) };
+  const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params });
+  const written = typeof args === 'string' ? args : JSON.stringify(args);
+  return post(
+    at(stack, gateway, url),
+    call.replace('"arguments":""', () => `"arguments":${written}`),
+    VERSION,
+  );
 }
 const stateIn = ({ messages }: Heard) =>
   (messages[0]?.result as { requestState?: string } | undefined)?.requestState;
@@ -115,6 +133,22 @@ describe('a state', () => {
     await expectUses(answer, 2);
   });
 
+  test.each([
+    ['{"seat":9007199254740993}', '{"seat":9007199254740992}'],
+    ['{"seat":[1e400]}', '{"seat":[null]}'],
+    ['{"seat":1e400}', '{"seat":-1e400}'],
+    ['{"seat":0.1}', '{"seat":0.10000000000000000001}'],
+  ])('of a call with %s costs another use with %s', async (args, others) => {
+    const answer = await issue();
+    const url = urlOf(answer, 'a');
+    const state = stateIn(await round(url, { args }));
+    await round(url, { args: others, state });
+    await expectUses(answer, 2);
+    const again = stateIn(await round(url, { args }));
+    await round(url, { args, state: again });
+    await expectUses(answer, 3);
+  });
+
   test('passes for free once, whichever of twenty calls at once comes first', async () => {
     const { answer, url, state } = await first();
     await Promise.all(Array.from({ length: 20 }, (_, i) => round(url, { state }, i % 2)));
@@ -128,6 +162,31 @@ describe('a state', () => {
     how = 'json';
     expect(outcomes(await round(url, { state }))).toEqual(['ran']);
     await expectUses(answer, 1);
+  });
+
+  test.each<Refused>([
+    { code: -32601, status: 200, form: 'json' },
+    { code: -32020, status: 400, form: 'json' },
+    { code: -32021, status: 200, form: 'sse' },
+    { code: -32022, status: 400, form: 'json' },
+  ])('passes again after a round that its server answered with %j', async (refused) => {
+    const { answer, url, state } = await first();
+    for (let i = 0; i < 3; i++) {
+      how = refused;
+      expect(outcomes(await round(url, { state }, i % 2))).toEqual([refused.code]);
+    }
+    how = 'json';
+    expect(outcomes(await round(url, { state }))).toEqual(['ran']);
+    await expectUses(answer, 1);
+  });
+
+  test.each([-32602, -32603, -32000])('has passed if its round ran into %i', async (code) => {
+    const { answer, url, state } = await first();
+    how = { code, status: 200, form: 'json' };
+    await round(url, { state });
+    how = 'json';
+    await round(url, { state });
+    await expectUses(answer, 2);
   });
 
   test('that its server refuses each time is bounded as other free work', async () => {

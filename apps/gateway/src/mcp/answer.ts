@@ -52,7 +52,7 @@ const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 export class McpAnswer implements Receiver {
   readonly #parts: AnswerParts;
   readonly #response: ServerResponse;
-  /** Undefined when the call cost nothing. */
+  /** Undefined when nothing of the call can be given back. */
   readonly #requests: UnrunRequests | undefined;
   readonly passes = readHeaders;
   location: string | undefined;
@@ -84,7 +84,7 @@ export class McpAnswer implements Receiver {
     this.#parts = parts;
     this.#response = parts.call.outgoing;
     this.#isResumable = parts.call.lastEventId !== undefined;
-    if (requests.all.uses > 0) this.#requests = requests;
+    if (requests.all.uses > 0 || parts.call.round) this.#requests = requests;
     this.#unanswered = parts.legacy?.unanswered ?? parts.call.unanswered;
     this.#eventMemory = new EventMemory(parts.answerMemory);
     this.#filter = new AnswerFilter(parts.call, parts.encryptionKeys, parts.turn, parts.legacy);
@@ -202,7 +202,7 @@ export class McpAnswer implements Receiver {
     if (this.#masked && !rest) return this.#response.headersSent ? void breakOff(this.#response) : UNDECODED;
     const kept = this.#kept && joined([...this.#kept, ...(rest && rest.length > 0 ? [rest] : [])]);
     if (kept && maySayUnrun(kept)) this.#requests?.see(readAnswers(kept.toString('utf8')));
-    if (this.#requests && this.#requests.unrun.uses > 0) await this.#parts.refund.give(this.#requests.unrun);
+    await this.#parts.refund.giveUnrun();
     clearInterval(this.#keepAlive);
     const wrong = transportRefusal(this.#parts.call, this.#status);
     const shown = kept && (await this.#filter.body(kept, wrong?.message));
@@ -315,7 +315,7 @@ export class McpAnswer implements Receiver {
       if (this.#isOver) return;
       const event = legacy && readShort(bytes);
       if (!event || !legacy.namesEndpoint(event)) {
-        if (this.#requests?.isDone) await this.#parts.refund.give(this.#requests.unrun);
+        if (this.#requests?.isDone) await this.#parts.refund.giveUnrun();
         this.#response.write(this.#secrets.mask(bytes));
         continue;
       }

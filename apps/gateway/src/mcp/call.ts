@@ -220,7 +220,7 @@ async function runPlaced(deps: McpDeps, call: McpCall, counted: Passed, refund: 
   };
   // A charge can be refunded for a few minutes after its places are free.
   const refundFirst = async () => {
-    if (refund.requests.unrun.uses > 0) await refund.give(refund.requests.unrun);
+    await refund.giveUnrun();
     leave();
   };
   void unanswered.whenNone().then(refundFirst);
@@ -259,7 +259,7 @@ async function run(
   const { requests } = refund;
   if (nothingRan(sent)) await giveAllBack(deps, call, refund, sent);
   // Errors that the answer held before it broke off count.
-  else if (sent.is === 'broken') await refund.give(requests.unrun);
+  else if (sent.is === 'broken') await refund.giveUnrun();
   call.report.end = endOf(call, sent, nothingRan(sent) ? NOTHING : requests.kept);
   const unread =
     sent.is === 'complete' && !isKeptBack(sent.status) ? await answer.finish(BROKEN_OFF) : undefined;
@@ -290,7 +290,6 @@ function cancelRequests(deps: McpDeps, call: McpCall): void {
 async function giveAllBack(deps: McpDeps, call: McpCall, refund: ChargeRefund, sent: McpSent): Promise<void> {
   const wasSent = !surelyUnsent(sent);
   if (!wasSent) takeUnsent(deps.readQuota, call.grant);
-  await call.round?.giveBack();
   await refund.give(refund.requests.all, { wasSent, ...('status' in sent && { status: sent.status }) });
 }
 

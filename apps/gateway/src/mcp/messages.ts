@@ -110,13 +110,17 @@ export function readMessages(
   if (invalidMessage !== undefined) return invalid(invalidMessage);
   const ids = handedIds(text, value);
   if (ids.length > IDS_MOST) return invalid(`a POST has at most ${IDS_MOST} ids`);
-  const asked = withAsked && isJsonObject(value) && { asked: digestOf(value) };
+  const given = () => written(0, ['params', 'arguments']);
+  const asked = withAsked && isJsonObject(value) && { asked: digestOf(value, given()) };
   return { messages: { all: all as Message[], isBatch, ...asked, ...(ids.length > 0 && { ids }) } };
 }
 
-/** The same for all rounds of a request: their ids, states and inputs differ. */
-function digestOf({ method, params }: JsonObject): string {
-  const { name, uri, arguments: given } = isJsonObject(params) ? params : {};
+/**
+ * The same for all rounds of a request: their ids, states and inputs differ.
+ * @param given the arguments as they are written, because different numbers may be one number of JavaScript
+ */
+function digestOf({ method, params }: JsonObject, given: string): string {
+  const { name, uri } = isJsonObject(params) ? params : {};
   return createHash('sha256')
     .update(JSON.stringify([method, name, uri, given]))
     .digest('base64url');

@@ -16,7 +16,7 @@ const REFUND_WAIT_MS = 1_000;
 
 type RefundDeps = Pick<McpDeps, 'redis' | 'log' | 'underWay' | 'doubts' | 'waiting' | 'closing'>;
 
-/** The refund of one call's charge. */
+/** The refund of one call's charge, or of the state of its round. */
 export class ChargeRefund {
   readonly requests: UnrunRequests;
   readonly #deps: RefundDeps;
@@ -26,7 +26,8 @@ export class ChargeRefund {
   constructor(deps: RefundDeps, call: McpCall) {
     this.#deps = deps;
     this.#call = call;
-    this.requests = new UnrunRequests(call.charged, call.messages?.all);
+    const { charged, round, messages } = call;
+    this.requests = new UnrunRequests(charged, messages?.all, round && messages?.all);
   }
 
   /** Takes the call as it was charged: with the budgets that it has drawn on. */
@@ -40,9 +41,15 @@ export class ChargeRefund {
     return this.#given;
   }
 
+  /** Gives back what is known so far not to have run. */
+  async giveUnrun(): Promise<void> {
+    if (this.requests.hasUnrun) await this.give(this.requests.unrun);
+  }
+
   async #give({ uses, costMicrousd }: Amount, status: number | undefined, wasSent: boolean): Promise<void> {
+    const { chargeId, policy, round } = this.#call;
+    await round?.giveBack();
     if (uses === 0) return;
-    const { chargeId, policy } = this.#call;
     const record = mcpRecord(this.#call, { sta: status });
     const what = { chargeId, refundId: newHoldId(), uses, costMicrousd, wasSent, record };
     const work = refundCharge(this.#deps, policy.ref, what);
@@ -51,21 +58,36 @@ export class ChargeRefund {
   }
 }
 
+/** A request whose answer may say that it did not run. */
+type Awaited = Amount & { readonly message: Message };
+
 /**
- * Finds in a POST's own answer which of its charged requests certainly did not run: those answered with one of `UNRUN_CODES`.
+ * Finds in a POST's own answer which of its requests certainly did not run: those answered with one of `UNRUN_CODES`.
  * Servers send -32602 from tools that ran, and proxies send -32700 and -32600 for answers that they cannot read.
  */
 export class UnrunRequests {
-  readonly #waiting: Map<RpcId | undefined, Charged>;
+  readonly #waiting: Map<RpcId | undefined, Awaited>;
   readonly #all: Amount;
   #unrun: Amount = NOTHING;
+  #hasUnrun = false;
 
-  /** @param sent all messages of the POST, free ones too */
-  constructor(charged: readonly Charged[], sent: readonly Message[] = charged.map(({ message }) => message)) {
+  /**
+   * @param sent all messages of the POST, free ones too
+   * @param rounds the request that was charged with an earlier round. It costs nothing, and its state may pass again
+   */
+  constructor(
+    charged: readonly Charged[],
+    sent: readonly Message[] = charged.map(({ message }) => message),
+    rounds: readonly Message[] = [],
+  ) {
     const read = ({ id }: Message) => id && inexact(id);
     const ids = sent.map(read);
+    const all = [
+      ...charged.map((each) => ({ ...each, uses: 1 })),
+      ...rounds.map((message) => ({ message, ...NOTHING })),
+    ];
     // An answer to a repeated id may be meant for either request.
-    const distinct = charged.filter(
+    const distinct = all.filter(
       ({ message }) => ids.indexOf(read(message)) === ids.lastIndexOf(read(message)),
     );
     this.#waiting = new Map(distinct.map((each) => [each.message.id, each]));
@@ -91,9 +113,14 @@ export class UnrunRequests {
     return { uses: uses - this.#unrun.uses, costMicrousd: costMicrousd - this.#unrun.costMicrousd };
   }
 
+  /** Whether some request is known not to have run. */
+  get hasUnrun(): boolean {
+    return this.#hasUnrun;
+  }
+
   /** Whether all requests are answered, and some of them did not run. */
   get isDone(): boolean {
-    return this.#unrun.uses > 0 && this.#waiting.size === 0;
+    return this.#hasUnrun && this.#waiting.size === 0;
   }
 
   /** Takes note of answers to the POST. */
@@ -104,8 +131,9 @@ export class UnrunRequests {
       if (!answered) continue;
       this.#waiting.delete(id);
       if (!isJsonObject(error) || !UNRUN_CODES.has(error.code)) continue;
+      this.#hasUnrun = true;
       this.#unrun = {
-        uses: this.#unrun.uses + 1,
+        uses: this.#unrun.uses + answered.uses,
         costMicrousd: this.#unrun.costMicrousd + answered.costMicrousd,
       };
     }
