@@ -45,6 +45,7 @@ const LANDED: Readonly<Record<string, string>> = {
   '0022_console_sessions.sql': 'fd29ac269216df4502d4a8abca902ae4e53597a9cdad4a9392b7ac6beac40d1f',
   '0023_budget_tokens.sql': '9cd4392a3a73c7b7a145a40f732711a3272f536c9ddc41e675437e96d1590f41',
   '0024_price_lines.sql': '59dee06d18e96a712ae3e74bd0439941eb6fea30c20835c5e18f68de89e8b5f0',
+  '0025_knowledge.sql': 'd9c27f41e45103e4dd72756bfd8bb3e806f2b039b5cd7ee46f1d8cdd5f50c69c',
 };
 
 /** Tables and columns that later migrations have renamed. A migration that renames adds its names here. */

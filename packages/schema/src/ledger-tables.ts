@@ -45,6 +45,8 @@ export const ledger = pgTable(
     heldMicrousd: whole(),
     /** `source:id` of the list that priced the call. */
     priceList: text(),
+    /** The version of the knowledge that bounded the call. Null for MCP calls, and for calls of an older gateway. */
+    knowledge: text(),
     /**
      * The cost line by line: unit, count, and rate in microdollars for a million tokens or for each other unit. Null when the cost
      * does not follow from a usage, and for calls of an older gateway.

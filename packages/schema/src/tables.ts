@@ -304,19 +304,28 @@ export const pendingChanges = pgTable(
   ],
 );
 
-/** The operator's price list: the last one without a large drop, and a newer one with large drops that waits for a yes. */
-export const priceLists = pgTable('price_lists', {
-  /** `file`, or `url:` and a hash of the address, which may hold a secret. */
-  source: text().primaryKey(),
-  /** The start of the SHA-256 of the list. */
-  id: text().notNull(),
-  /** As the source sent it. */
-  list: text().notNull(),
-  datedAt: time().notNull(),
-  offeredId: text(),
-  offered: text(),
-  offeredAt: time(),
-});
+/** Lists that an operator keeps current: the last one that loosens nothing, and a newer one that waits for a yes. */
+const kept = (name: string) =>
+  pgTable(name, {
+    /** `file`, or `url:` and a hash of the address, which may hold a secret. */
+    source: text().primaryKey(),
+    /** The start of the SHA-256 of the list. */
+    id: text().notNull(),
+    /** As the source sent it. */
+    list: text().notNull(),
+    datedAt: time().notNull(),
+    offeredId: text(),
+    offered: text(),
+    offeredAt: time(),
+  });
+
+export type KeptTable = ReturnType<typeof kept>;
+
+/** The operator's prices. */
+export const priceLists = kept('price_lists');
+
+/** The knowledge file of the operator. */
+export const knowledgeFiles = kept('knowledge_files');
 
 /** Changes: by whom, when, from where. The transaction of a change writes its entry. Nothing in it is secret. */
 export const audit = pgTable(

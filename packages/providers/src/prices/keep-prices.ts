@@ -1,24 +1,17 @@
-import { createReadStream } from 'node:fs';
-import { causeOf, type Problem } from '@presign/schema';
+import type { Problem } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
-import { and, eq, isNull, sql } from 'drizzle-orm';
-import { type Dispatcher, request } from 'undici';
-
 import {
-  LIST_MAX_BYTES,
-  listId,
-  type PriceList,
-  PriceListError,
-  readPriceList,
-  TOO_LARGE,
-} from './price-list.ts';
+  acceptList,
+  type KeepList,
+  type Kept,
+  keepList,
+  type ListKind,
+  type ListSource,
+  storedLists,
+} from '../kept/keep-list.ts';
+import { type PriceList, readPriceList } from './price-list.ts';
 import { BUNDLED_PRICES, type Drop, largeDrops, type Prices } from './prices.ts';
-
-/** Where the operator's list is. */
-export type PriceSource =
-  | { readonly is: 'file'; readonly path: string }
-  | { readonly is: 'url'; readonly url: string };
 
 /** The prices of a running service. */
 export type PriceKeeper = {
@@ -39,79 +32,38 @@ export type PriceStatus = {
   readonly problem: string | undefined;
 };
 
-type Log = { readonly [level in 'info' | 'warn' | 'error']: (fields: object, message: string) => void };
-
-/** Where the operator's list is and how often it is read. */
-export type PriceSchedule = {
-  /** Undefined: the bundled list is the only one. */
-  readonly source: PriceSource | undefined;
-  readonly everyMs: number;
-};
-
-export const NO_SOURCE: PriceSchedule = { source: undefined, everyMs: 0 };
-
-export type KeepPrices = PriceSchedule & {
-  readonly db: Database;
-  /** Reaches public addresses only. */
-  readonly dispatcher: Dispatcher;
-  /** How long the source may take to send the whole list, where that is not 20 s. */
-  readonly sourceMs?: number;
-  readonly now: () => number;
-  readonly log: Log;
+const PRICES: ListKind<PriceList> = {
+  table: priceLists,
+  read: readPriceList,
+  loosened: async (before, after, now) => (await largeDrops(before, after, now)).length,
+  logged: {
+    inUse: 'prices in use',
+    notRead: 'prices are not refreshed',
+    waits: 'large price drops wait for: presign prices accept',
+  },
 };
 
 /**
- * Reads the operator's list, and again every `everyMs`. The last list without a large drop is kept in Postgres for all
- * services. It is used while the source does not answer. If no list was ever read, no listed model has a price,
- * because the bundled prices could be too low.
+ * Keeps the operator's list of prices (`keepList`). If no list was ever read, no listed model has a price, because the bundled prices
+ * could be too low.
  */
-export async function keepPrices(keep: KeepPrices): Promise<PriceKeeper> {
-  const { source, everyMs, log } = keep;
-  let used: Used = { lists: undefined, problem: undefined };
-  let closed = false;
-  let timer: NodeJS.Timeout | undefined;
-  const read = async (from: PriceSource) => {
-    const before = used;
-    used = await readAgain(keep, from, before);
-    if (used.problem !== undefined && used.problem !== before.problem) {
-      log.error({ problem: used.problem, ...logged(used, source) }, 'prices are not refreshed');
-    } else if (
-      pricesOf(used, source).id !== pricesOf(before, source).id ||
-      (before.problem && !used.problem)
-    ) {
-      log.info(logged(used, source), 'prices in use');
-    }
+export async function keepPrices(keep: KeepList): Promise<PriceKeeper> {
+  const { source } = keep;
+  const describe = (kept: Used) => ({ lists: statusOf(kept, source).lists });
+  const { current, refresh, close } = await keepList({ ...keep, kind: PRICES, describe });
+  return {
+    current: () => pricesOf(current(), source),
+    status: () => statusOf(current(), source),
+    refresh,
+    close,
   };
-  let running: Promise<void> = Promise.resolve();
-  const refresh = () => {
-    if (source) running = running.then(() => read(source));
-    return running;
-  };
-  const schedule = () => {
-    timer = setTimeout(() => refresh().then(() => closed || schedule()), everyMs);
-    timer.unref();
-  };
-  if (source) {
-    await refresh();
-    schedule();
-  } else log.info(logged(used, source), 'prices in use');
-  const close = async () => {
-    closed = true;
-    clearTimeout(timer);
-    await running;
-  };
-  return { current: () => pricesOf(used, source), status: () => statusOf(used, source), refresh, close };
 }
 
-/** The operator's lists in use. */
-type Used = {
-  readonly lists: { readonly good: PriceList; readonly offered: PriceList | undefined } | undefined;
-  readonly problem: string | undefined;
-};
+type Used = Kept<PriceList>;
 
 const remembered = new WeakMap<object, Prices>();
 
-function pricesOf({ lists }: Used, source: PriceSource | undefined): Prices {
+function pricesOf({ lists }: Used, source: ListSource | undefined): Prices {
   if (!source) return BUNDLED_PRICES;
   if (!lists) return NO_PRICES;
   const known = remembered.get(lists);
@@ -124,7 +76,7 @@ function pricesOf({ lists }: Used, source: PriceSource | undefined): Prices {
 
 const NO_PRICES: Prices = { id: 'none', layers: [] };
 
-function statusOf(used: Used, source: PriceSource | undefined): PriceStatus {
+function statusOf(used: Used, source: ListSource | undefined): PriceStatus {
   const lists = pricesOf(used, source).layers.flat();
   return {
     lists: lists.map((list) => ({
@@ -154,114 +106,17 @@ const DROPS_WAIT: Problem = {
   effect: 'The dearer of the old and the new price of a model counts.',
 };
 
-const logged = (used: Used, source: PriceSource | undefined) => ({ lists: statusOf(used, source).lists });
-
-/** Reads the source, and then the store. If one of them cannot be read, its lists stay in use. */
-async function readAgain(keep: KeepPrices, source: PriceSource, before: Used): Promise<Used> {
-  const text = await readSource(keep, source).catch((error: unknown) => new Error(problemOf(error)));
-  try {
-    const key = storeKey(source);
-    let problem: string | undefined;
-    if (text instanceof Error) problem = text.message;
-    else problem = await store(keep, key, text).catch((error: unknown) => unusable(error));
-    return { lists: await load(keep, source, key, before.lists), problem };
-  } catch (error) {
-    return { ...before, problem: `Postgres does not answer (${causeOf(error).error})` };
-  }
-}
-
-/** A list that cannot be used is a problem of the source; every other error is one of Postgres. */
-function unusable(error: unknown): string {
-  if (error instanceof PriceListError) return `the source ${error.message}`;
-  throw error;
-}
-
-/** One row for each source. An address may hold a secret, so its hash names it. */
-const storeKey = (source: PriceSource) => (source.is === 'file' ? 'file' : `url:${listId(source.url)}`);
-
-/**
- * Stores a list that was read: as the good one, or as an offered one when prices drop by much. Other services may store at
- * the same time. The first of them wins, and the others see its row.
- */
-async function store({ db, now, log }: KeepPrices, source: string, text: string): Promise<undefined> {
-  const id = listId(text);
-  const at = new Date(now());
-  const [row] = await db.select(STATE).from(priceLists).where(eq(priceLists.source, source));
-  if (!row) {
-    readPriceList(text, UNDATED);
-    await db.insert(priceLists).values({ source, id, list: text, datedAt: at }).onConflictDoNothing();
-    return;
-  }
-  if (id === row.offeredId) return;
-  const same = and(
-    eq(priceLists.source, source),
-    eq(priceLists.id, row.id),
-    row.offeredId === null ? isNull(priceLists.offeredId) : eq(priceLists.offeredId, row.offeredId),
-  );
-  const none = { offeredId: null, offered: null, offeredAt: null };
-  if (id === row.id) {
-    if (row.offeredId !== null) await db.update(priceLists).set(none).where(same);
-    return;
-  }
-  const after = readPriceList(text, UNDATED);
-  const [kept] = await db.select({ list: priceLists.list }).from(priceLists).where(same);
-  if (!kept) return;
-  const drops = await largeDrops(readPriceList(kept.list, UNDATED), after, now());
-  if (drops.length === 0) {
-    await db
-      .update(priceLists)
-      .set({ id, list: text, datedAt: at, ...none })
-      .where(same);
-    return;
-  }
-  log.warn({ list: id, drops: drops.length }, 'large price drops wait for: presign prices accept');
-  await db.update(priceLists).set({ offeredId: id, offered: text, offeredAt: at }).where(same);
-}
-
-const STATE = { id: priceLists.id, offeredId: priceLists.offeredId };
-const UNDATED = { source: 'file', date: '' } as const;
-
-/** The stored lists. Lists that are in use already are not loaded again. */
-async function load(
-  { db }: KeepPrices,
-  source: PriceSource,
-  key: string,
-  before: Used['lists'],
-): Promise<Used['lists']> {
-  const [state] = await db.select(STATE).from(priceLists).where(eq(priceLists.source, key));
-  if (!state) return before;
-  if (state.id === before?.good.id && state.offeredId === (before.offered?.id ?? null)) return before;
-  const [row] = await db.select().from(priceLists).where(eq(priceLists.source, key));
-  if (!row) return before;
-  return listsOf(row, source.is);
-}
-
-function listsOf(
-  row: typeof priceLists.$inferSelect,
-  source: PriceList['source'],
-): NonNullable<Used['lists']> {
-  const { datedAt, offered, offeredAt } = row;
-  const dated = (at: Date) => ({ source, date: at.toISOString().slice(0, 10) });
-  return {
-    good: readPriceList(row.list, dated(datedAt)),
-    offered: offered === null ? undefined : readPriceList(offered, dated(offeredAt ?? datedAt)),
-  };
-}
-
 /** A stored list, and the one that waits next to it. */
 export type StoredPrices = {
-  readonly source: 'file' | 'url';
+  readonly source: ListSource['is'];
   readonly good: PriceList;
   readonly waiting: (PriceList & { readonly drops: readonly Drop[] }) | undefined;
 };
 
 /** All stored lists, with the drops of those that wait. */
 export async function storedPrices(db: Database, now: number): Promise<readonly StoredPrices[]> {
-  const rows = await db.select().from(priceLists);
   return Promise.all(
-    rows.map(async (row) => {
-      const source = row.source === 'file' ? 'file' : 'url';
-      const { good, offered } = listsOf(row, source);
+    (await storedLists(PRICES, db)).map(async ({ source, good, offered }) => {
       const waiting = offered && { ...offered, drops: await largeDrops(good, offered, now) };
       return { source, good, waiting };
     }),
@@ -272,62 +127,4 @@ export async function storedPrices(db: Database, now: number): Promise<readonly 
  * Accepts a list that waits.
  * @returns false when no list of this id waits
  */
-export async function acceptPrices(db: Database, id: string): Promise<boolean> {
-  const { offered, offeredAt, offeredId } = priceLists;
-  const accepted = await db
-    .update(priceLists)
-    .set({
-      ...{ id: sql`${offeredId}`, list: sql`${offered}`, datedAt: sql`${offeredAt}` },
-      ...{ offeredId: null, offered: null, offeredAt: null },
-    })
-    .where(eq(offeredId, id))
-    .returning({ id: priceLists.id });
-  return accepted.length > 0;
-}
-
-const SOURCE_MS = 20_000;
-
-/** Reads the whole source, up to the first chunk beyond the size of a list. */
-async function readSource(
-  { dispatcher, sourceMs = SOURCE_MS }: KeepPrices,
-  source: PriceSource,
-): Promise<string> {
-  const signal = AbortSignal.timeout(sourceMs);
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  const from =
-    source.is === 'file'
-      ? createReadStream(source.path, { signal })
-      : await get(source.url, dispatcher, signal);
-  for await (const chunk of from as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > LIST_MAX_BYTES) throw new PriceListError(TOO_LARGE);
-  }
-  return decode(Buffer.concat(chunks));
-}
-
-/** A redirect could lead anywhere, so it is refused like every answer that is not 200. */
-async function get(url: string, dispatcher: Dispatcher, signal: AbortSignal) {
-  const headers = { accept: 'application/json, text/plain', 'accept-encoding': 'identity' };
-  const { statusCode, body } = await request(url, { dispatcher, signal, headers });
-  if (statusCode === 200) return body;
-  // Node ends the process over an error that nothing listens to, and ending a body early is one.
-  body.on('error', () => {}).destroy();
-  throw new PriceListError(`answers ${statusCode}`);
-}
-
-function decode(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    throw new PriceListError('is not UTF-8');
-  }
-}
-
-/** The problem without an address or a path, because others than the operator may read the log. */
-function problemOf(error: unknown): string {
-  if (error instanceof PriceListError) return `the source ${error.message}`;
-  const { error: name, ...cause } = causeOf(error);
-  return `the source cannot be read (${'code' in cause ? cause.code : name})`;
-}
+export const acceptPrices = (db: Database, id: string): Promise<boolean> => acceptList(priceLists, db, id);

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { isModest, parseJson } from '@presign/schema';
 import {
   findProvider,
@@ -8,18 +7,14 @@ import {
 } from '@pydantic/genai-prices';
 import liteLlm from '../../data/lite-llm.json' with { type: 'json' };
 import { isJsonObject, type JsonObject } from '../json.ts';
+import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from '../kept/listed.ts';
 import { BUILT_IN_PROVIDERS } from '../vendors.ts';
 import { liteLlmModel } from './lite-llm.ts';
 
 export type { ListedProvider };
 
 /** A price list, reduced to the providers that Presign knows. */
-export type PriceList = {
-  /** The start of the SHA-256 of its text; for the bundled list, its version. */
-  readonly id: string;
-  readonly source: 'bundled' | 'file' | 'url';
-  /** The day of its release; for a list of the operator, the day on which its content was first read. */
-  readonly date: string;
+export type PriceList = Listed & {
   /** By the name in `priceList` of a provider. Each also has the models of the providers that it falls back to. */
   readonly providers: ReadonlyMap<string, ListedProvider>;
 };
@@ -66,35 +61,26 @@ function knownProviders(
   );
 }
 
-/** Why a text cannot be used as a price list, as the rest of a sentence that begins with "it". */
-export class PriceListError extends Error {}
-
-/** The largest list that is read. LiteLLM's has 2.5 MB. */
-export const LIST_MAX_BYTES = 8 * 1024 * 1024;
-export const TOO_LARGE = `is larger than ${LIST_MAX_BYTES} bytes`;
 const MODEST = { depth: 30, parts: 600_000 };
 /** OpenRouter has 700. Finding a model takes time that grows with their number. */
 const MOST_MODELS = 3_000;
 
 /**
  * Reads a list in the format of genai-prices' data.json or of LiteLLM's model_prices_and_context_window.json.
- * @throws PriceListError when the text is neither, or too large
+ * @throws ListError when the text is neither, or too large
  */
-export function readPriceList(text: string, origin: Pick<PriceList, 'source' | 'date'>): PriceList {
+export function readPriceList(text: string, origin: Origin): PriceList {
   const bytes = Buffer.from(text);
-  if (bytes.length > LIST_MAX_BYTES) throw new PriceListError(TOO_LARGE);
+  if (bytes.length > LIST_MAX_BYTES) throw new ListError(TOO_LARGE);
   const parsed = isModest(bytes, MODEST) ? parseJson(text) : undefined;
-  if (typeof parsed !== 'object' || parsed === null) throw new PriceListError('is not a JSON list of models');
+  if (typeof parsed !== 'object' || parsed === null) throw new ListError('is not a JSON list of models');
   const providers = Array.isArray(parsed) ? readGenaiPrices(parsed) : readLiteLlm(parsed as JsonObject);
-  if (providers.size === 0) throw new PriceListError('has no price of a known provider');
+  if (providers.size === 0) throw new ListError('has no price of a known provider');
   if ([...providers.values()].some(({ models }) => models.length > MOST_MODELS)) {
-    throw new PriceListError(`has over ${MOST_MODELS} models of one provider`);
+    throw new ListError(`has over ${MOST_MODELS} models of one provider`);
   }
   return { ...origin, id: listId(text), providers };
 }
-
-/** Identifies a list by its content. */
-export const listId = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);
 
 function readGenaiPrices(list: readonly unknown[]): PriceList['providers'] {
   const providers = new Map(

@@ -4,7 +4,8 @@ import { waitForUpdate } from '@pydantic/genai-prices';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PROVIDERS, type Prices, pricingOf, readPriceList } from '../../src/index.ts';
-import { BUNDLED_LIST, BUNDLED_RELEASE, LIST_MAX_BYTES } from '../../src/prices/price-list.ts';
+import { LIST_MAX_BYTES } from '../../src/kept/listed.ts';
+import { BUNDLED_LIST, BUNDLED_RELEASE } from '../../src/prices/price-list.ts';
 
 const AT = Date.parse('2026-11-21T12:00:00Z');
 const ORIGIN = { source: 'file', date: '2026-11-20' } as const;

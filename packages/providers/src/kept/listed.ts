@@ -1,0 +1,24 @@
+import { createHash } from 'node:crypto';
+
+/** A list that services read while they run. */
+export type Listed = Origin & {
+  /** The start of the SHA-256 of its text; for a bundled list, its version. */
+  readonly id: string;
+};
+
+/** Where a list is from. */
+export type Origin = {
+  readonly source: 'bundled' | 'file' | 'url';
+  /** The day of its release; for a list of the operator, the day on which its content was first read. */
+  readonly date: string;
+};
+
+/** Why a text cannot be used as a list, as the rest of a sentence that begins with "it". */
+export class ListError extends Error {}
+
+/** The largest list that is read. LiteLLM's list of prices has 2.5 MB. */
+export const LIST_MAX_BYTES = 8 * 1024 * 1024;
+export const TOO_LARGE = `is larger than ${LIST_MAX_BYTES} bytes`;
+
+/** Identifies a list by its content. */
+export const listId = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 12);
