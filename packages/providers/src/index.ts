@@ -1,5 +1,5 @@
 export { ANSWER_HEADERS_OF_ALL, type AnswerHeaders, answerHeadersOf } from './answers/answer-headers.ts';
-export { nameOfPlace } from './bounds/declared-harmless.ts';
+export { nameOfPlace } from './bounds/beyond-lists.ts';
 export { MODEL_FIELDS, strayModel, strayPath } from './called-models.ts';
 export {
   type AwsKey,
@@ -13,6 +13,7 @@ export { fieldOverFixed } from './config/fixed-config.ts';
 export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
 export type { JsonObject } from './json.ts';
+export { BUNDLED_KNOWLEDGE, type Knowledge, readKnowledge } from './knowledge/knowledge.ts';
 export { loadProviders, ProvidersFileError } from './load-providers.ts';
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';

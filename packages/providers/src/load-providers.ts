@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import { answerHeaderProblem } from './answers/answer-headers.ts';
-import { HARMLESS_NAME } from './bounds/declared-harmless.ts';
+import { HARMLESS_NAME } from './bounds/beyond-lists.ts';
+import { type Declared, strictestPlaces } from './bounds/declared.ts';
 import { isJsonObject } from './json.ts';
+import { BUNDLED_KNOWLEDGE, type Knowledge, withKnowledge } from './knowledge/knowledge.ts';
 import { checkCallPath } from './path.ts';
 import { FEE_UNITS, type ModelPrice, TOKEN_KINDS } from './prices/rates.ts';
 import type { Provider } from './provider.ts';
+import { BETA_NAME, USAGE_NAME } from './usage/names.ts';
 import { strictest, type VendorRules } from './vendor-rules.ts';
 import { BUILT_IN_PROVIDERS } from './vendors.ts';
 
@@ -17,20 +20,27 @@ export class ProvidersFileError extends Error {
 }
 
 /**
- * The providers a service knows, by id: the built-in ones, changed and added to by an operator's file.
+ * The providers a service knows, by id: the built-in ones with what a knowledge file adds to them, changed and added to by an
+ * operator's file.
  * @param fileText contents of PROVIDERS_FILE; undefined if there is none.
  * @throws ProvidersFileError at the first entry that cannot be used.
  */
-export function loadProviders(fileText: string | undefined): ReadonlyMap<string, Provider> {
-  const providers = new Map(BUILT_IN_PROVIDERS);
-  if (fileText === undefined) return providers;
+export function loadProviders(
+  fileText: string | undefined,
+  knowledge: Knowledge = BUNDLED_KNOWLEDGE,
+): ReadonlyMap<string, Provider> {
+  const known = new Map(
+    [...BUILT_IN_PROVIDERS].map(([id, provider]) => [id, withKnowledge(provider, knowledge)]),
+  );
+  if (fileText === undefined) return known;
+  const providers = new Map(known);
   for (const [id, entry] of Object.entries(parseFile(fileText))) {
     if (!PROVIDER_ID.test(id)) {
       throw new ProvidersFileError(
         `${JSON.stringify(id)} is not a name: expected a-z, 0-9 and -, at most 64 characters`,
       );
     }
-    providers.set(id, providerOf(id, parseEntry(id, entry)));
+    providers.set(id, providerOf(known, id, parseEntry(id, entry)));
   }
   return providers;
 }
@@ -89,9 +99,6 @@ const answerHeader = z.string().transform((name, context) => {
   return z.NEVER;
 });
 
-/** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
-const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
-
 /** So many names are enough between two versions. */
 const HARMLESS_MAX = 32;
 
@@ -124,7 +131,7 @@ const entrySchema = z.strictObject({
     .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   harmless_betas: z
-    .array(z.string().regex(/^[\w-]{1,64}$/, 'expected the name of a beta, such as "new-thing-2026-12-01"'))
+    .array(z.string().regex(BETA_NAME, 'expected the name of a beta, such as "new-thing-2026-12-01"'))
     .max(HARMLESS_MAX, `expected at most ${HARMLESS_MAX} names`)
     .optional(),
   pricing: z
@@ -148,12 +155,16 @@ function parseEntry(id: string, entry: unknown): z.infer<typeof entrySchema> {
   throw new ProvidersFileError(`${field}: ${issue?.message ?? 'is malformed'}`);
 }
 
-function providerOf(id: string, entry: z.infer<typeof entrySchema>): Provider {
-  const builtIn = BUILT_IN_PROVIDERS.get(id);
+function providerOf(
+  known: ReadonlyMap<string, Provider>,
+  id: string,
+  entry: z.infer<typeof entrySchema>,
+): Provider {
+  const builtIn = known.get(id);
   if (builtIn !== undefined && entry.extends !== undefined) {
     throw new ProvidersFileError(`${id}.extends: ${id} is built in and extends nothing`);
   }
-  const base = builtIn ?? extended(id, entry.extends);
+  const base = builtIn ?? extended(known, id, entry.extends);
   if (builtIn === undefined && entry.base_url === undefined) {
     throw new ProvidersFileError(`${id}.base_url is missing: a new provider needs its own`);
   }
@@ -193,18 +204,25 @@ const withDeclared = (
 ): VendorRules => ({
   ...rules,
   ...(free_usage && { freeUsage: new Set([...(rules.freeUsage ?? []), ...free_usage]) }),
-  ...(harmless_fields && { harmless: new Set(harmless_fields) }),
-  ...(harmless_betas && { harmlessBetas: harmless_betas }),
+  ...(harmless_fields && { declared: strictestPlaces([rules.declared, harmlessPlaces(harmless_fields)]) }),
+  ...(harmless_betas && { harmlessBetas: [...(rules.harmlessBetas ?? []), ...harmless_betas] }),
 });
 
+const harmlessPlaces = (names: readonly string[]) =>
+  new Map(names.map((name): [string, Declared] => [name, { effect: 'harmless' }]));
+
 /** A server that speaks the APIs of several providers extends them all. The first decides its address and its key. */
-function extended(id: string, names: string | readonly string[] | undefined): Provider {
-  const known = [...BUILT_IN_PROVIDERS.keys()].join(', ');
-  if (names === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${known}`);
-  const bases = [names].flat().flatMap((name) => BUILT_IN_PROVIDERS.get(name) ?? []);
+function extended(
+  known: ReadonlyMap<string, Provider>,
+  id: string,
+  names: string | readonly string[] | undefined,
+): Provider {
+  const all = [...known.keys()].join(', ');
+  if (names === undefined) throw new ProvidersFileError(`${id}.extends is missing: expected one of ${all}`);
+  const bases = [names].flat().flatMap((name) => known.get(name) ?? []);
   const [first] = bases;
   if (first === undefined || bases.length < [names].flat().length) {
-    throw new ProvidersFileError(`${id}.extends: expected one of ${known}`);
+    throw new ProvidersFileError(`${id}.extends: expected one of ${all}`);
   }
   // It has the others' API and rules, but its own prices and models, and its own way to count. It may bill the errors that
   // the others bill.

@@ -135,6 +135,8 @@ export type Provider = {
   cacheWrites?: (model: string) => CacheWrites | undefined;
   /** Prices in other units than tokens that the vendor publishes, for models that no list prices. */
   unitPrices?: ReadonlyMap<string, ModelPrice>;
+  /** The version of what is known of it (`source:id`), for figures and the ledger. Absent: `BUILT_IN_PROVIDERS` alone. */
+  knowledge?: string;
   /** The operator's own prices by model; none for built-in providers. */
   pricing?: ReadonlyMap<string, ModelPrice>;
 };

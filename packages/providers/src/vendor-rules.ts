@@ -1,4 +1,5 @@
-import { boundBeyond } from './bounds/declared-harmless.ts';
+import { boundBeyond, type CompiledPlaces, compilePlaces, FILLS_ANY_WINDOW } from './bounds/beyond-lists.ts';
+import { type DeclaredPlaces, strictestPlaces } from './bounds/declared.ts';
 import type { JsonObject } from './json.ts';
 import type { ModelPrice } from './prices/rates.ts';
 import { addStated, largestOf, type ReadStated, statedIn, withStated } from './prices/stated-cost.ts';
@@ -44,10 +45,12 @@ export type VendorRules = {
    * `usage/known.ts`.
    */
   readonly freeUsage?: KnownCounts;
-  /** Fields and kinds of objects that the operator knows to cost no more than their bytes (`nameOfPlace`), of those that no list has. */
-  readonly harmless?: ReadonlySet<string>;
-  /** Values of a header of betas that the operator knows to change no price, next to those that the dialect knows. */
+  /** Fields and kinds of objects that no list of this version has, with their effects (`nameOfPlace`). */
+  readonly declared?: DeclaredPlaces;
+  /** Values of a header of betas that are known to change no price, next to those that the dialect knows. */
   readonly harmlessBetas?: readonly string[];
+  /** Values that do, of those that the dialect knows. */
+  readonly refusedBetas?: readonly string[];
 };
 
 /** The rules of a provider that speaks the APIs of several vendors: whatever the strictest of them says. */
@@ -59,6 +62,9 @@ export function strictest(all: readonly VendorRules[]): VendorRules {
   const freeUsage = new Set([...(first ?? NONE)].filter((name) => others.every((free) => free.has(name))));
   return {
     freeUsage,
+    declared: strictestPlaces(all.map(({ declared }) => declared)),
+    harmlessBetas: all.flatMap(({ harmlessBetas = [] }) => harmlessBetas),
+    refusedBetas: all.flatMap(({ refusedBetas = [] }) => refusedBetas),
     addedInput: (model) => {
       const added = all.map((rules) => addedTokens(rules, model));
       const known = added.filter((tokens) => tokens !== 'whole window');
@@ -85,15 +91,17 @@ const NONE: KnownCounts = new Set();
 export function underRules({ boundBody, ...dialect }: DialectSpend, rules: VendorRules): Spend {
   const { readAnswer, readStream, ...metering } = dialect;
   const isFree = (name: string) => isNamedIn(rules.freeUsage ?? NONE, name);
-  const { stated = nothing, withHighestPrice, harmlessBetas = [] } = rules;
+  const { stated = nothing, withHighestPrice, harmlessBetas = [], refusedBetas = [] } = rules;
+  const asRuled = { ...rules, places: compilePlaces(rules.declared) };
   const betas = Object.entries(metering.harmlessHeaderValues ?? {}).map(
-    ([header, known]) => [header, new Set([...known, ...harmlessBetas])] as const,
+    ([header, known]) =>
+      [header, new Set([...known, ...harmlessBetas].filter((beta) => !refusedBetas.includes(beta)))] as const,
   );
   return {
     ...metering,
     harmlessHeaderValues: Object.fromEntries(betas),
     ...(withHighestPrice && { withHighestPrice }),
-    bound: (body, call) => boundUnder(rules, boundBody, metering.model(body, call.path), body, call),
+    bound: (body, call) => boundUnder(asRuled, boundBody, metering.model(body, call.path), body, call),
     readAnswer: (answer, request) => {
       const record = new UsageRecord(isFree);
       record.add(asRequested(readAnswer(answer), request));
@@ -140,7 +148,7 @@ function inputOf(reported: Reported | undefined): Usage | undefined {
 }
 
 function boundUnder(
-  rules: VendorRules,
+  rules: VendorRules & { readonly places: CompiledPlaces },
   boundBody: DialectSpend['boundBody'],
   model: string | undefined,
   body: JsonObject,
@@ -150,7 +158,7 @@ function boundUnder(
   if ([model, body.model].some((name) => refuses(rules, name))) return { unbounded: REFUSED_MODEL };
   const added = addedInput(rules, model ?? '', call);
   if (added === undefined) return { unbounded: WINDOW_UNKNOWN };
-  const judged = boundBeyond(rules.harmless ?? NONE, boundBody, body, { ...call, bytes: call.bytes + added });
+  const judged = boundBeyond(rules.places, boundBody, body, { ...call, bytes: call.bytes + added });
   if ('unbounded' in judged) return judged;
   const { inputTokens, output } = judged.bound;
   if (inputTokens >= FILLS_ANY_WINDOW) return { unbounded: WINDOW_UNKNOWN };
@@ -169,9 +177,6 @@ function addedInput(rules: VendorRules, model: string, { facts }: CallFacts) {
 
 const addedTokens = ({ addedInput: added }: VendorRules, model: string) =>
   typeof added === 'number' ? added : added(model);
-
-/** More tokens than any window has, and few enough that sums stay exact. */
-const FILLS_ANY_WINDOW = 2 ** 51;
 
 /** Vendors may ignore the case of a name, as price lists do, so it is compared in lower case. */
 export const refuses = ({ refusedModels }: VendorRules, model: unknown): boolean =>

@@ -1,12 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { BUILT_IN_PROVIDERS, costsNothing, loadProviders, ProvidersFileError } from '../src/index.ts';
+import {
+  BUILT_IN_PROVIDERS,
+  BUNDLED_KNOWLEDGE,
+  costsNothing,
+  loadProviders,
+  ProvidersFileError,
+} from '../src/index.ts';
+
+const BUNDLED = `bundled:${BUNDLED_KNOWLEDGE.id}`;
+
 import { patternsMeet } from '../src/path.ts';
 
 const load = (file: unknown) => loadProviders(JSON.stringify(file));
 
 describe('a providers file', () => {
   it('may be absent', () => {
-    expect([...loadProviders(undefined)]).toEqual([...BUILT_IN_PROVIDERS]);
+    const known = [...BUILT_IN_PROVIDERS].map(([id, provider]) => [id, { ...provider, knowledge: BUNDLED }]);
+    expect([...loadProviders(undefined)]).toEqual(known);
   });
 
   it('adds a provider that has the API of another at its own address', () => {
@@ -26,6 +36,7 @@ describe('a providers file', () => {
       priceList: undefined,
       statesInput: undefined,
       slashedIds: [],
+      knowledge: BUNDLED,
       pricing: new Map([
         ['model-x', { input: 150000, output: 600000, cache_read: 0 }],
         ['y', { input: 1, output: 2, cache_write: 3 }],

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject } from '../json.ts';
-import type { Bounded, CallFacts, DialectSpend, Unbounded } from '../spend.ts';
+import type { Bound, Bounded, CallFacts, DialectSpend, Unbounded, Usage } from '../spend.ts';
+import type { Declared, DeclaredPlaces } from './declared.ts';
 import { rewrittenShare } from './input-share.ts';
 
 /** A place in a body, with a value where that is the name of a model or a kind. */
@@ -26,36 +27,108 @@ export function nameOfPlace({ param: place = '' }: Partial<Unbounded>, body: Jso
 /** A field, or the kind of an object, that an operator may declare harmless (`nameOfPlace`). */
 export const HARMLESS_NAME = /^[\w-]+(?:\[\])?(?:\.[\w-]+(?:\[\])?)*(?:(?<=(?:^|\.)type)=[\w.-]+)?$/;
 
+/** Declared places, ready for calls. */
+export type CompiledPlaces = {
+  readonly places: DeclaredPlaces;
+  readonly refused: readonly (Pick<Found, 'steps' | 'kind'> & { readonly unbounded: Unbounded })[];
+};
+
+/** Compiles declared places, once for all calls of a provider. */
+export const compilePlaces = (places: DeclaredPlaces = new Map()): CompiledPlaces => ({
+  places,
+  refused: [...places].flatMap(([name, declared]) =>
+    declared.effect === 'refused'
+      ? [{ ...pathOf(name), unbounded: { param: name, reason: declared.reason } }]
+      : [],
+  ),
+});
+
+/** The fields that lead to a place, and the kind of the object there if its name has one. */
+function pathOf(name: string): Pick<Found, 'steps' | 'kind'> {
+  const [place = '', kind] = name.split('=');
+  return { steps: place.split('.'), kind };
+}
+
 /**
- * Bounds a body without the parts that the operator has declared harmless, and only as far as nothing else is known of them: a part
- * that has a fee or no maximum is refused whatever is declared. Their bytes count, all of them.
+ * Bounds a body without the parts that are declared, and only as far as nothing else is known of them: a part that this version knows
+ * to have a fee or no maximum is refused whatever is declared. Their bytes count, all of them, and the effect that is declared.
  */
 export function boundBeyond(
-  declared: ReadonlySet<string>,
+  { places, refused }: CompiledPlaces,
   boundBody: DialectSpend['boundBody'],
   body: JsonObject,
   call: CallFacts,
 ): Bounded {
-  let [rest, facts] = [body, call];
+  const one = refused.find(({ steps, kind }) => hasPlace(body, steps, kind));
+  if (one) return { unbounded: one.unbounded };
+  let [rest, facts, added] = [body, call, NOTHING_ADDED];
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     const judged = boundBody(rest, facts);
-    if (!('unbounded' in judged) || !judged.unbounded.isUnknown) return judged;
+    if (!('unbounded' in judged)) return { bound: withAdded(judged.bound, added) };
+    if (!judged.unbounded.isUnknown) return judged;
     const name = nameOfPlace(judged.unbounded, rest);
-    if (!declared.has(name)) return judged;
-    const [place = '', kind] = name.split('=');
-    const found = { steps: place.split('.'), kinds: kindsAlong(judged.unbounded.param, rest), kind };
+    const declared = places.get(name);
+    if (!declared) return judged;
+    const found = { ...pathOf(name), kinds: kindsAlong(judged.unbounded.param, rest) };
     const taken: unknown[] = [];
     rest = without(rest, found, taken) as JsonObject;
     if (taken.length === 0) return judged;
+    added = withFees(added, declared, taken.length);
+    const bytes = declared.effect === 'harmless' ? facts.bytes : FILLS_ANY_WINDOW;
     // The provider may write them into the prompt in other words. A count would be of the rest alone.
-    facts = { ...facts, bytes: facts.bytes + Math.max(0, rewrittenShare(taken).extra), count: undefined };
+    facts = { ...facts, bytes: bytes + Math.max(0, rewrittenShare(taken).extra), count: undefined };
   }
   return { unbounded: TOO_MANY };
 }
 
+/** More tokens than any window has, and few enough that sums stay exact. */
+export const FILLS_ANY_WINDOW = 2 ** 51;
+
+/** The fees of declared parts, and how often the model runs because of them. */
+type Added = { readonly fees: Usage; readonly runs: number };
+
+const NOTHING_ADDED: Added = { fees: {}, runs: 0 };
+
+function withFees(added: Added, declared: Declared, times: number): Added {
+  if (declared.effect !== 'fee') return added;
+  const { unit, most, runs } = declared;
+  const fees = { ...added.fees, [unit]: (added.fees[unit] ?? 0) + most * times };
+  return { fees, runs: added.runs + runs * times };
+}
+
+/** Each run reads the whole input again, and writes as much as the first. */
+function withAdded(bound: Bound, { fees, runs }: Added): Bound {
+  const { leastInput: _, ...rest } = bound;
+  const all = { ...bound.fees };
+  for (const [unit, most] of Object.entries(fees)) all[unit] = (all[unit] ?? 0) + most;
+  if (runs === 0) return { ...bound, fees: all };
+  const { inputTokens, output } = bound;
+  const times = 1 + runs;
+  return {
+    ...rest,
+    fees: all,
+    inputTokens: inputTokens * times,
+    output: output && { ...output, times: output.times * times },
+  };
+}
+
+/** Whether a body has a field at the end of a path of fields, with this value if one is given. */
+function hasPlace(
+  value: unknown,
+  [step = '', ...later]: readonly string[],
+  kind: string | undefined,
+): boolean {
+  const field = step.replace('[]', '');
+  if (!isJsonObject(value) || !Object.hasOwn(value, field)) return false;
+  const found = value[field];
+  const each = step.endsWith('[]') ? (Array.isArray(found) ? found : []) : [found];
+  if (later.length > 0) return each.some((inner) => hasPlace(inner, later, kind));
+  return kind === undefined ? found !== null : each.some((inner) => inner === kind);
+}
+
 /** Each turn judges the body once, and takes away all parts of one name that are alike. */
 const TURNS_MAX = 16;
-const TOO_MANY: Unbounded = { param: 'body', reason: 'has too many fields that only the operator knows' };
+const TOO_MANY: Unbounded = { param: 'body', reason: 'has too many fields that no list of this version has' };
 
 /** The objects on the way to a place, by what APIs judge their fields by. */
 function kindsAlong(place: string, body: JsonObject): readonly string[] {

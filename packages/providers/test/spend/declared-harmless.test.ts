@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { allow, asUnbounded, below, harmless, judge, judgeEach } from '../../src/bounds/allow-list.ts';
-import { boundBeyond } from '../../src/bounds/declared-harmless.ts';
+import { boundBeyond, compilePlaces } from '../../src/bounds/beyond-lists.ts';
 import { type JsonObject, loadProviders, nameOfPlace, spendOf } from '../../src/index.ts';
 
 const BASES: Readonly<Record<string, string>> = {
@@ -116,7 +116,8 @@ test('a part is not left out for one of another kind that has the same name', ()
   const bound = (...all: object[]) => {
     const facts = { contextWindow: undefined, maxOutput: undefined, reasoning: false };
     const call = { path: '/', bytes: 9, facts };
-    return boundBeyond(new Set(['parts[].note']), boundBody, { parts: all as JsonObject[] }, call);
+    const declared = compilePlaces(new Map([['parts[].note', { effect: 'harmless' }]]));
+    return boundBeyond(declared, boundBody, { parts: all as JsonObject[] }, call);
   };
   const note = { note: 'x' };
   expect(bound({ type: 'a', ...note }, { type: 'b', ...note }, { type: 'a' })).toHaveProperty('bound');

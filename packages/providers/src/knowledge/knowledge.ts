@@ -1,0 +1,205 @@
+import { isModest, parseJson } from '@presign/schema';
+import * as z from 'zod';
+import { HARMLESS_NAME } from '../bounds/beyond-lists.ts';
+import { type Declared, isLooser, strictestPlaces } from '../bounds/declared.ts';
+import { isTokens } from '../json.ts';
+import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from '../kept/listed.ts';
+import { NAME_MAX_CHARS } from '../model-names.ts';
+import { FEE_UNITS } from '../prices/rates.ts';
+import type { ModelRow, Provider } from '../provider.ts';
+import { BETA_NAME, USAGE_NAME } from '../usage/names.ts';
+
+/** The entries of a file about one provider, beyond this version's own lists. */
+type Additions = {
+  readonly places: ReadonlyMap<string, Declared>;
+  /** By the name of a beta. */
+  readonly betas: ReadonlyMap<string, 'harmless' | 'refused'>;
+  readonly models: ReadonlyMap<string, ModelRow>;
+  /** Counts of usage that cost nothing. */
+  readonly freeUsage: ReadonlySet<string>;
+};
+
+/** Facts about providers beyond this version's own lists. */
+export type Knowledge = Listed & { readonly providers: ReadonlyMap<string, Additions> };
+
+/**
+ * No more than this version's own lists, which are in the code. `data/knowledge.json` publishes for earlier versions what is new in them
+ * and harmless by itself; a test compares its id and its date.
+ */
+export const BUNDLED_KNOWLEDGE: Knowledge = {
+  id: '8894cdcba5f3',
+  source: 'bundled',
+  date: '2026-11-27',
+  providers: new Map(),
+};
+
+const MODEST = { depth: 10, parts: 100_000 };
+/** So many entries of a kind are enough for any provider. */
+const MOST = 500;
+
+/** Each entry says where it is from and when it was read, for the people who review it. */
+const cited = { source: z.string().min(1).max(500), date: z.iso.date() };
+
+const place = z.discriminatedUnion('effect', [
+  z.strictObject({ ...cited, effect: z.enum(['harmless', 'whole window']) }),
+  z.strictObject({
+    ...cited,
+    effect: z.literal('fee'),
+    unit: z.enum(FEE_UNITS),
+    most: z.int().min(1).max(1_000),
+    runs: z.int().min(0).max(1_000),
+  }),
+  z.strictObject({ ...cited, effect: z.literal('refused'), reason: z.string().min(1).max(200) }),
+]);
+
+const tokens = z.number().refine(isTokens, 'expected a whole number of tokens').optional();
+const model = z.strictObject({ ...cited, window: tokens, output: tokens, thinks: z.boolean() });
+
+const named = <T extends z.ZodType>(name: z.ZodType<string, string>, entry: T) =>
+  z
+    .record(name, entry)
+    .refine((entries) => Object.keys(entries).length <= MOST, `expected at most ${MOST} entries`)
+    .default({} as never);
+
+const file = z.strictObject({
+  date: z.iso.date(),
+  providers: z.record(
+    z.string(),
+    z.strictObject({
+      fields: named(z.string().regex(HARMLESS_NAME, 'is no name of a field or a kind'), place),
+      betas: named(
+        z.string().regex(BETA_NAME, 'is no name of a beta'),
+        z.strictObject({ ...cited, effect: z.enum(['harmless', 'refused']) }),
+      ),
+      models: named(z.string().min(1).max(NAME_MAX_CHARS), model),
+      free_usage: named(z.string().regex(USAGE_NAME, 'is no name of a count'), z.strictObject(cited)),
+    }),
+  ),
+});
+
+/**
+ * Reads a knowledge file. A later version may have more in it, so whatever this version does not know makes it unusable, and the last
+ * one stays in use.
+ * @throws ListError that names the first entry at fault
+ */
+export function readKnowledge(text: string, origin: Origin): Knowledge {
+  const bytes = Buffer.from(text);
+  if (bytes.length > LIST_MAX_BYTES) throw new ListError(TOO_LARGE);
+  const read = file.safeParse(isModest(bytes, MODEST) ? parseJson(text) : undefined);
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const at = (issue?.path ?? []).map(String).join('.').slice(0, 200);
+    throw new ListError(`is no knowledge file${at && ` (${at}: ${issue?.message})`}`);
+  }
+  const providers = Object.entries(read.data.providers).map(([id, each]): [string, Additions] => [
+    id,
+    {
+      places: mapOf(each.fields, ({ source: _, date: __, ...declared }): Declared => declared),
+      betas: mapOf(each.betas, ({ effect }) => effect),
+      models: mapOf(
+        each.models,
+        ({ window, output, thinks }): ModelRow => [window, output, thinks ? 'thinks' : undefined],
+      ),
+      freeUsage: new Set(Object.keys(each.free_usage)),
+    },
+  ]);
+  return { ...origin, id: listId(text), providers: new Map(providers) };
+}
+
+const mapOf = <T, U>(entries: Readonly<Record<string, T>>, read: (entry: T) => U) =>
+  new Map(Object.entries(entries).map(([name, entry]) => [name, read(entry)]));
+
+/** An entry that a newer file makes cheaper. */
+export type Loosened = { readonly provider: string; readonly entry: string };
+
+/** The entries of a file that a newer one makes cheaper, or leaves out although they were stricter than this version. */
+export function loosenedEntries(before: Knowledge, after: Knowledge): readonly Loosened[] {
+  return [...before.providers].flatMap(([provider, known]) => {
+    const now = after.providers.get(provider);
+    const places = [...known.places].flatMap(([name, declared]) => {
+      const next = now?.places.get(name);
+      const looser = next ? isLooser(next, declared) : declared.effect === 'refused';
+      return looser ? [name] : [];
+    });
+    const betas = [...known.betas].flatMap(([name, effect]) =>
+      effect === 'refused' && now?.betas.get(name) !== 'refused' ? [name] : [],
+    );
+    const models = [...known.models].flatMap(([name, row]) => {
+      const next = now?.models.get(name);
+      return next && !isSmaller(next, row) ? [] : [name];
+    });
+    return [...places, ...betas, ...models].map((entry) => ({ provider, entry }));
+  });
+}
+
+const isSmaller = ([window, output, thinks]: ModelRow, before: ModelRow): boolean =>
+  (window ?? Number.POSITIVE_INFINITY) < (before[0] ?? Number.POSITIVE_INFINITY) ||
+  (output ?? Number.POSITIVE_INFINITY) < (before[1] ?? Number.POSITIVE_INFINITY) ||
+  (thinks === undefined && before[2] !== undefined);
+
+/** A file and a newer one that waits: all that either says, and the stricter where both say something. */
+export function together(good: Knowledge, offered: Knowledge | undefined): Knowledge {
+  if (!offered) return good;
+  const ids = new Set([...good.providers.keys(), ...offered.providers.keys()]);
+  const providers = [...ids].map((id): [string, Additions] => {
+    const both = [good, offered].flatMap(({ providers: all }) => all.get(id) ?? []);
+    const betas = both.flatMap((each) => [...each.betas]);
+    const refused = betas.filter(([, effect]) => effect === 'refused');
+    return [
+      id,
+      {
+        places: strictestPlaces(both.map(({ places }) => places)),
+        betas: new Map([...betas, ...refused]),
+        models: both.reduce<Additions['models']>((all, { models }) => withModels(all, models), new Map()),
+        freeUsage: new Set(both.flatMap((each) => [...each.freeUsage])),
+      },
+    ];
+  });
+  return { ...good, id: `${good.id}+${offered.id}`, providers: new Map(providers) };
+}
+
+/** Rows of models with those of another list: the larger figure counts. */
+function withModels(
+  rows: ReadonlyMap<string, ModelRow>,
+  more: ReadonlyMap<string, ModelRow>,
+): Map<string, ModelRow> {
+  const all = new Map(rows);
+  for (const [name, row] of more) {
+    const before = all.get(name);
+    all.set(name, before ? largerRow(before, row) : row);
+  }
+  return all;
+}
+
+const largerRow = (one: ModelRow, other: ModelRow): ModelRow => [
+  larger(one[0], other[0]),
+  larger(one[1], other[1]),
+  one[2] ?? other[2],
+];
+
+/** A figure that is not known is larger than any. */
+const larger = (one: number | undefined, other: number | undefined) =>
+  one === undefined || other === undefined ? undefined : Math.max(one, other);
+
+/** A provider with what a file adds to this version's lists. It takes nothing away, and no figure gets smaller. */
+export function withKnowledge(provider: Provider, { providers, source, id }: Knowledge): Provider {
+  const knowledge = `${source}:${id}`;
+  const added = providers.get(provider.id);
+  if (!added) return { ...provider, knowledge };
+  const { places, betas, models, freeUsage } = added;
+  const { rules } = provider;
+  const betasOf = (wanted: 'harmless' | 'refused') =>
+    [...betas].flatMap(([name, effect]) => (effect === wanted ? [name] : []));
+  return {
+    ...provider,
+    knowledge,
+    rules: {
+      ...rules,
+      declared: strictestPlaces([rules.declared, places]),
+      harmlessBetas: [...(rules.harmlessBetas ?? []), ...betasOf('harmless')],
+      refusedBetas: betasOf('refused'),
+      freeUsage: new Set([...(rules.freeUsage ?? []), ...freeUsage]),
+    },
+    models: Object.fromEntries(withModels(new Map(Object.entries(provider.models ?? {})), models)),
+  };
+}

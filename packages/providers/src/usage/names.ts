@@ -1,0 +1,5 @@
+/** Names of counts and of parts of answers (`usage/known.ts`); `x.*` is everything in `x`. */
+export const USAGE_NAME = /^[A-Za-z]\w*(?:\.\w+)*(?:\.\*)?$/;
+
+/** Names of betas. */
+export const BETA_NAME = /^[\w-]{1,64}$/;
