@@ -142,6 +142,12 @@ const CASES: readonly Case[] = [
     { 'presign_price_list_problem{service="issuer"}': '0x60 1x60' },
     { service: 'issuer' },
   ],
+  [
+    'PresignKnowledgeProblem',
+    { 'presign_knowledge_problem{service="issuer"}': '1x120' },
+    { 'presign_knowledge_problem{service="issuer"}': '0x60 1x60' },
+    { service: 'issuer' },
+  ],
 ];
 
 const tests = CASES.flatMap(([alertname, firing, quiet, labels = {}]) => {

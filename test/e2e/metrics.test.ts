@@ -385,6 +385,9 @@ test('start serves the metrics of both services on one port', async () => {
   for (const service of ['issuer', 'gateway']) {
     expect(scraped.has(`presign_clock_offset_seconds{service="${service}"}`)).toBe(true);
     expect(scraped.has(`presign_price_list_age_seconds{service="${service}",source="bundled"}`)).toBe(true);
+    expect(scraped.text).toContain(
+      `presign_knowledge_age_seconds{service="${service}",source="bundled",version=`,
+    );
   }
   for (const series of ['presign_holds', 'presign_ledger_lag_seconds'])
     expect(scraped.has(series)).toBe(true);

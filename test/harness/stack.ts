@@ -10,7 +10,6 @@ import {
 import { type GatewayOptions, type RunningGateway, startGateway } from '@presign/gateway';
 import { bootstrap, type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
 import { connectRedis, type RedisClient, type RedisTimeouts, redisReady } from '@presign/limits';
-import { loadProviders } from '@presign/providers';
 import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
 import { pino } from 'pino';
@@ -91,7 +90,6 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     db: stores.db,
     encryptionKeys: readEncryptionKeys(keys.encryption),
     providersFile: JSON.stringify(options.providers),
-    providers: loadProviders(JSON.stringify(options.providers)),
     issuerUrl: at(issuerPort),
     gatewayUrl: gatewayUrls[0] ?? '',
     allowPrivateUpstreams: true,

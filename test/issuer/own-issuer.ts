@@ -1,6 +1,5 @@
 import { readEncryptionKeys, readSigningKey } from '@presign/crypto';
 import { type IssuerOptions, type RunningIssuer, startIssuer } from '@presign/issuer';
-import { loadProviders } from '@presign/providers';
 import { pino } from 'pino';
 import type { Stack } from '../harness/stack.ts';
 
@@ -18,7 +17,7 @@ export async function startOwnIssuer(stack: Stack, changed: Partial<IssuerOption
     olderPublicKeys: [],
     requestsPerMinute: 1_000_000,
     encryptionKeys: readEncryptionKeys(stack.keys.encryption),
-    providers: loadProviders(stack.providersJson),
+    providersFile: stack.providersJson,
     issuerUrl: stack.issuerUrl,
     gatewayUrl: stack.gatewayUrls[0] ?? '',
     allowPrivateUpstreams: true,

@@ -58,6 +58,8 @@ export class CallReport implements UpstreamTimes {
   grant: VerifiedGrant | undefined = undefined;
   policy: Policy | undefined = undefined;
   provider: string | undefined = undefined;
+  /** The version of what is known of it. */
+  knowledge: string | undefined = undefined;
   /** Its name is in a price list. Any other name could be any text that the holder wrote. */
   model: string | undefined = undefined;
   /** The field or model for which it was refused, in at most 81 letters, digits and `_.-[]=`. */
@@ -169,6 +171,7 @@ function lineOf(
     grant: grant?.id,
     virtual_key: policy?.virtualKeyId,
     provider: call.provider,
+    knowledge: call.knowledge,
     server: policy?.server?.name,
     model: call.model,
     method: call.method,

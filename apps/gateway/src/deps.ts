@@ -3,6 +3,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { EncryptionKeys, PublicKeys } from '@presign/crypto';
 import type { ClockWatch, RedisClient } from '@presign/limits';
 import type { Provider } from '@presign/providers';
+import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import type { Logger } from 'pino';
@@ -37,7 +38,9 @@ export type GatewayDeps = {
   readonly redis: RedisClient;
   readonly publicKeys: PublicKeys;
   readonly encryptionKeys: EncryptionKeys;
+  /** They change when the knowledge file does. A call keeps the one that it began with. */
   readonly providers: ReadonlyMap<string, Provider>;
+  readonly knowledge: Pick<KnowledgeKeeper, 'status'>;
   /** The gateway's public address, which is the audience of its tokens. */
   readonly gatewayUrl: string;
   /** Sends to upstreams, and refuses addresses that are not public. */

@@ -2,6 +2,7 @@ import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
 import { loadProviders } from '@presign/providers';
 import {
   parseVariable,
+  readKnowledgeSchedule,
   readNamedFile,
   readPriceSchedule,
   readProxy,
@@ -36,6 +37,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
     providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
+    knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     proxy: readProxy(env),
     leaseMs: readVariable(env, 'HOLD_LEASE_SECONDS', 60) * 1000,

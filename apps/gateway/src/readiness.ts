@@ -1,4 +1,5 @@
 import { type RedisHealth, readHealth } from '@presign/limits';
+import { knowledgeProblems } from '@presign/providers/keep-knowledge';
 import { priceProblems } from '@presign/providers/keep-prices';
 import { clockProblems, PARTITIONS, type Problem, type Readiness, STOPPING } from '@presign/schema';
 import { databaseAnswers } from '@presign/schema/database';
@@ -16,11 +17,13 @@ export function addHealthRoutes(
   app.get('/readyz', async (c) => {
     const report = await readiness();
     const prices = deps.prices.status();
+    const { problem, ...knowledge } = deps.knowledge.status();
     const stopping = deps.draining.aborted ? [STOPPING] : [];
     const clock = clockProblems(deps.clock.farMs(), 'gateway');
-    const problems = [...stopping, ...report.problems, ...priceProblems(prices), ...clock];
+    const lists = [...priceProblems(prices), ...knowledgeProblems({ ...knowledge, problem })];
+    const problems = [...stopping, ...report.problems, ...lists, ...clock];
     const status = stopping.length > 0 ? 'unready' : report.status;
-    return c.json({ status, problems, prices: prices.lists }, status === 'ready' ? 200 : 503);
+    return c.json({ status, problems, prices: prices.lists, knowledge }, status === 'ready' ? 200 : 503);
   });
   for (const path of ['/healthz', '/readyz']) app.all(path, wrongMethod);
 }

@@ -4,8 +4,7 @@ import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import { type RedisTimeouts, watchClock } from '@presign/limits';
 import { guardedDispatcher, type OutboundProxy, type PrivateUpstreams } from '@presign/outbound';
-import { loadProviders } from '@presign/providers';
-import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
+import { keepLists, type ListSources } from '@presign/providers/keep-lists';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown, withoutPublicPath } from '@presign/schema/start';
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
 import { createGateway, type Gateway } from './app.ts';
@@ -45,6 +44,7 @@ type OwnDeps =
       | 'clientAddress'
       | 'providers'
       | 'prices'
+      | 'knowledge'
       | 'bodyMemory'
       | 'turns'
       | 'bodyWorkers'
@@ -55,29 +55,28 @@ type OwnDeps =
       | 'hosts'
     );
 
-export type GatewayOptions = Omit<GatewayDeps, OwnDeps> & {
-  readonly allowPrivateUpstreams: PrivateUpstreams;
-  /** The way out for https. */
-  readonly proxy?: OutboundProxy | undefined;
-  /** The address of Redis, unless it runs in this process: a thread renews leases there. */
-  readonly redisUrl?: string | undefined;
-  /** How long that thread waits for Redis. */
-  readonly redisTimeouts?: RedisTimeouts | undefined;
-  /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
-  readonly providersFile: string | undefined;
-  /** The operator's price list. Undefined: the bundled one is the only one. */
-  readonly priceSource?: PriceSchedule;
-  /** How many bytes of request bodies may be in memory at once. */
-  readonly maxHeldBodyBytes: number;
-  /** The largest body that is read whole, in bytes. */
-  readonly maxBodyBytes: number;
-  /** Where figures are counted. Undefined: nowhere. */
-  readonly meter?: Meter;
-  /** The proxies that are believed in `X-Forwarded-For`: addresses and CIDR ranges. */
-  readonly trustedProxies?: readonly string[] | undefined;
-  /** How long an idle connection stays open. */
-  readonly keepAliveMs?: number;
-};
+export type GatewayOptions = Omit<GatewayDeps, OwnDeps> &
+  ListSources & {
+    readonly allowPrivateUpstreams: PrivateUpstreams;
+    /** The way out for https. */
+    readonly proxy?: OutboundProxy | undefined;
+    /** The address of Redis, unless it runs in this process: a thread renews leases there. */
+    readonly redisUrl?: string | undefined;
+    /** How long that thread waits for Redis. */
+    readonly redisTimeouts?: RedisTimeouts | undefined;
+    /** The text of `PROVIDERS_FILE`. Each worker reads it, too. */
+    readonly providersFile: string | undefined;
+    /** How many bytes of request bodies may be in memory at once. */
+    readonly maxHeldBodyBytes: number;
+    /** The largest body that is read whole, in bytes. */
+    readonly maxBodyBytes: number;
+    /** Where figures are counted. Undefined: nowhere. */
+    readonly meter?: Meter;
+    /** The proxies that are believed in `X-Forwarded-For`: addresses and CIDR ranges. */
+    readonly trustedProxies?: readonly string[] | undefined;
+    /** How long an idle connection stays open. */
+    readonly keepAliveMs?: number;
+  };
 
 /** How long a call that was cut has for its last bytes. */
 const CUT_MS = 1_000;
@@ -90,15 +89,15 @@ export async function startGateway(
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningGateway> {
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
-  const { priceSource = NO_SOURCE } = options;
-  const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
+  const lists = await keepLists({ ...options, dispatcher });
+  const { prices, knowledge } = lists;
   const meter = options.meter ?? NO_METER;
   const metrics = gatewayMetrics(meter);
   const leases = startLeases({ ...options, metrics });
   watchHolds(meter, leases);
   const revocations = watchRevocations(options.redis);
   const clock = watchClock(options.redis, options.now, options.log);
-  watchService(meter, { name: 'gateway', clock, prices, now: options.now });
+  watchService(meter, { name: 'gateway', clock, prices, knowledge, now: options.now });
   const underWay = trackUnderWay();
   const draining = new AbortController();
   const closing = new AbortController();
@@ -106,10 +105,10 @@ export async function startGateway(
   setMaxListeners(0, closing.signal);
   const listeners = createListeners(options.redis);
   const quota = readQuota(options.now);
-  const bodyWorkers = startBodyWorkers({ ...options, prices }, quota);
+  const bodyWorkers = startBodyWorkers({ ...options, prices, knowledge }, quota);
   const own = {
-    ...{ metrics, clock, dispatcher, prices, leases, revocations, underWay, listeners, bodyWorkers },
-    providers: loadProviders(options.providersFile),
+    ...{ metrics, clock, dispatcher, leases, revocations, underWay, listeners, bodyWorkers },
+    ...{ prices, knowledge, providers: knowledge.providers },
     ...{ readQuota: quota, uncounted: new Set<string>(), doubts: createDoubts() },
     ...{ waiting: boundWaiting(metrics.settleDropped), hosts: createHosts() },
     openRequests: new OpenRequests(listeners),
@@ -139,7 +138,7 @@ export async function startGateway(
     // Answers whose holder has left are still read to their end, because their usage is charged.
     await underWay.done();
     clearTimeout(grace);
-    await prices.close();
+    await lists.close();
     await leases.close();
     await own.refusals.close();
     for (const each of [revocations, clock, listeners]) each.close();

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { promisify } from 'node:util';
 import type { Worker } from 'node:worker_threads';
-import { BUNDLED_PRICES } from '@presign/providers';
+import { BUNDLED_KNOWLEDGE, BUNDLED_PRICES } from '@presign/providers';
 import { afterEach, expect, test, vi } from 'vitest';
 import { startBodyWorkers } from '../src/workers/body-workers.ts';
 import { readQuota } from '../src/workers/read-quota.ts';
@@ -53,8 +53,9 @@ test('a worker can collect the garbage of a large body at once', async () => {
 test('workers that have nothing to do end, and the next large body starts others', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const prices = { current: () => BUNDLED_PRICES };
+  const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
   const workers = startBodyWorkers(
-    { prices, providersFile: undefined, maxBodyBytes: BODY_BYTES },
+    { prices, knowledge, providersFile: undefined, maxBodyBytes: BODY_BYTES },
     readQuota(Date.now),
   );
   const started: Worker[] = [];
@@ -76,8 +77,12 @@ test('workers that have nothing to do end, and the next large body starts others
 
 test('a worker that is overdue is stopped, its body refused, and another one reads the next body', async () => {
   const prices = { current: () => BUNDLED_PRICES };
+  const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
   const quota = readQuota(Date.now);
-  const workers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: BODY_BYTES }, quota);
+  const workers = startBodyWorkers(
+    { prices, knowledge, providersFile: undefined, maxBodyBytes: BODY_BYTES },
+    quota,
+  );
   const owner = { id: 'g', sessionId: 's' };
   const body = (text: string) => Buffer.from(`[${text}{"jsonrpc":"2.0","method":"m"}]`);
   expect(await workers.readMessages(owner, body(''))).toMatchObject({ messages: { all: [{ method: 'm' }] } });
@@ -100,6 +105,7 @@ test('a worker that is overdue is stopped, its body refused, and another one rea
 
 test('a body pays for the time that a worker works on it, and not for that in which threads start', async () => {
   const prices = { current: () => BUNDLED_PRICES };
+  const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
   let paid = 0;
   const quota = {
     waitMs: () => 0,
@@ -107,7 +113,10 @@ test('a body pays for the time that a worker works on it, and not for that in wh
       paid += work;
     },
   };
-  const workers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: BODY_BYTES }, quota);
+  const workers = startBodyWorkers(
+    { prices, knowledge, providersFile: undefined, maxBodyBytes: BODY_BYTES },
+    quota,
+  );
   const began = performance.now();
   const body = Buffer.from('{"jsonrpc":"2.0","method":"m"}');
   await Promise.all(['g', 'h'].map((id) => workers.readMessages({ id, sessionId: 's' }, body)));

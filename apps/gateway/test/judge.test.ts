@@ -26,6 +26,7 @@ const plan = (limited: boolean, free = false): Plan => ({
   writesBound: false,
   inputTokens: 0,
   leastInput: undefined,
+  knowledge: undefined,
   spend: undefined,
   model: 'm',
   pricing: priced,

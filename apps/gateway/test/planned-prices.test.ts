@@ -1,4 +1,4 @@
-import { loadProviders, type Prices, readPriceList } from '@presign/providers';
+import { BUNDLED_KNOWLEDGE, loadProviders, type Prices, readPriceList } from '@presign/providers';
 import { afterAll, expect, test } from 'vitest';
 import { grantMemory } from '../src/grant/policy.ts';
 import type { LlmGrant } from '../src/grant/verify.ts';
@@ -26,7 +26,9 @@ const prices = {
   status: () => ({ lists: [], problem: undefined }),
 };
 const quota = readQuota(Date.now);
-const bodyWorkers = startBodyWorkers({ prices, providersFile: undefined, maxBodyBytes: 2 ** 24 }, quota);
+const knowledge = { current: () => BUNDLED_KNOWLEDGE, providers: new Map() };
+const start = { prices, knowledge, providersFile: undefined, maxBodyBytes: 2 ** 24 };
+const bodyWorkers = startBodyWorkers(start, quota);
 afterAll(() => bodyWorkers.close());
 
 const provider = loadProviders(undefined).get('openai');
@@ -65,7 +67,7 @@ test.each([
     expect(plan.hold?.ratePerMtok).toBe(dollars * 1_000_000);
     expect(plan.hold?.fixedMicrousd).toBe(plan.inputTokens * dollars);
     expect(plan.pricing?.cost({ input_tokens: 1_000, output_tokens: 10 })).toBe(1_010 * dollars);
-    expect(counting?.prices.id).toBe(used.id);
+    expect(counting?.plan.prices.id).toBe(used.id);
     expect(plan.bodyFor(100)?.toString()).toContain('"max_completion_tokens":100');
   },
 );

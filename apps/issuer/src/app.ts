@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { countRequest, type RedisHealth, readHealth } from '@presign/limits';
+import { knowledgeProblems } from '@presign/providers/keep-knowledge';
 import { priceProblems } from '@presign/providers/keep-prices';
 import {
   ambiguousRequest,
@@ -140,7 +141,7 @@ function redacted(path: string): string {
 }
 
 /** `/healthz`: the process is alive. `/readyz`: whether URLs can be issued, and what this issuer cannot do. */
-function probes(app: Hono<IssuerEnv>, { db, redis, prices, clock, draining }: IssuerDeps): void {
+function probes(app: Hono<IssuerEnv>, { db, redis, prices, knowledge, clock, draining }: IssuerDeps): void {
   const tryPostgres = probeWrites(db);
   app.get('/healthz', (c) => c.json({ status: 'ok' }));
   app.get('/readyz', async (c) => {
@@ -150,6 +151,7 @@ function probes(app: Hono<IssuerEnv>, { db, redis, prices, clock, draining }: Is
       ...(postgres === 'taken' ? [] : [postgresProblem(postgres)]),
       ...(writes === 'taken' ? [] : [redisProblem(writes)]),
       ...priceProblems(prices.status()),
+      ...knowledgeProblems(knowledge.status()),
       ...clockProblems(clock.farMs(), 'issuer'),
     ];
     const isReady = postgres === 'taken' && !draining.aborted;

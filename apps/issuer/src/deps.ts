@@ -3,6 +3,7 @@ import type { EncryptionKeys, SigningKey } from '@presign/crypto';
 import type { ClockWatch, PlantSeed, RedisClient } from '@presign/limits';
 import type { OutboundProxy, PrivateUpstreams } from '@presign/outbound';
 import type { Provider } from '@presign/providers';
+import type { KnowledgeKeeper } from '@presign/providers/keep-knowledge';
 import type { PriceKeeper } from '@presign/providers/keep-prices';
 import type { AccountLimits, ErrorCode, SCOPES } from '@presign/schema';
 import type { Database } from '@presign/schema/database';
@@ -21,6 +22,7 @@ export type IssuerDeps = {
   readonly encryptionKeys: EncryptionKeys;
   readonly providers: ReadonlyMap<string, Provider>;
   readonly prices: Pick<PriceKeeper, 'current' | 'status'>;
+  readonly knowledge: Pick<KnowledgeKeeper, 'status'>;
   /** Public addresses, without a slash at the end. */
   readonly issuerUrl: string;
   readonly gatewayUrl: string;

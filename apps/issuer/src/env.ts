@@ -2,6 +2,7 @@ import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/cry
 import { loadProviders, type Provider } from '@presign/providers';
 import {
   parseVariable,
+  readKnowledgeSchedule,
   readNamedFile,
   readPriceSchedule,
   readProxy,
@@ -38,8 +39,9 @@ export function readIssuerEnv(env: Environment = process.env) {
     signingKey: parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(signingKey)),
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
-    providers: readProviders(readVariable(env, 'PROVIDERS_FILE', undefined)),
+    providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
+    knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     proxy: readProxy(env),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
@@ -64,6 +66,15 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
   if (list === undefined) return [];
   parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(list));
   return list.split(/[\s,]+/).filter(Boolean);
+}
+
+/** The text of `PROVIDERS_FILE`, which is checked here. */
+export function readProvidersFile(env: Environment): string | undefined {
+  const file = readVariable(env, 'PROVIDERS_FILE', undefined);
+  if (file === undefined) return undefined;
+  const text = readNamedFile('PROVIDERS_FILE', file);
+  loadProviders(text);
+  return text;
 }
 
 /** Built-in providers, changed and extended by `PROVIDERS_FILE`. */

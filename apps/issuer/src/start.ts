@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { serve } from '@hono/node-server';
 import { seeder, watchClock } from '@presign/limits';
 import { guardedDispatcher } from '@presign/outbound';
-import { keepPrices, NO_SOURCE, type PriceSchedule } from '@presign/providers/keep-prices';
+import { keepLists, type ListSources } from '@presign/providers/keep-lists';
 import { causeOf } from '@presign/schema';
 import { AT_ONCE, drainServer, KEEP_ALIVE_MS, type Shutdown } from '@presign/schema/start';
 import { type Meter, NO_METER, watchService } from '@presign/telemetry/metrics';
@@ -32,36 +32,42 @@ export type RunningIssuer = {
   readonly close: (shutdown?: Partial<Shutdown>) => Promise<void>;
 };
 
-export type IssuerOptions = Omit<IssuerDeps, 'prices' | 'clock' | 'draining' | 'metrics' | 'plantSeed'> & {
-  /** Where figures are counted. Undefined: nowhere. */
-  readonly meter?: Meter;
-  /** How long an idle connection stays open. */
-  readonly keepAliveMs?: number;
-  /** The operator's price list. Undefined: the bundled one is the only one. */
-  readonly priceSource?: PriceSchedule;
-  /** How long rows are kept. Undefined: for good. */
-  readonly retention?: Retention;
-  /** How many days the audit log is kept. 0 or undefined: for good. */
-  readonly auditDays?: number;
-  /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
-  readonly idleMs?: number;
-};
+export type IssuerOptions = Omit<
+  IssuerDeps,
+  'prices' | 'knowledge' | 'providers' | 'clock' | 'draining' | 'metrics' | 'plantSeed'
+> &
+  ListSources & {
+    /** The text of `PROVIDERS_FILE`. */
+    readonly providersFile: string | undefined;
+    /** Where figures are counted. Undefined: nowhere. */
+    readonly meter?: Meter;
+    /** How long an idle connection stays open. */
+    readonly keepAliveMs?: number;
+    /** How long rows are kept. Undefined: for good. */
+    readonly retention?: Retention;
+    /** How many days the audit log is kept. 0 or undefined: for good. */
+    readonly auditDays?: number;
+    /** Milliseconds between two looks for deliveries and changes that are due; 1,000 by default. */
+    readonly idleMs?: number;
+  };
 
 /** Listens, drains the ledger, delivers webhooks and sweeps. Port 0 takes a free one. */
 export async function startIssuer(
   options: IssuerOptions,
   listen: { readonly host: string; readonly port: number },
 ): Promise<RunningIssuer> {
-  const { priceSource = NO_SOURCE, idleMs = SECOND_MS, meter = NO_METER } = options;
+  const { idleMs = SECOND_MS, meter = NO_METER } = options;
   const dispatcher = guardedDispatcher(options.allowPrivateUpstreams, options.proxy);
-  const prices = await keepPrices({ ...options, ...priceSource, dispatcher });
+  const lists = await keepLists({ ...options, dispatcher });
+  const { prices, knowledge } = lists;
   const clock = watchClock(options.redis, options.now, options.log);
   const draining = new AbortController();
   const metrics = issuerMetrics(meter);
-  watchService(meter, { name: 'issuer', clock, prices, now: options.now });
+  watchService(meter, { name: 'issuer', clock, prices, knowledge, now: options.now });
   watchBacklogs(meter, options);
   const plantSeed = seeder(options.redis);
-  const deps: IssuerDeps = { ...options, plantSeed, prices, clock, metrics, draining: draining.signal };
+  const own = { plantSeed, prices, knowledge, clock, metrics, draining: draining.signal };
+  const deps: IssuerDeps = { ...options, ...own, providers: knowledge.providers };
   const app = createIssuer(deps);
   const { server, port } = await new Promise<{ server: ReturnType<typeof serve>; port: number }>(
     (resolve, reject) => {
@@ -92,7 +98,7 @@ export async function startIssuer(
     await Promise.all([sweep.close(), store?.close()]);
     await ledger.close();
     await webhooks.close();
-    await prices.close();
+    await lists.close();
     await dispatcher.destroy();
   };
   return { port, ledger, close };

@@ -1,6 +1,12 @@
 import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
 import { readRetention } from '@presign/issuer';
-import { readPriceSchedule, readProxy, readRedisTimeouts, readVariable } from '@presign/schema';
+import {
+  readKnowledgeSchedule,
+  readPriceSchedule,
+  readProxy,
+  readRedisTimeouts,
+  readVariable,
+} from '@presign/schema';
 import { readDatabaseSettings } from '@presign/schema/database';
 
 /**
@@ -33,6 +39,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
     providersFile: readProvidersFile(env),
     priceSource: readPriceSchedule(env),
+    knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
     proxy: readProxy(env),
     sandbox: readVariable(env, 'SANDBOX', true),

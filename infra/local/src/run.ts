@@ -12,7 +12,6 @@ import {
 import { callTraces, startGateway } from '@presign/gateway';
 import { bootstrap, requestTraces, startIssuer } from '@presign/issuer';
 import { connectRedis, redisReady } from '@presign/limits';
-import { loadProviders } from '@presign/providers';
 import { addressOf, causeOf } from '@presign/schema';
 import { connectDatabase, type Database, migrateDatabase } from '@presign/schema/database';
 import { serveMetrics } from '@presign/telemetry/metrics';
@@ -65,7 +64,7 @@ export async function runLocal(env: LocalEnv, log: Logger): Promise<RunningLocal
       db,
       redis,
       encryptionKeys: readEncryptionKeys(keys.encryptionKeys),
-      ...providersWith(env.providersFile, sandbox?.provider),
+      providersFile: providersWith(env.providersFile, sandbox?.provider),
       meter: metrics.meter,
       now: Date.now,
       log,
@@ -212,8 +211,7 @@ const sandboxProvider = (baseUrl: string): object => ({
 });
 
 /** The operator's providers and the sandbox, as the gateway and the issuer take them. */
-function providersWith(file: string | undefined, sandbox: object | undefined) {
+function providersWith(file: string | undefined, sandbox: object | undefined): string {
   const entries = file === undefined ? {} : (JSON.parse(file) as object);
-  const providersFile = JSON.stringify(sandbox ? { ...entries, sandbox } : entries);
-  return { providersFile, providers: loadProviders(providersFile) };
+  return JSON.stringify(sandbox ? { ...entries, sandbox } : entries);
 }

@@ -1023,6 +1023,8 @@ export interface components {
                 source: string;
                 id: string;
             } | null;
+            /** @description The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP. */
+            knowledge: string | null;
         };
         CallWithRefunds: {
             /** @description The `x-presign-request-id` of the answer. */
@@ -1069,6 +1071,8 @@ export interface components {
                 source: string;
                 id: string;
             } | null;
+            /** @description The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP. */
+            knowledge: string | null;
             /** @description How the cost follows from the usage. Their sum, rounded up once, is `cost` + `overrun`. null: the cost does not follow from a usage (a call that the provider refused, or one that is charged its hold), the usage contradicts itself, it is a batch of MCP calls of more than 20 prices, or a gateway before this field served it. */
             price_lines: {
                 /** @description Tokens of one kind without those of other lines (`input_tokens`, `cache_read_tokens`, …), another unit that is billed (`web_searches`), `calls` of MCP tools, or `other` for roundings and rules of the price list that are no rate. */

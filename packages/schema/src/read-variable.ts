@@ -84,12 +84,30 @@ export function readProxy(env: Environment) {
  * Reads where the operator's list of model prices is, and how often services read it again.
  * @throws VariableError when both a file and a URL are set
  */
-export function readPriceSchedule(env: Environment) {
-  const path = readVariable(env, 'PRICES_FILE', undefined);
-  const url = readVariable(env, 'PRICES_URL', undefined);
-  const everyMs = readVariable(env, 'PRICES_REFRESH_SECONDS', 900) * 1_000;
+export const readPriceSchedule = (env: Environment) =>
+  listSchedule('PRICES', {
+    path: readVariable(env, 'PRICES_FILE', undefined),
+    url: readVariable(env, 'PRICES_URL', undefined),
+    seconds: readVariable(env, 'PRICES_REFRESH_SECONDS', 900),
+  });
+
+/**
+ * Reads where the operator's knowledge file is, likewise.
+ * @throws VariableError when both a file and a URL are set
+ */
+export const readKnowledgeSchedule = (env: Environment) =>
+  listSchedule('KNOWLEDGE', {
+    path: readVariable(env, 'KNOWLEDGE_FILE', undefined),
+    url: readVariable(env, 'KNOWLEDGE_URL', undefined),
+    seconds: readVariable(env, 'KNOWLEDGE_REFRESH_SECONDS', 900),
+  });
+
+function listSchedule(
+  list: 'PRICES' | 'KNOWLEDGE',
+  { path, url, seconds }: { path: string | undefined; url: string | undefined; seconds: number },
+) {
   if (path !== undefined && url !== undefined)
-    throw new VariableError('PRICES_URL', 'cannot be set together with PRICES_FILE');
+    throw new VariableError(`${list}_URL`, `cannot be set together with ${list}_FILE`);
   const file = path === undefined ? undefined : ({ is: 'file', path } as const);
-  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs };
+  return { source: url === undefined ? file : ({ is: 'url', url } as const), everyMs: seconds * 1_000 };
 }

@@ -16,6 +16,11 @@ const whole = (min: number, max = Number.MAX_SAFE_INTEGER) =>
   digits.transform(Number).pipe(z.int().min(min).max(max));
 const port = whole(0, 65_535);
 const seconds = whole(1, 86_400);
+
+const listUrl = z
+  .string()
+  .refine((text) => URL.canParse(text) && !/[#\s]|^\w+:\/\/[^/?]*@/.test(text))
+  .refine((text) => text.startsWith('https:') || isLoopbackUrl(text));
 /** Callers wait for stores, so the bound is low. */
 const storeSeconds = (least: number) => whole(least, 60);
 /** 0, or at least so many. */
@@ -127,14 +132,26 @@ export const VARIABLES = {
     '/etc/presign/prices.json',
   ),
   PRICES_URL: variable(
-    z
-      .string()
-      .refine((text) => URL.canParse(text) && !/[#\s]|^\w+:\/\/[^/?]*@/.test(text))
-      .refine((text) => text.startsWith('https:') || isLoopbackUrl(text)),
+    listUrl,
     'https address of a list in the format of PRICES_FILE, which it replaces; http only on the loopback interface',
     'https://prices.example.com/data.json',
   ),
   PRICES_REFRESH_SECONDS: variable(seconds, 'how often services read PRICES_FILE or PRICES_URL again', '900'),
+  KNOWLEDGE_FILE: variable(
+    z.string().min(1),
+    'JSON file of what is known of providers beyond this version; read again while services run',
+    '/etc/presign/knowledge.json',
+  ),
+  KNOWLEDGE_URL: variable(
+    listUrl,
+    'https address of such a file, which KNOWLEDGE_FILE replaces; http only on the loopback interface',
+    'https://knowledge.example.com/knowledge.json',
+  ),
+  KNOWLEDGE_REFRESH_SECONDS: variable(
+    seconds,
+    'how often services read KNOWLEDGE_FILE or KNOWLEDGE_URL again',
+    '900',
+  ),
   MCP_DEFAULT_CALL_COST: variable(
     whole(0),
     'price of an MCP call in microdollars, where nothing else prices it',

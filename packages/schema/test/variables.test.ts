@@ -72,6 +72,7 @@ describe('a variable', () => {
         'ftp://a/b',
       ],
     ],
+    ['KNOWLEDGE_URL', ['knowledge', 'http://knowledge.example.com/a', 'https://u:p@a/', 'https://a/#b']],
     ['HTTPS_PROXY', ['proxy:3128', 'socks5://proxy:1080', 'http://proxy:3128/path']],
     ['NO_PROXY', ['a;b', 'http://a', '"a"']],
     ['HOLD_LEASE_SECONDS', ['0', '86401', '1.5', '-1', 'a']],

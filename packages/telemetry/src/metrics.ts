@@ -27,12 +27,20 @@ type Service = {
       readonly problem: string | undefined;
     };
   };
+  readonly knowledge: {
+    readonly status: () => {
+      readonly source: string;
+      readonly id: string;
+      readonly date: string;
+      readonly problem: string | undefined;
+    };
+  };
   /** Unix milliseconds. */
   readonly now: () => number;
 };
 
 /** Exposes figures that both services have. Under `start` one process has both services. */
-export function watchService(meter: Meter, { name: service, clock, prices, now }: Service): void {
+export function watchService(meter: Meter, { name: service, clock, prices, knowledge, now }: Service): void {
   const gauge = (name: string, description: string, unit: string) =>
     meter.createObservableGauge(name, { description, unit });
   gauge(
@@ -56,4 +64,17 @@ export function watchService(meter: Meter, { name: service, clock, prices, now }
     '1 while the price list cannot be read again, else 0',
     'flag',
   ).addCallback((result) => result.observe(prices.status().problem === undefined ? 0 : 1, { service }));
+  gauge(
+    'presign_knowledge_age_seconds',
+    'Time since the date of the knowledge in use',
+    'seconds',
+  ).addCallback((result) => {
+    const { source, id, date } = knowledge.status();
+    result.observe((now() - Date.parse(date)) / 1_000, { service, source, version: id });
+  });
+  gauge(
+    'presign_knowledge_problem',
+    '1 while the knowledge file cannot be read again, else 0',
+    'flag',
+  ).addCallback((result) => result.observe(knowledge.status().problem === undefined ? 0 : 1, { service }));
 }

@@ -72,6 +72,8 @@ export function llmVerifier(
         },
       };
     },
+    // The facts about a provider may have changed since.
+    ({ provider }) => deps.providers.get(provider.id) === provider,
   );
 }
 
@@ -110,18 +112,21 @@ const GRANT_BYTES = 700;
  * Creates the verifier of tokens of one kind. It checks a token's signature once and its expiry every time.
  * @param readClaims returns undefined for claims of another kind
  * @param grantOf returns what such claims allow
+ * @param isCurrent whether a grant that was verified before is still what its claims allow
  */
 function createVerifier<C extends TokenClaims, G extends VerifiedGrant>(
   deps: VerifierDeps,
   readClaims: (claims: unknown) => C | undefined,
   grantOf: (claims: C, grant: VerifiedGrant) => Verified<G>,
+  isCurrent: (grant: G) => boolean = () => true,
 ): Verifier<G> {
   const seen = new LRUCache<string, G>({
     maxSize: MEMORY_BYTES,
     sizeCalculation: (_grant, token) => 2 * token.length + GRANT_BYTES,
   });
   return (token) => {
-    const known = seen.get(token);
+    const before = seen.get(token);
+    const known = before && isCurrent(before) ? before : undefined;
     const verified = known ? { grant: known } : verify(deps, readClaims, grantOf, token);
     if ('refusal' in verified) return verified;
     if (!known) seen.set(token, verified.grant);

@@ -97,6 +97,7 @@ async function serve(
   const { grant } = verified;
   const { requestId } = report;
   report.provider = grant.provider.id;
+  report.knowledge = grant.provider.knowledge;
   const matched = match(grant, incoming.method ?? '', url.path, url.query);
   if ('refusal' in matched) return matched.refusal;
   const { target } = matched;

@@ -80,7 +80,7 @@ export function worstCase(
   { spend, body, path, query = '' }: BoundCall,
   limited: Limited,
 ): Held | Unplannable {
-  const refuse = refuserOf(limited);
+  const refuse = refuserOf(provider, limited);
   if (!spend)
     return refuse({
       reason: `the ${limited.costLimited ? 'cost' : 'use'} of this endpoint has no known bound`,
@@ -173,15 +173,16 @@ const tokensThatMultiply = (rate: number) => Math.floor(Number.MAX_SAFE_INTEGER 
 
 type Unbounded = { readonly param?: string; readonly reason: string; readonly isUnknown?: true };
 
-const DECLARE = ' The operator can declare it harmless in PROVIDERS_FILE (harmless_fields).';
+const declare = (knowledge = 'bundled') =>
+  ` The gateway's knowledge (${knowledge}) does not have it. The operator can update KNOWLEDGE_FILE, or declare it harmless in PROVIDERS_FILE (harmless_fields).`;
 
 /** Refuses a call for want of a bound, by the limit that needs one. */
 const refuserOf =
-  ({ costLimited }: Limited) =>
+  ({ knowledge }: Provider, { costLimited }: Limited) =>
   ({ param: place, reason, isUnknown }: Unbounded): { refusal: Refusal } => {
     const param = place && briefly(place);
     const limit = costLimited ? 'a spend limit' : 'tokens_per_minute or a budget of tokens';
-    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.${isUnknown ? DECLARE : ''}`;
+    const message = `${param === undefined ? '' : `${param}: `}${reason}; under ${limit} this call cannot pass.${isUnknown ? declare(knowledge) : ''}`;
     const code = costLimited ? 'cost_unbounded' : 'tokens_unbounded';
     return { refusal: { code, message, ...(param === undefined ? {} : { param }) } };
   };

@@ -1,8 +1,9 @@
-import { dialectOf, type Prices, type PricesAt, pricingOf, spendOf } from '@presign/providers';
+import { dialectOf, pricingOf, spendOf } from '@presign/providers';
 import type { LlmDeps } from '../deps.ts';
 import { hasRules, NO_RULES } from '../grant/call-rules.ts';
 import type { Policy } from '../grant/policy.ts';
 import type { LlmGrant } from '../grant/verify.ts';
+import type { PlannedWith } from '../workers/body-workers.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
 import { type Arrived, type Need, readContent } from './body.ts';
@@ -26,8 +27,7 @@ export type Planned = { readonly plan: Plan; readonly counting: Counting | undef
 export type Counting = {
   /** The size of the copy of the body that a worker reads. */
   readonly bytes: number;
-  /** The prices of the plan. */
-  readonly prices: Prices;
+  readonly plan: PlannedWith;
   /** Makes the copy. */
   readonly work: () => PlanWork;
 };
@@ -63,9 +63,10 @@ export async function planBody(
     if ('refusal' in planned) return planned;
     // A copy, because the bytes move to the worker and the buffer may be part of a larger one.
     const work = () => workOf(call, Uint8Array.from(raw), rulesTextOf(policy));
-    return { ...planned, counting: { bytes: raw.length, prices: at.prices, work } };
+    const plannedWith = { prices: at.prices, provider: grant.provider };
+    return { ...planned, counting: { bytes: raw.length, plan: plannedWith, work } };
   }
-  const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)));
+  const reply = await bodyWorkers.plan(grant, workOf(call, raw, rulesTextOf(policy)), grant.provider);
   if ('refusal' in reply) return reply;
   const { body, askedTokens } = reply.plan;
   const bound = Buffer.from(String(askedTokens));
@@ -73,8 +74,8 @@ export async function planBody(
   const bytes = parts.reduce((sum, { length }) => sum + length, 0);
   // The planned body obeys the rules already.
   const work = () => workOf(call, joined(parts, bytes), undefined);
-  const { prices: used } = reply;
-  return { plan: planOf(reply.plan, call, { prices: used, now }), counting: { bytes, prices: used, work } };
+  const plannedWith = { prices: reply.prices, provider: reply.provider };
+  return { plan: planOf(reply.plan, call, plannedWith), counting: { bytes, plan: plannedWith, work } };
 }
 
 /** The source of a policy's rules as text, which a worker reads only if it does not know the rules. */
@@ -102,14 +103,19 @@ function joined(parts: readonly Uint8Array[], bytes: number): Uint8Array {
 }
 
 /** A worker's plan, with the functions that cannot be sent between threads. */
-function planOf({ body, isMetered, ...data }: PlanData, { grant, target }: Unplanned, at: PricesAt): Plan {
-  const { provider } = grant;
+function planOf(
+  { body, isMetered, ...data }: PlanData,
+  { target, now }: Unplanned,
+  { prices, provider }: PlannedWith,
+): Plan {
+  const at = { prices, now };
   const pricing = data.model === undefined ? undefined : pricingOf(provider, data.model, at);
   let parts: readonly Buffer[] | undefined = body.map((part) =>
     Buffer.from(part.buffer as ArrayBuffer, part.byteOffset, part.byteLength),
   );
   return {
     ...data,
+    knowledge: provider.knowledge,
     pricing,
     answeredBy: answeredWith(provider, data.model, at),
     spend: isMetered ? spendOf(provider, target.path) : undefined,

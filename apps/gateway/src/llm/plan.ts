@@ -44,6 +44,8 @@ export type Plan = {
   readonly pricing: Pricing | undefined;
   /** The model that answered, by its name in the answer, and its price by the lists of the call's admission. */
   readonly answeredBy: (name: string | undefined) => Answered;
+  /** The version of what is known of the provider. */
+  readonly knowledge: string | undefined;
   /** The provider charges nothing for this call. */
   readonly free: boolean;
   readonly streams: boolean;
@@ -116,7 +118,7 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const isRead = isChecked(asked);
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
-    return { ...UNKNOWN, rewritten: isRead, bodyFor };
+    return { ...unknownFor(asked), rewritten: isRead, bodyFor };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
@@ -125,7 +127,7 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
   const answered = answeredWith(provider, model, asked.at);
-  return { ...UNKNOWN, ...asks, spend, model, pricing, answeredBy: answered, rewritten, bodyFor };
+  return { ...unknownFor(asked), ...asks, spend, model, pricing, answeredBy: answered, rewritten, bodyFor };
 }
 
 /** Whether the provider must read the body as the gateway has read it, whatever the holder's headers say. */
@@ -157,6 +159,8 @@ function modelRefusal(
 export const givesBack = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>): boolean =>
   hold !== undefined || worstTokens !== undefined;
 
+const unknownFor = ({ grant }: Asked) => ({ ...UNKNOWN, knowledge: grant.provider.knowledge });
+
 const UNKNOWN = {
   hold: undefined,
   worstTokens: undefined,
@@ -180,7 +184,7 @@ function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
   const hold = limited.costLimited ? fixedHold(0) : undefined;
   const worstTokens = limited.tokenLimited ? 0 : undefined;
   const bodyFor = once(() => (body && rules.config ? toBytes(body) : content.raw));
-  return { ...UNKNOWN, hold, worstTokens, free: true, rewritten: isChecked(asked), bodyFor };
+  return { ...unknownFor(asked), hold, worstTokens, free: true, rewritten: isChecked(asked), bodyFor };
 }
 
 /** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
@@ -201,7 +205,15 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
   const writesBound = bound !== undefined;
   const answered = answeredWith(provider, known.model, at);
   return {
-    plan: { ...UNKNOWN, ...asks, ...known, answeredBy: answered, rewritten: true, writesBound, bodyFor },
+    plan: {
+      ...unknownFor(asked),
+      ...asks,
+      ...known,
+      answeredBy: answered,
+      rewritten: true,
+      writesBound,
+      bodyFor,
+    },
   };
 }
 

@@ -34,6 +34,7 @@ export function callRecord({
     grt: grant.id,
     rid: requestId,
     prv: grant.provider.id,
+    knw: plan.knowledge,
     beg: beganMs,
     usr: policy.externalUser,
     mod: plan.model?.slice(0, NAME_MAX_CHARS),

@@ -69,13 +69,13 @@ async function countIn(
   deps: LlmDeps,
   grant: LlmGrant,
   { inputTokens }: Plan,
-  { bytes, prices, work }: Counting,
+  { bytes, plan, work }: Counting,
 ): Promise<CountReply | undefined> {
   const memory = deps.bodyMemory.newReservation();
   memory.belongsTo(grant.id);
   try {
     if (!memory.reserve(bytes)) return undefined;
-    const count = await deps.bodyWorkers.count(grant, work(), prices);
+    const count = await deps.bodyWorkers.count(grant, work(), plan);
     return count && count.inputTokens < inputTokens ? count : undefined;
   } finally {
     memory.release();

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
-import type { Prices } from '@presign/providers';
+import type { Knowledge, Prices, Provider } from '@presign/providers';
 import type { McpArguments, Refusal } from '@presign/schema';
 import { Piscina } from 'piscina';
 import { movable } from '../http/body-memory.ts';
@@ -17,18 +17,19 @@ import type { CountReply, MessagesWork, PlanReply, PlanWork, Timed, WorkerStart 
 export type BodyWorkers = {
   /**
    * Reads and plans an LLM call. Its bytes move to the worker and cannot be read afterwards.
-   * @returns the plan, and the prices that it was made with
+   * @returns the plan, and the prices and the provider that it was made with
    */
   readonly plan: (
     grant: QuotaOwner,
     work: PlanWork,
-  ) => Promise<(PlanReply & { readonly prices: Prices }) | { readonly refusal: Refusal }>;
+    provider: Provider,
+  ) => Promise<(PlanReply & PlannedWith) | { readonly refusal: Refusal }>;
   /**
    * Counts the tokens of an LLM call. Its bytes move to the worker.
-   * @param prices of its plan
-   * @returns undefined if they cannot be counted at these prices, or too many bodies are waiting
+   * @param plan prices and provider of its plan
+   * @returns undefined if they cannot be counted with these, or too many bodies are waiting
    */
-  readonly count: (grant: QuotaOwner, work: PlanWork, prices: Prices) => Promise<CountReply | undefined>;
+  readonly count: (grant: QuotaOwner, work: PlanWork, plan: PlannedWith) => Promise<CountReply | undefined>;
   /** Reads the messages of an MCP call. The bytes are copied, because they are sent as they are. */
   readonly readMessages: (
     grant: QuotaOwner,
@@ -37,6 +38,9 @@ export type BodyWorkers = {
   ) => Promise<{ messages: Messages } | { refusal: Refusal }>;
   readonly close: () => Promise<void>;
 };
+
+/** A call has one price list and one knowledge from its hold to its settle. */
+export type PlannedWith = { readonly prices: Prices; readonly provider: Provider };
 
 /** At least two, so that no URL can keep all of them busy. */
 const THREADS = Math.max(2, Math.min(4, availableParallelism() - 1));
@@ -81,16 +85,20 @@ const UNCOUNTED: Promise<Timed<undefined>> = Promise.resolve({ ms: 0, reply: und
 /** How body workers start. */
 export type BodyWorkersStart = Pick<WorkerStart, 'providersFile'> & {
   readonly prices: { readonly current: () => Prices };
+  readonly knowledge: {
+    readonly current: () => Knowledge;
+    readonly providers: ReadonlyMap<string, Provider>;
+  };
   readonly maxBodyBytes: number;
 };
 
 /** @param quota pays for the time that a worker works on a body, and not for that in which it starts */
 export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): BodyWorkers {
-  const pools = poolsByPrices(start);
+  const pools = poolsByLists(start);
   const queue = fairQueue({ running: THREADS, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
   const huge = fairQueue({ running: 1, waiting: WAITING, waitingPerOwner: WAITING_PER_URL });
-  const run = <T>(prices: Prices, name: string, task: unknown, bytes?: Uint8Array): Promise<Timed<T>> => {
-    const pool = pools.of(prices);
+  const run = <T>(lists: Lists, name: string, task: unknown, bytes?: Uint8Array): Promise<Timed<T>> => {
+    const pool = pools.of(lists);
     const transferList = bytes ? movable([bytes]) : [];
     return pool.run(task, { name, transferList, signal: AbortSignal.timeout(OVERDUE_MS) });
   };
@@ -117,25 +125,27 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
     return (size < HUGE_BYTES ? begin() : huge.run(grant.id, begin)) ?? { refusal: OVERLOADED };
   };
   return {
-    plan: (grant, work) =>
+    plan: (grant, work, provider) =>
       inTurn(grant, { size: work.bytes.length, paid: work.bytes.length }, async () => {
-        const prices = start.prices.current();
-        const { ms, reply } = await run<PlanReply>(prices, 'plan', work, work.bytes);
-        return { ms, reply: { ...reply, prices } };
+        const lists = listsNow(start);
+        const known = knownBy(start, lists, provider);
+        const { ms, reply } = await run<PlanReply>(lists, 'plan', work, work.bytes);
+        return { ms, reply: { ...reply, ...known } };
       }),
-    count: async (grant, work, prices) => {
+    count: async (grant, work, { prices, provider }) => {
       // Reading the body paid for the plan only, so the quota pays for the whole time of a count.
-      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, () =>
-        // A hold uses one list. If the prices have changed since the plan, the call is held by its bytes.
-        start.prices.current().id === prices.id
-          ? run<CountReply | undefined>(prices, 'count', work, work.bytes)
-          : UNCOUNTED,
-      );
+      const reply = await inTurn(grant, { size: work.bytes.length, paid: 0 }, () => {
+        const lists = listsNow(start);
+        const known = knownBy(start, lists, provider);
+        // A hold uses one list. If the lists have changed since the plan, the call is held by its bytes.
+        const isSame = known.prices.id === prices.id && known.provider === provider;
+        return isSame ? run<CountReply | undefined>(lists, 'count', work, work.bytes) : UNCOUNTED;
+      });
       return reply && 'refusal' in reply ? undefined : reply;
     },
     readMessages: (grant, bytes, conditions) =>
       inTurn(grant, { size: bytes.length, paid: bytes.length }, () =>
-        run<{ messages: Messages } | { refusal: Refusal }>(start.prices.current(), 'messages', {
+        run<{ messages: Messages } | { refusal: Refusal }>(listsNow(start), 'messages', {
           ...{ bytes, grantId: grant.id, conditionsText: conditions && JSON.stringify(conditions) },
         } satisfies MessagesWork),
       ),
@@ -143,11 +153,24 @@ export function startBodyWorkers(start: BodyWorkersStart, quota: ReadQuota): Bod
   };
 }
 
+/** The lists of a call and of its worker. */
+type Lists = Pick<WorkerStart, 'prices' | 'knowledge'>;
+
+const listsNow = ({ prices, knowledge }: BodyWorkersStart): Lists => ({
+  prices: prices.current(),
+  knowledge: knowledge.current(),
+});
+
+const knownBy = ({ knowledge }: BodyWorkersStart, { prices }: Lists, provider: Provider): PlannedWith => ({
+  prices,
+  provider: knowledge.providers.get(provider.id) ?? provider,
+});
+
 /**
- * One pool at a time: workers read their prices when they start, so other prices need other workers. A pool of earlier
- * prices finishes its tasks and ends.
+ * One pool at a time: workers read their prices and their knowledge when they start, so others need other workers. A pool of earlier
+ * lists finishes its tasks and ends.
  */
-function poolsByPrices(start: BodyWorkersStart) {
+function poolsByLists(start: BodyWorkersStart) {
   let latest: { readonly id: string; readonly pool: Piscina } | undefined;
   const ending = new Set<Promise<void>>();
   const end = (pool: Piscina) => {
@@ -158,10 +181,11 @@ function poolsByPrices(start: BodyWorkersStart) {
     ending.add(ended);
   };
   return {
-    of: (prices: Prices): Piscina => {
-      if (latest?.id === prices.id) return latest.pool;
+    of: (lists: Lists): Piscina => {
+      const id = `${lists.prices.id} ${lists.knowledge.id}`;
+      if (latest?.id === id) return latest.pool;
       if (latest) end(latest.pool);
-      latest = { id: prices.id, pool: createPool(start, prices) };
+      latest = { id, pool: createPool(start, lists) };
       return latest.pool;
     },
     close: async () => {
@@ -182,12 +206,12 @@ const TOO_MUCH_WORK: Refusal = {
   message: 'This body takes too much time or memory to read. Send a smaller one.',
 };
 
-function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, prices: Prices): Piscina {
+function createPool({ maxBodyBytes, providersFile }: BodyWorkersStart, lists: Lists): Piscina {
   // The bundle for containers has the worker in one file of this name.
   const file = import.meta.url.endsWith('.ts') ? './worker-from-source.mjs' : './body-worker.js';
   const pool = new Piscina({
     filename: fileURLToPath(new URL(file, import.meta.url)),
-    workerData: { providersFile, prices } satisfies WorkerStart,
+    workerData: { providersFile, ...lists } satisfies WorkerStart,
     minThreads: 0,
     maxThreads: THREADS,
     idleTimeout: IDLE_MS,

@@ -8,6 +8,7 @@ import {
   type CountTokens,
   dialectOf,
   type Encoding,
+  type Knowledge,
   loadProviders,
   type Prices,
   type Provider,
@@ -30,10 +31,12 @@ export type WorkerStart = {
   readonly providersFile: string | undefined;
   /** The prices of every call that this worker plans. Other prices get other workers. */
   readonly prices: Prices;
+  /** The knowledge of every call that it plans, likewise. */
+  readonly knowledge: Knowledge;
 };
 
-const { providersFile, prices } = workerData as WorkerStart;
-const providers = loadProviders(providersFile);
+const { providersFile, prices, knowledge } = workerData as WorkerStart;
+const providers = loadProviders(providersFile, knowledge);
 
 /** The result of a worker and how long it worked for it, without the time in which it waited or started. */
 export type Timed<T> = { readonly ms: number; readonly reply: T };

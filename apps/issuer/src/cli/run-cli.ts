@@ -1,3 +1,4 @@
+import { acceptKnowledge, storedKnowledge } from '@presign/providers/keep-knowledge';
 import { acceptPrices, storedPrices } from '@presign/providers/keep-prices';
 import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '@presign/schema/start';
@@ -52,6 +53,40 @@ const PRICES: readonly Command[] = [
   },
 ];
 
+/** `knowledge …`: the operator's knowledge file, and what waits for a yes. */
+const KNOWLEDGE: readonly Command[] = [
+  {
+    name: 'knowledge status',
+    summary: 'Show the stored knowledge file, and looser entries that wait for you',
+    details: ['The lists of this version are not stored, and are not shown.'],
+    run: async (_given, io) => {
+      const stored = await withDatabase(io, storedKnowledge);
+      if (stored.length === 0) io.out('No file of KNOWLEDGE_FILE or KNOWLEDGE_URL has been read.');
+      for (const { source, good, waiting } of stored) {
+        io.out(`${source}: file ${good.id} of ${good.date} is in use`);
+        if (!waiting) continue;
+        io.out(
+          `${source}: file ${waiting.id} of ${waiting.date} waits: the stricter entry of the two counts`,
+        );
+        const rows = waiting.loosened.map(({ provider, entry }) => [provider, entry]);
+        for (const line of aligned([['PROVIDER', 'ENTRY'], ...rows])) io.out(line);
+      }
+    },
+  },
+  {
+    name: 'knowledge accept',
+    summary: 'Accept a knowledge file whose looser entries wait; services use it with their next reading',
+    arguments: ['FILE_ID'],
+    run: async (given, io) => {
+      const [id = ''] = given.arguments;
+      if (!(await withDatabase(io, (db) => acceptKnowledge(db, id)))) {
+        throw new CommandError('FILE_ID: no file of this id waits; see knowledge status');
+      }
+      io.out(id);
+    },
+  },
+];
+
 const COMMANDS: readonly Command[] = [
   ...ACCOUNTS,
   ...API_KEYS,
@@ -60,6 +95,7 @@ const COMMANDS: readonly Command[] = [
   ...ENCRYPTION_KEYS,
   RESEAL,
   ...PRICES,
+  ...KNOWLEDGE,
 ];
 
 /** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */

@@ -22,6 +22,7 @@ export function ledgerRow(entry: UsageEntry) {
     // A call whose gateway died is charged its hold.
     heldMicrousd: record.hld ?? (entry.outcome === 'expired' ? (entry.costMicrousd ?? null) : null),
     priceList: record.prc ?? null,
+    knowledge: record.knw ?? null,
     priceLines: priceLines(record, entry.costMicrousd),
     failure: record.cod ?? (entry.outcome === 'expired' ? 'lease_ended' : null),
     inputTokens: record.inp ?? null,

@@ -102,6 +102,7 @@ const describeCall = (row: LedgerRow): CallSummary => ({
   failure: row.failure,
   hold: row.heldMicrousd,
   price_list: row.priceList === null ? null : priceListOf(row.priceList),
+  knowledge: row.knowledge,
 });
 
 const linesOf = ({ priceLines }: LedgerRow) =>

@@ -69,6 +69,10 @@ const callFields = {
     .strictObject({ source: z.string(), id: z.string() })
     .nullable()
     .meta({ description: 'The list that priced it, as `GET /v1/models` names it. null: no list.' }),
+  knowledge: z.string().nullable().meta({
+    description:
+      'The version of what was known of the provider when it was bounded, as `/readyz` names it: `source:id`. null for MCP.',
+  }),
 };
 
 export const callSummary = z.strictObject(callFields).meta({ id: 'Call' });
@@ -141,6 +145,8 @@ export const callRecord = z.object({
   hld: z.int().optional(),
   /** The price list, as `source:id`; absent when the model has no price. */
   prc: z.string().optional(),
+  /** The version of the knowledge that bounded the call, as `source:id`. */
+  knw: z.string().optional(),
   /**
    * The cost line by line: unit, count, and rate in microdollars for a million tokens or for each other unit. They only explain
    * the cost, so lines that cannot be read are left out, and the call is recorded without them.

@@ -86,7 +86,7 @@ function innermost(error: unknown): unknown {
 /** A problem of a store, of the price list or of the machine's clock, and its effect on a service. */
 export type Problem = {
   /** A store, or another thing that the problem is about. */
-  readonly store: 'postgres' | 'redis' | 'prices' | 'clock' | 'service';
+  readonly store: 'postgres' | 'redis' | 'prices' | 'knowledge' | 'clock' | 'service';
   /** The rest of a sentence that begins with the store. */
   readonly problem: string;
   readonly effect: string;
