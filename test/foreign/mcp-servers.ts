@@ -21,6 +21,12 @@ export async function startMcpServers({ python, go }: Toolchains): Promise<reado
   return Promise.all(starting);
 }
 
+/** Starts servers that keep sessions of their own: those of the first Python SDK. */
+export async function startReplicas({ python: { mcp1 } }: Toolchains): Promise<readonly McpServer[]> {
+  if ('skipped' in mcp1) return [];
+  return Promise.all(['1', '2'].map((name) => start(name, mcp1.at, [pythonProgram('mcp_server')])));
+}
+
 /** Starts a program whose first line is its address. */
 async function start(name: string, program: string, args: readonly string[]): Promise<McpServer> {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'ignore'] });

@@ -8,6 +8,7 @@ import { createMistral } from '@ai-sdk/mistral';
 import { createOpenAI } from '@ai-sdk/openai';
 import { generateText, streamText, tool } from 'ai';
 import { z } from 'zod';
+import { run } from './cases.mjs';
 
 const apiKey = 'unused';
 const before = (url, part) => url.slice(0, url.indexOf(part));
@@ -53,12 +54,4 @@ const does = {
   },
 };
 
-for (const { name, do: action, url, retries } of JSON.parse(process.env.CASES)) {
-  const line = { case: name };
-  try {
-    line.answer = await does[action](url, retries);
-  } catch (error) {
-    line.error = { type: error.name, text: error.message, fields: String(error.statusCode) };
-  }
-  console.log(JSON.stringify(line));
-}
+await run(does);
