@@ -5,6 +5,8 @@ import { llmClients } from './llm-clients.ts';
 export type ClientRow = {
   /** Each package that the row names, with its version. */
   readonly packages: ReadonlyMap<string, string>;
+  /** Packages of two languages can have one name. */
+  readonly isTypeScript: boolean;
   readonly plain: string;
   readonly stream: string;
   readonly tools: string;
@@ -12,10 +14,12 @@ export type ClientRow = {
   readonly busy: string;
   readonly failed: string;
   readonly testedBy: string;
+  /** The last day on which a person saw it run. */
+  readonly day: string;
 };
 
 /** The cells of its lines, and what is before and after them. */
-const CELLS = 9 + 2;
+const CELLS = 10 + 2;
 
 const read = (path: string): string => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
 
@@ -27,12 +31,13 @@ export const clientRows: readonly ClientRow[] = read('docs/reference/client-comp
       .split('|')
       .slice(1, -1)
       .map((cell) => cell.trim());
-    const [refusals = '', busy = '', failed = '', testedBy = ''] = rest;
+    const [refusals = '', busy = '', failed = '', testedBy = '', day = ''] = rest;
     const each = versions.split(', ');
     const packages = new Map(
       [...names.matchAll(/`([^`]+)`/g)].map(([, name = ''], i) => [name, each[i] ?? '']),
     );
-    return { packages, plain, stream, tools, refusals, busy, failed, testedBy };
+    const isTypeScript = names.includes('(TypeScript)');
+    return { packages, isTypeScript, plain, stream, tools, refusals, busy, failed, testedBy, day };
   });
 
 /** The package of a client of the foreign tests, where it has another name. */
@@ -40,15 +45,21 @@ const PACKAGES: Readonly<Record<string, string>> = {
   langchain: 'langchain-openai',
   'pydantic-ai': 'pydantic-ai-slim',
   'openai-go': 'openai-go/v3',
+  'llama-index': 'llama-index-llms-openai',
 };
 
 const packageOf = (client: string): string =>
-  PACKAGES[client] ?? client.replace(/^Vercel AI SDK, /, '@ai-sdk/');
+  PACKAGES[client] ?? client.replace(/^Vercel AI SDK, /, '@ai-sdk/').replace(TYPESCRIPT, '');
+
+const TYPESCRIPT = ' (TypeScript)';
 
 /** The row of a client of the foreign tests. */
 export const rowOf = (client: string): ClientRow | undefined =>
   clientRows.find(
-    ({ packages, testedBy }) => testedBy.includes('foreign') && packages.has(packageOf(client)),
+    ({ packages, testedBy, isTypeScript }) =>
+      testedBy.includes('foreign') &&
+      packages.has(packageOf(client)) &&
+      isTypeScript === client.endsWith(TYPESCRIPT),
   );
 
 const ALL = { at: '' };
@@ -64,6 +75,7 @@ export const foreignClients: readonly string[] = llmClients(EVERY_TOOLCHAIN).map
 const PINS = [
   ['test/foreign/python/requirements/llm.txt', /^([\w-]+)==([\w.]+)$/gm],
   ['test/foreign/python/requirements/litellm.txt', /^([\w-]+)==([\w.]+)$/gm],
+  ['test/foreign/python/requirements/llamaindex.txt', /^([\w-]+)==([\w.]+)$/gm],
   ['test/foreign/go/go.mod', /github\.com\/openai\/(\S+) v(\S+)/g],
   ['test/foreign/js/package.json', /"([@\w/-]+)": "([\d.]+)"/g],
   ['pnpm-workspace.yaml', /^ {2}"?([@\w/-]+)"?: ([\d.]+)$/gm],

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { pythonProgram } from './cases.ts';
-import type { Installed, Toolchains } from './install.ts';
+import { type Installed, newestNode, type Toolchains } from './install.ts';
 
 export type Provider = keyof typeof PATHS;
 
@@ -33,6 +33,17 @@ const PYTHON: readonly (readonly [name: string, provider: Provider, program: str
   ['mistralai', 'mistral', 'mistral_client'],
   ['langchain', 'openai', 'langchain_client'],
   ['pydantic-ai', 'openai', 'pydantic_ai_client'],
+  ['openai-agents', 'openai', 'openai_agents_client'],
+];
+
+/** The newest majors, which need a newer Node than `test/sdk` runs on. */
+const JAVASCRIPT: readonly (readonly [name: string, provider: Provider, program: string])[] = [
+  ['openai (TypeScript)', 'openai', 'openai'],
+  ['@anthropic-ai/sdk', 'anthropic', 'anthropic'],
+  ['@google/genai', 'google', 'google'],
+  ['cohere-ai', 'cohere', 'cohere'],
+  ['@openai/agents', 'openai', 'openai-agents'],
+  ['@langchain/openai', 'openai', 'langchain'],
 ];
 
 /** The clients that this machine has. */
@@ -43,11 +54,17 @@ export const llmClients = ({ python, go, js }: Toolchains): readonly LlmClient[]
   ...having(python.litellm, (at) => ({
     ...{ name: 'litellm', provider: 'openai', command: [at, pythonProgram('litellm_client')] },
   })),
+  ...having(python.llamaindex, (at) => ({
+    ...{ name: 'llama-index', provider: 'openai', command: [at, pythonProgram('llamaindex_client')] },
+  })),
+  ...JAVASCRIPT.flatMap(([name, provider, program]) =>
+    having(js, (at) => ({ name, provider, command: [newestNode(at), join(at, `${program}.mjs`)] })),
+  ),
   ...having(go, (at) => ({ name: 'openai-go', provider: 'openai', command: [join(at, 'openai-client')] })),
   ...(Object.keys(PATHS) as Provider[]).flatMap((provider) =>
     having(js, (at) => ({
       ...{ name: `Vercel AI SDK, ${provider}`, provider },
-      command: [process.execPath, join(at, 'vercel-ai.mjs'), provider],
+      command: [newestNode(at), join(at, 'vercel-ai.mjs'), provider],
     })),
   ),
 ];
