@@ -12,7 +12,7 @@ import { type Account, addAccount, addApiKey, ownAccount } from '../issuer/accou
 type Refusals = {
   from: string;
   to: string;
-  data: { day: string; code: string; calls: number }[] | null;
+  data: { day: string; code: string; calls: number; names: { name: string; calls: number }[] }[] | null;
 };
 
 let upstream: Upstream;
@@ -50,6 +50,59 @@ const call = async (url: string) => {
 /** The same URL at the other gateway. */
 const elsewhere = (url: string) => url.replace(stack.gatewayUrls[0] ?? '', stack.gatewayUrls[1] ?? '');
 
+test('calls without a bound are counted by the name of their field, kind or model, and a day keeps a bounded number of names', async () => {
+  const { id } = await addAccount(stack);
+  const apiKey = await addApiKey(stack, id, { scopes: ['read'] });
+  const counts = countRefusals(stack.redis, Date.now);
+  for (let i = 0; i < 3; i++) counts.count(id, 'cost_unbounded', 'messages[].note');
+  counts.count(id, 'price_unknown', 'model=new-1');
+  counts.count(id, 'uses_exhausted');
+  await counts.close();
+  const found = (await read(apiKey)).data?.map(({ day: _, ...each }) => each);
+  expect(found).toEqual([
+    { code: 'cost_unbounded', calls: 3, names: [{ name: 'messages[].note', calls: 3 }] },
+    { code: 'price_unknown', calls: 1, names: [{ name: 'model=new-1', calls: 1 }] },
+    { code: 'uses_exhausted', calls: 1, names: [] },
+  ]);
+  // A holder sends a thousand names.
+  for (let round = 0; round < 10; round++) {
+    for (let i = 0; i < 100; i++) counts.count(id, 'cost_unbounded', `note_${round}_${i}`);
+    await counts.close();
+  }
+  const all = (await read(apiKey)).data?.find(({ code }) => code === 'cost_unbounded');
+  expect(all?.calls).toBe(1_003);
+  expect(all?.names.length).toBeLessThan(260);
+  expect(all?.names.reduce((sum, { calls }) => sum + calls, 0)).toBe(1_003);
+  expect(all?.names[0]?.name).toBe('other');
+});
+
+test('a refused call is counted by the name that its log line has', async () => {
+  const { id } = await addAccount(stack);
+  const keys = [
+    await addApiKey(stack, id, { scopes: ['presign'] }),
+    await addApiKey(stack, id, { scopes: ['read'] }),
+  ];
+  const issued = await fetch(`${stack.issuerUrl}/v1/presign`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${keys[0]}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      ...{ provider: 'openai', path: '/v1/chat/completions', client_api_key: 'sk', cost_limit: 1_000_000 },
+    }),
+  });
+  const { url } = (await issued.json()) as { url: string };
+  const refused = await fetch(url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt-4o-mini', max_tokens: 5, messages: [], brand_new: 1 }),
+  });
+  expect(refused.status).toBe(422);
+  const names = [{ name: 'brand_new', calls: 1 }];
+  await eventually(async () =>
+    (await read(keys[1])).data?.some((each) => each.names[0]?.name === 'brand_new'),
+  );
+  expect((await read(keys[1])).data).toMatchObject([{ code: 'cost_unbounded', calls: 1, names }]);
+});
+
 describe('refused calls', () => {
   test('of one account are added up over all gateways by day and code, and no other account sees them', async () => {
     const url = await issue({ max_uses: 1 });
@@ -82,7 +135,7 @@ describe('refused calls', () => {
     expect(codes).toEqual(['path_not_allowed', 'uses_exhausted']);
   });
 
-  test('are kept and shown as days, codes and numbers, without a key and without text of a request', async () => {
+  test('are kept and shown as days, codes, names and numbers, without a key and without values of a request', async () => {
     const before = await count('path_not_allowed');
     const url = await issue({ external_user: 'SECRET-user' });
     expect(await call(url)).toBe(200);
@@ -93,7 +146,7 @@ describe('refused calls', () => {
     await eventually(async () => (await count('path_not_allowed')) === before + 1);
     const { from, to, data } = await read();
     expect(JSON.stringify(data)).not.toMatch(/SECRET|sk-real/);
-    for (const each of data ?? []) expect(Object.keys(each)).toEqual(['day', 'code', 'calls']);
+    for (const each of data ?? []) expect(Object.keys(each)).toEqual(['day', 'code', 'calls', 'names']);
     const id = await ownAccount(stack);
     const kept = await readRefusals(stack.redis, homePartition(id), id, [from, dayBefore(to), to]);
     const codes = kept.flatMap(({ calls }) => [...calls.keys()]);

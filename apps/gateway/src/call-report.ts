@@ -120,7 +120,7 @@ export function callReporter({
   /** Counts a call that took so many ms. */
   readonly callEnded: (call: CallReport, refusal: Refusal | undefined, ms: number) => void;
   /** Counts a call that was not admitted, and is of an account that is known. */
-  readonly refused: (accountId: string, code: ErrorCode) => void;
+  readonly refused: (accountId: string, code: ErrorCode, name?: string) => void;
   readonly log: Logger;
   readonly memory: GrantMemory;
   readonly readQuota: ReadQuota;
@@ -138,7 +138,7 @@ export function callReporter({
     const policy = call.policy ?? (grant && memory.policies.peek(grant.id));
     if (end === undefined && refusal !== undefined) {
       if (grant) takeRefused(readQuota, grant);
-      if (policy && isOfCalls(call.kind)) refused(policy.accountId, refusal.code);
+      if (policy && isOfCalls(call.kind)) refused(policy.accountId, refusal.code, call.unbounded);
       if (!mayLog(grant?.id ?? '')) return;
     }
     const line = lineOf(call, refusal, answered, policy, ms);

@@ -970,6 +970,11 @@ export interface components {
                 code: string;
                 /** @description About how many calls were refused with it. */
                 calls: number;
+                /** @description The fields, kinds and models for which no bound or price is known, with about how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes. */
+                names: {
+                    name: string;
+                    calls: number;
+                }[];
             }[] | null;
         };
         CallPage: {

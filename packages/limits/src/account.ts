@@ -40,6 +40,7 @@ export type Refusals = {
   readonly accountId: string;
   /** `2026-01-31` */
   readonly day: string;
+  /** By code, and by code and name with a space between them. The first has all calls, the second those that have a name. */
   readonly calls: ReadonlyMap<string, number>;
 };
 
@@ -54,10 +55,16 @@ export async function addRefusals(
   keptSeconds: number,
 ): Promise<void> {
   const key = keys.refusals(partition, accountId, day);
+  const isFull = (await redis.hlen(key)) >= ENTRIES_MAX;
   const adding = redis.multi();
-  for (const [code, more] of calls) adding.hincrby(key, code, more);
+  for (const [entry, more] of calls) adding.hincrby(key, isFull ? withoutName(entry) : entry, more);
   await adding.expire(key, keptSeconds).exec();
 }
+
+/** Holders choose names, so a day with so many entries gets no further names. */
+const ENTRIES_MAX = 200;
+
+const withoutName = (entry: string): string => (entry.includes(' ') ? `${entry.split(' ', 1)} other` : entry);
 
 /** Reads the refused calls of an account on these days, in their order. Throws what ioredis throws. */
 export const readRefusals = (

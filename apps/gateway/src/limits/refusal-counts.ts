@@ -3,8 +3,11 @@ import { type ErrorCode, homePartition, REFUSAL_DAYS } from '@presign/schema';
 
 /** How many calls of each account were refused, by code. The figures are for people to look at: nothing is decided by them. */
 export type RefusalCounts = {
-  /** Counts a refused call. It only adds to a number in memory. */
-  readonly count: (accountId: string, code: ErrorCode) => void;
+  /**
+   * Counts a refused call. It only adds to a number in memory.
+   * @param name of the field, kind or model that it was refused for
+   */
+  readonly count: (accountId: string, code: ErrorCode, name?: string) => void;
   /** Writes what is not written yet. */
   readonly close: () => Promise<void>;
 };
@@ -12,6 +15,8 @@ export type RefusalCounts = {
 const EVERY_MS = 1_000;
 /** Accounts that are counted between two writes. The refusals of further ones are not counted. */
 const ACCOUNTS_MAX = 1_000;
+/** Names of an account between two writes. Further ones count without their name. */
+const NAMES_MAX = 50;
 /** A day longer than they are read, because a day may end after its last refusal. */
 const KEPT_SECONDS = (REFUSAL_DAYS + 1) * 86_400;
 
@@ -33,10 +38,16 @@ export function countRefusals(redis: RedisClient, now: () => number): RefusalCou
     await Promise.allSettled(sums.map(add));
   };
   return {
-    count: (accountId, code) => {
+    count: (accountId, code, name) => {
       const calls = waiting.get(accountId) ?? new Map<string, number>();
       if (calls.size === 0 && waiting.size >= ACCOUNTS_MAX) return;
-      waiting.set(accountId, calls.set(code, (calls.get(code) ?? 0) + 1));
+      const add = (entry: string) => calls.set(entry, (calls.get(entry) ?? 0) + 1);
+      add(code);
+      if (name !== undefined) {
+        const named = `${code} ${name}`;
+        add(calls.has(named) || calls.size < NAMES_MAX ? named : `${code} other`);
+      }
+      waiting.set(accountId, calls);
       timer ??= setTimeout(write, EVERY_MS).unref();
     },
     close: write,

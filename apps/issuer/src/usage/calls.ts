@@ -132,13 +132,27 @@ export const getRefusals = route(
       const names = Array.from({ length: days }, (_, i) => dayOf(now() - (days - 1 - i) * DAY_MS));
       const reading = readRefusals(redis, homePartition(accountId), accountId, names);
       const found = await inTime(reading).catch(() => null);
-      const data = found?.flatMap(({ day, calls }) =>
-        Array.from(calls, ([code, count]) => ({ day, code, calls: count })).sort((a, b) =>
-          a.code < b.code ? -1 : 1,
-        ),
-      );
+      const data = found?.flatMap(({ day, calls }) => refusalsOf(day, calls));
       return { from: names[0] ?? '', to: names.at(-1) ?? '', data: data ?? null };
     },
 );
+
+/** The refusals of a day by code, each with the names that calls were refused for, those of most calls first. */
+function refusalsOf(day: string, calls: ReadonlyMap<string, number>) {
+  const entries = Array.from(calls, ([entry, count]) => {
+    const [code = '', name] = entry.split(' ', 2);
+    return { code, name, calls: count };
+  });
+  return entries
+    .filter(({ name }) => name === undefined)
+    .sort((a, b) => (a.code < b.code ? -1 : 1))
+    .map((each) => {
+      const named = entries.filter(({ code, name }) => code === each.code && name !== undefined);
+      const names = named
+        .sort((a, b) => b.calls - a.calls)
+        .map(({ name = '', calls: count }) => ({ name, calls: count }));
+      return { day, code: each.code, calls: each.calls, names };
+    });
+}
 
 const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);

@@ -186,6 +186,10 @@ export const refusalsAnswer = z
           day: z.string().meta({ description: 'In UTC, `2026-01-31`.' }),
           code: z.string().meta({ description: 'The code of the error that the holder got.' }),
           calls: z.int().meta({ description: 'About how many calls were refused with it.' }),
+          names: z.array(z.strictObject({ name: z.string(), calls: z.int() })).meta({
+            description:
+              'The fields, kinds and models for which no bound or price is known, with about how many of these calls each, the most first. `other`: calls whose names are too many or too long. Empty with other codes.',
+          }),
         }),
       )
       .nullable()
