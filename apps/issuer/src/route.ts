@@ -138,8 +138,12 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<S
   if (query?.success === false) throw new RefusedError(invalidRequest(query.error));
   const began = performance.now();
   const body = shape.body && (await readBody(c, shape.body));
-  // A caller may hold the body back after its API key was checked: a key revoked since must not create another key.
-  if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
+  // A caller may hold the body back after its API key was checked. A key that was revoked since, or lost the scope, must not create
+  // another key.
+  if (shape.scope && performance.now() - began > HELD_BACK_MS) {
+    await c.get('authenticateAgain')();
+    requireScope(c.get('apiKey'), shape.scope);
+  }
   const apiKey = c.get('apiKey');
   const by = apiKey && {
     accountId: apiKey.accountId,
