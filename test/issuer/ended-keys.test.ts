@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hashApiKey } from '@presign/crypto';
-import type { McpPresignAnswer, PresignAnswer } from '@presign/schema';
+import { keyPolicy, type McpPresignAnswer, type PresignAnswer } from '@presign/schema';
 import {
   accounts,
   apiKeys,
@@ -210,6 +210,33 @@ onServer('a request that is under way when its API key ends', () => {
     expect(await rows(account)).toEqual(before);
   });
 
+  /** Changes of a key that takes away what a request asks for, and how the request is answered then. */
+  const TAKEN: readonly [string, Partial<typeof apiKeys.$inferInsert>, string][] = [
+    ['loses the scope', { scopes: ['read'] }, 'forbidden'],
+    ['gets a policy', { policy: keyPolicy.parse({ providers: ['anthropic'] }) }, 'policy_forbids'],
+    ['is renamed', { name: 'other' }, ''],
+  ];
+  test.each(WAYS.flatMap(([name, way]) => TAKEN.map((taken) => [name, taken[0], way, taken] as const)))(
+    '%s is judged again if the key %s before its rows',
+    async (_name, _what, way, [, set, code]) => {
+      const { account, own } = await newcomers();
+      const asked = await way(account, own);
+      const before = await rows(account);
+      let issued: Promise<Sent> | undefined;
+      await holding(sql`select from ${apiKeys} where id = ${own.keyId} for update`, async (then) => {
+        issued = ask(own, asked);
+        await eventually(() => waiting(1));
+        const changed = { ...set, revision: 2 };
+        then.push(stack.db.update(apiKeys).set(changed).where(eq(apiKeys.id, own.keyId)).getSQL());
+      });
+      const answer = await issued;
+      expect(answer?.status, answer?.text).toBe(code === '' ? 200 : 403);
+      if (code === '') return;
+      expect(JSON.parse(answer?.text ?? '{}')).toMatchObject({ error: { code } });
+      expect(await rows(account)).toEqual(before);
+    },
+  );
+
   /** How many rows of each kind there are. */
   const rows = (account: string) =>
     Promise.all([
@@ -269,6 +296,25 @@ onServer('a request that is under way when its API key ends', () => {
       },
     ],
   ];
+  test.each(CHANGES)(
+    '%s is not changed if the key loses its scope before its entry',
+    async (_name, change) => {
+      const { account, admin } = await newcomers();
+      const asked = await change(account);
+      const before = await states(account);
+      let made: Promise<Sent> | undefined;
+      await holding(sql`select from ${apiKeys} where id = ${admin.keyId} for update`, async (then) => {
+        made = send(admin, asked);
+        await eventually(() => waiting(1));
+        const lost = { scopes: ['read'], revision: 2 };
+        then.push(stack.db.update(apiKeys).set(lost).where(eq(apiKeys.id, admin.keyId)).getSQL());
+      });
+      const answer = await made;
+      expect(answer?.status, answer?.text).toBe(403);
+      expect(await states(account)).toEqual(before);
+    },
+  );
+
   const changes = CHANGES.flatMap(([name, change]) =>
     ENDS.filter(([end]) => end !== 'expires').map((end) => [name, end[0], change, end] as const),
   );

@@ -70,6 +70,8 @@ export type IssuerEnv = {
 export type ApiKey = {
   readonly id: string;
   readonly accountId: string;
+  /** It grows with each change of the key. */
+  readonly revision: number;
   readonly scopes: readonly string[];
   /** Null: the operator's default. */
   readonly requestsPerMinute: number | null;
@@ -87,6 +89,8 @@ export type Actor = {
   readonly accountId: string;
   /** The id of an API key, `cli` or `issuer`. */
   readonly id: string;
+  /** That of the API key by which the request was judged. Null: there is no key. */
+  readonly revision: number | null;
   /** Null: the change is no request. */
   readonly requestId: string | null;
   /** The other end of the connection: the address of the proxy, if there is one. */

@@ -95,18 +95,18 @@ export function route<const S extends Shape>(
       const handle = handler(deps);
       const path = shape.path.replaceAll(/\{(\w+)\}/g, ':$1');
       app.on(shape.method.toUpperCase(), path, async (c) => {
-        const given = (await readRequest(c, shape)) as Given<S>;
-        if (shape.judge && given.apiKey) shape.judge(given.apiKey, given.body);
+        const read = await readRequest(c, shape);
+        const given = judged(c, shape, read) as Given<S>;
         const key = isRepeatable(shape) && !shape.ownKey ? readIdempotencyKey(c) : undefined;
         const asked = key && { ...repeatOf(c), key, body: given.raw.bytes };
         // A change that Redis takes over must be committed before it does.
         if (asked && shape.pending) await claimOnly(deps, asked);
-        const answer = await whileStanding(
-          c,
-          asked && !shape.pending
-            ? answerOnce(deps, asked, shape.secret, (own, secret) => handler(own)({ ...given, secret }))
-            : handle(given),
-        );
+        const answer = await whileStanding(c, () => {
+          const again = judged(c, shape, read) as Given<S>;
+          return asked && !shape.pending
+            ? answerOnce(deps, asked, shape.secret, (own, secret) => handler(own)({ ...again, secret }))
+            : handle(again);
+        });
         if (answer instanceof Response) return answer;
         if (answer === PENDING) return c.json(PENDING, 202);
         return answer === undefined ? c.body(null, 204) : c.json(answer, shape.status ?? 200);
@@ -129,7 +129,25 @@ const HELD_BACK_MS = 250;
 /** As many as `answerOnce` derives. */
 const SECRET_BYTES = 32;
 
-async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<Shape>> {
+/**
+ * A request with its API key as that is now.
+ * @throws RefusedError `forbidden` for a key that may not make it
+ */
+function judged(c: Context<IssuerEnv>, shape: Shape, read: Unjudged): Given<Shape> {
+  const apiKey = c.get('apiKey');
+  if (shape.scope) requireScope(apiKey, shape.scope);
+  if (apiKey) shape.judge?.(apiKey, read.body);
+  const by = apiKey && {
+    ...{ accountId: apiKey.accountId, id: apiKey.id, revision: apiKey.revision },
+    requestId: c.get('requestId'),
+    remoteAddress: c.env.incoming.socket.remoteAddress ?? null,
+  };
+  return { ...read, apiKey: apiKey as never, by: by as never };
+}
+
+type Unjudged = Omit<Given<Shape>, 'apiKey' | 'by'>;
+
+async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Unjudged> {
   if (shape.scope) requireScope(c.get('apiKey'), shape.scope);
   const params = shape.params?.safeParse(c.req.param());
   // A malformed id cannot name anything, so it is answered like an unknown one.
@@ -140,19 +158,8 @@ async function readRequest(c: Context<IssuerEnv>, shape: Shape): Promise<Given<S
   const body = shape.body && (await readBody(c, shape.body));
   // A caller may hold the body back after its API key was checked. A key that was revoked since, or lost the scope, must not create
   // another key.
-  if (shape.scope && performance.now() - began > HELD_BACK_MS) {
-    await c.get('authenticateAgain')();
-    requireScope(c.get('apiKey'), shape.scope);
-  }
-  const apiKey = c.get('apiKey');
-  const by = apiKey && {
-    accountId: apiKey.accountId,
-    id: apiKey.id,
-    requestId: c.get('requestId'),
-    remoteAddress: c.env.incoming.socket.remoteAddress ?? null,
-  };
+  if (shape.scope && performance.now() - began > HELD_BACK_MS) await c.get('authenticateAgain')();
   return {
-    ...{ apiKey: apiKey as never, by: by as never },
     ...{ params: params?.data as never, query: query?.data as never },
     body: body?.request as never,
     raw: { bytes: body?.bytes ?? new Uint8Array(), value: body?.value },

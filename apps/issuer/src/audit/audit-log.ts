@@ -58,7 +58,7 @@ export const byCli = (accountId: string): Actor => byItself('cli', accountId);
 
 /** A process that makes a change without a request. */
 export const byItself = (id: 'cli' | 'issuer', accountId: string): Actor => ({
-  ...{ accountId, id },
+  ...{ accountId, id, revision: null },
   requestId: null,
   remoteAddress: null,
 });

@@ -31,7 +31,7 @@ export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
     const key = await readApiKey(c);
     const remoteAddress = c.env.incoming.socket.remoteAddress ?? null;
     const counted = count(remoteAddress ?? '');
-    const { id, accountId } = await find(key).catch((error: unknown) => {
+    const { id, accountId, revision } = await find(key).catch((error: unknown) => {
       if (!isUnknown(error)) counted.giveBack();
       throw error;
     });
@@ -39,7 +39,7 @@ export function signIn(app: Hono<IssuerEnv>, deps: IssuerDeps): void {
     const { value, hash } = newSession();
     const stored = db.transaction(async (tx) => {
       await storeSession(tx, id, hash, now());
-      const by = { id, accountId, requestId: c.get('requestId'), remoteAddress };
+      const by = { id, accountId, revision, requestId: c.get('requestId'), remoteAddress };
       await recordChange(tx, by, { action: 'console.signed_in', target: { kind: 'api_key', id } });
     });
     await inTime(stored);

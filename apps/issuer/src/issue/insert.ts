@@ -29,6 +29,8 @@ type LlmGrantRow = Omit<
 /** The values of all rows of one LLM grant. */
 export type GrantRows = {
   readonly grant: LlmGrantRow;
+  /** The revision of its API key by which it was judged. */
+  readonly keyRevision: number;
   readonly partition: number;
   readonly limits: BudgetLimits;
   /** The credential of the grant itself; undefined when the grant uses that of its virtual key. */
@@ -49,14 +51,21 @@ export type InsertGrant = (rows: GrantRows) => Promise<number>;
 export function prepareInsertGrant(db: Database | Transaction, now: IssuerDeps['now']): InsertGrant {
   const withOwnCredential = insertStatement(db, true);
   const withSharedCredential = insertStatement(db, false);
-  return async ({ grant, partition, limits, sealed }) => {
+  return async ({ grant, keyRevision, partition, limits, sealed }) => {
     const config = grant.config && JSON.stringify(grant.config);
     const models = grant.models && JSON.stringify(grant.models);
     const conditions = grant.conditions && JSON.stringify(grant.conditions);
     const metadata = grant.metadata && JSON.stringify(grant.metadata);
     const sharedBudgetIds = grant.sharedBudgetIds && `{${grant.sharedBudgetIds.join(',')}}`;
     const texts = { config, models, conditions, metadata, sharedBudgetIds, sealed };
-    const values = { ...grant, partition, ...limits, ...texts, at: new Date(now()).toISOString() };
+    const values = {
+      ...grant,
+      keyRevision,
+      partition,
+      ...limits,
+      ...texts,
+      at: new Date(now()).toISOString(),
+    };
     const statement = sealed === undefined ? withSharedCredential : withOwnCredential;
     const [written] = await statement.execute(values).catch(refuseEnded);
     return written?.epoch ?? 0;
@@ -88,6 +97,8 @@ export type BundleRows = {
     | 'issuedAt'
     | 'expiresAt'
   >;
+  /** The revision of their API key by which they were judged. */
+  readonly keyRevision: number;
   readonly partition: number;
   readonly limits: BudgetLimits;
   /** The grant of the bundle itself, and its sealed document. */
@@ -109,13 +120,13 @@ export type InsertBundle = (rows: BundleRows) => Promise<number>;
 export function prepareInsertBundle({ db, now }: Pick<IssuerDeps, 'db' | 'now'>): InsertBundle {
   // One statement for each number of servers, of which there are few.
   const statements = new Map<number, ReturnType<typeof bundleStatement>>();
-  return async ({ shared, partition, limits, bundle, servers }) => {
+  return async ({ shared, keyRevision, partition, limits, bundle, servers }) => {
     const statement = statements.get(servers.length) ?? bundleStatement(db, servers.length);
     statements.set(servers.length, statement);
     const metadata = bundle.metadata && JSON.stringify(bundle.metadata);
     const conditions = shared.conditions && JSON.stringify(shared.conditions);
     const values: Record<string, unknown> = {
-      ...{ ...shared, conditions, partition, metadata, at: new Date(now()).toISOString() },
+      ...{ ...shared, keyRevision, conditions, partition, metadata, at: new Date(now()).toISOString() },
       ...limits,
     };
     for (const [i, { grantId, credentialId, sealed }] of [bundle, ...servers].entries()) {

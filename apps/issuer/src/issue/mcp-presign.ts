@@ -62,8 +62,9 @@ export const mcpPresign = route(
       const request = obeyMcpPolicy(policy, body, raw.value);
       await obeyAccount(deps, apiKey, request.cost_limit);
       const issuedAt = wholeSecond(deps.now());
-      const { id: apiKeyId, accountId, hasBudgets } = apiKey;
-      const issue = { grantId: randomUUID(), accountId, apiKeyId, hasBudgets, policy, request, issuedAt };
+      const { id: apiKeyId, revision: keyRevision, accountId, hasBudgets } = apiKey;
+      const by = { accountId, apiKeyId, keyRevision, hasBudgets, policy };
+      const issue = { ...by, grantId: randomUUID(), request, issuedAt };
       const isAlone = key === undefined && !hasBudgets && readsNothing(request) && !countsSessions(apiKey);
       if (isAlone) return inTime(issueNew(deps, insert, issue));
       const repeat = key === undefined ? undefined : { key, body: raw.bytes };
@@ -82,6 +83,8 @@ type BundleIssue = {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** The revision by which the request is judged. */
+  readonly keyRevision: number;
   /** Whether the account has or had shared budgets. */
   readonly hasBudgets: boolean;
   /** The policy of the API key, which the request obeys. */
@@ -109,6 +112,7 @@ async function issueNew(
   };
   const rows = {
     shared: sharedColumns(issue, { grant, servers }),
+    keyRevision: issue.keyRevision,
     partition: grant.partition,
     limits: grant.limits,
     bundle: {

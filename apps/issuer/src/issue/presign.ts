@@ -76,6 +76,7 @@ export const presign = route(
         grantId: randomUUID(),
         accountId: apiKey.accountId,
         apiKeyId: apiKey.id,
+        keyRevision: apiKey.revision,
         hasBudgets: apiKey.hasBudgets,
         policy,
         provider,
@@ -135,6 +136,8 @@ export type Issue = Asked & {
   readonly accountId: string;
   /** The API key that issues it. */
   readonly apiKeyId: string;
+  /** The revision by which the request is judged. */
+  readonly keyRevision: number;
   /** Whether the account has or had shared budgets. */
   readonly hasBudgets: boolean;
   /** The policy of the API key, which the request obeys. */
@@ -260,6 +263,7 @@ function grantRows(
       issuedAt,
       expiresAt: new Date(issuedAt.getTime() + seconds * 1000),
     },
+    keyRevision: issue.keyRevision,
     partition: issue.hasBudgets
       ? homeOf(accountId, shared, virtualKey?.partition)
       : (virtualKey?.partition ?? choosePartition(budgetId)),

@@ -3,9 +3,12 @@ import { type Database, sqlState, type Transaction } from '@presign/schema/datab
 import { accounts, apiKeys } from '@presign/schema/tables';
 import { and, eq, gt, isNotNull, isNull, lte, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm';
 import type { Context } from 'hono';
-import type { ApiKey, IssuerEnv } from '../deps.ts';
+import type { Actor, ApiKey, IssuerEnv } from '../deps.ts';
 
-/** Thrown instead of writing what an API key issues or changes, because the key or its account has ended since the request began. */
+/**
+ * Thrown instead of writing what an API key issues or changes, because the key has changed, or the key or its account has ended, since
+ * the request was judged.
+ */
 export class KeyEnded extends RefusedError {
   constructor() {
     super({ code: 'unauthenticated' });
@@ -13,7 +16,7 @@ export class KeyEnded extends RefusedError {
 }
 
 /**
- * The account of the API key that issues, or no row once either has ended. A statement that takes the account's id from here
+ * The account of the API key that issues, or no row once either has ended or the key has another revision. A statement that takes the account's id from here
  * fails then, because no row may be without it: it writes all its rows or none.
  *
  * The lock lasts until the rows are committed. It excludes neither other requests nor changes of the key, and only
@@ -24,6 +27,7 @@ export const standingKey = (db: Database | Transaction) =>
   db.$with('standing').as(
     selectStanding(db, {
       apiKeyId: sql.placeholder('apiKeyId'),
+      revision: sql`${sql.placeholder('keyRevision')}::integer`,
       accountId: sql.placeholder('accountId'),
       at: sql`${sql.placeholder('at')}::timestamptz`,
     }),
@@ -40,15 +44,15 @@ export function refuseEnded(error: unknown): never {
 const NOT_NULL_VIOLATION = '23502';
 
 /**
- * Locks an API key that stands until the transaction ends.
+ * Locks an API key that stands, and is as the request was judged by it, until the transaction ends.
  * @throws KeyEnded
  */
 export async function mustStand(
   tx: Transaction,
-  { id: apiKeyId, accountId }: Pick<ApiKey, 'id' | 'accountId'>,
+  { id: apiKeyId, accountId, revision }: Judge,
   nowMs: number,
 ): Promise<void> {
-  const [found] = await selectStanding(tx, { apiKeyId, accountId, at: new Date(nowMs) });
+  const [found] = await selectStanding(tx, { apiKeyId, accountId, revision, at: new Date(nowMs) });
   if (!found) throw new KeyEnded();
 }
 
@@ -57,13 +61,20 @@ export async function mustStand(
  * valid when its request began.
  * @throws KeyEnded
  */
-export const mustNotHaveEnded = (tx: Transaction, key: Pick<ApiKey, 'id' | 'accountId'>): Promise<void> =>
-  mustStand(tx, key, 0);
+export const mustNotHaveEnded = (tx: Transaction, key: Judge): Promise<void> => mustStand(tx, key, 0);
+
+/** The API key by which a request was judged. A key of no revision may be of any. */
+type Judge = Pick<ApiKey, 'id' | 'accountId'> & Pick<Actor, 'revision'>;
 
 type Place<T> = T | SQLWrapper;
-type Asked = { readonly apiKeyId: Place<string>; readonly accountId: Place<string>; readonly at: Date | SQL };
+type Asked = {
+  readonly apiKeyId: Place<string>;
+  readonly accountId: Place<string>;
+  readonly revision: Place<number> | null;
+  readonly at: Date | SQL;
+};
 
-const selectStanding = (db: Database | Transaction, { apiKeyId, accountId, at }: Asked) =>
+const selectStanding = (db: Database | Transaction, { apiKeyId, accountId, revision, at }: Asked) =>
   db
     .select({ accountId: apiKeys.accountId })
     .from(apiKeys)
@@ -71,22 +82,29 @@ const selectStanding = (db: Database | Transaction, { apiKeyId, accountId, at }:
     .where(
       and(
         ...[eq(apiKeys.id, apiKeyId), eq(apiKeys.accountId, accountId), isNull(apiKeys.revokedAt)],
+        revision === null ? undefined : eq(apiKeys.revision, revision),
         or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, at)),
         ...[isNull(accounts.suspendedAt), isNull(accounts.deletedAt)],
       ),
     )
     .for('key share');
 
+/** A key may change as often while one request runs. */
+const MOST_TRIES = 3;
+
 /**
- * Answers a request whose API key ended while it was under way as it answers the next one with that key: the account may be
- * suspended.
+ * Runs a request again whose API key changed while it was under way, so that it is judged by what the key is then. If the key ended, the
+ * request is answered as the next one with that key: the account may be suspended.
  */
-export async function whileStanding<T>(c: Context<IssuerEnv>, issued: Promise<T>): Promise<T> {
-  try {
-    return await issued;
-  } catch (error) {
-    if (error instanceof KeyEnded) await c.get('authenticateAgain')();
-    throw error;
+export async function whileStanding<T>(c: Context<IssuerEnv>, run: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof KeyEnded)) throw error;
+      await c.get('authenticateAgain')();
+      if (tries === MOST_TRIES) throw error;
+    }
   }
 }
 

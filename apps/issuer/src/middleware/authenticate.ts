@@ -96,8 +96,10 @@ export function authenticate(deps: IssuerDeps): MiddlewareHandler<IssuerEnv> {
   return async (c, next) => {
     const remember = async () => {
       const row = await identify(c);
-      const { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits, hasBudgets } = row;
-      c.set('apiKey', { id, accountId, scopes, requestsPerMinute, expiresAt, policy, limits, hasBudgets });
+      const { id, accountId, revision, scopes, policy, requestsPerMinute, expiresAt, limits, hasBudgets } =
+        row;
+      const own = { id, accountId, revision, scopes, policy };
+      c.set('apiKey', { ...own, requestsPerMinute, expiresAt, limits, hasBudgets });
       return row;
     };
     const row = await remember();
