@@ -1,4 +1,5 @@
 import { calcPrice, type ModelPrice as ListedRates, type ModelInfo } from '@pydantic/genai-prices';
+import { isJsonObject } from '../json.ts';
 import type { Usage } from '../spend.ts';
 import { withListedWrites } from './cache-writes.ts';
 import { type PlainRates, plainCost, plainLines, plainRates } from './plain-rates.ts';
@@ -150,10 +151,18 @@ function listed(usage: Usage, model: string, provider: ListedProvider, at: numbe
   }
 }
 
-/** Some lists have entries without a price, or with a negative price that means "varies". */
+/** Some lists have entries without a price, with a negative price that means "varies", or in a form that this version does not know. */
 function isPriced(price: ListedRates): boolean {
+  if (!isJsonObject(price) || !Object.values(price).every(isRate)) return false;
   const rates = Object.values(price).flatMap(ratesIn);
   return rates.length > 0 && rates.every((rate) => rate >= 0);
+}
+
+/** A rate, or one for each tier of input. */
+function isRate(value: unknown): boolean {
+  if (value === undefined || typeof value === 'number') return true;
+  if (!isJsonObject(value) || typeof value.base !== 'number' || !Array.isArray(value.tiers)) return false;
+  return value.tiers.every((tier) => isJsonObject(tier) && typeof tier.price === 'number');
 }
 
 /** The dearest rates of a model of a list, on any day. Empty if it has no price. */

@@ -92,6 +92,10 @@ describe('a list of genai-prices', () => {
       [{ constraint: { start_date: 'soon' }, prices: { input_mtok: 1, output_mtok: 1 } }],
     ],
     ['none', {}],
+    ['a text under a date', [{ constraint: { start_date: '2026-01-01' }, prices: '$1' }]],
+    ['tiers that are no list', { input_mtok: { base: 1, tiers: 'x' }, output_mtok: 1 }],
+    ['tiers of no rates', { input_mtok: { base: 1, tiers: [7, null] }, output_mtok: 1 }],
+    ['a list', { input_mtok: [1], output_mtok: 1 }],
   ])('has no price of a model whose rates are %s', (_what, prices) => {
     expect(priceIn(only(genai(prices)), 'openai', 'm')).toBeUndefined();
   });
