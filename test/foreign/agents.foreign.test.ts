@@ -1,0 +1,156 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startSandboxMcp } from '@presign/local';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import { type Stack, startStack } from '../harness/stack.ts';
+import type { Upstream } from '../harness/upstream.ts';
+import { AGENTS, type Agent, AIDER } from './agents/agents.ts';
+import { ADD, NOTE, READ, SAYS, SUM, startAgentProvider, WORD } from './agents/provider.ts';
+import { type Ran, runAgent } from './agents/run-agent.ts';
+import { newestNode } from './install.ts';
+
+// `TEST_FOREIGN_AGENTS=true pnpm test:foreign agents` runs the agents and prints the figures of docs/reference/client-compatibility.md.
+// Their packages have 1.6 GB. `AIDER=/path/to/aider` adds aider.
+const { agents } = inject('toolchains');
+const all = process.env.AIDER === undefined ? AGENTS : [...AGENTS, AIDER];
+
+const DOLLARS_5 = 5_000_000;
+const RUN_MS = 300_000;
+
+/** The limits of a refused URL, and the text that the agent's user reads. */
+const REFUSALS = {
+  uses_exhausted: [{ max_uses: 1, cost_limit: DOLLARS_5 }, 'This URL has no uses left (max_uses 1).'],
+  token_expired: [{ cost_limit: DOLLARS_5 }, 'This URL has expired.'],
+  cost_limit_reached: [{ cost_limit: 0 }, 'This URL has spent its cost_limit of 0 microdollars.'],
+  cost_limit_too_low: [{ cost_limit: 1 }, 'microdollars, and 1 are left'],
+} as const;
+type Refusal = keyof typeof REFUSALS;
+
+let upstream: Upstream;
+let stack: Stack;
+/** A gateway whose clock is a day ahead. */
+let tomorrow: string;
+let sandbox: Awaited<ReturnType<typeof startSandboxMcp>>;
+let project: string;
+let running: Agent;
+const figures: object[] = [];
+
+beforeAll(async () => {
+  if ('skipped' in agents) return;
+  project = mkdtempSync(join(tmpdir(), 'presign-project-'));
+  writeFileSync(join(project, 'note.txt'), NOTE);
+  upstream = await startAgentProvider(() => running.reads?.(project));
+  const at = { base_url: upstream.url };
+  sandbox = await startSandboxMcp();
+  stack = await startStack({ providers: { anthropic: at, google: at, openai: at } });
+  tomorrow = await stack.addGateway({ now: () => Date.now() + 86_400_000 });
+});
+afterAll(async () => {
+  if ('skipped' in agents) return;
+  console.table(figures);
+  await stack?.close();
+  await upstream?.close();
+  await sandbox?.close();
+  rmSync(project, { recursive: true });
+});
+
+describe.skipIf('skipped' in agents).each(all)('$name', (agent) => {
+  test('answers a prompt', { timeout: RUN_MS }, async () => {
+    const { ran, used } = await prompt(agent, 'say hi', { cost_limit: DOLLARS_5 }, 'plain');
+    expect(ran.reads).toContain(SAYS);
+    expect(ran.calls.map(({ status }) => status)).toEqual(ran.calls.map(() => 200));
+    expect(used).toBe(ran.calls.length);
+  });
+
+  test.skipIf(agent.reads === undefined)('uses a tool', { timeout: RUN_MS }, async () => {
+    const { ran } = await prompt(agent, READ, { cost_limit: DOLLARS_5 }, 'tool');
+    expect(ran.reads).toContain(WORD);
+    expect(ran.calls.map(({ status }) => status)).toEqual(ran.calls.map(() => 200));
+  });
+
+  test.skipIf(agent.format === undefined)(
+    "reads a bundle's document, and calls a tool of its server",
+    { timeout: RUN_MS },
+    async () => {
+      const { ran } = await prompt(agent, ADD, { cost_limit: DOLLARS_5 }, 'mcp');
+      expect(ran.reads).toContain(SUM);
+    },
+  );
+
+  test.each(Object.entries(REFUSALS))(
+    'is refused with %s, costs nothing, and its user reads why',
+    { timeout: RUN_MS },
+    async (code, [limits, message]) => {
+      const { ran, used, reached } = await prompt(agent, 'say hi', limits, code as Refusal);
+      expect(ran.reads.replace(/\s+/g, ' ')).toContain(message);
+      expect(new Set(ran.calls.map((call) => call.code))).toEqual(new Set([code]));
+      expect([reached, used]).toEqual([0, code === 'uses_exhausted' ? 1 : 0]);
+    },
+  );
+
+  test('answers under the least limit that its refusal names', { timeout: RUN_MS }, async () => {
+    const refused = await prompt(agent, 'say hi', { cost_limit: 1 }, 'least');
+    const needed = Math.max(...refused.ran.calls.map((call) => call.needed ?? 0));
+    const least = needed * (agent.callsAtOnce ?? 1);
+    const { ran } = await prompt(agent, 'say hi', { cost_limit: least }, `at ${least}`);
+    expect(ran.reads).toContain(SAYS);
+  });
+});
+
+/** Runs an agent on a URL of its own. */
+async function prompt(agent: Agent, text: string, limits: object, what: string) {
+  running = agent;
+  const { provider, paths, least } = agent;
+  const issued = await stack.issue({ provider, path: paths, client_api_key: 'sk-agent', ...limits });
+  if (what === 'uses_exhausted') {
+    await spend(issued.url, least);
+    // The log is written ten times a second.
+    await eventually(async () =>
+      stack.logs.some((line) => line.includes(issued.session_id) && line.includes('"msg":"call"')),
+    );
+  }
+  const url =
+    what === 'token_expired' ? issued.url.replace(stack.gatewayUrls[0] ?? '', tomorrow) : issued.url;
+  const before = upstream.seen.length;
+  const bundle = what === 'mcp' ? await documentOf(agent) : undefined;
+  const ran = await runAgent(
+    stack,
+    agent,
+    { ...placeOf(), bundle },
+    { url, session: issued.session_id, prompt: text },
+  );
+  const used = await usesOf(issued.url);
+  figures.push(figuresOf(agent, what, ran, used));
+  return { ran, used, reached: upstream.seen.length - before };
+}
+
+/** A bundle of a server with the tool `add`, as the agent's file has it. */
+async function documentOf({ format = '' }: Agent): Promise<string> {
+  const servers = [{ name: 'sums', url: sandbox.url, transport: 'http' }];
+  const { bundle_url } = await stack.issueMcp({ servers });
+  return (await fetch(`${bundle_url}?format=${format}`)).text();
+}
+
+function placeOf() {
+  if ('skipped' in agents) throw new Error(agents.skipped);
+  return { packages: join(agents.at, 'node_modules'), node: newestNode(agents.at), project };
+}
+
+async function spend(url: string, body: object): Promise<void> {
+  const headers = { 'content-type': 'application/json' };
+  expect((await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })).status).toBe(200);
+}
+
+/** How many uses of a URL count, by `GET` on the URL without its path. */
+async function usesOf(url: string): Promise<number> {
+  const [itself = ''] = /^.*?\/llm\/t\/[^/]+/.exec(url) ?? [];
+  return ((await (await fetch(itself)).json()) as { used: number }).used;
+}
+
+const figuresOf = ({ name }: Agent, what: string, { seconds, code, calls, reads }: Ran, used: number) => ({
+  ...{ name, what, seconds: seconds.toFixed(1), code, calls: calls.length, used },
+  hold: Math.max(...calls.map(({ hold, needed }) => hold ?? needed ?? 0)),
+  reads: reads.trim().replace(/\s+/g, ' ').slice(-160),
+});

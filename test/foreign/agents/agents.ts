@@ -1,0 +1,224 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { ToolCall } from './provider.ts';
+
+/** A coding agent that answers one prompt without a person. */
+export type Agent = {
+  readonly name: string;
+  /** Its package, whose version `package.json` pins. */
+  readonly package: string;
+  readonly provider: 'anthropic' | 'openai' | 'google';
+  readonly paths: readonly string[];
+  readonly model: string;
+  /** A body that costs one use of its URL. */
+  readonly least: object;
+  /** The tool that reads `note.txt` of the project. */
+  readonly reads?: (project: string) => ToolCall;
+  /** The format of a bundle's document that it reads. */
+  readonly format?: string;
+  /** How many calls it makes at once. Each holds its own money. Undefined: one. */
+  readonly callsAtOnce?: number;
+  readonly start: (at: Place, url: string, prompt: string) => Started;
+};
+
+/** Where an agent's program is, and the folders that it may write. */
+export type Place = {
+  readonly packages: string;
+  readonly node: string;
+  readonly home: string;
+  readonly project: string;
+  /** A bundle's document in the agent's format. */
+  readonly bundle: string | undefined;
+};
+
+export type Started = {
+  readonly command: readonly [program: string, ...args: string[]];
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+const write = (path: string, text: string): void => {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+};
+const writeJson = (path: string, value: object): void => write(path, JSON.stringify(value));
+
+/** The address and the token of a URL, which is in a header then: an agent may print its address. */
+function split(url: string): { base: string; token: string } {
+  const [, base = '', token = ''] = /^(.*\/llm)\/t\/([^/]+)/.exec(url) ?? [];
+  return { base, token };
+}
+
+/** The URL up to the part that the agent adds. */
+const upTo = (url: string, part: string): string => url.slice(0, url.indexOf(part));
+
+const claudeCode: Agent = {
+  name: 'Claude Code',
+  package: '@anthropic-ai/claude-code',
+  provider: 'anthropic',
+  paths: ['/v1/messages', '/v1/messages/count_tokens'],
+  model: 'claude-opus-5-5',
+  least: { model: 'claude-haiku-4-5', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] },
+  reads: (project) => ({ name: 'Read', input: { file_path: join(project, 'note.txt') } }),
+  start: ({ packages, home }, url, prompt) => {
+    const { base, token } = split(url);
+    const env = { ANTHROPIC_BASE_URL: base, ANTHROPIC_AUTH_TOKEN: token };
+    writeJson(join(home, '.claude/settings.json'), { env });
+    const program = join(packages, '@anthropic-ai/claude-code-linux-x64/claude');
+    return {
+      command: [program, '-p', prompt, '--allowedTools', 'Read'],
+      env: { CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1' },
+    };
+  },
+};
+
+const codex: Agent = {
+  name: 'Codex',
+  package: '@openai/codex',
+  provider: 'openai',
+  paths: ['/v1/responses'],
+  model: 'gpt-6.1-sol',
+  least: { model: 'gpt-4o-mini', input: 'x', max_output_tokens: 16 },
+  reads: () => ({ name: 'exec_command', input: { cmd: 'cat note.txt' } }),
+  start: ({ packages, node, home }, url, prompt) => {
+    const { base, token } = split(url);
+    const settings = [
+      `model = "${codex.model}"`,
+      'model_provider = "presign"',
+      'web_search = "disabled"',
+      '[model_providers.presign]',
+      'name = "Presign"',
+      `base_url = "${base}/v1"`,
+      'wire_api = "responses"',
+      `http_headers = { Authorization = "Bearer ${token}" }`,
+    ];
+    write(join(home, '.codex/config.toml'), settings.join('\n'));
+    const program = join(packages, '@openai/codex/bin/codex.js');
+    const unasked = ['--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox'];
+    return { command: [node, program, 'exec', ...unasked, prompt] };
+  },
+};
+
+const geminiCli: Agent = {
+  name: 'Gemini CLI',
+  package: '@google/gemini-cli',
+  provider: 'google',
+  paths: [
+    '/v1beta/models/gemini-2.5-flash:generateContent',
+    '/v1beta/models/*:generateContent',
+    '/v1beta/models/*:streamGenerateContent',
+    '/v1beta/models/*:countTokens',
+  ],
+  model: 'gemini-2.5-flash',
+  least: { contents: [{ parts: [{ text: 'x' }] }], generationConfig: { maxOutputTokens: 1 } },
+  reads: (project) => ({ name: 'read_file', input: { file_path: join(project, 'note.txt') } }),
+  start: ({ packages, node, home }, url, prompt) => {
+    const settings = {
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      telemetry: { enabled: false },
+      privacy: { usageStatisticsEnabled: false },
+      general: { enableAutoUpdate: false },
+    };
+    writeJson(join(home, '.gemini/settings.json'), settings);
+    const program = join(packages, '@google/gemini-cli/bundle/gemini.js');
+    return {
+      command: [node, program, '-m', geminiCli.model, '--skip-trust', '-y', '-p', prompt],
+      env: { GOOGLE_GEMINI_BASE_URL: upTo(url, '/v1beta/'), GEMINI_API_KEY: 'presigned' },
+    };
+  },
+};
+
+const OPENAI = {
+  provider: 'openai',
+  paths: ['/v1/chat/completions'],
+  model: 'gpt-5.1',
+  least: { model: 'gpt-4o-mini', max_tokens: 1, messages: [{ role: 'user', content: 'x' }] },
+} as const;
+
+const opencode: Agent = {
+  ...OPENAI,
+  name: 'opencode',
+  package: 'opencode-ai',
+  // The second one asks for a title.
+  callsAtOnce: 2,
+  reads: (project) => ({ name: 'read', input: { filePath: join(project, 'note.txt') } }),
+  format: 'opencode',
+  start: ({ packages, home, bundle = '{}' }, url, prompt) => {
+    const { base, token } = split(url);
+    const models = { [opencode.model]: {} };
+    const options = { baseURL: `${base}/v1`, apiKey: token };
+    writeJson(join(home, '.config/opencode/opencode.json'), {
+      ...(JSON.parse(bundle) as object),
+      autoupdate: false,
+      share: 'disabled',
+      provider: { presign: { npm: '@ai-sdk/openai-compatible', name: 'Presign', options, models } },
+      model: `presign/${opencode.model}`,
+      small_model: `presign/${opencode.model}`,
+    });
+    const program = join(packages, 'opencode-linux-x64/bin/opencode');
+    return { command: [program, 'run', prompt], env: { OPENCODE_DISABLE_MODELS_FETCH: '1' } };
+  },
+};
+
+const continueCli: Agent = {
+  ...OPENAI,
+  name: 'Continue',
+  // It chooses between them by the name of the model.
+  paths: ['/v1/responses', '/v1/chat/completions'],
+  least: { model: 'gpt-4o-mini', input: 'x', max_output_tokens: 16 },
+  package: '@continuedev/cli',
+  start: ({ packages, node, home }, url, prompt) => {
+    const { base, token } = split(url);
+    const model = {
+      name: 'presign',
+      provider: 'openai',
+      model: opencode.model,
+      apiBase: `${base}/v1`,
+      apiKey: token,
+    };
+    const config = join(home, 'continue.yaml');
+    writeJson(config, {
+      name: 'Presign',
+      version: '1.0.0',
+      schema: 'v1',
+      models: [{ ...model, roles: ['chat'] }],
+    });
+    const program = join(packages, '@continuedev/cli/dist/cn.js');
+    return {
+      command: [node, program, '--config', config, '-p', prompt],
+      env: { CONTINUE_TELEMETRY_ENABLED: '0', CONTINUE_CLI_ENABLE_TELEMETRY: '0' },
+    };
+  },
+};
+
+/** Its environment of Python is large, so it runs where `AIDER` is its program. It has no tools of the API. */
+const aider: Agent = {
+  ...OPENAI,
+  name: 'aider',
+  package: 'aider-chat',
+  model: 'gpt-4o-mini',
+  start: (_at, url, prompt) => {
+    const { base, token } = split(url);
+    const quiet = ['--yes-always', '--no-git', '--no-auto-commits', '--no-check-update', '--no-pretty'];
+    const alone = [
+      '--analytics-disable',
+      '--no-show-release-notes',
+      '--no-show-model-warnings',
+      '--no-detect-urls',
+    ];
+    return {
+      command: [
+        process.env.AIDER ?? 'aider',
+        '--model',
+        `openai/${aider.model}`,
+        ...quiet,
+        ...alone,
+        '--message',
+        prompt,
+      ],
+      env: { OPENAI_API_BASE: `${base}/v1`, OPENAI_API_KEY: token, LITELLM_LOCAL_MODEL_COST_MAP: 'True' },
+    };
+  },
+};
+
+export const AGENTS: readonly Agent[] = [claudeCode, codex, geminiCli, opencode, continueCli];
+export const AIDER: Agent = aider;
