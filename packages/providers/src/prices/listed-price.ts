@@ -97,9 +97,13 @@ export function listedPricing(
     dearestInput,
     dearestOutput,
     contextWindow: entry.context_window,
+    isByHour: isByHour(entry),
     fees: (used) => feesOf(rates, used),
   };
 }
+
+const isByHour = ({ prices }: ModelInfo): boolean =>
+  Array.isArray(prices) && prices.some(({ constraint }) => constraint && 'start_time' in constraint);
 
 /** The name that a list has for a model. Two names of one entry are one model. */
 export const entryOf = (list: PriceList, vendor: string, model: string, now: number): string | undefined => {

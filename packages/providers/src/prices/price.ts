@@ -32,6 +32,8 @@ export type Pricing = {
   readonly dearestOutput: number | undefined;
   /** The model's context window in tokens, if the list states it. */
   readonly contextWindow: number | undefined;
+  /** The list states other rates for other hours of the day. */
+  readonly isByHour?: boolean;
   /** The fees for one call and for the units used, in microdollars, rounded up. Undefined when a unit has no rate. */
   readonly fees: (used: Usage) => number | undefined;
 };

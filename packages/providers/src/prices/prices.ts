@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import type { ModelInfo } from '@pydantic/genai-prices';
 import { LRUCache } from 'lru-cache';
 import { isJsonObject } from '../json.ts';
@@ -12,7 +13,7 @@ import type { ModelPrice } from './rates.ts';
 
 /**
  * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,
- * the dearer price counts.
+ * the dearer price counts. Prices by the hour count if the other list has no other price than the one of their peak.
  */
 export type Prices = {
   /** Changes with the lists. */
@@ -119,9 +120,17 @@ function ofLayers(layers: Prices['layers'], sought: Sought, now: number): Pricin
   const [layer, ...below] = layers;
   if (!layer) return undefined;
   const known = ofLayers(below, sought, now);
-  const [first, ...others] = layer.flatMap((list) => listedPricing(list, sought, known, now) ?? []);
+  const priced = layer.flatMap((list) => listedPricing(list, sought, known, now) ?? []);
+  const [first, ...others] = priced.filter((each) => !isPeakOf(priced, each));
   return first ? exact(others.reduce(dearerOf, first)) : known;
 }
+
+/**
+ * Whether a price is the dearest of the hours that another list states. A list without hours, such as LiteLLM's, states that one for the
+ * whole day.
+ */
+const isPeakOf = (all: readonly Pricing[], { rates, isByHour }: Pricing): boolean =>
+  !isByHour && all.some((other) => other.isByHour && isDeepStrictEqual(rates, other.rates));
 
 /** A rate that falls to less than half, or a context window, by which calls hold less. */
 export type Drop = {

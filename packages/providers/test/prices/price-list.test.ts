@@ -3,10 +3,18 @@ import { createRequire } from 'node:module';
 import { waitForUpdate } from '@pydantic/genai-prices';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN_PROVIDERS, type Prices, pricingOf, readPriceList } from '../../src/index.ts';
+import {
+  BUILT_IN_PROVIDERS,
+  BUNDLED_PRICES,
+  type Prices,
+  pricingOf,
+  readPriceList,
+} from '../../src/index.ts';
 import { LIST_MAX_BYTES } from '../../src/kept/listed.ts';
 import { BUNDLED_LIST, BUNDLED_RELEASE } from '../../src/prices/price-list.ts';
 
+const vendor = (id: string) => BUILT_IN_PROVIDERS.get(id) ?? expect.unreachable(id);
+const [OPENAI, DEEPSEEK] = [vendor('openai'), vendor('deepseek')];
 const AT = Date.parse('2026-11-21T12:00:00Z');
 const ORIGIN = { source: 'file', date: '2026-11-20' } as const;
 const read = (list: unknown) => readPriceList(JSON.stringify(list), ORIGIN);
@@ -47,6 +55,46 @@ describe('a list of genai-prices', () => {
     expect(priceIn(only(genai(prices)), 'openai', 'm')?.rates).toEqual({
       input: 1_000_000,
       output: 2_000_000,
+    });
+  });
+
+  describe('prices by the hour', () => {
+    const [low, peak] = [
+      { input_mtok: 1, output_mtok: 2 },
+      { input_mtok: 2, output_mtok: 4 },
+    ];
+    const constraint = { type: 'time_of_date', start_time: '13:00:00Z', end_time: '15:00:00Z' };
+    const byHour = genai([{ prices: low }, { constraint, prices: peak }]);
+    const costAt = (layer: readonly unknown[], hour: number) => {
+      const prices = { id: JSON.stringify(layer), layers: [layer.map(read)] };
+      const pricing = pricingOf(OPENAI, 'm', {
+        prices,
+        now: Date.parse('2026-11-21T00:00:00Z') + hour * 3_600_000,
+      });
+      return [pricing?.cost({ input_tokens: 1_000, output_tokens: 0 }), pricing?.dearestInput];
+    };
+
+    test.each([
+      ['alone', [byHour], 1_000],
+      ['beside their peak for the whole day', [byHour, genai(peak)], 1_000],
+      ['beside themselves', [byHour, byHour], 1_000],
+      ['not beside a dearer price', [byHour, genai({ input_mtok: 3, output_mtok: 4 })], 3_000],
+      ['not beside a price between them', [byHour, genai({ input_mtok: 1.5, output_mtok: 4 })], 1_500],
+      ['not beside one with another rate', [byHour, genai({ ...peak, cache_read_mtok: 0.1 })], 2_000],
+    ] as const)('count %s', (_what, layer, cost) => {
+      for (const each of [layer, layer.toReversed()]) {
+        expect(costAt(each, 12)).toEqual([cost, Math.max(2_000_000, cost * 1_000)]);
+        expect(costAt(each, 14)).toEqual([Math.max(2_000, cost), Math.max(2_000_000, cost * 1_000)]);
+      }
+    });
+
+    test('of DeepSeek count in their hours', () => {
+      const usage = { input_tokens: 10_000, cache_read_tokens: 8_000, output_tokens: 1_000 };
+      const costs = ['12:00', '02:00'].map((time) => {
+        const now = Date.parse(`2026-11-25T${time}:00Z`);
+        return pricingOf(DEEPSEEK, 'deepseek-v4-pro', { prices: BUNDLED_PRICES, now })?.cost(usage);
+      });
+      expect(costs).toEqual([3_476, 6_952]);
     });
   });
 
