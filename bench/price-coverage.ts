@@ -11,9 +11,10 @@ import {
 /**
  * Measures how many models have a price, and how old the bundled list is.
  *
- *     npx tsx bench/price-coverage.ts [LIST.json…]
+ *     npx tsx bench/price-coverage.ts [--names] [LIST.json…]
  *
  * Each file is a list in a format of PRICES_FILE. Its models are looked up in the bundled list, and then with the file above it.
+ * With `--names` the models that have no bundled price, or a lower one, are named, and the exit code is 1 if there are any.
  */
 const DAY_MS = 86_400_000;
 const now = Date.now();
@@ -50,7 +51,9 @@ row(
   '',
   '',
 );
-for (const file of process.argv.slice(2)) {
+const namesModels = process.argv.includes('--names');
+const named: string[] = [];
+for (const file of process.argv.slice(2).filter((each) => each !== '--names')) {
   const own = readPriceList(readFileSync(file, 'utf8'), { source: 'file', date: '' });
   const alone: Prices = { id: own.id, layers: [[own]] };
   const models = modelsOf(alone);
@@ -58,12 +61,15 @@ for (const file of process.argv.slice(2)) {
   const known = priced(with_, BUNDLED_PRICES);
   const dearer = (times: number) =>
     known.filter((each) => outputRate(each, alone) > times * outputRate(each, BUNDLED_PRICES)).length;
-  row(
-    file.split('/').at(-1) ?? '',
-    models.length,
-    with_.length,
-    with_.length - known.length,
-    dearer(1),
-    dearer(1.5),
-  );
+  const listName = file.split('/').at(-1) ?? '';
+  for (const each of with_) {
+    const [theirs, ours] = [outputRate(each, alone), outputRate(each, BUNDLED_PRICES)];
+    const problem = known.includes(each) ? (theirs > ours ? `costs ${theirs}, not ${ours}` : '') : 'is new';
+    if (problem !== '') named.push(`${listName}: ${each.provider.id} ${each.model} ${problem}`);
+  }
+  row(listName, models.length, with_.length, with_.length - known.length, dearer(1), dearer(1.5));
+}
+if (namesModels) {
+  for (const each of named) console.log(each);
+  if (named.length > 0) process.exitCode = 1;
 }
