@@ -51,6 +51,7 @@ describe('a gateway', () => {
     expect(await readiness(stack.gatewayUrls[0] ?? '')).toEqual({
       ...{ code: 200, status: 'ready', problems: [] },
       prices: [bundled, bundled],
+      knowledge: bundled,
     });
   });
 
