@@ -25,7 +25,8 @@ export type LegacyDeps = {
 
 /**
  * Whether a request belongs to the 2024-11-05 transport: a POST to an endpoint that a stream named, or a GET for a stream.
- * The GET of a Streamable HTTP client carries headers of its session.
+ * The GET of a Streamable HTTP client carries headers of its session. Some clients of the older one send the protocol's version, and
+ * the last event that they read, too.
  * @param transport what the URL was issued for, if it is known
  */
 export function isLegacy(
@@ -33,9 +34,10 @@ export function isLegacy(
   transport: string | undefined,
 ): boolean {
   if (method === 'POST') return /[?&]ep=/.test(url);
-  const names = ['mcp-session-id', 'mcp-protocol-version', 'last-event-id'];
-  if (names.some((name) => headers[name] !== undefined)) return false;
-  return url.startsWith('/mcp/sse') || transport !== 'http';
+  if (headers['mcp-session-id'] !== undefined) return false;
+  if (transport === 'sse' || url.startsWith('/mcp/sse')) return true;
+  const isOfSession = headers['mcp-protocol-version'] !== undefined || headers['last-event-id'] !== undefined;
+  return transport !== 'http' && !isOfSession;
 }
 
 /** Where the messages of a session go, the cookies of its stream, and the channel on which that listens. */
