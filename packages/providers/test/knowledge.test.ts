@@ -90,6 +90,35 @@ describe.each(Object.keys(PATHS) as (keyof typeof PATHS)[])('at %s, a field that
   });
 });
 
+test.each([
+  ['as it is named', { generationConfig: { seed: 1 } }],
+  ['in the other spelling of protocol buffers', { generation_config: { seed: 1 } }],
+  ['beside the other spelling', { generation_config: {}, generationConfig: { seed: 1 } }],
+])('a field of Gemini is refused %s', (_how, more) => {
+  const fields = { 'generationConfig.seed': REFUSED };
+  const provider = loadProviders(undefined, knowledgeOf({ google: { fields } })).get('google');
+  const path = '/v1beta/models/gemini-2.5-flash:generateContent';
+  const facts = { contextWindow: WINDOW, maxOutput: 8_000, reasoning: false };
+  const bound = (body: JsonObject) =>
+    provider && spendOf(provider, path)?.bound(body, { path, bytes: 100, facts });
+  const contents = [{ role: 'user', parts: [{ text: 'Hi' }] }];
+  expect(bound({ contents })).toHaveProperty('bound');
+  expect(bound({ contents, ...more })).toMatchObject({ unbounded: { reason: REFUSED.reason } });
+});
+
+test.each([
+  ['a list', { parts: [{ text: 'Hi', videoMetadata: {} }] }],
+  ['its only element', { parts: { text: 'Hi', videoMetadata: {} } }],
+])('a field within %s is refused', (_what, content) => {
+  const fields = { 'contents[].parts[].videoMetadata': REFUSED };
+  const provider = loadProviders(undefined, knowledgeOf({ google: { fields } })).get('google');
+  const path = '/v1beta/models/gemini-2.5-flash:generateContent';
+  const facts = { contextWindow: WINDOW, maxOutput: 8_000, reasoning: false };
+  const body = { contents: [content] };
+  const bound = provider && spendOf(provider, path)?.bound(body, { path, bytes: 100, facts });
+  expect(bound).toMatchObject({ unbounded: { reason: REFUSED.reason } });
+});
+
 test('each part that has a fee is held, in every place of its name', () => {
   const tools = Array.from({ length: 3 }, () => ({ type: 'browser' }));
   expect(boundOf('openai', { 'tools[].type=browser': FEE }, { tools })).toMatchObject({

@@ -64,7 +64,8 @@ export function boundBeyond(
   let [rest, facts, added] = [body, call, NOTHING_ADDED];
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     const judged = boundBody(rest, facts);
-    if (!('unbounded' in judged)) return { bound: withAdded(judged.bound, added) };
+    if (!('unbounded' in judged))
+      return added === NOTHING_ADDED ? judged : { bound: withAdded(judged.bound, added) };
     if (!judged.unbounded.isUnknown) return judged;
     const name = nameOfPlace(judged.unbounded, rest);
     const declared = places.get(name);
@@ -112,19 +113,27 @@ function withAdded(bound: Bound, { fees, runs }: Added): Bound {
   };
 }
 
-/** Whether a body has a field at the end of a path of fields, with this value if one is given. */
+/**
+ * Whether a body has a field at the end of a path of fields, with this value if one is given. Some APIs read several spellings of a name,
+ * or one element in the place of a list, so those count, too.
+ */
 function hasPlace(
   value: unknown,
   [step = '', ...later]: readonly string[],
   kind: string | undefined,
 ): boolean {
-  const field = step.replace('[]', '');
-  if (!isJsonObject(value) || !Object.hasOwn(value, field)) return false;
-  const found = value[field];
-  const each = step.endsWith('[]') ? (Array.isArray(found) ? found : []) : [found];
-  if (later.length > 0) return each.some((inner) => hasPlace(inner, later, kind));
-  return kind === undefined ? found !== null : each.some((inner) => inner === kind);
+  if (!isJsonObject(value)) return false;
+  const field = spelling(step.replace('[]', ''));
+  for (const [name, found] of Object.entries(value)) {
+    if (spelling(name) !== field || found === null) continue;
+    const each: readonly unknown[] = Array.isArray(found) ? found : [found];
+    if (later.length > 0 && each.some((inner) => hasPlace(inner, later, kind))) return true;
+    if (later.length === 0 && (kind === undefined || each.includes(kind))) return true;
+  }
+  return false;
 }
+
+const spelling = (name: string): string => name.replaceAll('_', '').toLowerCase();
 
 /** Each turn judges the body once, and takes away all parts of one name that are alike. */
 const TURNS_MAX = 16;
