@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { ErrorShape } from './dialect.ts';
 import { dialectOf } from './dialect-of.ts';
 import { endsInSuffixes, NAME_MAX_CHARS } from './model-names.ts';
@@ -86,15 +87,30 @@ const modelsOfMaker = (maker: string): ModelRows | undefined =>
 /** `claude-sonnet-4.5` → `claude-sonnet-4-5`, as Anthropic writes it. */
 const asMade = (name: string): string => (name.startsWith('claude-') ? name.replaceAll('.', '-') : name);
 
-/** The row with the longest name that begins the model's name, if only suffixes follow it. */
 function findRow(rows: ModelRows | undefined, model: string): ModelRow | undefined {
-  if (rows && Object.hasOwn(rows, model)) return rows[model];
+  if (!rows) return undefined;
+  if (Object.hasOwn(rows, model)) return rows[model];
   if (model.length > NAME_MAX_CHARS) return undefined;
-  const names = Object.keys(rows ?? {}).filter((name) => model.startsWith(name));
+  const known = foundRows.get(rows) ?? new LRUCache({ max: 500 });
+  foundRows.set(rows, known);
+  let found = known.get(model);
+  if (!found) {
+    found = { row: longestRow(rows, model) };
+    known.set(model, found);
+  }
+  return found.row;
+}
+
+/** The rows that were found for names with suffixes: each call asks several times. */
+const foundRows = new WeakMap<ModelRows, LRUCache<string, { readonly row: ModelRow | undefined }>>();
+
+/** The row with the longest name that begins the model's name, if only suffixes follow it. */
+function longestRow(rows: ModelRows, model: string): ModelRow | undefined {
+  const names = Object.keys(rows).filter((name) => model.startsWith(name));
   const longest = names
     .toSorted((a, b) => b.length - a.length)
     .find((name) => endsInSuffixes(model, name.length));
-  return longest === undefined ? undefined : rows?.[longest];
+  return longest === undefined ? undefined : rows[longest];
 }
 
 /**

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { McpServerPolicy, Refusal } from '@presign/schema';
 import type { CallReport } from '../call-report.ts';
@@ -135,8 +135,7 @@ function unsealHead(
 }
 
 /** Whether a URL is byte for byte the one that a token was issued for. */
-const isServer = ({ server }: McpGrant, url: string): boolean =>
-  createHash('sha256').update(url).digest('base64url') === server;
+const isServer = ({ server }: McpGrant, url: string): boolean => hash('sha256', url, 'base64url') === server;
 
 const NO_METHOD: Refusal = { code: 'method_not_supported', details: { allowed: ['GET', 'POST', 'DELETE'] } };
 /** The server knows no session that could be ended. */

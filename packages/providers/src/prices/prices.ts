@@ -9,7 +9,7 @@ import { withCacheWrites } from './cache-writes.ts';
 import { entryOf, listedPricing, listedRates, type Sought } from './listed-price.ts';
 import { dearerOf, exact, fixedPricing, type PriceOrigin, type Pricing } from './price.ts';
 import { BUNDLED_LIST, BUNDLED_LITE_LLM, type PriceList } from './price-list.ts';
-import type { ModelPrice } from './rates.ts';
+import type { CacheWrites, ModelPrice } from './rates.ts';
 
 /**
  * The lists in use, in layers. A model has the price of the first layer that prices it. If two lists of that layer price it,
@@ -43,19 +43,34 @@ export function pricingOf(
   const model = provider.deployments?.get(called) ?? called;
   const own = provider.pricing?.get(called) ?? provider.pricing?.get(model);
   const writes = provider.cacheWrites?.(model);
-  if (own) return exact(fixedPricing(withCacheWrites(own, writes), OF_THE_OPERATOR));
+  if (own) return ownPricing(own, writes);
   // No model has a longer name, and longer ones must not fill the memory.
   if (model.length > NAME_MAX_CHARS) return undefined;
   const { priceList: vendor, mediaAsWhole } = provider;
   if (vendor === undefined || provider.listedModels?.test(model) === false) return undefined;
   const hour = Math.floor(now / HOUR_MS) * HOUR_MS;
   const key = `${prices.id} ${vendor} ${model} ${hour}`;
-  const sought = { vendor, model, writes, published: provider.publishedRates?.(model), mediaAsWhole };
-  const found = remembered.get(key) ?? { pricing: ofLayers(prices.layers, sought, hour) };
-  remembered.set(key, found);
+  let found = remembered.get(key);
+  if (!found) {
+    const sought = { vendor, model, writes, published: provider.publishedRates?.(model), mediaAsWhole };
+    found = { pricing: ofLayers(prices.layers, sought, hour) };
+    remembered.set(key, found);
+  }
   const unitPrice = provider.unitPrices?.get(model);
   return found.pricing ?? (unitPrice && exact(fixedPricing(unitPrice, OF_THE_VENDOR)));
 }
+
+/** The price of an operator's rates, made once: each call asks several times. */
+function ownPricing(own: ModelPrice, writes: CacheWrites | undefined): Pricing {
+  const known = ownPrices.get(own);
+  if (known && known.writes?.short === writes?.short && known.writes?.hour === writes?.hour)
+    return known.pricing;
+  const pricing = exact(fixedPricing(withCacheWrites(own, writes), OF_THE_OPERATOR));
+  ownPrices.set(own, { writes, pricing });
+  return pricing;
+}
+
+const ownPrices = new WeakMap<ModelPrice, { writes: CacheWrites | undefined; pricing: Pricing }>();
 
 /**
  * The dearest rates of all models of a provider's lists that a filter takes, on any day. It does not look up each model, which takes

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { RpcId } from '../ids/rpc-id.ts';
 import type { UnansweredRequests } from './unanswered.ts';
 
@@ -78,6 +78,4 @@ export class OpenRequests {
 
 /** A name of one length, because ids of clients and of sessions may be long. */
 const nameOf = ({ grantId, session }: Sender, id: RpcId): string =>
-  createHash('sha256')
-    .update(JSON.stringify([grantId, session ?? null, id]))
-    .digest('base64');
+  hash('sha256', JSON.stringify([grantId, session ?? null, id]), 'base64');
