@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } fr
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { TestProject } from 'vitest/node';
+import { WITH_AGENTS, WITH_MORE, WITH_RUST } from './on-request.ts';
 
 const run = promisify(execFile);
 const HERE = import.meta.dirname;
@@ -15,9 +16,7 @@ const COMPOSE = 'github.com/compose-spec/compose-go/v2/cmd@v2.16.2';
 
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 
-/** A build of the first takes two minutes and the second has 1.6 GB, so they run only on request. */
-const WITH_RUST = process.env.TEST_FOREIGN_RUST === 'true';
-const WITH_AGENTS = process.env.TEST_FOREIGN_AGENTS === 'true';
+const NOT_ASKED: Installed = { skipped: 'more clients: TEST_FOREIGN_MORE is not true' };
 
 /** Packages that cannot be in one environment, each in a file of `python/requirements`. */
 const ENVIRONMENTS = ['llm', 'litellm', 'llamaindex', 'mcp1', 'mcp2', 'openapi', 'schemathesis'] as const;
@@ -62,9 +61,12 @@ export default async function install(project: TestProject): Promise<void> {
   const [uv, js, openapiLint] = await Promise.all([installUv(), installJs('js'), installJs('openapi')]);
   const environment = (name: string) => ('skipped' in uv ? uv : installPython(uv.at, name));
   const installed = await Promise.all(
-    ENVIRONMENTS.map(async (name) => [name, await environment(name)] as const),
+    ENVIRONMENTS.map(async (name) => {
+      const isLeftOut = name === 'llamaindex' && !WITH_MORE;
+      return [name, isLeftOut ? NOT_ASKED : await environment(name)] as const;
+    }),
   );
-  const java = await installJava();
+  const java = WITH_MORE ? await installJava() : NOT_ASKED;
   project.provide('toolchains', {
     python: Object.fromEntries(installed) as Toolchains['python'],
     go: await buildGo('foreign/go', 'go', './...'),

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { pythonProgram } from './cases.ts';
 import { type Installed, newestNode, type Toolchains } from './install.ts';
+import { WITH_MORE } from './on-request.ts';
 
 export type Provider = keyof typeof PATHS;
 
@@ -33,7 +34,7 @@ const PYTHON: readonly (readonly [name: string, provider: Provider, program: str
   ['mistralai', 'mistral', 'mistral_client'],
   ['langchain', 'openai', 'langchain_client'],
   ['pydantic-ai', 'openai', 'pydantic_ai_client'],
-  ['openai-agents', 'openai', 'openai_agents_client'],
+  ...(WITH_MORE ? ([['openai-agents', 'openai', 'openai_agents_client']] as const) : []),
 ];
 
 /** The newest majors, which need a newer Node than `test/sdk` runs on. */
@@ -42,8 +43,12 @@ const JAVASCRIPT: readonly (readonly [name: string, provider: Provider, program:
   ['@anthropic-ai/sdk', 'anthropic', 'anthropic'],
   ['@google/genai', 'google', 'google'],
   ['cohere-ai', 'cohere', 'cohere'],
-  ['@openai/agents', 'openai', 'openai-agents'],
-  ['@langchain/openai', 'openai', 'langchain'],
+  ...(WITH_MORE
+    ? ([
+        ['@openai/agents', 'openai', 'openai-agents'],
+        ['@langchain/openai', 'openai', 'langchain'],
+      ] as const)
+    : []),
 ];
 
 /** The clients that this machine has. */
