@@ -1,6 +1,7 @@
 import { guardedDispatcher } from '@presign/outbound';
 import { BUILT_IN_PROVIDERS, pricingOf } from '@presign/providers';
-import { acceptPrices, keepPrices, type PriceKeeper, storedPrices } from '@presign/providers/keep-prices';
+import { acceptList, storedLists } from '@presign/providers/keep-list';
+import { keepPrices, PRICES, type PriceKeeper } from '@presign/providers/keep-prices';
 import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -184,9 +185,9 @@ describe('a large drop', () => {
     await keeper.refresh();
     expect([dollars(keeper), dollars(keeper, 'rises'), dollars(keeper, 'fresh')]).toEqual([10, 2, 3]);
     expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, true, false, false]);
-    const [{ waiting } = { waiting: undefined }] = await storedPrices(stores.db, Date.now());
-    expect(waiting?.drops.map(({ model, unit }) => `${model} ${unit}`)).toEqual(['m input', 'm output']);
-    expect(await acceptPrices(stores.db, waiting?.id ?? '')).toBe(true);
+    const [{ waiting } = { waiting: undefined }] = await storedLists(PRICES, stores.db, Date.now());
+    expect(waiting?.loosened.map(({ model, unit }) => `${model} ${unit}`)).toEqual(['m input', 'm output']);
+    expect(await acceptList(PRICES, stores.db, waiting?.id ?? '')).toBe(true);
     await keeper.refresh();
     const after = Object.keys(cheap).map((model) => dollars(keeper, model));
     expect(after).toEqual(Object.values(cheap));
@@ -210,7 +211,9 @@ describe('a large drop', () => {
     source.serve(listOf({ m: 10 }));
     await keeper.refresh();
     expect(keeper.status().lists.map(({ waits }) => waits)).toEqual([false, false, false]);
-    expect((await storedPrices(stores.db, Date.now())).map(({ waiting }) => waiting)).toEqual([undefined]);
+    expect((await storedLists(PRICES, stores.db, Date.now())).map(({ waiting }) => waiting)).toEqual([
+      undefined,
+    ]);
   });
 
   test('that follows another is compared with the last accepted list', async () => {
@@ -221,7 +224,7 @@ describe('a large drop', () => {
       await keeper.refresh();
       expect(dollars(keeper)).toBe(10);
     }
-    expect(await acceptPrices(stores.db, 'another id')).toBe(false);
+    expect(await acceptList(PRICES, stores.db, 'another id')).toBe(false);
   });
 });
 

@@ -60,5 +60,5 @@ test('a list that does not wait cannot be accepted', async () => {
     note: (line: string) => void notes.push(line),
   };
   expect(await runCli(['prices', 'accept', 'abc'], io)).toBe(1);
-  expect(notes.join()).toContain('no list of this id waits');
+  expect(notes.join()).toContain('no price list of this id waits');
 });

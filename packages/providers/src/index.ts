@@ -14,7 +14,7 @@ export type { Dialect, ErrorShape } from './dialect.ts';
 export { costsNothing, credentialOf, dialectOf, slashedIdsOf, spendOf } from './dialect-of.ts';
 export type { JsonObject } from './json.ts';
 export { BUNDLED_KNOWLEDGE, type Knowledge, readKnowledge } from './knowledge/knowledge.ts';
-export { loadProviders, ProvidersFileError } from './load-providers.ts';
+export { loadProviders, ProvidersFileError, readProvidersFile } from './load-providers.ts';
 export { configMatchesPaths, writeModelInPath } from './model-in-path.ts';
 export { type CountTokens, type Encoding, tokenCounter } from './openai/count-tokens.ts';
 export { openaiErrors } from './openai/errors.ts';

@@ -1,3 +1,4 @@
+import { readNamedFile } from '@presign/schema';
 import * as z from 'zod';
 import { answerHeaderProblem } from './answers/answer-headers.ts';
 import { HARMLESS_NAME } from './bounds/beyond-lists.ts';
@@ -43,6 +44,17 @@ export function loadProviders(
     providers.set(id, providerOf(known, id, parseEntry(id, entry)));
   }
   return providers;
+}
+
+/**
+ * The text of `PROVIDERS_FILE`, which is checked here.
+ * @param path undefined if there is no such file
+ * @throws VariableError or ProvidersFileError
+ */
+export function readProvidersFile(path: string | undefined): string | undefined {
+  const text = path === undefined ? undefined : readNamedFile('PROVIDERS_FILE', path);
+  loadProviders(text);
+  return text;
 }
 
 const EXAMPLE =

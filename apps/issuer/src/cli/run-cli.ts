@@ -1,5 +1,7 @@
-import { acceptKnowledge, storedKnowledge } from '@presign/providers/keep-knowledge';
-import { acceptPrices, storedPrices } from '@presign/providers/keep-prices';
+import { KNOWLEDGE } from '@presign/providers/keep-knowledge';
+import { acceptList, type ListKind, storedLists } from '@presign/providers/keep-list';
+import { PRICES } from '@presign/providers/keep-prices';
+import type { Listed } from '@presign/providers/listed';
 import { RefusedError, VariableError } from '@presign/schema';
 import { explainStart } from '@presign/schema/start';
 import { API_KEYS, VIRTUAL_KEYS } from './account-keys.ts';
@@ -18,73 +20,69 @@ import { RESEAL } from './reseal.ts';
 import { ENCRYPTION_KEYS, TOKEN_KEYS } from './service-keys.ts';
 import { withDatabase } from './stores.ts';
 
-/** `prices …`: the operator's price lists, and what waits for a yes. */
-const PRICES: readonly Command[] = [
-  {
-    name: 'prices status',
-    summary: 'Show the stored price lists, and large drops that wait for you',
-    details: ['The bundled list and PROVIDERS_FILE are not stored, and are not shown.'],
-    run: async (_given, io) => {
-      const stored = await withDatabase(io, (db) => storedPrices(db, Date.now()));
-      if (stored.length === 0) io.out('No list of PRICES_FILE or PRICES_URL has been read.');
-      for (const { source, good, waiting } of stored) {
-        io.out(`${source}: list ${good.id} of ${good.date} is in use`);
-        if (!waiting) continue;
-        io.out(`${source}: list ${waiting.id} of ${waiting.date} waits: the dearer price of the two counts`);
-        const rows = waiting.drops.map(({ vendor, model, unit, from, to }) => [
-          ...[vendor, model, unit],
-          ...[String(from), String(to)],
-        ]);
-        for (const line of aligned([['PROVIDER', 'MODEL', 'UNIT', 'FROM', 'TO'], ...rows])) io.out(line);
-      }
+/** `… status` and `… accept`: the lists that an operator keeps current, and what waits for a yes. */
+function listCommands<T extends Listed, L>(
+  name: 'prices' | 'knowledge',
+  kind: ListKind<T, L>,
+  { list, waits, details, head, row }: ListWords<L>,
+): readonly Command[] {
+  const variable = name.toUpperCase();
+  return [
+    {
+      name: `${name} status`,
+      summary: `Show the stored ${list}s, and ${waits} that wait for you`,
+      details: [details],
+      run: async (_given, io) => {
+        const stored = await withDatabase(io, (db) => storedLists(kind, db, Date.now()));
+        if (stored.length === 0) io.out(`No ${list} of ${variable}_FILE or ${variable}_URL has been read.`);
+        for (const { source, good, waiting } of stored) {
+          io.out(`${source}: ${list} ${good.id} of ${good.date} is in use`);
+          if (!waiting) continue;
+          io.out(
+            `${source}: ${list} ${waiting.id} of ${waiting.date} waits: the dearer entry of the two counts`,
+          );
+          for (const line of aligned([head, ...waiting.loosened.map(row)])) io.out(line);
+        }
+      },
     },
-  },
-  {
-    name: 'prices accept',
-    summary: 'Accept a price list whose large drops wait; services use it with their next reading',
-    arguments: ['LIST_ID'],
-    run: async (given, io) => {
-      const [id = ''] = given.arguments;
-      if (!(await withDatabase(io, (db) => acceptPrices(db, id)))) {
-        throw new CommandError('LIST_ID: no list of this id waits; see prices status');
-      }
-      io.out(id);
+    {
+      name: `${name} accept`,
+      summary: `Accept a ${list} whose ${waits} wait; services use it with their next reading`,
+      arguments: ['ID'],
+      run: async (given, io) => {
+        const [id = ''] = given.arguments;
+        if (!(await withDatabase(io, (db) => acceptList(kind, db, id))))
+          throw new CommandError(`ID: no ${list} of this id waits; see ${name} status`);
+        io.out(id);
+      },
     },
-  },
-];
+  ];
+}
 
-/** `knowledge …`: the operator's knowledge file, and what waits for a yes. */
-const KNOWLEDGE: readonly Command[] = [
-  {
-    name: 'knowledge status',
-    summary: 'Show the stored knowledge file, and looser entries that wait for you',
-    details: ['The lists of this version are not stored, and are not shown.'],
-    run: async (_given, io) => {
-      const stored = await withDatabase(io, storedKnowledge);
-      if (stored.length === 0) io.out('No file of KNOWLEDGE_FILE or KNOWLEDGE_URL has been read.');
-      for (const { source, good, waiting } of stored) {
-        io.out(`${source}: file ${good.id} of ${good.date} is in use`);
-        if (!waiting) continue;
-        io.out(
-          `${source}: file ${waiting.id} of ${waiting.date} waits: the stricter entry of the two counts`,
-        );
-        const rows = waiting.loosened.map(({ provider, entry }) => [provider, entry]);
-        for (const line of aligned([['PROVIDER', 'ENTRY'], ...rows])) io.out(line);
-      }
-    },
-  },
-  {
-    name: 'knowledge accept',
-    summary: 'Accept a knowledge file whose looser entries wait; services use it with their next reading',
-    arguments: ['FILE_ID'],
-    run: async (given, io) => {
-      const [id = ''] = given.arguments;
-      if (!(await withDatabase(io, (db) => acceptKnowledge(db, id)))) {
-        throw new CommandError('FILE_ID: no file of this id waits; see knowledge status');
-      }
-      io.out(id);
-    },
-  },
+/** The words of a kind of lists, and how an entry that waits is shown. */
+type ListWords<L> = {
+  readonly list: string;
+  readonly waits: string;
+  readonly details: string;
+  readonly head: readonly string[];
+  readonly row: (entry: L) => readonly string[];
+};
+
+const LISTS: readonly Command[] = [
+  ...listCommands('prices', PRICES, {
+    list: 'price list',
+    waits: 'large drops',
+    details: 'The bundled list and PROVIDERS_FILE are not stored, and are not shown.',
+    head: ['PROVIDER', 'MODEL', 'UNIT', 'FROM', 'TO'],
+    row: ({ vendor, model, unit, from, to }) => [vendor, model, unit, String(from), String(to)],
+  }),
+  ...listCommands('knowledge', KNOWLEDGE, {
+    list: 'knowledge file',
+    waits: 'looser entries',
+    details: 'The lists of this version are not stored, and are not shown.',
+    head: ['PROVIDER', 'ENTRY'],
+    row: ({ provider, entry }) => [provider, entry],
+  }),
 ];
 
 const COMMANDS: readonly Command[] = [
@@ -94,8 +92,7 @@ const COMMANDS: readonly Command[] = [
   ...TOKEN_KEYS,
   ...ENCRYPTION_KEYS,
   RESEAL,
-  ...PRICES,
-  ...KNOWLEDGE,
+  ...LISTS,
 ];
 
 /** Runs `presign COMMAND`, by which an operator works on the stores directly. Returns the exit code. */

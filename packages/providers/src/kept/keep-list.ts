@@ -4,6 +4,7 @@ import type { Database } from '@presign/schema/database';
 import type { KeptTable } from '@presign/schema/tables';
 import { and, eq, isNull, sql } from 'drizzle-orm';
 import { type Dispatcher, request } from 'undici';
+
 import { LIST_MAX_BYTES, ListError, type Listed, listId, type Origin, TOO_LARGE } from './listed.ts';
 
 /** Where an operator's list is. */
@@ -21,12 +22,12 @@ export type ListSchedule = {
 export const NO_SOURCE: ListSchedule = { source: undefined, everyMs: 0 };
 
 /** A kind of lists that an operator keeps current: prices, knowledge. */
-export type ListKind<T extends Listed> = {
+export type ListKind<T extends Listed, L> = {
   readonly table: KeptTable;
   /** @throws ListError when the text is no such list */
   readonly read: (text: string, origin: Origin) => T;
-  /** How many entries of a newer list may cost holders' limits more than they say. Such a list waits for the operator. */
-  readonly loosened: (before: T, after: T, now: number) => Promise<number> | number;
+  /** The entries of a newer list that lower a bound or a price by much. A list that has any waits for the operator. */
+  readonly loosened: (before: T, after: T, now: number) => Promise<readonly L[]> | readonly L[];
   readonly logged: { readonly inUse: string; readonly notRead: string; readonly waits: string };
 };
 
@@ -57,7 +58,7 @@ export type KeepList = ListSchedule & {
 };
 
 type Keep<T extends Listed> = KeepList & {
-  readonly kind: ListKind<T>;
+  readonly kind: ListKind<T, unknown>;
   /** The fields of a log line about the lists. */
   readonly describe: (kept: Kept<T>) => object;
   /** Called when other lists are in use than before. */
@@ -168,14 +169,14 @@ async function store<T extends Listed>(
   const [kept] = await db.select({ list: table.list }).from(table).where(same);
   if (!kept) return;
   const loosened = await kind.loosened(kind.read(kept.list, UNDATED), after, now());
-  if (loosened === 0) {
+  if (loosened.length === 0) {
     await db
       .update(table)
       .set({ id, list: text, datedAt: at, ...none })
       .where(same);
     return;
   }
-  log.warn({ list: id, entries: loosened }, kind.logged.waits);
+  log.warn({ list: id, entries: loosened.length }, kind.logged.waits);
   await db.update(table).set({ offeredId: id, offered: text, offeredAt: at }).where(same);
 }
 
@@ -198,7 +199,7 @@ async function load<T extends Listed>(
 }
 
 function listsOf<T extends Listed>(
-  { read }: ListKind<T>,
+  { read }: Pick<ListKind<T, unknown>, 'read'>,
   { list, datedAt, offered, offeredAt }: KeptTable['$inferSelect'],
   source: ListSource['is'],
 ): NonNullable<Kept<T>['lists']> {
@@ -209,30 +210,39 @@ function listsOf<T extends Listed>(
   };
 }
 
-/** A stored list, and the one that waits next to it. */
-export type Stored<T> = {
+/** A stored list, and the one that waits next to it, with what it loosens. */
+export type Stored<T, L> = {
   readonly source: ListSource['is'];
   readonly good: T;
-  readonly offered: T | undefined;
+  readonly waiting: (T & { readonly loosened: readonly L[] }) | undefined;
 };
 
 /** All stored lists of a kind. */
-export async function storedLists<T extends Listed>(
-  kind: ListKind<T>,
+export async function storedLists<T extends Listed, L>(
+  kind: ListKind<T, L>,
   db: Database,
-): Promise<readonly Stored<T>[]> {
+  now: number,
+): Promise<readonly Stored<T, L>[]> {
   const rows = await db.select().from(kind.table);
-  return rows.map((row) => {
-    const source = row.source === 'file' ? 'file' : 'url';
-    return { source, ...listsOf(kind, row, source) };
-  });
+  return Promise.all(
+    rows.map(async (row) => {
+      const source = row.source === 'file' ? 'file' : 'url';
+      const { good, offered } = listsOf(kind, row, source);
+      const waiting = offered && { ...offered, loosened: await kind.loosened(good, offered, now) };
+      return { source, good, waiting };
+    }),
+  );
 }
 
 /**
  * Accepts a list that waits.
  * @returns false when no list of this id waits
  */
-export async function acceptList(table: KeptTable, db: Database, id: string): Promise<boolean> {
+export async function acceptList(
+  { table }: Pick<ListKind<never, unknown>, 'table'>,
+  db: Database,
+  id: string,
+): Promise<boolean> {
   const { offered, offeredAt, offeredId } = table;
   const accepted = await db
     .update(table)

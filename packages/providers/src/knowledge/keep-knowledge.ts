@@ -1,15 +1,6 @@
 import type { Problem } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { knowledgeFiles } from '@presign/schema/tables';
-import {
-  acceptList,
-  type KeepList,
-  type Kept,
-  keepList,
-  type ListKind,
-  type ListSource,
-  storedLists,
-} from '../kept/keep-list.ts';
+import { type KeepList, type Kept, keepList, type ListKind } from '../kept/keep-list.ts';
 import { loadProviders } from '../load-providers.ts';
 import type { Provider } from '../provider.ts';
 import {
@@ -39,10 +30,11 @@ export type KnowledgeStatus = Pick<Knowledge, 'source' | 'id' | 'date'> & {
   readonly problem: string | undefined;
 };
 
-const KNOWLEDGE: ListKind<Knowledge> = {
+/** Knowledge files. One with looser entries waits. */
+export const KNOWLEDGE: ListKind<Knowledge, Loosened> = {
   table: knowledgeFiles,
   read: readKnowledge,
-  loosened: (before, after) => loosenedEntries(before, after).length,
+  loosened: loosenedEntries,
   logged: {
     inUse: 'knowledge in use',
     notRead: 'knowledge is not refreshed',
@@ -101,26 +93,3 @@ const ENTRIES_WAIT: Problem = {
   problem: 'has looser entries that wait for "presign knowledge accept"',
   effect: 'The stricter of the old and the new entry counts.',
 };
-
-/** A stored file, and the one that waits next to it. */
-export type StoredKnowledge = {
-  readonly source: ListSource['is'];
-  readonly good: Knowledge;
-  readonly waiting: (Knowledge & { readonly loosened: readonly Loosened[] }) | undefined;
-};
-
-/** All stored files, with the entries of those that wait. */
-export async function storedKnowledge(db: Database): Promise<readonly StoredKnowledge[]> {
-  return (await storedLists(KNOWLEDGE, db)).map(({ source, good, offered }) => ({
-    source,
-    good,
-    waiting: offered && { ...offered, loosened: loosenedEntries(good, offered) },
-  }));
-}
-
-/**
- * Accepts a file that waits.
- * @returns false when no file of this id waits
- */
-export const acceptKnowledge = (db: Database, id: string): Promise<boolean> =>
-  acceptList(knowledgeFiles, db, id);

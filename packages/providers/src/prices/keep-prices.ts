@@ -1,15 +1,6 @@
 import type { Problem } from '@presign/schema';
-import type { Database } from '@presign/schema/database';
 import { priceLists } from '@presign/schema/tables';
-import {
-  acceptList,
-  type KeepList,
-  type Kept,
-  keepList,
-  type ListKind,
-  type ListSource,
-  storedLists,
-} from '../kept/keep-list.ts';
+import { type KeepList, type Kept, keepList, type ListKind, type ListSource } from '../kept/keep-list.ts';
 import { type PriceList, readPriceList } from './price-list.ts';
 import { BUNDLED_PRICES, type Drop, largeDrops, type Prices } from './prices.ts';
 
@@ -32,10 +23,11 @@ export type PriceStatus = {
   readonly problem: string | undefined;
 };
 
-const PRICES: ListKind<PriceList> = {
+/** Price lists. One whose prices drop by much waits. */
+export const PRICES: ListKind<PriceList, Drop> = {
   table: priceLists,
   read: readPriceList,
-  loosened: async (before, after, now) => (await largeDrops(before, after, now)).length,
+  loosened: largeDrops,
   logged: {
     inUse: 'prices in use',
     notRead: 'prices are not refreshed',
@@ -105,26 +97,3 @@ const DROPS_WAIT: Problem = {
   problem: 'have large drops that wait for "presign prices accept"',
   effect: 'The dearer of the old and the new price of a model counts.',
 };
-
-/** A stored list, and the one that waits next to it. */
-export type StoredPrices = {
-  readonly source: ListSource['is'];
-  readonly good: PriceList;
-  readonly waiting: (PriceList & { readonly drops: readonly Drop[] }) | undefined;
-};
-
-/** All stored lists, with the drops of those that wait. */
-export async function storedPrices(db: Database, now: number): Promise<readonly StoredPrices[]> {
-  return Promise.all(
-    (await storedLists(PRICES, db)).map(async ({ source, good, offered }) => {
-      const waiting = offered && { ...offered, drops: await largeDrops(good, offered, now) };
-      return { source, good, waiting };
-    }),
-  );
-}
-
-/**
- * Accepts a list that waits.
- * @returns false when no list of this id waits
- */
-export const acceptPrices = (db: Database, id: string): Promise<boolean> => acceptList(priceLists, db, id);
