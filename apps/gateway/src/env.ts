@@ -1,5 +1,5 @@
 import { readEncryptionKeys, readPublicKeys } from '@presign/crypto';
-import { loadProviders } from '@presign/providers';
+import { readProvidersFile } from '@presign/providers';
 import {
   parseVariable,
   readKnowledgeSchedule,
@@ -35,7 +35,7 @@ export function readGatewayEnv(env: Environment = process.env) {
     publicKeys: parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(publicKeys)),
     hasSigningKey: Boolean(env.TOKEN_SIGNING_KEY || env.TOKEN_SIGNING_KEY_FILE),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
-    providersFile: readProvidersFile(env),
+    providersFile: readProvidersFile(readVariable(env, 'PROVIDERS_FILE', undefined)),
     priceSource: readPriceSchedule(env),
     knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
@@ -69,15 +69,6 @@ export function readBodyLimits(env: Environment) {
     throw new VariableError('MAX_HELD_BODY_BYTES', 'is less than two and a half times MAX_BODY_BYTES');
   }
   return { maxBodyBytes, maxHeldBodyBytes };
-}
-
-/** The text of `PROVIDERS_FILE`, which is checked here. */
-export function readProvidersFile(env: Environment): string | undefined {
-  const file = readVariable(env, 'PROVIDERS_FILE', undefined);
-  if (file === undefined) return undefined;
-  const text = readNamedFile('PROVIDERS_FILE', file);
-  loadProviders(text);
-  return text;
 }
 
 /** The operator's prices of MCP calls. */

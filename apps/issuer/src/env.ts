@@ -1,9 +1,8 @@
 import { readEncryptionKeys, readPublicKeys, readSigningKey } from '@presign/crypto';
-import { loadProviders, type Provider } from '@presign/providers';
+import { readProvidersFile } from '@presign/providers';
 import {
   parseVariable,
   readKnowledgeSchedule,
-  readNamedFile,
   readPriceSchedule,
   readProxy,
   readRedisTimeouts,
@@ -39,7 +38,7 @@ export function readIssuerEnv(env: Environment = process.env) {
     signingKey: parseVariable('TOKEN_SIGNING_KEY', () => readSigningKey(signingKey)),
     olderPublicKeys: readOlderPublicKeys(env),
     encryptionKeys: parseVariable('ENCRYPTION_KEYS', () => readEncryptionKeys(encryptionKeys)),
-    providersFile: readProvidersFile(env),
+    providersFile: readProvidersFile(readVariable(env, 'PROVIDERS_FILE', undefined)),
     priceSource: readPriceSchedule(env),
     knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),
@@ -66,21 +65,6 @@ function readOlderPublicKeys(env: Environment): readonly string[] {
   if (list === undefined) return [];
   parseVariable('TOKEN_PUBLIC_KEYS', () => readPublicKeys(list));
   return list.split(/[\s,]+/).filter(Boolean);
-}
-
-/** The text of `PROVIDERS_FILE`, which is checked here. */
-export function readProvidersFile(env: Environment): string | undefined {
-  const file = readVariable(env, 'PROVIDERS_FILE', undefined);
-  if (file === undefined) return undefined;
-  const text = readNamedFile('PROVIDERS_FILE', file);
-  loadProviders(text);
-  return text;
-}
-
-/** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
-export function readProviders(file: string | undefined): ReadonlyMap<string, Provider> {
-  if (file === undefined) return loadProviders(undefined);
-  return loadProviders(readNamedFile('PROVIDERS_FILE', file));
 }
 
 /** How long rows are kept, and where they go then. */

@@ -1,7 +1,7 @@
 export { createIssuer } from './app.ts';
 export { runCli } from './cli/run-cli.ts';
 export type { IssuerDeps, IssuerEnv } from './deps.ts';
-export { readProviders, readRetention } from './env.ts';
+export { readRetention } from './env.ts';
 export { bootstrap } from './keys/bootstrap.ts';
 export { requestTraces } from './middleware/trace-requests.ts';
 export { describeApi, type OpenApi } from './openapi/describe-api.ts';

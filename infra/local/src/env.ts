@@ -1,5 +1,6 @@
-import { readBodyLimits, readMcpPricesFile, readProvidersFile } from '@presign/gateway';
+import { readBodyLimits, readMcpPricesFile } from '@presign/gateway';
 import { readRetention } from '@presign/issuer';
+import { readProvidersFile } from '@presign/providers';
 import {
   readKnowledgeSchedule,
   readPriceSchedule,
@@ -37,7 +38,7 @@ export function readLocalEnv(env: Readonly<Record<string, string | undefined>> =
     encryptionKeys: readVariable(env, 'ENCRYPTION_KEYS', undefined),
     requestsPerMinute: readVariable(env, 'API_REQUESTS_PER_MINUTE', 60_000),
     bootstrapApiKey: readVariable(env, 'BOOTSTRAP_API_KEY', undefined),
-    providersFile: readProvidersFile(env),
+    providersFile: readProvidersFile(readVariable(env, 'PROVIDERS_FILE', undefined)),
     priceSource: readPriceSchedule(env),
     knowledgeSource: readKnowledgeSchedule(env),
     allowPrivateUpstreams: readVariable(env, 'ALLOW_PRIVATE_UPSTREAMS', false),

@@ -48,7 +48,7 @@ function boundOf(provider: keyof typeof PATHS, fields: object, body: object, mor
 const HARMLESS = { ...CITED, effect: 'harmless' };
 const WHOLE = { ...CITED, effect: 'whole window' };
 const FEE = { ...CITED, effect: 'fee', unit: 'web_searches', most: 3, runs: 4 };
-const REFUSED = { ...CITED, effect: 'refused', reason: 'costs what nobody knows' };
+const REFUSED = { ...CITED, effect: 'refused', reason: 'has a fee since yesterday' };
 
 describe.each(Object.keys(PATHS) as (keyof typeof PATHS)[])('at %s, a field that no list has', (provider) => {
   const note = { note: 'x'.repeat(500) };

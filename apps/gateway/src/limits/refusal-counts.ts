@@ -15,7 +15,7 @@ export type RefusalCounts = {
 const EVERY_MS = 1_000;
 /** Accounts that are counted between two writes. The refusals of further ones are not counted. */
 const ACCOUNTS_MAX = 1_000;
-/** Names of an account between two writes. Further ones count without their name. */
+/** Codes and names of an account between two writes. Further names count as `other`. */
 const NAMES_MAX = 50;
 /** A day longer than they are read, because a day may end after its last refusal. */
 const KEPT_SECONDS = (REFUSAL_DAYS + 1) * 86_400;

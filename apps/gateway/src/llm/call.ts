@@ -115,6 +115,7 @@ async function serve(
   const { planned, policy, arrived } = ready;
   const { plan } = planned;
   report.model = plan.pricing && plan.model;
+  report.knowledge = plan.knowledge;
   const holdId = newHoldId();
   const record = callRecord({ requestId, policy, grant, plan, beganMs });
   const isDecoded = arrived.isDecoded === true;

@@ -118,7 +118,7 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const isRead = isChecked(asked);
   if (!body || !spend) {
     const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
-    return { ...unknownFor(asked), rewritten: isRead, bodyFor };
+    return { ...UNKNOWN, knowledge: provider.knowledge, rewritten: isRead, bodyFor };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
@@ -127,7 +127,17 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
   const answered = answeredWith(provider, model, asked.at);
-  return { ...unknownFor(asked), ...asks, spend, model, pricing, answeredBy: answered, rewritten, bodyFor };
+  return {
+    ...UNKNOWN,
+    knowledge: provider.knowledge,
+    ...asks,
+    spend,
+    model,
+    pricing,
+    answeredBy: answered,
+    rewritten,
+    bodyFor,
+  };
 }
 
 /** Whether the provider must read the body as the gateway has read it, whatever the holder's headers say. */
@@ -159,8 +169,6 @@ function modelRefusal(
 export const givesBack = ({ hold, worstTokens }: Pick<Plan, 'hold' | 'worstTokens'>): boolean =>
   hold !== undefined || worstTokens !== undefined;
 
-const unknownFor = ({ grant }: Asked) => ({ ...UNKNOWN, knowledge: grant.provider.knowledge });
-
 const UNKNOWN = {
   hold: undefined,
   worstTokens: undefined,
@@ -184,7 +192,15 @@ function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
   const hold = limited.costLimited ? fixedHold(0) : undefined;
   const worstTokens = limited.tokenLimited ? 0 : undefined;
   const bodyFor = once(() => (body && rules.config ? toBytes(body) : content.raw));
-  return { ...unknownFor(asked), hold, worstTokens, free: true, rewritten: isChecked(asked), bodyFor };
+  return {
+    ...UNKNOWN,
+    knowledge: asked.grant.provider.knowledge,
+    hold,
+    worstTokens,
+    free: true,
+    rewritten: isChecked(asked),
+    bodyFor,
+  };
 }
 
 /** Under a limit of money or tokens a call passes only when the most that it can take at the standard price is known. */
@@ -206,7 +222,8 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
   const answered = answeredWith(provider, known.model, at);
   return {
     plan: {
-      ...unknownFor(asked),
+      ...UNKNOWN,
+      knowledge: provider.knowledge,
       ...asks,
       ...known,
       answeredBy: answered,

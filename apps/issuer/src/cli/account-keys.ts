@@ -1,3 +1,4 @@
+import { loadProviders, type Provider, readProvidersFile } from '@presign/providers';
 import {
   apiKeyRequest,
   type Pending,
@@ -8,7 +9,6 @@ import {
 import { apiKeys, virtualKeys } from '@presign/schema/tables';
 import { desc, eq } from 'drizzle-orm';
 import { byCli } from '../audit/audit-log.ts';
-import { readProviders } from '../env.ts';
 import { describeApiKey, makeApiKey } from '../keys/api-keys.ts';
 import { endApiKey } from '../keys/change-api-key.ts';
 import { endVirtualKey } from '../keys/change-virtual-key.ts';
@@ -19,6 +19,7 @@ import {
   type Command,
   CommandError,
   type Given,
+  type Io,
   numberOf,
   readBody,
   readSecret,
@@ -50,7 +51,7 @@ export const API_KEYS: readonly Command[] = [
         requests_per_minute: numberOf(given, 'requests-per-minute'),
         policy: jsonOf(given, 'policy'),
       });
-      const providers = readProviders(readVariable(io.env, 'PROVIDERS_FILE', undefined));
+      const providers = providersOf(io);
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));
         const { key, id } = await makeApiKey({ db, now: Date.now, providers }, byCli(accountId), body);
@@ -114,7 +115,7 @@ export const VIRTUAL_KEYS: readonly Command[] = [
     },
     run: async (given, io) => {
       const encryptionKeys = encryptionKeysOf(io);
-      const providers = readProviders(readVariable(io.env, 'PROVIDERS_FILE', undefined));
+      const providers = providersOf(io);
       const body = readBody(virtualKeyRequest, { ...requestOf(given), key: await readSecret(io) });
       await withDatabase(io, async (db) => {
         const accountId = await accountOf(db, given.text('account'));
@@ -155,7 +156,7 @@ export const VIRTUAL_KEYS: readonly Command[] = [
     run: async (given, io) => {
       const [id = ''] = given.arguments;
       const encryptionKeys = encryptionKeysOf(io);
-      const providers = readProviders(readVariable(io.env, 'PROVIDERS_FILE', undefined));
+      const providers = providersOf(io);
       const { key } = readBody(rotationRequest, { key: await readSecret(io) });
       await withStores(io, async ({ db, redis }) =>
         finished(
@@ -218,3 +219,7 @@ function jsonOf(given: Given, name: string): unknown {
     throw new UsageError(`--${name}: expected JSON`);
   }
 }
+
+/** Built-in providers, changed and extended by `PROVIDERS_FILE`. */
+const providersOf = ({ env }: Io): ReadonlyMap<string, Provider> =>
+  loadProviders(readProvidersFile(readVariable(env, 'PROVIDERS_FILE', undefined)));
