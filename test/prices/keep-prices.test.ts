@@ -106,6 +106,27 @@ describe('a source that is down', () => {
   });
 });
 
+test.each([
+  ['the same text', undefined],
+  ['another one', listOf({ m: 2 })],
+])(
+  'a stored list that another version wrote is no outage of Postgres while the source has %s',
+  async (_what, next) => {
+    const first = await start();
+    expect(dollars(first)).toBe(1);
+    await stores.db
+      .update(priceLists)
+      .set({ list: '{"of":"a later version"}', ...(next === undefined ? {} : { id: 'x' }) });
+    if (next !== undefined) source.serve(next);
+    const second = await start();
+    expect(second.status().problem).toMatch(/^the stored list has no price/);
+    expect(dollars(second)).toBeUndefined();
+    // A service that has read it before goes on with it.
+    await first.refresh();
+    expect(dollars(first)).toBe(1);
+  },
+);
+
 test('without Postgres no list is taken, because its drops could not be seen', async () => {
   const away = new Proxy({} as Database, {
     get: () => {

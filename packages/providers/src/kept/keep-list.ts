@@ -122,7 +122,23 @@ async function readAgain<T extends Listed>(
     else problem = await store(keep, key, text).catch((error: unknown) => unusable(error));
     return { lists: await load(keep, source, key, before.lists), problem };
   } catch (error) {
+    if (error instanceof StoredError) return { ...before, problem: error.message };
     return { ...before, problem: `Postgres does not answer (${causeOf(error).error})` };
+  }
+}
+
+/** A list that another version stored, and that this one cannot read. */
+class StoredError extends Error {}
+
+function readStored<T extends Listed>(
+  { read }: Pick<ListKind<T, unknown>, 'read'>,
+  text: string,
+  origin: Origin,
+): T {
+  try {
+    return read(text, origin);
+  } catch (error) {
+    throw error instanceof ListError ? new StoredError(`the stored list ${error.message}`) : error;
   }
 }
 
@@ -168,7 +184,7 @@ async function store<T extends Listed>(
   const after = kind.read(text, UNDATED);
   const [kept] = await db.select({ list: table.list }).from(table).where(same);
   if (!kept) return;
-  const loosened = await kind.loosened(kind.read(kept.list, UNDATED), after, now());
+  const loosened = await kind.loosened(readStored(kind, kept.list, UNDATED), after, now());
   if (loosened.length === 0) {
     await db
       .update(table)
@@ -199,14 +215,14 @@ async function load<T extends Listed>(
 }
 
 function listsOf<T extends Listed>(
-  { read }: Pick<ListKind<T, unknown>, 'read'>,
+  kind: Pick<ListKind<T, unknown>, 'read'>,
   { list, datedAt, offered, offeredAt }: KeptTable['$inferSelect'],
   source: ListSource['is'],
 ): NonNullable<Kept<T>['lists']> {
   const dated = (at: Date) => ({ source, date: at.toISOString().slice(0, 10) });
   return {
-    good: read(list, dated(datedAt)),
-    offered: offered === null ? undefined : read(offered, dated(offeredAt ?? datedAt)),
+    good: readStored(kind, list, dated(datedAt)),
+    offered: offered === null ? undefined : readStored(kind, offered, dated(offeredAt ?? datedAt)),
   };
 }
 
