@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
 import { cpuMicros, rssOf } from '../processes.ts';
+import { agentBody } from './agent-body.ts';
 
 /** 80 events of a stream. */
 export const EVENT_COUNT = 80;
@@ -8,13 +9,17 @@ export const EVENT_MS = 20;
 /** A stream that is open for a minute. */
 export const SLOW = { events: 13, everyMs: 5_000 };
 /** An answer of 2 KB. */
-export const ANSWER = JSON.stringify({
-  id: 'chatcmpl-1',
-  object: 'chat.completion',
-  model: 'gpt-4o-mini',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(1_800) }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 250, completion_tokens: 450, total_tokens: 700 },
-});
+const answerOf = (content: string) =>
+  JSON.stringify({
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    model: 'gpt-4o-mini',
+    choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 250, completion_tokens: 450, total_tokens: 700 },
+  });
+export const ANSWER = answerOf('x'.repeat(1_800));
+/** An answer of 200 KB. */
+export const LONG_ANSWER = answerOf('word and\n'.repeat(20_000));
 export const MCP_ANSWER = JSON.stringify({
   jsonrpc: '2.0',
   id: 1,
@@ -51,8 +56,13 @@ const load = (
   leastBytes,
   connections,
 });
+const KB = 1_024;
 export const LOADS = {
   json: load('json', ask({}), 1_800, 308),
+  in32k: load('json', agentBody(32 * KB), 1_800, 308),
+  in256k: load('json', agentBody(256 * KB), 1_800, 308, 16),
+  in1m: { ...load('json', agentBody(1_024 * KB), 1_800, 308, 16), leastSeconds: 4 },
+  out200k: load('long', ask({}), 200_000, 308),
   burst: load('burst', STREAM, EVENT_COUNT * 60, 86),
   paced: { ...load('paced', STREAM, EVENT_COUNT * 60, 86, 128), leastSeconds: 6 },
   mcp: load(

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cpus, loadavg } from 'node:os';
 import { CHECKOUT } from '../processes.ts';
 import { closedLoop, LOADS } from './load.ts';
-import { NEWER_NODES, type Peer, startPeers } from './peers.ts';
+import { NEWER_NODES, type Peer, startPeers, type Urls } from './peers.ts';
 import { render, summary } from './render.ts';
 import { isDefaultFile, keepRow, ROWS, type RowId, readResults } from './results.ts';
 import {
@@ -17,6 +17,8 @@ import {
   OVER_TLS,
   ROTATING,
   rotateTurns,
+  SHORT_32K,
+  SHORT_256K,
   type Turn,
   toolServer,
   UNLIMITED,
@@ -76,10 +78,12 @@ async function prepare(): Promise<(id: RowId) => Promise<Turn[]>> {
   const wants = (...ids: RowId[]) => ids.some((id) => chosen.includes(id));
   const issue = (isWanted: boolean, ask: object, count: number) =>
     isWanted ? services.issue('/v1/presign', ask, count) : [];
-  const urls = {
+  const urls: Urls = {
     limited: await issue(true, LIMITED, ROTATING.few),
-    unlimited: await issue(wants('free'), UNLIMITED, ROTATING.few),
+    unlimited: await issue(wants('free', 'free256k'), UNLIMITED, ROTATING.few),
     tls: await issue(wants('tls'), OVER_TLS, 100),
+    short32k: await issue(wants('counted32k'), SHORT_32K, 3 * ROTATING.few),
+    short256k: await issue(wants('counted256k'), SHORT_256K, ROTATING.few),
   };
   const mcp = wants('mcp')
     ? await services.issue('/v2/mcp-presign', toolServer(services.upstream.port), ROTATING.few)
@@ -119,12 +123,18 @@ async function open(
 
 function asPeer(
   { name, pid, origin }: Gateway,
-  { limited, unlimited, tls }: Record<'limited' | 'unlimited' | 'tls', readonly string[]>,
+  { limited, unlimited, tls, short32k, short256k }: Urls,
   mcp: readonly string[],
 ): Peer {
   const to = { origin, paths: limited };
   const targets = {
-    ...{ json: to, burst: to, paced: to, rate: to, mcp: { origin, paths: mcp } },
+    ...{ json: to, burst: to, paced: to, rate: to },
+    ...{ in32k: to, in256k: to, in1m: to, out200k: to, free256k: { origin, paths: unlimited } },
+    ...{
+      counted32k: { origin, paths: short32k },
+      counted256k: { origin, paths: short256k },
+      mcp: { origin, paths: mcp },
+    },
     ...{ free: { origin, paths: unlimited }, tls: { origin, paths: tls } },
   };
   return { name, pid, settles: 'with costs', targets };

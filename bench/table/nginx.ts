@@ -129,7 +129,7 @@ http {
   lua_package_path "/usr/share/lua/5.1/?.lua;;";
   client_body_temp_path ${dir}/b; proxy_temp_path ${dir}/p; fastcgi_temp_path ${dir}/f;
   uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
-  client_body_buffer_size 64k; client_max_body_size 16m;
+  client_body_buffer_size 2m; client_max_body_size 16m;
   lua_max_running_timers 65536; lua_max_pending_timers 65536;
   keepalive_requests 1000000; keepalive_timeout 620s; large_client_header_buffers 4 16k;
   proxy_http_version 1.1; proxy_set_header Connection "";

@@ -33,6 +33,9 @@ export type Urls = {
   readonly limited: readonly string[];
   readonly unlimited: readonly string[];
   readonly tls: readonly string[];
+  /** With little money, for bodies of these sizes. */
+  readonly short32k: readonly string[];
+  readonly short256k: readonly string[];
 };
 
 const CHAT = ['/v1/chat/completions'];
@@ -44,16 +47,18 @@ export async function startPeers(
   node: string,
   skip: (why: string) => void,
 ): Promise<Peer[]> {
-  if (process.env.PEERS === 'none') return [];
+  const chosen = process.env.PEERS?.split(',');
+  const isWanted = (kind: string) => chosen === undefined || chosen.includes(kind);
+  if (chosen?.includes('none')) return [];
   const origin = `http://127.0.0.1:${services.upstream.port}`;
   const direct = { origin, paths: CHAT };
   return [
     { name: 'direct', pid: undefined, targets: { json: direct, rate: direct } },
     await bareProxy(services, node),
-    ...(await nginx(services, urls, skip)),
-    ...(await envoy(services, skip)),
-    ...(await portkey(services, skip)),
-    ...(await liteLlm(services, skip)),
+    ...(isWanted('nginx') ? await nginx(services, urls, skip) : []),
+    ...(isWanted('envoy') ? await envoy(services, skip) : []),
+    ...(isWanted('portkey') ? await portkey(services, skip) : []),
+    ...(isWanted('litellm') ? await liteLlm(services, skip) : []),
   ];
 }
 
@@ -63,7 +68,12 @@ async function bareProxy({ upstream, asSubject }: Services, node: string): Promi
   const pid = run(node, [file, String(port), `http://127.0.0.1:${upstream.port}`], {}, asSubject);
   await listening(port);
   const to = { origin: `http://127.0.0.1:${port}`, paths: CHAT };
-  return { name: 'undici, bare', pid, targets: { json: to, burst: to, paced: to, mcp: to, rate: to } };
+  const sizes = { in32k: to, in256k: to, in1m: to, free256k: to, out200k: to };
+  return {
+    name: 'undici, bare',
+    pid,
+    targets: { json: to, burst: to, paced: to, mcp: to, rate: to, ...sizes },
+  };
 }
 
 const NGINX_PARTS = [
@@ -126,6 +136,8 @@ async function nginx(services: Services, urls: Urls, skip: (why: string) => void
       settles: 'with costs',
       targets: {
         ...{ json: metered, burst: metered, paced: metered, rate: metered },
+        ...{ in32k: metered, in256k: metered, in1m: metered, out200k: metered },
+        free256k: at('metered', urls.unlimited),
         ...{ free: at('metered', urls.unlimited), tls: at('meteredTls', urls.tls) },
       },
     },

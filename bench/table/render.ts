@@ -43,8 +43,12 @@ const tables = (results: Results) => `${ownTable(results)}\n\n${peerTable(result
 type Line = { readonly what: string; readonly id: RowId; readonly figure: string; readonly against?: string };
 
 const MICROS: readonly RowId[] = ['json', 'free', 'burst', 'paced', 'mcp', 'tls'];
+const SIZES: readonly RowId[] = [
+  ...(['in32k', 'in256k', 'in1m', 'free256k', 'counted32k', 'counted256k', 'out200k'] as const),
+];
 const LINES: readonly Line[] = [
-  ...MICROS.map((id): Line => ({ what: `${ROWS[id]}, µs`, id, figure: 'cpuUs' })),
+  ...[...MICROS, ...SIZES].map((id): Line => ({ what: `${ROWS[id]}, µs`, id, figure: 'cpuUs' })),
+  { what: 'at 400 calls a second, µs', id: 'rate', figure: 'cpuUs' },
   { what: 'p50 at 400 calls a second, ms', id: 'rate', figure: 'p50Ms' },
   { what: 'p99 at 400 calls a second, ms', id: 'rate', figure: 'p99Ms' },
   { what: 'first call of a URL, µs', id: 'fresh', figure: 'firstUs' },

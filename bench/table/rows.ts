@@ -25,6 +25,13 @@ export const CALLED: Partial<Record<RowId, Load | undefined>> = {
   paced: LOADS.paced,
   mcp: LOADS.mcp,
   tls: LOADS.json,
+  in32k: LOADS.in32k,
+  in256k: LOADS.in256k,
+  in1m: LOADS.in1m,
+  free256k: LOADS.in256k,
+  counted32k: LOADS.in32k,
+  counted256k: LOADS.in256k,
+  out200k: LOADS.out200k,
   rate: undefined,
 };
 
@@ -144,6 +151,9 @@ const CALLABLE = {
 const SPENDS = { cost_limit: 1_000_000_000_000 };
 export const UNLIMITED = CALLABLE;
 export const LIMITED = { ...CALLABLE, ...SPENDS };
+/** URLs with less money than their bodies cost if each byte is a token, and more than it costs once they are counted. */
+export const SHORT_32K = { ...CALLABLE, cost_limit: 4_400 };
+export const SHORT_256K = { ...CALLABLE, cost_limit: 18_500 };
 export const OVER_TLS = { ...LIMITED, provider: 'tls' };
 const server = (name: string, url: string) => ({
   ...{ name, url, transport: 'http' },

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { ANSWER, EVENT_COUNT, EVENT_MS, MCP_ANSWER, SLOW } from './load.ts';
+import { ANSWER, EVENT_COUNT, EVENT_MS, LONG_ANSWER, MCP_ANSWER, SLOW } from './load.ts';
 
 const [keyFile = '', certificateFile = ''] = process.argv.slice(2);
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'gpt-4o-mini' };
@@ -27,7 +27,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     if (kind === 'burst' || kind === 'paced')
       return stream(response, EVENTS, kind === 'paced' ? EVENT_MS : 0);
     if (kind === 'slow') return stream(response, EVENTS.slice(-SLOW.events), SLOW.everyMs);
-    const body = kind === 'mcp' ? MCP_ANSWER : ANSWER;
+    const body = kind === 'mcp' ? MCP_ANSWER : kind === 'long' ? LONG_ANSWER : ANSWER;
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
   });
 }
