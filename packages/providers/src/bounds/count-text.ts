@@ -8,10 +8,50 @@ import { isJsonObject } from '../json.ts';
 export function grownByNormalising(text: string): number {
   const bytes = Buffer.byteLength(text);
   if (bytes === text.length) return 0;
+  if (bytes <= LONG && isInert(text)) return 0;
   if (bytes > LONG || hasLongMarkRun(text)) return bytes * NORMALISED_MOST;
-  const forms = ['NFC', 'NFKC'] as const;
-  return Math.max(0, ...forms.map((form) => Buffer.byteLength(text.normalize(form)) - bytes));
+  return Math.max(0, ...FORMS.map((form) => Buffer.byteLength(text.normalize(form)) - bytes));
 }
+
+/** The growth of all strings and names of a value. */
+export function grownByNormalisingAll(value: unknown): number {
+  if (typeof value === 'string') return grownByNormalising(value);
+  if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + grownByNormalisingAll(each), 0);
+  if (!isJsonObject(value)) return 0;
+  let grown = 0;
+  for (const name of Object.keys(value))
+    grown += grownByNormalising(name) + grownByNormalisingAll(value[name]);
+  return grown;
+}
+
+/** Whether no character of a text is changed by normalising, or is a mark that may join the one before it. Most texts are inert. */
+function isInert(text: string): boolean {
+  for (let i = 0; i < text.length; i++) {
+    let code = text.charCodeAt(i);
+    if (code < 0x80) continue;
+    if (code >= 0xd800 && code < 0xe000) {
+      code = text.codePointAt(i) ?? 0;
+      if (code > 0xffff) i++;
+    }
+    if (code >= INERT.length || (INERT[code] || judgeInert(code)) !== YES) return false;
+  }
+  return true;
+}
+
+/** By code point, as far as the planes that text uses. 0: not asked for yet. */
+const INERT = new Uint8Array(0x20000);
+const YES = 1;
+const NO = 2;
+
+function judgeInert(code: number): number {
+  const character = String.fromCodePoint(code);
+  const isChanged = MARK.test(character) || FORMS.some((form) => character.normalize(form) !== character);
+  const judged = isChanged ? NO : YES;
+  INERT[code] = judged;
+  return judged;
+}
+
+const FORMS = ['NFC', 'NFKC'] as const;
 
 /**
  * Whether a text has more than `MARKS_MOST` combining marks in a row. Normalising sorts such a run, in time that
@@ -53,22 +93,37 @@ export function grownByRewriting(json: string): number {
   let inString = false;
   let grown = 0;
   for (let i = 0; i < json.length; i++) {
-    const character = json[i] ?? '';
+    const code = json.charCodeAt(i);
     if (inString) {
-      if (character === '"') inString = false;
-      else if (character === '\\') {
-        if (json[i + 1] === 'n') grown += REWRITTEN;
+      if (code === QUOTE) inString = false;
+      else if (code === BACKSLASH) {
+        if (json.charCodeAt(i + 1) === SMALL_N) grown += REWRITTEN;
         i++;
-      } else if (character > '\x7f' || "<>&'".includes(character)) grown += REWRITTEN;
+      } else if (code > 0x7f || IS_ESCAPED[code] === 1) grown += REWRITTEN;
       continue;
     }
-    if (character === '"') inString = true;
-    else if (character === '{' || character === '[') depth++;
-    else if (character === '}' || character === ']') depth = Math.max(0, depth - 1);
-    grown += structure(character, json[i - 1] ?? '', depth);
+    if (code === QUOTE) inString = true;
+    else if (code === BRACE_OPEN || code === BRACKET_OPEN) grown += 1 + INDENT * ++depth;
+    else if (code === BRACE_CLOSE || code === BRACKET_CLOSE) {
+      depth = Math.max(0, depth - 1);
+      grown += 1 + INDENT * depth;
+    } else if (code === COMMA) grown += 1 + INDENT * depth;
+    else if (code === COLON) grown += 1;
+    else if ((code | 0x20) === SMALL_E && endsNumber(json.charCodeAt(i - 1))) grown += WRITTEN_OUT;
   }
   return grown;
 }
+
+/** A digit or a point. */
+const endsNumber = (code: number) => (code >= 0x30 && code <= 0x39) || code === 0x2e;
+
+const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
+const [BRACKET_OPEN, BRACKET_CLOSE, BRACE_OPEN, BRACE_CLOSE] = [0x5b, 0x5d, 0x7b, 0x7d];
+const [SMALL_E, SMALL_N] = [0x65, 0x6e];
+/** What `tojson` escapes in a string. */
+const IS_ESCAPED = Uint8Array.from({ length: 128 }, (_, code) =>
+  "<>&'".includes(String.fromCharCode(code)) ? 1 : 0,
+);
 
 /** Whether a value is nested no deeper than this. Recursion over deeper values would exhaust the stack. */
 export function nestedWithin(value: unknown, levels: number): boolean {
@@ -88,11 +143,3 @@ const REWRITTEN = 5;
 /** 1e15 has 4 bytes, 1000000000000000.0 has 18. */
 const WRITTEN_OUT = 16;
 const INDENT = 4;
-
-/** Growth at a character outside strings: a line break and its indent, a space, digits. */
-function structure(character: string, before: string, depth: number): number {
-  if ('{[,]}'.includes(character)) return 1 + INDENT * depth;
-  if (character === ':') return 1;
-  if ((character === 'e' || character === 'E') && /[\d.]/.test(before)) return WRITTEN_OUT;
-  return 0;
-}

@@ -1,5 +1,5 @@
 import { asUnbounded, type Effect } from '../bounds/allow-list.ts';
-import { grownByNormalising, grownByRewriting } from '../bounds/count-text.ts';
+import { grownByNormalisingAll, grownByRewriting } from '../bounds/count-text.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import type { CallFacts, ModelFacts, Unbounded } from '../spend.ts';
 import type { CountTokens } from './count-tokens.ts';
@@ -30,7 +30,7 @@ export function inputOf(
   const ofImages =
     perImage === undefined ? 0 : images.reduce((sum, url) => sum + perImage - dataBytes(url), 0);
   const grown = rewritten.reduce<number>((sum, value) => sum + grownByRewriting(asJson(value)), 0);
-  const normalised = input.normalises ? grownByNormalising(JSON.stringify(body)) : 0;
+  const normalised = input.normalises ? grownByNormalisingAll(body) : 0;
   return (
     bytes -
     (count && texts ? savedBy(count, texts()) : 0) +
