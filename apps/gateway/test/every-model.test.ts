@@ -148,7 +148,7 @@ describe.each(
   test('holds money for each listed model, or refuses it', () => {
     const unheld = models.filter((model) => {
       const path = pathOf(route, model);
-      const call = { spend: spendOf(provider, path), body: callOf(route, model, body), path };
+      const call = { spend: spendOf(provider, path), body: callOf(route, model, body), path, sizeOf };
       const held = worstCase(provider, call, { costLimited: true, at: NOW });
       if ('refusal' in held) return !['cost_unbounded', 'price_unknown'].includes(held.refusal.code);
       const { fixedMicrousd = 0, ratePerMtok = 0, askedTokens = 0 } = held.hold ?? {};
@@ -158,11 +158,13 @@ describe.each(
   });
 });
 
+const sizeOf = (body: JsonObject) => Buffer.byteLength(JSON.stringify(body));
+
 /** The refusal of a chat call of a model; undefined if it passes. */
 function refusalOf(id: string, path: string, model: string): string | undefined {
   const provider = BUILT_IN_PROVIDERS.get(id);
   const body = { model, messages: [{ role: 'user', content: 'Hi' }], max_tokens: 100 };
-  const call = provider && { spend: spendOf(provider, path), body, path };
+  const call = provider && { spend: spendOf(provider, path), body, path, sizeOf };
   const held = call && worstCase(provider, call, { costLimited: true, at: NOW });
   return held && 'refusal' in held ? held.refusal.code : undefined;
 }

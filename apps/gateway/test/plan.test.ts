@@ -2,7 +2,8 @@ import { BUNDLED_PRICES, dialectOf, loadProviders } from '@presign/providers';
 import { isJsonObject, type JsonObject } from '@presign/schema';
 import { describe, expect, test } from 'vitest';
 import { compileRules, NO_RULES } from '../src/grant/call-rules.ts';
-import { ambiguousKey, NameTree } from '../src/http/json.ts';
+import { NameTree } from '../src/http/json.ts';
+import { scanBody } from '../src/llm/body.ts';
 import { planCall } from '../src/llm/plan.ts';
 
 const PRICES = '{"m": {"input": 150000, "output": 600000}}';
@@ -181,13 +182,15 @@ test("without a limit a body is sent as it came, and a config's as it was laid o
   });
 });
 
-test('a body is looked through for keys in one pass, however deep and however long its names', () => {
+test('a body is looked through for keys in one pass, however deep it is and however many names it has', () => {
+  const most = { depth: 1_000_000, parts: 10_000_000 };
+  const scan = (text: string) => scanBody(Buffer.from(text), 'must', new NameTree([['model']]), most);
   const deep = `${'{"a":'.repeat(200_000)}1${'}'.repeat(200_000)}`;
-  expect(ambiguousKey(deep, new NameTree([['model']]))).toBeUndefined();
-  const long = 'k'.repeat(1_000_000);
+  expect(scan(deep)).toMatchObject({ ambiguous: undefined });
+  const long = 'k'.repeat(16_000);
   const members = Array.from({ length: 200_000 }, (_, i) => `"${i}":1`).join(',');
-  expect(ambiguousKey(`{"${long}":{${members},"Model":1}}`, new NameTree([['model']]))).toBeUndefined();
-  expect(ambiguousKey(`{"${long}":1,"Model":1}`, new NameTree([['model']]))).toBe('Model');
+  expect(scan(`{"${long}":{${members},"Model":1}}`)).toMatchObject({ ambiguous: undefined });
+  expect(scan(`{"${long}":1,"Model":1}`)).toMatchObject({ ambiguous: 'Model' });
 }, 10_000);
 
 describe('a stream that Azure does not let ask for usage', () => {

@@ -1,5 +1,16 @@
+import { scanJson } from '@presign/schema';
 import { expect, test } from 'vitest';
-import { checkQuota, readQuota, takeRefused, takeWork } from '../src/workers/read-quota.ts';
+import {
+  checkQuota,
+  type QuotaOwner,
+  type ReadQuota,
+  readQuota,
+  takeRefused,
+  takeWork,
+} from '../src/workers/read-quota.ts';
+
+const takeBody = (quota: ReadQuota, grant: QuotaOwner, body: Buffer) =>
+  takeWork(quota, grant, body, (most) => scanJson(body, most)) !== undefined;
 
 const MIB = 1024 * 1024;
 const grant = { id: 'g', sessionId: 's' };
@@ -11,7 +22,7 @@ test('a URL may send 64 MiB at once and then 16 MiB a second, and others are not
   const body = Buffer.alloc(16 * MIB);
   for (let i = 0; i < 5; i++) {
     expect(checkQuota(quota, grant)).toBeUndefined();
-    takeWork(quota, grant, body);
+    takeBody(quota, grant, body);
   }
   expect(checkQuota(quota, grant)).toMatchObject({ code: 'rate_limited', retryAfterSeconds: 1 });
   expect(checkQuota(quota, other)).toBeUndefined();
@@ -24,7 +35,7 @@ test('a URL may send 64 MiB at once and then 16 MiB a second, and others are not
 test('the URLs of one session share four times the quota of one', () => {
   const quota = readQuota(() => 0);
   const body = Buffer.alloc(16 * MIB);
-  for (let i = 0; i < 17; i++) takeWork(quota, { id: `g${i}`, sessionId: 's' }, body);
+  for (let i = 0; i < 17; i++) takeBody(quota, { id: `g${i}`, sessionId: 's' }, body);
   expect(checkQuota(quota, { id: 'new', sessionId: 's' })).toMatchObject({ code: 'rate_limited' });
   expect(checkQuota(quota, { id: 'g1', sessionId: 't' })).toBeUndefined();
 });
@@ -35,12 +46,17 @@ test.each<[string, Buffer, boolean]>([
     Buffer.from(JSON.stringify({ messages: [{ role: 'user', content: 'x'.repeat(60_000) }] })),
     true,
   ],
-  ['more than 64 KiB', Buffer.alloc(64 * 1024 + 1), false],
-  ['more than 2,000 parts', Buffer.from(`[${'{},'.repeat(1_000)}{}]`), false],
+  [
+    'a long conversation',
+    Buffer.from(JSON.stringify(Array(100).fill({ role: 'user', content: 'x'.repeat(2_600) }))),
+    true,
+  ],
+  ['more than 1 MiB', Buffer.alloc(1024 * 1024 + 1), false],
+  ['more than 10,000 parts', Buffer.from(`[${'{},'.repeat(5_000)}{}]`), false],
   ['200 levels and more', Buffer.from('['.repeat(201)), false],
 ])('%s is read at once: %s', (_what, body, isLittle) => {
   expect(
-    takeWork(
+    takeBody(
       readQuota(() => 0),
       grant,
       body,
@@ -52,7 +68,7 @@ test('many parts weigh more than their bytes', () => {
   const quota = readQuota(() => 0);
   const body = Buffer.from(`[${'{},'.repeat(900)}{}]`);
   let bodies = 0;
-  for (; checkQuota(quota, grant) === undefined; bodies++) takeWork(quota, grant, body);
+  for (; checkQuota(quota, grant) === undefined; bodies++) takeBody(quota, grant, body);
   expect(bodies).toBeLessThan(100);
 });
 

@@ -8,7 +8,7 @@ import { llmVerifier } from '../src/grant/verify.ts';
 import { NameTree } from '../src/http/json.ts';
 import { EventSplitter } from '../src/http/sse.ts';
 import { Abridger } from '../src/llm/abridge.ts';
-import { MODEST, readContent } from '../src/llm/body.ts';
+import { MODEST, readContent, scanBody } from '../src/llm/body.ts';
 import { splitUrl } from '../src/llm/match.ts';
 import { planCall } from '../src/llm/plan.ts';
 import { readMessages } from '../src/mcp/messages.ts';
@@ -102,7 +102,8 @@ describe('bodies of LLM calls', () => {
   test('any body is refused, or planned with a hold that is a whole amount of money', () => {
     fc.assert(
       fc.property(near(BODIES), fc.constantFrom(...routes), (raw, { provider, path }) => {
-        const read = readContent(raw, 'must', new NameTree([['model'], ['max_tokens']]), MODEST);
+        const names = new NameTree([['model'], ['max_tokens']]);
+        const read = readContent(raw, 'must', scanBody(raw, 'must', names, MODEST));
         if ('refusal' in read) return;
         const target = { path, query: '' };
         const planned = planCall({

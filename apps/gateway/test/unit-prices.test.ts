@@ -11,11 +11,13 @@ import { worstCase } from '../src/llm/hold.ts';
 
 const NOW = { prices: BUNDLED_PRICES, now: Date.parse('2026-11-22T12:00:00Z') };
 
+const sizeOf = (body: JsonObject) => Buffer.byteLength(JSON.stringify(body));
+
 /** The hold of a call in microdollars, or the code of its refusal. */
 function holdOf(id: string, path: string, body: JsonObject, providers = BUILT_IN_PROVIDERS) {
   const provider = providers.get(id);
   if (!provider) throw new Error(id);
-  const call = { spend: spendOf(provider, path), body, path };
+  const call = { spend: spendOf(provider, path), body, path, sizeOf };
   const held = worstCase(provider, call, { costLimited: true, at: NOW });
   if ('refusal' in held) return held.refusal.code;
   const { fixedMicrousd = 0, ratePerMtok = 0, askedTokens = 0 } = held.hold ?? {};

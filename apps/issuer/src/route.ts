@@ -1,14 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { randomBytes } from 'node:crypto';
 import {
-  duplicateKey,
   type ErrorCode,
-  findExcess,
   invalidRequest,
   type Pending,
   REQUEST_LIMITS,
   RefusedError,
   readJson,
+  scanJson,
 } from '@presign/schema';
 import type { Context, Hono } from 'hono';
 import type { z } from 'zod';
@@ -203,11 +202,11 @@ async function readJsonBody(c: Context<IssuerEnv>): Promise<{ bytes: Uint8Array;
   checkHeaders(c);
   const bytes = new Uint8Array(await unlessLeft(c, c.req.arrayBuffer()));
   if (bytes.length === 0) throw invalidJson('The body is empty: expected a JSON object.');
-  const excess = findExcess(bytes, MODEST);
-  if (excess) throw tooComplex(excess.member);
+  const scan = scanJson(bytes, MODEST);
+  if ('excess' in scan) throw tooComplex(scan.excess.member);
   const read = readJson(bytes, 'ignore');
   if (!read) throw isUtf8(bytes) ? new RefusedError({ code: 'invalid_json' }) : invalidJson(NOT_UTF8);
-  const twice = duplicateKey(read.text);
+  const twice = scan.ambiguous;
   if (twice === undefined) return { bytes, value: read.value };
   const param = twice.slice(0, 128);
   const message = `${param}: this key appears twice in one object.`;

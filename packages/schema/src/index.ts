@@ -27,5 +27,6 @@ export type { LimitRange } from './limits/fields.ts';
 export * from './limits/kinds.ts';
 export * from './limits/rate-limits.ts';
 export * from './read-variable.ts';
+export * from './scan-json.ts';
 export * from './stores/await-store.ts';
 export * from './variables.ts';

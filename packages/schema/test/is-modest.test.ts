@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findExcess, isModest } from '../src/index.ts';
+import { isModest, scanJson } from '../src/index.ts';
 
 const modest = (text: string) => isModest(Buffer.from(text), { depth: 5, parts: 10 });
 
@@ -43,5 +43,5 @@ test.each([
   ['{"a":"b","c" : [1,2,3,4,5,6,7,8,9,10]}', 'c'],
   ['[[[[[[1]]]]]]', undefined],
 ])('the excess of %s is within its member %s', (text, member) => {
-  expect(findExcess(Buffer.from(text), { depth: 5, parts: 10 })).toEqual({ member });
+  expect(scanJson(Buffer.from(text), { depth: 5, parts: 10 })).toEqual({ excess: { member } });
 });

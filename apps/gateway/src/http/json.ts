@@ -1,4 +1,4 @@
-import { findKey, isJsonObject, type JsonObject } from '@presign/schema';
+import { isJsonObject, type JsonObject, type NameJudge } from '@presign/schema';
 
 /**
  * Names that are read from a body, nested as the objects that have them. A body is looked through along this tree, so the time
@@ -67,22 +67,18 @@ export class NameTree {
 type Named = { readonly names: Set<string>; readonly below: NameTree };
 
 /**
- * Finds a key that two JSON readers may understand differently, so that the gateway would check another value than
- * the provider reads. Such a key is repeated in one object (RFC 8259 §4), or differs only in case from a name that is
- * read at its place: Go's encoding/json, for one, ignores case.
- * @param text valid JSON
- * @param read the names of the object, or of each object of a list of them
- * @returns the first such key with the names that lead to it, or undefined
+ * Judges the keys of a body that two JSON readers may understand differently, so that the gateway would check another value than
+ * the provider reads: a key that differs only in case from a name that is read at its place. Go's encoding/json, for one, ignores case.
+ * @param read the names of the object, or of each object of a list of them. Undefined: none are read.
  */
-export const ambiguousKey = (text: string, read: NameTree): string | undefined =>
-  findKey<NameTree | undefined>(text, {
-    root: read,
-    below: (tree, key) => (key === undefined ? elementOf(tree, read) : tree?.below(key)),
-    isWanted: (tree, key, repeated) => repeated || tree?.isOtherCase(key) === true,
-  });
+export const namesJudge = (read: NameTree | undefined): NameJudge<NameTree> => ({
+  root: read?.size === 0 ? undefined : read,
+  below: (tree, name) => (name === undefined ? elementOf(tree, read) : tree.below(name)),
+  isUnwanted: (tree, name) => tree.isOtherCase(name),
+});
 
 /** Only the elements of a list at the top have names: the messages of a batch. */
-const elementOf = (tree: NameTree | undefined, root: NameTree) => (tree === root ? root : undefined);
+const elementOf = (tree: NameTree, root: NameTree | undefined) => (tree === root ? root : undefined);
 
 /**
  * Folds case as the most lenient readers do: Go's encoding/json takes `ſ` for `s` and the Kelvin sign for `k`, and

@@ -3,13 +3,13 @@ import { Readable } from 'node:stream';
 import {
   briefly,
   isJsonObject,
-  isModest,
   type JsonObject,
   type Modesty,
   type Refusal,
   readJson,
+  type Scan,
+  scanJson,
 } from '@presign/schema';
-import { NO_RULES } from '../grant/call-rules.ts';
 import { bodyOf, forgetBody } from '../http/arrival.ts';
 import {
   type Body,
@@ -21,13 +21,15 @@ import {
   tooLarge,
 } from '../http/body.ts';
 import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
-import { ambiguousKey, type NameTree } from '../http/json.ts';
+import { type NameTree, namesJudge } from '../http/json.ts';
 
 /** A body, read only as far as necessary. */
 export type Content = {
   readonly raw: Body;
   /** The body as JSON, if it was read. */
   readonly json: JsonObject | undefined;
+  /** What a pass over the bytes of that JSON has found. */
+  readonly scan?: Scan;
 };
 
 /** A body as it arrived. */
@@ -95,21 +97,22 @@ export const MULTIPART: Refusal = {
 };
 
 /**
- * Reads the JSON of a body that has arrived. Only a body that must be understood can be refused.
+ * Looks through the bytes of a body before it is parsed.
  * @param names of which no other spelling may be in a body that must be understood
- * @param most the bounds of its JSON; undefined if it is known to be within them
  */
+export const scanBody = (raw: Buffer, need: Need, names: NameTree, most: Modesty) =>
+  scanJson(raw, most, namesJudge(need === 'must' ? names : undefined));
+
+/** Reads the JSON of a body that has arrived, and was looked through. Only a body that must be understood can be refused. */
 export function readContent(
   raw: Buffer,
   need: Need,
-  names: NameTree,
-  most: Modesty | undefined,
+  scan: ReturnType<typeof scanBody>,
 ): { content: Content } | { refusal: Refusal } {
-  const read =
-    most && !isModest(raw, most)
-      ? { refusal: IMMODEST }
-      : readObject(raw, need === 'must' ? names : NO_RULES.names);
-  if ('json' in read) return { content: { raw, json: read.json } };
+  if ('excess' in scan)
+    return need === 'must' ? { refusal: IMMODEST } : { content: { raw, json: undefined } };
+  const read = readObject(raw, scan);
+  if ('json' in read) return { content: { raw, json: read.json, scan } };
   return need === 'must' ? read : { content: { raw, json: undefined } };
 }
 
@@ -133,11 +136,10 @@ function detached(request: IncomingMessage): Readable {
 }
 
 /** The JSON object that a body holds. It is checked so that the provider reads the same values as the gateway. */
-function readObject(bytes: Buffer, names: NameTree): { json: JsonObject } | { refusal: Refusal } {
+function readObject(bytes: Buffer, { ambiguous: key }: Scan): { json: JsonObject } | { refusal: Refusal } {
   const read = readJson(bytes);
   if (!read) return { refusal: { code: 'invalid_json' } };
   if (!isJsonObject(read.value)) return { refusal: { code: 'unsupported_media_type' } };
-  const key = ambiguousKey(read.text, names);
   return key === undefined ? { json: read.value } : { refusal: ambiguous(key) };
 }
 

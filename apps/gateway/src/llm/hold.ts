@@ -38,8 +38,6 @@ export type Held = {
   readonly pricing: Pricing | undefined;
   /** At the standard price. */
   readonly body: JsonObject;
-  /** The same as JSON. */
-  readonly text: string;
 };
 
 /** The call to bound. */
@@ -50,6 +48,8 @@ type BoundCall = {
   readonly body: JsonObject;
   readonly path: string;
   readonly query?: string;
+  /** The most bytes of a body that has members of this one, as compact JSON. */
+  readonly sizeOf: (body: JsonObject) => number;
 };
 
 /** The limits of a call. `counterOf` counts plain text; absent: each of its bytes is a token. */
@@ -77,7 +77,7 @@ export type Unplannable = {
  */
 export function worstCase(
   provider: Provider,
-  { spend, body, path, query = '' }: BoundCall,
+  { spend, body, path, query = '', sizeOf }: BoundCall,
   limited: Limited,
 ): Held | Unplannable {
   const refuse = refuserOf(provider, limited);
@@ -105,8 +105,7 @@ export function worstCase(
   const unreported = spend.streams(body, path, query) ? spend.refusesAsking?.(body, query) : undefined;
   if (unreported) return refusePriced(unreported);
   const standard = spend.atStandardPrice?.(body) ?? body;
-  const text = JSON.stringify(standard);
-  const bytes = Buffer.byteLength(text);
+  const bytes = sizeOf(standard);
   const encoding = limited.counterOf && encodingOf(provider, model);
   const count = encoding && limited.counterOf?.(encoding);
   const judged = spend.bound(standard, { path, bytes, facts, count });
@@ -124,8 +123,7 @@ export function worstCase(
   const leastInput = provider.statesInput && bound.leastInput;
   const askedTokens = bound.output?.asked ?? 0;
   const known = { spend, model, pricing, inputTokens, leastInput, askedTokens };
-  const toSend = sent ? { body: sent, text: JSON.stringify(sent) } : { body: standard, text };
-  return { ...known, ...toSend, hold, worstTokens, hasOutput: output !== undefined };
+  return { ...known, body: sent || standard, hold, worstTokens, hasOutput: output !== undefined };
 }
 
 /** Output tokens of one choice, as they must be held: asked for, the least, and the number of choices. */

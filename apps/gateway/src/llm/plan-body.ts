@@ -6,7 +6,7 @@ import type { LlmGrant } from '../grant/verify.ts';
 import type { PlannedWith } from '../workers/body-workers.ts';
 import { takeWork } from '../workers/read-quota.ts';
 import type { PlanData, PlanWork } from '../workers/worker.ts';
-import { type Arrived, type Need, readContent } from './body.ts';
+import { type Arrived, type Need, readContent, scanBody } from './body.ts';
 import type { Unplannable } from './hold.ts';
 import type { Target } from './match.ts';
 import { answeredWith, type Plan, planCall } from './plan.ts';
@@ -56,8 +56,9 @@ export async function planBody(
     const planned = planCall({ ...asked, content: { raw, json: undefined } });
     return 'refusal' in planned ? planned : { ...planned, counting: undefined };
   }
-  if (takeWork(readQuota, grant, raw)) {
-    const read = readContent(raw, need, rules.names, undefined);
+  const scan = takeWork(readQuota, grant, raw, (most) => scanBody(raw, need, rules.names, most));
+  if (scan) {
+    const read = readContent(raw, need, scan);
     if ('refusal' in read) return read;
     const planned = planCall({ ...asked, content: read.content });
     if ('refusal' in planned) return planned;

@@ -24,6 +24,7 @@ import type { Reservation } from '../http/body-memory.ts';
 import type { Content } from './body.ts';
 import { type CounterOf, type Unplannable, worstCase } from './hold.ts';
 import type { Target } from './match.ts';
+import { compactSize, splice } from './splice.ts';
 
 /** The highest cost of a call and the body to send, decided before it is admitted. */
 export type Plan = {
@@ -115,16 +116,17 @@ function unlimitedPlan(asked: Asked, body: JsonObject | undefined): Plan {
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
   const configures = body !== undefined && rules.config !== undefined;
+  const { bytesOf } = writerOf(content);
   const isRead = isChecked(asked);
   if (!body || !spend) {
-    const bodyFor = once(() => (configures ? toBytes(body) : content.raw));
+    const bodyFor = once(() => (configures ? bytesOf(body) : content.raw));
     return { ...UNKNOWN, knowledge: provider.knowledge, rewritten: isRead, bodyFor };
   }
   const model = spend.model(body, target.path);
   const pricing = model === undefined ? undefined : pricingOf(provider, model, asked.at);
   const { usageBody, ...asks } = askingForUsage(spend, body, target);
   const isChanged = configures || asks.dropsUsageEvent;
-  const bodyFor = once(() => (isChanged ? toBytes(usageBody) : content.raw));
+  const bodyFor = once(() => (isChanged ? bytesOf(usageBody) : content.raw));
   const rewritten = isRead || isChanged;
   const answered = answeredWith(provider, model, asked.at);
   return {
@@ -191,7 +193,7 @@ function freePlan(asked: Asked, body: JsonObject | undefined): Plan {
   const { rules, limited, content } = asked;
   const hold = limited.costLimited ? fixedHold(0) : undefined;
   const worstTokens = limited.tokenLimited ? 0 : undefined;
-  const bodyFor = once(() => (body && rules.config ? toBytes(body) : content.raw));
+  const bodyFor = once(() => (body && rules.config ? writerOf(content).bytesOf(body) : content.raw));
   return {
     ...UNKNOWN,
     knowledge: asked.grant.provider.knowledge,
@@ -208,16 +210,14 @@ function limitedPlan(asked: Asked, read: JsonObject | undefined): { plan: Plan }
   const { target, at, counterOf, limited } = asked;
   const { provider } = asked.grant;
   const spend = spendOf(provider, target.path);
-  const call = { spend, body: read ?? {}, ...target };
+  const written = writerOf(asked.content);
+  const call = { spend, body: read ?? {}, ...target, sizeOf: written.sizeOf };
   const held = worstCase(provider, call, { ...limited, at, counterOf });
   if ('refusal' in held) return held;
-  const { body, text, hasOutput, ...known } = held;
+  const { body, hasOutput, ...known } = held;
   const { usageBody, ...asks } = askingForUsage(held.spend, body, target);
   const bound = hasOutput ? held.spend.withOutputBound : undefined;
-  const bodyFor = once((tokens) => {
-    const sent = bound?.(usageBody, tokens) ?? usageBody;
-    return sent === body ? Buffer.from(text) : toBytes(sent);
-  });
+  const bodyFor = once((tokens) => written.bytesOf(bound?.(usageBody, tokens) ?? usageBody));
   const writesBound = bound !== undefined;
   const answered = answeredWith(provider, known.model, at);
   return {
@@ -261,6 +261,17 @@ function once(make: (tokens: number) => Body): (tokens: number) => Body {
     remembered = undefined;
     return body;
   };
+}
+
+/** How a body is written whose members are mostly those that came. */
+function writerOf({ raw, json, scan }: Content): {
+  readonly sizeOf: (body: JsonObject) => number;
+  readonly bytesOf: (body: JsonObject) => Buffer;
+} {
+  if (!(raw instanceof Buffer) || !json || !scan)
+    return { sizeOf: (body) => toBytes(body).length, bytesOf: toBytes };
+  const came = { raw, json, scan };
+  return { sizeOf: (body) => compactSize(came, body), bytesOf: (body) => splice(came, body) };
 }
 
 const toBytes = (body: JsonObject): Buffer => Buffer.from(JSON.stringify(body));

@@ -6,12 +6,15 @@ import {
   isJsonObject,
   isModest,
   type JsonObject,
+  type Modesty,
   parseJson,
   type Refusal,
   readJson,
+  type Scan,
+  scanJson,
 } from '@presign/schema';
 import type { ArgumentRules, ToolArguments } from '../grant/tool-rules.ts';
-import { ambiguousKey, KnownNames, NameTree } from '../http/json.ts';
+import { KnownNames, NameTree, namesJudge } from '../http/json.ts';
 import { readEvent } from '../http/sse.ts';
 import { type HandedId, handedIds, IDS_MOST } from './ids/handed-ids.ts';
 import { ID_FIELDS, writtenIn } from './ids/places.ts';
@@ -82,16 +85,17 @@ export const MODEST = { depth: 200, parts: 1_000_000 };
 /**
  * Reads the body of a POST. Refuses bodies that a server might understand differently.
  * @param conditions of arguments, by which calls are judged
- * @param isLittle it is known to be within the limits
+ * @param scan what `scanMessages` has found, if it has looked
  * @param withAsked digests what a single request asks for
  */
 export function readMessages(
   bytes: Buffer,
   conditions?: ToolArguments,
-  isLittle = false,
+  scan?: Scan,
   withAsked = false,
 ): { messages: Messages } | { refusal: Refusal } {
-  if (!isLittle && !isModest(bytes, MODEST))
+  const scanned = scan ?? scanMessages(bytes, MODEST);
+  if ('excess' in scanned)
     return invalid('nested too deeply, more than a million parts, or a name of over 16,000 bytes');
   const read = readJson(bytes);
   if (!read) {
@@ -102,7 +106,7 @@ export function readMessages(
   const each: unknown[] = isBatch ? value : [value];
   if (each.length === 0 || each.length > BATCH_MAX)
     return invalid(`a batch holds 1 to ${BATCH_MAX} messages`);
-  const key = ambiguousKey(text, READ);
+  const key = scanned.ambiguous;
   if (key !== undefined) return invalid(`${key} is repeated, or differs from a known name only in case`);
   const written = writtenIn(text, isBatch);
   const all = each.map((value, i) => readMessage(value, conditions, (path) => written(i, path)));
@@ -126,12 +130,16 @@ function digestOf({ method, params }: JsonObject, given: string): string {
     .digest('base64url');
 }
 
+/** Looks through the bytes of a POST before they are parsed. */
+export const scanMessages = (bytes: Buffer, most: Modesty) => scanJson(bytes, most, JUDGE);
+
 /** The fields that the gateway reads. No other spelling of them may occur in a message. */
 const READ = new NameTree([
   ...['id', 'method', 'result', 'error'].map((name) => [name]),
   ...['name', 'uri'].map((name) => ['params', name]),
   ...ID_FIELDS,
 ]);
+const JUDGE = namesJudge(READ);
 
 const invalid = (why: string): { refusal: Refusal } => ({
   refusal: { code: 'invalid_request', message: `Invalid Request: ${why}.` },

@@ -8,7 +8,7 @@ import type { Policy } from '../grant/policy.ts';
 import { compileTools, type ToolRules } from '../grant/tool-rules.ts';
 import type { McpGrant, VerifiedGrant } from '../grant/verify.ts';
 import { mayBeLarge, readDecoded } from '../http/body.ts';
-import type { Reservation } from '../http/body-memory.ts';
+import { type Reservation, SMALL_BODY_BYTES } from '../http/body-memory.ts';
 import { precheck } from '../limits/admit.ts';
 import type { Begun } from '../limits/free-work.ts';
 import { takeWork } from '../workers/read-quota.ts';
@@ -19,7 +19,7 @@ import type { RpcId } from './ids/rpc-id.ts';
 import { unsealSession } from './ids/session.ts';
 import { unknownId, unsealBody, unsealTask } from './ids/unseal-body.ts';
 import { type Endpoint, unsealEndpoint } from './legacy-sse.ts';
-import { checkHeaders, type Messages, readMessages } from './messages.ts';
+import { checkHeaders, type Messages, readMessages, scanMessages } from './messages.ts';
 import type { UnansweredRequests } from './open/unanswered.ts';
 import type { Charged } from './price.ts';
 
@@ -162,11 +162,17 @@ export async function readPost(
   const whole = await readDecoded(incoming, memory);
   report.bodyMs = performance.now() - readAt;
   if ('refusal' in whole) return whole;
-  const isLittle = takeWork(readQuota, grant, whole.bytes);
+  const scan = takeWork(
+    readQuota,
+    grant,
+    whole.bytes,
+    (most) => scanMessages(whole.bytes, most),
+    SMALL_BODY_BYTES,
+  );
   const rules = grant.limitsArguments ? await rulesOf(deps, report.requestId, grant) : undefined;
   const read =
-    isLittle && (!rules || whole.bytes.length <= JUDGED_HERE_BYTES)
-      ? readMessages(whole.bytes, rules?.arguments, isLittle, mayHaveRounds(incoming.headers))
+    scan && (!rules || whole.bytes.length <= JUDGED_HERE_BYTES)
+      ? readMessages(whole.bytes, rules?.arguments, scan, mayHaveRounds(incoming.headers))
       : await bodyWorkers.readMessages(grant, whole.bytes, rules?.server.arguments);
   if (rules) readQuota.take(grant, JUDGED_TIMES * Math.min(whole.bytes.length, JUDGED_HERE_BYTES));
   if ('refusal' in read) return read;

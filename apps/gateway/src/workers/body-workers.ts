@@ -74,8 +74,11 @@ export function limitHeapsByThread(): void {
   setFlagsFromString('--expose-gc');
 }
 
-/** A worker keeps most of its heap until it ends. The next large body starts another, in a few tenths of a second. */
-const IDLE_MS = 5_000;
+/**
+ * A worker keeps most of its heap until it ends. The next large body starts another in a few tenths of a second, and V8 compiles its code
+ * again, which takes as long as to read a dozen megabytes. Agents send a body every few seconds.
+ */
+const IDLE_MS = 30_000;
 
 /** The quota of a URL pays this for a millisecond in which a worker works, if a body takes longer than its bytes say. */
 const WORK_PER_MS = 16 * 1024;

@@ -1,6 +1,5 @@
-import { countParts, type Refusal } from '@presign/schema';
+import type { Modesty, Refusal, Scan, scanJson } from '@presign/schema';
 import { LRUCache } from 'lru-cache';
-import { SMALL_BODY_BYTES } from '../http/body-memory.ts';
 
 /**
  * How much a gateway reads and plans for one URL, and for all URLs of one session. Refused calls draw on it, too, because
@@ -29,12 +28,43 @@ export function checkQuota(quota: ReadQuota, grant: QuotaOwner | undefined): Ref
 
 /**
  * Takes the work of reading a body from its URL's quota.
- * @returns whether it is little enough to be done at once. It takes less than 20 ms then, else a worker does it.
+ * @param scan looks through a body within bounds
+ * @param mostBytes of a body that may be read at once
+ * @returns what it found if the body takes less than 10 ms, so that it is read at once; else a worker reads it
  */
-export function takeWork(quota: ReadQuota, grant: QuotaOwner, body: Buffer): boolean {
-  const parts = body.length > SMALL_BODY_BYTES ? undefined : countParts(body, LITTLE);
-  quota.take(grant, body.length + PART_WORK * (parts ?? 0));
-  return parts !== undefined;
+export function takeWork(
+  quota: ReadQuota,
+  grant: QuotaOwner,
+  body: Buffer,
+  scan: (most: Modesty) => Scanned,
+  mostBytes = SCANNED_BYTES,
+): Scan | undefined {
+  const found = body.length > mostBytes ? undefined : scan(LITTLE);
+  const little = found && !('excess' in found) ? found : undefined;
+  quota.take(grant, body.length + PART_WORK * (little?.parts ?? 0));
+  return little && microsToRead(body, little) <= LITTLE_US ? little : undefined;
+}
+
+type Scanned = ReturnType<typeof scanJson>;
+
+/** The most that a body takes to read and plan. Text beyond ASCII may have to be normalised, which takes ten times as long. */
+const microsToRead = (body: Buffer, { parts, members }: Scan): number =>
+  body.length * BYTE_US + parts * PART_US + members.length * MEMBER_US + wordsBeyondAscii(body) * WORD_US;
+
+const BYTE_US = 0.008;
+const PART_US = 1;
+/** A member at the top is compared with the names of settings, in each spelling. */
+const MEMBER_US = 10;
+const WORD_US = 0.36;
+const LITTLE_US = 10_000;
+
+/** About how many of the body's words of four bytes have a character beyond ASCII. */
+function wordsBeyondAscii({ buffer, byteOffset, length }: Buffer): number {
+  const from = Math.ceil(byteOffset / 4);
+  const words = new Uint32Array(buffer, from * 4, Math.max(0, Math.floor((byteOffset + length) / 4) - from));
+  let count = 0;
+  for (let i = 0; i < words.length; i++) if (((words[i] as number) & 0x80808080) !== 0) count++;
+  return count;
 }
 
 /** Takes the work of a refusal. Where nothing is left, it is the quota's own, and the wait does not grow. */
@@ -45,7 +75,9 @@ export function takeRefused(quota: ReadQuota, grant: QuotaOwner): void {
 /** Takes the work of a call that was admitted, was not sent, and got everything back: two scripts and a row of the ledger. */
 export const takeUnsent = (quota: ReadQuota, grant: QuotaOwner): void => quota.take(grant, UNSENT_WORK);
 
-const LITTLE = { depth: 200, parts: 2_000 };
+/** A larger body is looked through in its worker. */
+const SCANNED_BYTES = 1024 * 1024;
+const LITTLE = { depth: 200, parts: 10_000 };
 
 /** A part takes about 10 µs to plan, and a byte about 20 ns. So a URL's quota is about a third of one core. */
 const PART_WORK = 512;

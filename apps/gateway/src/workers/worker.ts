@@ -19,7 +19,7 @@ import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { NO_RULES, RulesMemory, type RulesSource } from '../grant/call-rules.ts';
 import { compileArguments, type ToolArguments, ToolMemory } from '../grant/tool-rules.ts';
 import { movable } from '../http/body-memory.ts';
-import { MODEST, type Need, readContent } from '../llm/body.ts';
+import { MODEST, type Need, readContent, scanBody } from '../llm/body.ts';
 import type { CounterOf, Unplannable } from '../llm/hold.ts';
 import type { Target } from '../llm/match.ts';
 import { givesBack, type Limited, planCall } from '../llm/plan.ts';
@@ -55,13 +55,17 @@ export function plan(work: PlanWork) {
   return move({ [transferableSymbol]: buffers, [valueSymbol]: done });
 }
 
-/** A body of this size leaves so much garbage that it is collected at once. */
-const MUCH_BYTES = 1024 * 1024;
+/** V8 would keep several times the size of large bodies until its next own collection, and each thread its own. */
+const MUCH_BYTES = 32 * 1024 * 1024;
+let bytesSince = 0;
 
-/** V8 would keep several times the size of a large body until its next own collection, and each thread its own. */
+/** Collects once so many bytes were read, because to collect takes as long as to read a megabyte. */
 function collectSoon(bytes: number): void {
+  bytesSince += bytes;
+  if (bytesSince < MUCH_BYTES) return;
+  bytesSince = 0;
   // The reply is on its way then.
-  if (bytes >= MUCH_BYTES) setImmediate(() => (globalThis.gc as (() => void) | undefined)?.());
+  setImmediate(() => (globalThis.gc as (() => void) | undefined)?.());
 }
 
 /** Bounds an LLM call by the tokens of its plain text, instead of by their bytes. */
@@ -188,7 +192,7 @@ function planWork(
     rulesText === undefined
       ? NO_RULES
       : rulesKnown.of(grantId, dialect, () => JSON.parse(rulesText) as RulesSource);
-  const read = readContent(raw, need, rules.names, MODEST);
+  const read = readContent(raw, need, scanBody(raw, need, rules.names, MODEST));
   if ('refusal' in read) return read;
   const at = { prices, now };
   const asked = { grant: { provider, method }, target, rules, limited, content: read.content, at };

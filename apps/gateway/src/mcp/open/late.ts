@@ -2,10 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Refusal } from '@presign/schema';
 import type { McpDeps } from '../../deps.ts';
 import { mayBeLarge, readDecoded } from '../../http/body.ts';
-import type { Reservation } from '../../http/body-memory.ts';
+import { type Reservation, SMALL_BODY_BYTES } from '../../http/body-memory.ts';
 import { takeWork } from '../../workers/read-quota.ts';
 import { unsealBody } from '../ids/unseal-body.ts';
-import { type Message, type Messages, readMessages } from '../messages.ts';
+import { type Message, type Messages, readMessages, scanMessages } from '../messages.ts';
 import { type Identified, identifyExpired, type McpCall } from '../request.ts';
 
 /** The longest that a call runs after the end of its URL. */
@@ -46,8 +46,14 @@ export async function readLate(
   memory.belongsTo(grant.id);
   const whole = await readDecoded(incoming, memory);
   if ('refusal' in whole) return { refusal: EXPIRED, isRead: true };
-  const isLittle = takeWork(deps.readQuota, grant, whole.bytes);
-  const read = readMessages(whole.bytes, undefined, isLittle);
+  const scan = takeWork(
+    deps.readQuota,
+    grant,
+    whole.bytes,
+    (most) => scanMessages(whole.bytes, most),
+    SMALL_BODY_BYTES,
+  );
+  const read = readMessages(whole.bytes, undefined, scan);
   if ('refusal' in read) return { refusal: EXPIRED, isRead: true };
   const { messages } = read;
   const body = unsealBody(deps.encryptionKeys, grant, whole.bytes, messages.ids ?? []);

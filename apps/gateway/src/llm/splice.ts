@@ -1,0 +1,62 @@
+import type { JsonObject, Scan } from '@presign/schema';
+
+/** A body as it came: its bytes, their value, and what a pass over them found. */
+export type Came = { readonly raw: Buffer; readonly json: JsonObject; readonly scan: Scan };
+
+/**
+ * The bytes of a body to send. Members that are as they came keep their bytes, because most of a body is: to write a long body anew
+ * takes longer than to read it.
+ * @param sent shares the members of `came.json` that did not change
+ */
+export function splice(came: Came, sent: JsonObject): Buffer {
+  const { raw, json, scan } = came;
+  if (sent === json) return raw;
+  const pieces: Buffer[] = [];
+  let run: { readonly at: number; end: number } | undefined;
+  const endRun = () => {
+    if (run) pieces.push(COMMA, raw.subarray(run.at, run.end));
+    run = undefined;
+  };
+  for (const { name, at, end } of scan.members) {
+    if (isSame(sent, json, name)) {
+      if (run) run.end = end;
+      else run = { at, end };
+      continue;
+    }
+    endRun();
+    if (sent[name] !== undefined) pieces.push(COMMA, written(name, sent[name]));
+  }
+  endRun();
+  for (const [name, value] of addedTo(json, sent)) pieces.push(COMMA, written(name, value));
+  return Buffer.concat([OPEN, ...pieces.slice(1), CLOSE]);
+}
+
+/** The most bytes of a body to send, written compactly: at least as many as `JSON.stringify` writes. */
+export function compactSize(came: Came, sent: JsonObject): number {
+  const { json, scan } = came;
+  if (scan.compactBytes === undefined) return sizeOf(sent);
+  if (sent === json) return scan.compactBytes;
+  let size = scan.compactBytes;
+  for (const { name } of scan.members) {
+    if (isSame(sent, json, name)) continue;
+    size -= sizeOf(json[name]);
+    if (sent[name] !== undefined) size += sizeOf(sent[name]);
+  }
+  for (const [name, value] of addedTo(json, sent)) size += written(name, value).length + 1;
+  return size;
+}
+
+const isSame = (sent: JsonObject, json: JsonObject, name: string): boolean =>
+  sent[name] === json[name] && Object.hasOwn(sent, name);
+
+const addedTo = (json: JsonObject, sent: JsonObject): [string, unknown][] =>
+  Object.entries(sent).filter(([name, value]) => value !== undefined && !Object.hasOwn(json, name));
+
+const sizeOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
+const written = (name: string, value: unknown): Buffer =>
+  Buffer.from(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
+
+const OPEN = Buffer.from('{');
+const COMMA = Buffer.from(',');
+const CLOSE = Buffer.from('}');

@@ -1,0 +1,49 @@
+import { isJsonObject, type JsonObject, scanJson } from '@presign/schema';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { compactSize, splice } from '../src/llm/splice.ts';
+
+function came(text: string) {
+  const raw = Buffer.from(text);
+  const json: unknown = JSON.parse(text);
+  const scan = scanJson(raw, undefined);
+  if (!isJsonObject(json) || 'excess' in scan) throw new Error(text);
+  return { raw, json, scan };
+}
+
+const NAMES = ['a', 'b', 'c', 'd', '__proto__', '', 'é"'];
+const edits = fc.array(
+  fc.record({ name: fc.constantFrom(...NAMES), value: fc.option(fc.jsonValue(), { nil: undefined }) }),
+  { maxLength: 4 },
+);
+const bodies = fc
+  .dictionary(fc.constantFrom(...NAMES), fc.jsonValue())
+  .map((body) => JSON.stringify(body, null, 1));
+
+test('a body with other members says what JSON.stringify would say of it, and its size is no less', () => {
+  fc.assert(
+    fc.property(bodies, edits, (text, changes) => {
+      const body = came(text);
+      const sent = Object.fromEntries([
+        ...Object.entries(body.json).filter(([name]) => !changes.some((each) => each.name === name)),
+        ...changes.map(({ name, value }): [string, unknown] => [name, value]),
+      ]) as JsonObject;
+      const plain = JSON.stringify(sent);
+      expect(JSON.parse(String(splice(body, sent)))).toEqual(JSON.parse(plain));
+      expect(compactSize(body, sent)).toBeGreaterThanOrEqual(Buffer.byteLength(plain));
+    }),
+    { numRuns: 1_000 },
+  );
+});
+
+test.each<[string, (json: JsonObject) => JsonObject, string]>([
+  ['{"a": 1.50, "b" : [ 2 ]}', (json) => json, '{"a": 1.50, "b" : [ 2 ]}'],
+  ['{"a": 1.50, "b" : [ 2 ]}', (json) => ({ ...json, c: 3 }), '{"a": 1.50, "b" : [ 2 ],"c":3}'],
+  ['{"a":1.50,"b":2,"c":3.0}', (json) => ({ ...json, b: 7 }), '{"a":1.50,"b":7,"c":3.0}'],
+  ['{"a":1.50,"b":2}', ({ b }) => ({ b }), '{"b":2}'],
+  ['{ }', () => ({ a: 1 }), '{"a":1}'],
+  ['{"a":1}', () => ({}), '{}'],
+])('members of %s that did not change keep their bytes', (text, change, sent) => {
+  const body = came(text);
+  expect(String(splice(body, change(body.json)))).toBe(sent);
+});

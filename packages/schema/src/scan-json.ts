@@ -1,0 +1,334 @@
+import { endOfStringBytes, sparedByEscape } from './json-escapes.ts';
+
+/**
+ * Bytes of a member's name. V8 hashes strings beyond 16,383 characters by their length alone, so that thousands of long
+ * names of one length are each compared with all others: 60 MB of them would stop the process for half a minute.
+ */
+const NAME_MAX = 16_000;
+
+/** Names of one object that are compared with each other. Those of a larger one are kept in a set. */
+const FEW_NAMES = 16;
+
+/** The bounds of a JSON text. */
+export type Modesty = {
+  readonly depth: number;
+  readonly parts: number;
+  /** The most members of one object. A copy of an object with 100,000 members takes as long as parsing it. */
+  readonly members?: number;
+};
+
+/** Where a text exceeds its bounds: the name of the member at the top level, if it is within one. */
+export type Excess = { readonly member: string | undefined };
+
+/** A member of the object that a text is: where its name begins, and where its value begins and ends. */
+export type Member = {
+  readonly name: string;
+  readonly at: number;
+  readonly valueAt: number;
+  readonly end: number;
+};
+
+/** Judges the names of a text. Each object and list has a place. Within an undefined place names are only compared with each other. */
+export type NameJudge<P> = {
+  /** The place of the whole text. */
+  readonly root: P | undefined;
+  /** The place of what a name holds. Without a name, that of an element of a list. */
+  readonly below: (place: P, name: string | undefined) => P | undefined;
+  readonly isUnwanted: (place: P, name: string) => boolean;
+};
+
+/** The result of a pass over a JSON text that stays within its bounds. It means something only if the text is valid. */
+export type Scan = {
+  /** Strings, members, elements and containers. */
+  readonly parts: number;
+  /**
+   * Bytes of the text without white space, and with characters in place of their escapes: at least as many as `JSON.stringify` writes.
+   * Undefined: it has a number with an exponent, which may be written longer.
+   */
+  readonly compactBytes: number | undefined;
+  /** Of the object at the top. */
+  readonly members: readonly Member[];
+  /**
+   * The first name that readers may understand differently, with the names that lead to it (`metadata.tags[2].id`): its object has it
+   * twice (RFC 8259 §4), or it is unwanted.
+   */
+  readonly ambiguous: string | undefined;
+};
+
+/**
+ * Reads a JSON text once, before it is parsed: 64 MiB of `{},` would stop the process for half a minute, and take gigabytes. The time
+ * grows with its length alone.
+ * @param most its bounds; undefined if it is known to be within them
+ */
+export function scanJson<P>(
+  json: Uint8Array,
+  most: Modesty | undefined,
+  judge?: NameJudge<P>,
+): Scan | { readonly excess: Excess } {
+  const scanner = new Scanner(json, most, judge);
+  return scanner.run() ? scanner.result() : { excess: scanner.excess() };
+}
+
+/** Counts the parts of a JSON text. Undefined if it exceeds its bounds, or has a very long name. */
+export function countParts(json: Uint8Array, most: Modesty): number | undefined {
+  const scan = scanJson(json, most);
+  return 'excess' in scan ? undefined : scan.parts;
+}
+
+/** Whether a JSON text stays within these bounds and has no very long name. */
+export const isModest = (json: Uint8Array, most: Modesty): boolean => countParts(json, most) !== undefined;
+
+/** An object or list that the scan is within. */
+class Container<P> {
+  isList = false;
+  place: P | undefined = undefined;
+  /** Whether a string that comes next is a name. */
+  expectsName = false;
+  /** Elements or members before the one that the scan is at. */
+  index = 0;
+  /** The name of the member that the scan is at. */
+  nameAt = 0;
+  nameEnd = 0;
+  /** Its first name in the list of names that few objects compare. */
+  firstName = 0;
+  /** Its names, once they are many or one has an escape. */
+  names: Set<string> | undefined = undefined;
+}
+
+class Scanner<P> {
+  readonly #json: Uint8Array;
+  readonly #most: Required<Modesty>;
+  readonly #judge: NameJudge<P> | undefined;
+  readonly #hasUnicodeEscapes: boolean;
+  /** One for each depth, used again. The first is never left. */
+  readonly #open: Container<P>[] = [new Container()];
+  /** Begins and ends of the names of all open objects, outermost first. */
+  readonly #spans: number[] = [];
+  readonly #members: { name: string; at: number; valueAt: number; end: number }[] = [];
+  #depth = 0;
+  #parts = 0;
+  /** Bytes that a compact text has not. */
+  #spared = 0;
+  #hasExponent = false;
+  #ambiguous: string | undefined;
+  /** The string that was read last has an escape. */
+  #isEscaped = false;
+
+  constructor(json: Uint8Array, most: Modesty | undefined, judge: NameJudge<P> | undefined) {
+    this.#json = json;
+    const { depth = Number.POSITIVE_INFINITY, parts = Number.POSITIVE_INFINITY } = most ?? {};
+    this.#most = { depth, parts, members: most?.members ?? Number.POSITIVE_INFINITY };
+    this.#judge = judge;
+    this.#hasUnicodeEscapes = Buffer.from(json.buffer, json.byteOffset, json.length).includes('\\u');
+  }
+
+  /** Returns false at the first place that exceeds the bounds. */
+  run(): boolean {
+    const json = this.#json;
+    const { length } = json;
+    for (let at = 0; at < length; at++) {
+      const byte = json[at] as number;
+      if (byte === QUOTE) {
+        const end = this.#string(at);
+        if (!this.#took(at, end)) return false;
+        at = end;
+      } else if (byte <= SPACE) this.#spared++;
+      else if (byte >= BRACKET_OPEN) {
+        if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
+          if (!this.#enter(byte === BRACKET_OPEN)) return false;
+        } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) this.#leave(at);
+        else if (byte === SMALL_E) this.#letterE(at);
+      } else if (byte === COMMA) {
+        if (!this.#next(at)) return false;
+      } else if (byte === LARGE_E) this.#letterE(at);
+    }
+    return true;
+  }
+
+  result(): Scan {
+    const compactBytes = this.#hasExponent ? undefined : this.#json.length - this.#spared;
+    return { parts: this.#parts, compactBytes, members: this.#members, ambiguous: this.#ambiguous };
+  }
+
+  excess(): Excess {
+    return { member: this.#members.at(-1)?.name };
+  }
+
+  get #within(): Container<P> {
+    return this.#open[this.#depth] as Container<P>;
+  }
+
+  /** Index of the quote that ends the string beginning at `start`, or of the end of the text. */
+  #string(start: number): number {
+    // Most bytes of a body are in long values. Only their escapes `\u` have to be seen.
+    if (!this.#hasUnicodeEscapes && !this.#within.expectsName) return endOfStringBytes(this.#json, start);
+    const json = this.#json;
+    const { length } = json;
+    this.#isEscaped = false;
+    let at = start + 1;
+    while (at < length) {
+      const byte = json[at];
+      if (byte === QUOTE) return at;
+      if (byte === BACKSLASH) {
+        this.#isEscaped = true;
+        if (json[at + 1] === SMALL_U) this.#spared += sparedByEscape(json, at);
+        at++;
+      }
+      at++;
+    }
+    return length;
+  }
+
+  #took(at: number, end: number): boolean {
+    const within = this.#within;
+    this.#parts++;
+    if (within.expectsName) {
+      if (end - at - 1 > NAME_MAX) return false;
+      this.#name(within, at + 1, end);
+    }
+    return this.#parts <= this.#most.parts;
+  }
+
+  #name(within: Container<P>, at: number, end: number): void {
+    within.expectsName = false;
+    within.nameAt = at;
+    within.nameEnd = end;
+    const { place } = within;
+    const isTop = this.#depth === 1;
+    const name =
+      this.#isEscaped || isTop || place !== undefined || within.names
+        ? this.#text(at, end, this.#isEscaped)
+        : undefined;
+    if (isTop && name !== undefined) this.#members.push({ name, at: at - 1, valueAt: end + 1, end: 0 });
+    const isRepeated = this.#repeats(within, name, at, end);
+    if (this.#ambiguous !== undefined) return;
+    const isUnwanted =
+      place !== undefined && name !== undefined && this.#judge?.isUnwanted(place, name) === true;
+    if (isRepeated || isUnwanted) this.#ambiguous = this.#pathHere();
+  }
+
+  #repeats(within: Container<P>, name: string | undefined, at: number, end: number): boolean {
+    const spans = this.#spans;
+    if (!within.names) {
+      const isMany = spans.length - within.firstName >= 2 * FEW_NAMES;
+      if (!isMany && !this.#isEscaped) {
+        for (let i = within.firstName; i < spans.length; i += 2)
+          if (this.#isSame(spans[i] as number, spans[i + 1] as number, at, end)) return true;
+        spans.push(at, end);
+        return false;
+      }
+      within.names = new Set();
+      for (let i = within.firstName; i < spans.length; i += 2)
+        within.names.add(this.#text(spans[i] as number, spans[i + 1] as number, false));
+    }
+    const known = name ?? this.#text(at, end, this.#isEscaped);
+    if (within.names.has(known)) return true;
+    within.names.add(known);
+    return false;
+  }
+
+  #isSame(from: number, to: number, at: number, end: number): boolean {
+    const json = this.#json;
+    if (to - from !== end - at) return false;
+    for (let i = from, j = at; i < to; i++, j++) if (json[i] !== json[j]) return false;
+    return true;
+  }
+
+  #enter(isList: boolean): boolean {
+    const within = this.#within;
+    this.#parts++;
+    this.#depth++;
+    if (this.#depth > this.#most.depth || this.#parts > this.#most.parts) return false;
+    const known = this.#open[this.#depth];
+    const entered = known ?? new Container<P>();
+    if (!known) this.#open.push(entered);
+    entered.isList = isList;
+    entered.expectsName = !isList;
+    entered.index = 0;
+    entered.firstName = this.#spans.length;
+    entered.names = undefined;
+    entered.place = this.#depth === 1 ? this.#judge?.root : this.#placeBelow(within);
+    return true;
+  }
+
+  #placeBelow({ place, isList, nameAt, nameEnd }: Container<P>): P | undefined {
+    if (place === undefined) return undefined;
+    return this.#judge?.below(place, isList ? undefined : this.#text(nameAt, nameEnd, true));
+  }
+
+  #leave(at: number): void {
+    if (this.#depth === 0) return;
+    if (this.#depth === 1) this.#endMember(at);
+    this.#spans.length = this.#within.firstName;
+    this.#depth--;
+  }
+
+  #next(at: number): boolean {
+    const within = this.#within;
+    this.#parts++;
+    if (this.#depth === 0) return this.#parts <= this.#most.parts;
+    if (this.#depth === 1) this.#endMember(at);
+    within.index++;
+    within.expectsName = !within.isList;
+    const isWide = !within.isList && within.index >= this.#most.members;
+    return !isWide && this.#parts <= this.#most.parts;
+  }
+
+  #endMember(at: number): void {
+    const last = this.#members.at(-1);
+    if (!last || last.end > 0) return;
+    last.end = at;
+    while (WHITESPACE.has(this.#json[last.valueAt] ?? 0) || this.#json[last.valueAt] === COLON)
+      last.valueAt++;
+  }
+
+  /** A number such as 1e20 is shorter than `JSON.stringify` writes it. */
+  #letterE(at: number): void {
+    const before = this.#json[at - 1] ?? 0;
+    if (before >= ZERO && before <= NINE) this.#hasExponent = true;
+  }
+
+  #pathHere(): string {
+    let path = '';
+    for (let depth = 1; depth <= this.#depth; depth++) {
+      const { isList, index, nameAt, nameEnd } = this.#open[depth] as Container<P>;
+      const name = isList ? '' : this.#text(nameAt, nameEnd, true);
+      path = isList ? `${path}[${index}]` : path === '' ? name : `${path}.${name}`;
+    }
+    return path;
+  }
+
+  #text(at: number, end: number, mayBeEscaped: boolean): string {
+    const text = DECODER.decode(this.#json.subarray(at, end));
+    return mayBeEscaped && text.includes('\\') ? unescaped(text) : text;
+  }
+}
+
+const DECODER = new TextDecoder('utf-8', { ignoreBOM: true });
+
+function unescaped(text: string): string {
+  try {
+    return JSON.parse(`"${text}"`) as string;
+  } catch {
+    // The text is not valid, and will not be read.
+    return text;
+  }
+}
+
+const WHITESPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+/** The structural characters of JSON (RFC 8259 §2), as bytes. */
+const SPACE = 0x20;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const ZERO = 0x30;
+const NINE = 0x39;
+const LARGE_E = 0x45;
+const BRACKET_OPEN = 0x5b;
+const BACKSLASH = 0x5c;
+const BRACKET_CLOSE = 0x5d;
+const SMALL_E = 0x65;
+const SMALL_U = 0x75;
+const BRACE_OPEN = 0x7b;
+const BRACE_CLOSE = 0x7d;
