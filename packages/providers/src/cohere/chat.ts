@@ -1,4 +1,5 @@
-import { type AllowList, allow, harmless, judge } from '../bounds/allow-list.ts';
+import { judge } from '../bounds/allow-list.ts';
+import { apart, compileGroup, compileWith } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import {
   boundInput,
@@ -14,7 +15,8 @@ import {
 } from '../bounds/input-share.ts';
 import { isCount, readOutputBound, writeOutputBound } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NAMES } from '../dialect.ts';
-import { isJsonObject, type JsonObject } from '../json.ts';
+import * as FACTS from '../facts/cohere.ts';
+import { isJsonObject, type JsonObject, textOf } from '../json.ts';
 import type { Bounded, CallFacts } from '../spend.ts';
 import { cohereErrors } from './errors.ts';
 import { isCohereError, readCohereAnswer, readCohereStream } from './usage.ts';
@@ -45,48 +47,11 @@ export const cohereChat: Dialect = {
   },
 };
 
-const FIELDS: AllowList = allow(
-  harmless(
-    'chat_history',
-    'citation_options',
-    'citation_quality',
-    'documents',
-    'force_single_step',
-    'frequency_penalty',
-    'k',
-    'logprobs',
-    'max_input_tokens',
-    'max_tokens',
-    'message',
-    'messages', // judged one by one
-    'model',
-    'p',
-    'preamble',
-    'presence_penalty',
-    'priority',
-    'prompt_truncation',
-    'raw_prompting',
-    'response_format',
-    'safety_mode',
-    'seed',
-    'stop_sequences',
-    'stream',
-    'strict_tools',
-    'temperature',
-    'thinking',
-    'tool_choice',
-    'tool_results',
-    'tools',
-  ),
-  {
-    connectors: { unbounded: 'their results have no stated maximum, and searches have a fee' },
-    conversation_id: 'whole window',
-    search_queries_only: (value) =>
-      value === false
-        ? 'harmless'
-        : { unbounded: 'max_tokens is not documented to bound the queries that it writes' },
-  },
-);
+const FIELDS = compileGroup(FACTS.CHAT_FIELDS, {
+  messages: apart(messageShare),
+  rewritten: apart(rewrittenShare),
+  output: apart(readOutputBound),
+});
 
 /** Deeper than any request needs. A body is walked by recursion. */
 const DEEPEST = 100;
@@ -138,16 +103,12 @@ function messageShare(message: unknown): Share {
 
 function contentShare(content: unknown): Share {
   if (typeof content === 'string') return textShare(content);
-  switch (isJsonObject(content) ? content.type : undefined) {
-    case 'text':
-    case 'thinking':
-      return textShare(content);
-    case 'document':
-      return rewrittenShare(content);
-    // The API states no maximum for an image.
-    case 'image_url':
-      return WHOLE_WINDOW;
-    default:
-      return unknownShare('the cost of this kind of content is not known');
-  }
+  const rule = CONTENT.get(isJsonObject(content) ? textOf(content.type) : '');
+  return rule ? rule(content) : unknownShare('the cost of this kind of content is not known');
 }
+
+const CONTENT = compileWith(
+  FACTS.CONTENT,
+  ({ effect }) => (effect === 'harmless' ? textShare : () => WHOLE_WINDOW),
+  { rewritten: rewrittenShare },
+);

@@ -1,8 +1,10 @@
-import { type AllowList, allow, below, harmless, judge, judgeEach } from '../bounds/allow-list.ts';
+import { below, judge, judgeEach } from '../bounds/allow-list.ts';
+import { apart, compileGroup } from '../bounds/compile-group.ts';
 import { nestedWithin } from '../bounds/count-text.ts';
 import { boundInput, textShare, together } from '../bounds/input-share.ts';
 import { isCount } from '../bounds/output-bound.ts';
 import { type Dialect, MODEL, NO_OUTPUT } from '../dialect.ts';
+import * as FACTS from '../facts/cohere.ts';
 import type { JsonObject } from '../json.ts';
 import type { Bounded, CallFacts } from '../spend.ts';
 import { cohereErrors } from './errors.ts';
@@ -31,42 +33,19 @@ export const cohereRerank: Dialect = {
   spend: { ...shared, least: { query: 'x', documents: ['x'] }, boundBody: boundRerank },
 };
 
-const IMAGES = { unbounded: 'tokens of images have another price' };
-
-const EMBED_FIELDS: AllowList = allow(
-  harmless(
-    'embedding_types',
-    'input_type',
-    'max_tokens',
-    'model',
-    'output_dimension',
-    'priority',
-    'texts',
-    'truncate',
-  ),
-  {
-    images: IMAGES,
-    inputs: (inputs) =>
-      judgeEach(inputs, ({ content }) =>
-        below(
-          'content',
-          judgeEach(content, ({ type }) => (type === 'text' ? 'harmless' : IMAGES)),
+const EMBED_FIELDS = compileGroup(FACTS.EMBED_FIELDS, {
+  inputs: (inputs) =>
+    judgeEach(inputs, ({ content }) =>
+      below(
+        'content',
+        judgeEach(content, ({ type }) =>
+          type === 'text' ? 'harmless' : { unbounded: FACTS.EMBED_FIELDS.entries.images.reason },
         ),
       ),
-  },
-);
+    ),
+});
 
-const RERANK_FIELDS: AllowList = harmless(
-  'documents',
-  'max_chunks_per_doc',
-  'max_tokens_per_doc',
-  'model',
-  'priority',
-  'query',
-  'rank_fields',
-  'return_documents',
-  'top_n',
-);
+const RERANK_FIELDS = compileGroup(FACTS.RERANK_FIELDS, { documents: apart(boundRerank) });
 
 function boundEmbed(body: JsonObject, { bytes, facts }: CallFacts): Bounded {
   if (!nestedWithin(body, 10)) return { unbounded: { param: 'body', reason: 'is nested too deeply' } };

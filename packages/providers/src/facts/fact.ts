@@ -1,0 +1,89 @@
+import type { FEE_UNITS } from '../prices/rates.ts';
+import type { VendorRefusal } from '../refusals.ts';
+
+/** Where a fact is from, and the day on which it was last read there. */
+export type Cited = { readonly source: string; readonly date: string };
+
+/**
+ * The effect of a field, or of a kind of objects, on the bound of its call, in the words of a knowledge file:
+ * - `harmless`: its bytes bound its cost. If it has `values`, any other value is refused for the `reason`.
+ * - `whole window`: it brings input that is not in the body, so the input is the whole context window.
+ * - `refused`: nothing bounds its cost, for the `reason`.
+ * - `judged`: the function that `by` names decides by its value. `unit` is the fee that this function counts.
+ */
+export type Entry<By extends string = string> = Partial<Cited> &
+  (
+    | { readonly effect: 'harmless'; readonly values?: undefined }
+    | { readonly effect: 'harmless'; readonly values: readonly unknown[]; readonly reason: string }
+    | { readonly effect: 'whole window' }
+    | { readonly effect: 'refused'; readonly reason: string }
+    | { readonly effect: 'judged'; readonly by: By; readonly unit?: (typeof FEE_UNITS)[number] }
+  );
+
+/** The entries of one place in a body. An entry without a source or a date has that of its group. */
+export type Group<By extends string = string> = Cited & {
+  /** The place, as a refusal names it (`nameOfPlace`): `messages[]`. '' is the body. */
+  readonly at: string;
+  /** Its entries are fields of the object there, or kinds of this object, which its `type` names. */
+  readonly of: 'fields' | 'kinds';
+  readonly entries: { readonly [name: string]: Entry<By> };
+};
+
+/** Names about which one thing is known: betas that are harmless, counts that are counted. */
+export type Names = Cited & { readonly names: readonly string[] };
+
+/** Most tokens, or most of another thing, that something takes. */
+export type Most = Cited & { readonly most: number };
+
+/** A figure for each model, by its name without a date. */
+export type ByModel<T> = Cited & { readonly models: Readonly<Record<string, T>> };
+
+/**
+ * Models by name without a date: context window and most output in tokens, and whether the model thinks before it answers. A figure that is
+ * not known is left out. If two readings of a figure are published (128K as 128,000 or 131,072), the row has the larger, because holds
+ * follow from it.
+ */
+export type Models = ByModel<
+  Partial<Cited> & { readonly window?: number; readonly output?: number; readonly thinks?: true }
+>;
+
+/** The tokens in "1K" of a context window. */
+export const K = 1_024;
+
+/**
+ * A call that is free with any query and body: its hold is 0 and it is not metered. It is matched byte for byte
+ * (`costsNothing`), so that no spelling of a billed path matches it.
+ */
+export type FreeCall = Partial<Cited> & {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  /** As in a route: `*` stands for one or more characters except `/`. */
+  readonly path: string;
+};
+
+/** Calls that are free. */
+export type FreeCalls = Cited & { readonly calls: readonly FreeCall[] };
+
+/** Errors whose billing a vendor documents. */
+export type Refusals = Cited & { readonly errors: readonly (Partial<Cited> & VendorRefusal)[] };
+
+/** How an API that follows OpenAI's states usage and errors. */
+export type UsageForm = Cited & {
+  /**
+   * The value of `service_tier` that means the standard price. It is written into every call, because an omitted
+   * tier means the one that the project is set to. undefined: an omitted tier is the standard one, so the field is
+   * removed.
+   */
+  readonly standardTier: string | undefined;
+  /** It sends a stream's usage only when asked by `stream_options.include_usage`, and takes that field. */
+  readonly asksUsage: boolean;
+  /** The last word of a stream that did not break off. */
+  readonly lastWord: '[DONE]' | 'finish_reason';
+  /** Reasoning is counted separately from `completion_tokens`. */
+  readonly reasoningApart?: true;
+  /** A field of the vendor's own in which a stream's chunk also reports usage (`usage`) and errors (`error`). */
+  readonly ownField?: string;
+  readonly errors: readonly ErrorForm[];
+};
+
+/** Forms of error bodies: `{error: {message}}`, `{error: "text"}`, a list of the first, `{message}`, `{detail}` (FastAPI). */
+export type ErrorForm = 'error object' | 'error text' | 'error list' | 'message' | 'detail';
